@@ -1,0 +1,1 @@
+"""Is this critic safe to maximize?"""
