@@ -1,0 +1,191 @@
+"""Which column is what, and its numbers: checked, with the first offending row named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.stats.best_of_k import Floats
+
+RESERVED = ("query", "candidate", "support", "cluster", "group")
+VALUE_NAMES = ("value", "values", "correct")
+SCORE_NAMES = ("score", "scores")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The score and value columns of a table, in order."""
+
+    scores: tuple[str, ...]
+    values: tuple[str, ...]
+
+
+def find_roles(
+    where: str,
+    numeric: dict[str, bool],
+    scores: Sequence[str] | None,
+    values: Sequence[str] | None,
+) -> Roles:
+    """Decide which columns are scores and which are values.
+
+    Names the caller gives decide. Otherwise values are the columns called ``value``,
+    ``values``, ``correct`` or ``value_...``; scores are those called ``score``,
+    ``scores`` or ``score_...``, or, where there are none, every other numeric column.
+
+    Parameters
+    ----------
+    where
+        What to call the table in an error: its path.
+    numeric
+        Column name to "does it hold numbers (or lists of them)", in table order.
+    scores, values
+        Names asked for; a scorer ``raw`` also stands for its seeds ``raw@42``, ``raw@43``.
+    """
+    free = [name for name in numeric if name not in RESERVED]
+    chosen_values = (
+        _expand(where, values, free, "value") if values else [n for n in free if _is_value(n)]
+    )
+    if not chosen_values:
+        raise InputError(
+            f"{where}: no value column; expected one named 'value' or 'correct', or name it with "
+            f"--values (columns: {', '.join(numeric) or 'none'})."
+        )
+    rest = [name for name in free if name not in chosen_values and not _is_value(name)]
+    if scores:
+        chosen_scores = _expand(where, scores, free, "score")
+    else:
+        chosen_scores = [name for name in rest if _is_score(name)] or [
+            name for name in rest if numeric[name]
+        ]
+    if not chosen_scores:
+        raise InputError(
+            f"{where}: no score column; name at least one with --scores "
+            f"(columns: {', '.join(numeric)})."
+        )
+    both = [name for name in chosen_scores if name in chosen_values]
+    if both:
+        raise InputError(f"{where}: the column '{both[0]}' is named both as a score and a value.")
+    return Roles(tuple(chosen_scores), tuple(chosen_values))
+
+
+def _is_value(name: str) -> bool:
+    return name in VALUE_NAMES or name.startswith(("value_", "value@"))
+
+
+def _is_score(name: str) -> bool:
+    return name in SCORE_NAMES or name.startswith(("score_", "score@"))
+
+
+def _expand(where: str, wanted: Sequence[str], present: list[str], kind: str) -> list[str]:
+    """Each wanted name, or its seed columns; in order, each once."""
+    result: list[str] = []
+    for name in wanted:
+        found = [name] if name in present else [c for c in present if c.startswith(f"{name}@")]
+        if not found:
+            raise InputError(
+                f"{where}: there is no {kind} column '{name}'; "
+                f"the columns are {', '.join(present) or 'none'}."
+            )
+        result += [c for c in found if c not in result]
+    return result
+
+
+def split_seed(column: str) -> tuple[str, str | None]:
+    """``raw@42`` is seed 42 of the scorer ``raw``; any other name has no seed."""
+    name, at, seed = column.rpartition("@")
+    return (name, seed) if at and name and seed.isdigit() else (column, None)
+
+
+def holds_numbers(kind: pa.DataType) -> bool:
+    """Whether a column of this Arrow type can hold scores: numbers or lists of numbers."""
+    if is_list(kind):
+        kind = kind.value_type
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether a column holds one list per row."""
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+
+
+def numbers(where: str, name: str, column: pa.Array, row: str = "row") -> Floats:
+    """A column as finite float64, or an :class:`InputError` naming the first bad row."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.dictionary_decode(), kind.value_type
+    if not (holds_numbers(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+        at, text = _first_text(column)
+        raise InputError(
+            f"{where}: column '{name}' must hold numbers, but {row} {at + 1} holds {text}."
+        )
+    if column.null_count:
+        at = int(np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False))[0])
+        raise InputError(
+            f"{where}: column '{name}' has a missing value in {row} {at + 1}; "
+            "fill it in or drop the row."
+        )
+    if pa.types.is_boolean(kind):
+        return column.to_numpy(zero_copy_only=False).astype(np.float64)
+    array = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    check_finite(where, name, array, row)
+    return np.asarray(array, dtype=np.float64)
+
+
+def check_finite(where: str, name: str, array: Floats, row: str = "row") -> None:
+    """Raise :class:`InputError` naming the first NaN or infinite entry."""
+    finite = np.isfinite(array)
+    if not finite.all():
+        at = int(np.flatnonzero(~finite)[0])
+        raise InputError(
+            f"{where}: column '{name}' holds {array[at]} in {row} {at + 1}; "
+            "every score and value must be a finite number."
+        )
+
+
+def _first_text(column: pa.Array) -> tuple[int, str]:
+    """The first entry that is not a number, for the error message."""
+    values = column.to_pylist()
+    for at, value in enumerate(values):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return at, repr(value)[:40]
+    return 0, f"{values[0]!r} as text" if values else "nothing"
+
+
+def flags(where: str, name: str, column: pa.Array) -> NDArray[np.bool_]:
+    """A column of true/false or 0/1 as booleans."""
+    array = numbers(where, name, column)
+    bad = np.flatnonzero((array != 0) & (array != 1))
+    if bad.size:
+        at = int(bad[0])
+        raise InputError(
+            f"{where}: column '{name}' must be true/false or 0/1, but row {at + 1} "
+            f"holds {array[at]:g}."
+        )
+    return array.astype(bool)
+
+
+def codes(where: str, name: str, column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """Number labels by first appearance: ``codes [rows]`` and ``labels``; none may be missing."""
+    if column.null_count:
+        at = int(np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False))[0])
+        raise InputError(f"{where}: column '{name}' is missing in row {at + 1}.")
+    if pa.types.is_nested(column.type) or pa.types.is_null(column.type):
+        raise InputError(
+            f"{where}: column '{name}' must hold one text or number per row, not {column.type}."
+        )
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    if pa.types.is_dictionary(column.type):
+        encoded = column.dictionary_decode().dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary

@@ -1,0 +1,190 @@
+"""Tables on disk: Parquet, CSV, JSON Lines, Arrow and npz, read whole or refused in one sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.json
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".npz": "npz",
+}
+
+
+def file_format(path: Path) -> str:
+    """The format that the file's name promises, or an :class:`InputError`."""
+    known = FORMATS.get(path.suffix.lower())
+    if known is None:
+        endings = ", ".join(FORMATS)
+        raise InputError(f"{path}: unknown file type '{path.suffix}'; expected one of {endings}.")
+    return known
+
+
+def sha256(path: Path) -> str:
+    """Content hash of a file, as hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_readable(path: Path) -> None:
+    """Raise :class:`InputError` unless ``path`` is a file with something in it."""
+    if not path.is_file():
+        what = "is a folder, not a file" if path.is_dir() else "does not exist"
+        raise InputError(f"{path} {what}; give the path of a table.")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty (0 bytes).")
+
+
+def read_schema(path: Path) -> pa.Schema | None:
+    """Column names and types where the format tells them without reading the data."""
+    if file_format(path) != "parquet":
+        return None
+    with _refusing(path, "Parquet"):
+        return pq.read_schema(path)
+
+
+def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """Read a table (not npz); ``columns`` limits what is read from Parquet.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, empty, truncated, or not of the type its name says.
+    """
+    check_readable(path)
+    kind = file_format(path)
+    if kind == "parquet":
+        with _refusing(path, "Parquet"):
+            # One file, never a folder of them; ParquetFile also keeps duplicate column names.
+            table = pq.ParquetFile(path, memory_map=True).read(columns=columns)
+    elif kind in ("csv", "tsv"):
+        parse = pa.csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",")
+        with _refusing(path, "CSV"):
+            table = pa.csv.read_csv(path, parse_options=parse)
+    elif kind == "jsonl":
+        table = _read_jsonl(path)
+    elif kind == "arrow":
+        with _refusing(path, "Arrow"):
+            table = pa.feather.read_table(path, memory_map=False)
+    else:
+        raise InputError(f"{path}: a .npz file holds arrays, not a table.")
+    _check_names(path, table.column_names)
+    return table
+
+
+def _read_jsonl(path: Path) -> pa.Table:
+    # A row longer than a block cannot be read: the second try takes the file as one block.
+    size = path.stat().st_size
+    blocks = [1 << 24] if size < 1 << 24 else [1 << 24, min(size + 1, (1 << 31) - 1)]
+    for block in blocks:
+        try:
+            options = pa.json.ReadOptions(block_size=block)
+            with _refusing(path, "JSON Lines"):
+                return pa.json.read_json(path, read_options=options)
+        except InputError as error:
+            if "straddling" not in str(error) or block == blocks[-1]:
+                raise
+    raise AssertionError("unreachable")
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
+    """Read every array of an npz file; pickled content is refused, never loaded."""
+    check_readable(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if isinstance(file, np.ndarray):
+                raise InputError(f"{path}: holds one bare array; save named arrays with np.savez.")
+            return {name: file[name] for name in file.files}
+    except InputError:
+        raise
+    except ValueError as error:
+        if "pickle" in str(error).lower():
+            raise InputError(
+                f"{path}: holds pickled Python objects, which are never loaded because unpickling "
+                "runs code; save plain number, text or bool arrays instead."
+            ) from None
+        raise InputError(f"{path}: not a readable .npz file ({_brief(error)}).") from None
+    except Exception as error:
+        # zipfile, zlib and the npy header parser raise many types on damaged files.
+        raise InputError(
+            f"{path}: not a readable .npz file, it may be truncated ({_brief(error)})."
+        ) from None
+
+
+def write_arrays(path: Path, arrays: dict[str, NDArray[np.generic]]) -> None:
+    """Write named arrays as an uncompressed npz file, atomically."""
+
+    def write(target: Path) -> None:
+        with zipfile.ZipFile(target, "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+
+    atomic(path, write)
+
+
+def atomic(path: Path, write: Callable[[Path], None]) -> None:
+    """Call ``write`` on a temporary file beside ``path``, then move it into place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    staged = Path(name)
+    try:
+        write(staged)
+        staged.chmod(0o666 & ~_umask())
+        staged.replace(path)
+    finally:
+        staged.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _check_names(path: Path, names: list[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"{path}: the column '{name}' appears twice; give each its own name.")
+        seen.add(name)
+
+
+@contextmanager
+def _refusing(path: Path, kind: str) -> Iterator[None]:
+    """Turn every reader's complaint about a damaged file into one sentence."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"{path}: not a readable {kind} file, it may be truncated or of another type "
+            f"({_brief(error)})."
+        ) from None
+
+
+def _brief(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 160 else text[:157] + "..."

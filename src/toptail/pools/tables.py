@@ -1,0 +1,305 @@
+"""``ScoredPools`` from and to tables and files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.pools.columns import (
+    RESERVED,
+    Roles,
+    codes,
+    find_roles,
+    flags,
+    holds_numbers,
+    is_list,
+    numbers,
+)
+from toptail.pools.files import (
+    atomic,
+    check_readable,
+    file_format,
+    read_arrays,
+    read_schema,
+    read_table,
+    sha256,
+    write_arrays,
+)
+from toptail.pools.scored import ScoredPools
+
+_METADATA = b"toptail"
+
+
+def read_pools(
+    path: Path, scores: Sequence[str] | None, values: Sequence[str] | None
+) -> ScoredPools:
+    """Read a file of any known type into :class:`ScoredPools`."""
+    check_readable(path)
+    where = str(path)
+    if file_format(path) == "npz":
+        pools = _pools_from_npz(where, read_arrays(path), scores, values)
+    else:
+        schema = read_schema(path)
+        needed = None
+        if schema is not None and len(set(schema.names)) == len(schema.names):
+            roles = _roles(where, schema, scores, values)
+            wanted = {*roles.scores, *roles.values, *RESERVED}
+            needed = [name for name in schema.names if name in wanted]
+        pools = pools_from_table(read_table(path, needed), scores, values, where)
+    return replace(pools, source=where, sha256=sha256(path))
+
+
+def _roles(
+    where: str, schema: pa.Schema, scores: Sequence[str] | None, values: Sequence[str] | None
+) -> Roles:
+    stored = json.loads((schema.metadata or {}).get(_METADATA, b"{}"))
+    return find_roles(
+        where,
+        {field.name: holds_numbers(field.type) for field in schema},
+        scores or stored.get("scores"),
+        values or stored.get("values"),
+    )
+
+
+def pools_from_table(
+    table: pa.Table, scores: Sequence[str] | None, values: Sequence[str] | None, where: str
+) -> ScoredPools:
+    """Long or list-per-query table to :class:`ScoredPools`."""
+    names = table.column_names
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{where}: the column '{name}' appears twice; give each its own name.")
+    roles = _roles(where, table.schema, scores, values)
+    if table.num_rows == 0:
+        raise InputError(f"{where}: the table has no rows.")
+    lists = [n for n in (*roles.scores, *roles.values) if is_list(table.schema.field(n).type)]
+    if lists:
+        table = _explode(table, roles, where)
+    elif "query" not in names:
+        raise InputError(
+            f"{where}: there is no column 'query'; it says which candidates belong to one pool."
+        )
+    columns = {name: _whole(table[name]) for name in table.column_names}
+    query_code, query = codes(where, "query", columns["query"])
+    # Everything is checked in the file's own order, so that errors name the file's rows.
+    data = {name: numbers(where, name, columns[name]) for name in (*roles.scores, *roles.values)}
+    support = flags(where, "support", columns["support"]) if "support" in columns else None
+    candidate = columns.get("candidate")
+    if candidate is not None:
+        _check_unique(where, query_code, candidate)
+    per_query = {
+        name: _per_query(where, name, columns[name], query_code, len(query))
+        for name in ("cluster", "group")
+        if name in columns
+    }
+    order = None
+    if (np.diff(query_code) < 0).any():
+        order = np.argsort(query_code, kind="stable")
+
+    def arrange(column: NDArray[Any]) -> NDArray[Any]:
+        return column if order is None else column[order]
+
+    if candidate is not None and order is not None:
+        candidate = candidate.take(pa.array(order))
+    counts = np.bincount(query_code, minlength=len(query))
+    return ScoredPools(
+        query=query,
+        offsets=np.concatenate([[0], np.cumsum(counts)]),
+        scores={name: arrange(data[name]) for name in roles.scores},
+        values={name: arrange(data[name]) for name in roles.values},
+        support=None if support is None else arrange(support),
+        candidate=candidate,
+        cluster=per_query.get("cluster"),
+        group=per_query.get("group"),
+        source=where,
+    )
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
+
+
+def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
+    """One row per query with lists to one row per candidate."""
+    data = [*roles.scores, *roles.values]
+    lists = {
+        name: _whole(table[name])
+        for name in (*data, *RESERVED)
+        if name in table.column_names and is_list(table.schema.field(name).type)
+    }
+    scalar = next((name for name in data if name not in lists), None)
+    if scalar is not None:
+        raise InputError(
+            f"{where}: '{next(iter(lists))}' holds one list per row but '{scalar}' does not; "
+            "score and value columns must all be lists, or none."
+        )
+    first, lengths = next(iter(lists)), None
+    for name, array in lists.items():
+        if array.null_count:
+            at = int(np.flatnonzero(np.asarray(array.is_null()))[0])
+            raise InputError(f"{where}: the list '{name}' is missing in row {at + 1}.")
+        own = np.asarray(pa.compute.list_value_length(array)).astype(np.int64)
+        if lengths is not None and not np.array_equal(own, lengths):
+            at = int(np.flatnonzero(own != lengths)[0])
+            raise InputError(
+                f"{where}: in row {at + 1} the list '{name}' has {own[at]} entries "
+                f"but '{first}' has {lengths[at]}."
+            )
+        lengths = own
+    assert lengths is not None
+    if (lengths == 0).any():
+        at = int(np.flatnonzero(lengths == 0)[0])
+        raise InputError(f"{where}: the lists in row {at + 1} are empty; drop the row.")
+    parent = pa.array(np.repeat(np.arange(table.num_rows), lengths))
+    if "query" not in table.column_names:
+        table = table.append_column("query", pa.array(np.arange(table.num_rows)))
+    query = _whole(table["query"])
+    if len(query.unique()) != len(query):
+        raise InputError(f"{where}: 'query' names the same query in two rows of lists.")
+    columns = {
+        name: lists[name].flatten() if name in lists else _whole(table[name]).take(parent)
+        for name in table.column_names
+        if name in lists or name in RESERVED
+    }
+    return pa.table(columns)
+
+
+def _check_unique(where: str, query_code: NDArray[np.int64], candidate: pa.Array) -> None:
+    """Raise where a (query, candidate) pair stands in two rows."""
+    candidate_code, labels = codes(where, "candidate", candidate)
+    key = query_code * len(labels) + candidate_code
+    if (np.diff(key) > 0).all():
+        return
+    order = np.argsort(key, kind="stable")
+    again = np.flatnonzero(np.diff(key[order]) == 0)
+    if again.size:
+        at = int(order[again + 1].min())
+        raise InputError(
+            f"{where}: row {at + 1} repeats candidate '{candidate[at]}' of a query that already "
+            "has it; each (query, candidate) may appear once."
+        )
+
+
+def _per_query(
+    where: str, name: str, column: pa.Array, query_code: NDArray[np.int64], queries: int
+) -> pa.Array:
+    """A label that belongs to queries: the same in all rows of one query."""
+    code, _ = codes(where, name, column)
+    first_row = np.full(queries, -1, dtype=np.int64)
+    first_row[query_code[::-1]] = np.arange(code.size - 1, -1, -1)
+    differs = np.flatnonzero(code != code[first_row][query_code])
+    if differs.size:
+        raise InputError(
+            f"{where}: column '{name}' must be the same for all candidates of a query, "
+            f"but changes in row {int(differs[0]) + 1}."
+        )
+    return column.take(pa.array(first_row))
+
+
+def pools_to_table(pools: ScoredPools) -> pa.Table:
+    """The long table of the pools, with the roles of its columns as metadata."""
+    parent = pa.array(np.repeat(np.arange(pools.queries), pools.sizes))
+    columns: dict[str, Any] = {"query": pools.query.take(parent)}
+    if pools.candidate is not None:
+        columns["candidate"] = pools.candidate
+    columns |= {**pools.scores, **pools.values}
+    if pools.support is not None:
+        columns["support"] = pools.support
+    for name, labels in (("cluster", pools.cluster), ("group", pools.group)):
+        if labels is not None:
+            columns[name] = labels.take(parent)
+    roles = {"scores": list(pools.scores), "values": list(pools.values)}
+    return pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(roles)})
+
+
+def write_pools(pools: ScoredPools, path: Path) -> None:
+    """Write the pools to ``path``; see :meth:`ScoredPools.write`."""
+    kind = file_format(path)
+    if kind == "npz":
+        write_arrays(path, _npz_arrays(pools, path))
+        return
+    table = pools_to_table(pools)
+
+    def write(target: Path) -> None:
+        if kind == "parquet":
+            pq.write_table(table, target)
+        elif kind == "arrow":
+            pa.feather.write_feather(table, target)
+        elif kind in ("csv", "tsv"):
+            options = pa.csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
+            pa.csv.write_csv(table, target, write_options=options)
+        else:
+            with target.open("w", encoding="utf-8") as file:
+                for batch in table.to_batches(max_chunksize=1 << 16):
+                    file.writelines(json.dumps(row) + "\n" for row in batch.to_pylist())
+
+    atomic(path, write)
+
+
+def _npz_arrays(pools: ScoredPools, path: Path) -> dict[str, NDArray[Any]]:
+    """Dense arrays; ragged pools are padded with 0 and carry their ``size``."""
+    if pools.candidate is not None:
+        raise InputError(f"{path}: npz files have no place for candidate labels; use .parquet.")
+    width = int(pools.sizes.max())
+    keep = np.arange(width) < pools.sizes[:, None]
+
+    def dense(column: NDArray[Any]) -> NDArray[Any]:
+        result = np.zeros(keep.shape, dtype=column.dtype)
+        result[keep] = column
+        return result
+
+    arrays = {name: dense(column) for name, column in {**pools.scores, **pools.values}.items()}
+    if pools.support is not None:
+        arrays["support"] = dense(pools.support)
+    for name in ("query", "cluster", "group"):
+        labels = getattr(pools, name)
+        if labels is not None:
+            text = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
+            arrays[name] = (
+                np.array(labels.to_pylist(), dtype=np.str_) if text else labels.to_numpy()
+            )
+    if not keep.all():
+        arrays["size"] = pools.sizes
+    arrays["toptail"] = np.array(
+        json.dumps({"scores": list(pools.scores), "values": list(pools.values)})
+    )
+    return arrays
+
+
+def _pools_from_npz(
+    where: str,
+    arrays: dict[str, NDArray[Any]],
+    scores: Sequence[str] | None,
+    values: Sequence[str] | None,
+) -> ScoredPools:
+    """2-D arrays are scores and values, by the same naming rules as table columns."""
+    stored = json.loads(str(arrays.pop("toptail"))) if "toptail" in arrays else {}
+    dense = {name: a for name, a in arrays.items() if a.ndim == 2}
+    roles = find_roles(
+        where,
+        {name: a.dtype.kind in "fiu" for name, a in dense.items()},
+        scores or stored.get("scores"),
+        values or stored.get("values"),
+    )
+    return ScoredPools.from_arrays(
+        {name: dense[name] for name in roles.scores},
+        {name: dense[name] for name in roles.values},
+        support=dense.get("support"),
+        query=arrays.get("query"),
+        cluster=arrays.get("cluster"),
+        group=arrays.get("group"),
+        size=arrays.get("size"),
+        source=where,
+    )

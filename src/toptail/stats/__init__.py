@@ -1,0 +1,54 @@
+"""Arithmetic: arrays in, arrays out. No labels, no files, no plots."""
+
+from toptail.stats.best_of_k import (
+    best_of_k,
+    divergence_bound,
+    normalized_regret,
+    oracle,
+    selection_weights,
+    split_oracle,
+)
+from toptail.stats.deciles import decile_gap, decile_means
+from toptail.stats.rank import (
+    auc,
+    kendall_tau_b,
+    paired_win_rate,
+    recall_at_k,
+    row_auc,
+    spearman,
+)
+from toptail.stats.resample import (
+    Band,
+    bootstrap_p,
+    bootstrap_sums,
+    cluster_sums,
+    holm,
+    max_t_band,
+    percentile_interval,
+    wilson,
+)
+
+__all__ = [
+    "Band",
+    "auc",
+    "best_of_k",
+    "bootstrap_p",
+    "bootstrap_sums",
+    "cluster_sums",
+    "decile_gap",
+    "decile_means",
+    "divergence_bound",
+    "holm",
+    "kendall_tau_b",
+    "max_t_band",
+    "normalized_regret",
+    "oracle",
+    "paired_win_rate",
+    "percentile_interval",
+    "recall_at_k",
+    "row_auc",
+    "selection_weights",
+    "spearman",
+    "split_oracle",
+    "wilson",
+]

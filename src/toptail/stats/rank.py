@@ -1,0 +1,245 @@
+r"""Rank agreement: Kendall tau_b, Spearman, AUC, recall. Ties are decided openly."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from toptail.stats.best_of_k import Floats, average_ties, tie_starts
+
+Ints = NDArray[np.int64]
+AnyInts = NDArray[np.int32] | NDArray[np.int64]
+
+# Rows are worked through in blocks of about this many entries, so that temporaries stay in cache.
+_BLOCK = 1 << 17
+
+
+def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> Floats:
+    r"""Kendall's tau_b between matching rows of ``x`` and ``y``.
+
+    .. math:: \tau_b = \frac{C - D}{\sqrt{(n_0 - n_x)(n_0 - n_y)}}, \qquad n_0 = n(n-1)/2
+
+    with C concordant and D discordant pairs, :math:`n_x` and :math:`n_y` the pairs tied
+    in x and in y. D is counted for all rows at once in O(n log n) (see
+    :func:`count_inversions`).
+
+    Parameters
+    ----------
+    x, y
+        ``[m, n]`` or ``[n]``.
+
+    Returns
+    -------
+    ``[m]`` (0-d for 1-d input), in [-1, 1], larger = better agreement. NaN where x or y
+    does not vary or holds a NaN: undefined, not zero.
+
+    References
+    ----------
+    Kendall (1945), "The treatment of ties in ranking problems"; Knight (1966), "A
+    computer method for calculating Kendall's tau with ungrouped data".
+
+    Examples
+    --------
+    >>> float(kendall_tau_b([1.0, 2.0, 3.0, 3.0], [1.0, 3.0, 2.0, 4.0]).round(4))
+    0.5477
+    """
+    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if a.shape != b.shape or a.ndim not in (1, 2):
+        raise ValueError(f"x {a.shape} and y {b.shape} must both be [n] or [m, n]")
+    if a.ndim == 1:
+        return np.asarray(kendall_tau_b(a[None], b[None])[0])
+    m, n = a.shape
+    result = np.full(m, np.nan)
+    if n < 2:
+        return result
+    rows = max(1, _BLOCK // n)
+    for start in range(0, m, rows):
+        block = slice(start, start + rows)
+        result[block] = _tau_b_block(a[block], b[block])
+    result[np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1)] = np.nan
+    return result
+
+
+def _tau_b_block(x: Floats, y: Floats) -> Floats:
+    return tau_b_of_ranks(*dense_ranks(x), *dense_ranks(y))
+
+
+def tau_b_of_ranks(x_rank: Ints, x_ties: Ints, y_rank: Ints, y_ties: Ints) -> Floats:
+    """:func:`kendall_tau_b` from what :func:`dense_ranks` returned for x and for y."""
+    m, n = x_rank.shape
+    # One integer sort puts each row in order of x, then y; the low bits are then y's ranks.
+    key = _pack(x_rank, y_rank, n)
+    key.sort(axis=1)
+    both = _pairs_in_ties(tie_starts(key), m, n)
+    discordant = count_inversions(_low_bits(key, n))
+    pairs = n * (n - 1) // 2
+    numerator = pairs - x_ties - y_ties + both - 2 * discordant
+    spread = (pairs - x_ties).astype(np.float64) * (pairs - y_ties)
+    tau = numerator / np.sqrt(np.where(spread > 0, spread, np.nan))
+    return np.asarray(np.clip(tau, -1.0, 1.0))
+
+
+def _pack(high: AnyInts, low: AnyInts, n: int) -> AnyInts:
+    """Both ranks (each below n) in one integer, the narrowest that holds them."""
+    bits = int(n - 1).bit_length()
+    if 2 * bits < 32:
+        return (high.astype(np.int32) << bits) | low.astype(np.int32)
+    return (high.astype(np.int64) << bits) | low.astype(np.int64)
+
+
+def _low_bits(packed: AnyInts, n: int) -> AnyInts:
+    return packed & ((1 << int(n - 1).bit_length()) - 1)
+
+
+def dense_ranks(x: Floats, order: Ints | None = None) -> tuple[Ints, Ints]:
+    """Ranks 0.. with ties equal, and the number of tied pairs, per row of ``[m, n]``.
+
+    ``order`` is ``argsort(x, axis=1)`` where the caller already has it.
+    """
+    m, n = x.shape
+    if order is None:
+        order = np.argsort(x, axis=1)
+    ordered = np.take_along_axis(x, order, axis=1)
+    rank = np.empty((m, n), dtype=np.int64)
+    step = np.zeros((m, n), dtype=np.int64)
+    np.cumsum(ordered[:, 1:] != ordered[:, :-1], axis=1, out=step[:, 1:])
+    np.put_along_axis(rank, order, step, axis=1)
+    return rank, _pairs_in_ties(tie_starts(ordered), m, n)
+
+
+def _pairs_in_ties(starts: Ints | None, m: int, n: int) -> Ints:
+    if starts is None:
+        return np.zeros(m, dtype=np.int64)
+    counts = np.diff(starts, append=m * n)
+    pairs = counts * (counts - 1) // 2
+    return np.bincount(starts // n, weights=pairs, minlength=m).astype(np.int64)
+
+
+def count_inversions(ranks: AnyInts) -> Ints:
+    """Pairs i < j with ``ranks[i] > ranks[j]``, per row of ``[m, n]`` integers in 0..n-1.
+
+    Equal entries are never inverted: numbering them in the order they stand makes each
+    row a permutation. A permutation of 0..2^b - 1 is then split by its highest bit:
+    each low entry that stands behind high entries of its group contributes inversions,
+    and both halves go on with one bit less. All rows and all groups of one bit are
+    handled together: b passes over the data.
+    """
+    m, n = ranks.shape
+    width = 1 << int(n - 1).bit_length()
+    position = np.broadcast_to(np.arange(n), (m, n))
+    packed = _pack(ranks, position, n)
+    packed.sort(axis=1)
+    order = _low_bits(packed, n)  # argsort of ranks, equal ones in the order they stand
+    a = np.empty((m, width), dtype=np.int32)
+    np.put_along_axis(a[:, :n], order, np.arange(n, dtype=np.int32)[None], axis=1)
+    a[:, n:] = np.arange(n, width)  # padding: the largest, at the end, never inverted
+    total = np.zeros(m, dtype=np.int64)
+    row_start = np.arange(m, dtype=np.int64) * width
+    half = width // 2
+    while half:
+        groups = width // (2 * half)
+        is_low = (a & half) == 0
+        low, high = (np.flatnonzero(z).reshape(m, groups, half) for z in (is_low, ~is_low))
+        # Positions of the low entries in their groups, less the low entries before them.
+        group_starts = 2 * half * half * (groups * (groups - 1) // 2)
+        lows_before = groups * (half * (half - 1) // 2)
+        total += low.sum(axis=(1, 2)) - row_start * (groups * half) - group_starts - lows_before
+        a = a.reshape(-1)[np.concatenate([low, high], axis=2)].reshape(m, width)
+        half //= 2
+    return total
+
+
+def spearman(x: ArrayLike, y: ArrayLike) -> Floats:
+    """Spearman's rho between matching rows of ``x`` and ``y`` (average ranks for ties).
+
+    ``[m, n]`` or ``[n]`` in, ``[m]`` or 0-d out, in [-1, 1]; NaN where a row does not
+    vary or holds a NaN.
+    """
+    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if a.shape != b.shape or a.ndim not in (1, 2):
+        raise ValueError(f"x {a.shape} and y {b.shape} must both be [n] or [m, n]")
+    if a.ndim == 1:
+        return np.asarray(spearman(a[None], b[None])[0])
+    p, q = (r - r.mean(axis=1, keepdims=True) for r in (average_ranks(a), average_ranks(b)))
+    spread = np.sqrt((p**2).sum(axis=1) * (q**2).sum(axis=1))
+    defined = (spread > 0) & ~np.isnan(a).any(axis=1) & ~np.isnan(b).any(axis=1)
+    rho = (p * q).sum(axis=1) / np.where(spread > 0, spread, 1.0)
+    return np.where(defined, np.clip(rho, -1.0, 1.0), np.nan)
+
+
+def average_ranks(x: Floats) -> Floats:
+    """Ranks 1..n per row of ``[m, n]``; tied entries get the mean of their ranks."""
+    order = np.argsort(x, axis=1)
+    starts = tie_starts(np.take_along_axis(x, order, axis=1))
+    position = np.broadcast_to(np.arange(1.0, x.shape[1] + 1), x.shape)
+    ranks = np.empty(x.shape)
+    np.put_along_axis(ranks, order, average_ties(position, starts), axis=1)
+    return ranks
+
+
+def placements(scores: ArrayLike, positive: ArrayLike) -> Floats:
+    r"""Share of the other class that each candidate beats; ties count half.
+
+    For a positive: the share of negatives scored below it; for a negative: the share of
+    positives scored above it. The mean over either class is the AUC, and their spread
+    its sampling error (DeLong et al., 1988). ``[n]`` in, ``[n]`` out; NaN where the
+    other class is empty.
+    """
+    s, pos = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
+    result = np.full(s.shape, np.nan)
+    ranks = {True: np.sort(s[pos]), False: np.sort(s[~pos])}
+    for label in (True, False):
+        other = ranks[not label]
+        if other.size:
+            mine = s[pos == label]
+            below = np.searchsorted(other, mine, "left") + np.searchsorted(other, mine, "right")
+            share = below / (2 * other.size)
+            result[pos == label] = share if label else 1.0 - share
+    return np.where(np.isnan(s).any(), np.nan, result)
+
+
+def auc(scores: ArrayLike, positive: ArrayLike) -> float:
+    """Area under the ROC curve: P(positive scores above negative) + half P(tie).
+
+    ``scores`` and the boolean ``positive`` are ``[n]``. In [0, 1], larger is better,
+    0.5 is chance. NaN without both classes or with a NaN score.
+
+    >>> auc([0.1, 0.4, 0.4, 0.8], [False, False, True, True])
+    0.875
+    """
+    pos = np.asarray(positive, dtype=bool)
+    if pos.all() or not pos.any():
+        return float("nan")
+    return float(placements(scores, pos)[pos].mean())
+
+
+def row_auc(scores: ArrayLike, positive: ArrayLike) -> Floats:
+    """:func:`auc` of each row of ``[m, n]``; NaN for rows of one class only."""
+    s, pos = np.asarray(scores, dtype=np.float64), np.asarray(positive, dtype=bool)
+    ranks = average_ranks(s)
+    p = pos.sum(axis=1)
+    q = pos.shape[1] - p
+    wins = (ranks * pos).sum(axis=1) - p * (p + 1) / 2
+    defined = (p > 0) & (q > 0) & ~np.isnan(s).any(axis=1)
+    return np.where(defined, wins / np.maximum(p * q, 1), np.nan)
+
+
+def recall_at_k(scores: ArrayLike, target: ArrayLike, k: int) -> Floats:
+    """Chance that the target is among the k highest scores, ties in random order.
+
+    ``scores`` is ``[m, n]``, ``target`` ``[m]`` holds the target's column; returns
+    ``[m]`` in [0, 1], larger is better: clip((k - above)/tied, 0, 1) with ``above``
+    scores strictly higher and ``tied`` equal to the target's (itself included).
+    """
+    s = np.asarray(scores, dtype=np.float64)
+    own = np.take_along_axis(s, np.asarray(target, dtype=np.int64)[:, None], axis=1)
+    above, tied = (s > own).sum(axis=1), (s == own).sum(axis=1)
+    share = np.clip((k - above) / np.maximum(tied, 1), 0.0, 1.0)
+    return np.where(np.isnan(s).any(axis=1), np.nan, share)
+
+
+def paired_win_rate(positive: ArrayLike, negative: ArrayLike) -> Floats:
+    """1 where the positive scores higher, 0 where lower, half where tied; elementwise."""
+    p, q = np.asarray(positive, dtype=np.float64), np.asarray(negative, dtype=np.float64)
+    wins = np.where(p > q, 1.0, np.where(p < q, 0.0, 0.5))
+    return np.where(np.isnan(p) | np.isnan(q), np.nan, wins)

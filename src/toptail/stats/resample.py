@@ -1,0 +1,171 @@
+r"""Uncertainty: clustered bootstrap, simultaneous bands, multiple comparisons.
+
+What is resampled is whole clusters (queries, or the trajectories or documents they come
+from). Statistics enter as sums per cluster, and a resampled mean is a ratio of
+resampled sums; all scorers share the same resamples, which pairs every comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri, stdtrit
+
+from toptail.stats.best_of_k import Floats
+
+_DRAWS_PER_BLOCK = 1 << 21
+
+
+def bootstrap_sums(
+    sums: Floats,
+    rng: np.random.Generator,
+    resamples: int,
+    tick: Callable[[float], None] | None = None,
+) -> Floats:
+    """Column sums over clusters drawn with replacement.
+
+    Parameters
+    ----------
+    sums
+        ``[clusters, columns]``: each cluster's own sums.
+    rng
+        Generator; the same state gives the same result to the last bit.
+    resamples
+        Number of resamples; each draws as many clusters as there are.
+    tick
+        Called with the finished share, for progress bars.
+
+    Returns
+    -------
+    ``[resamples, columns]``.
+    """
+    clusters = sums.shape[0]
+    result = np.empty((resamples, sums.shape[1]))
+    block = max(1, _DRAWS_PER_BLOCK // clusters)
+    for start in range(0, resamples, block):
+        rows = min(block, resamples - start)
+        draws = rng.integers(clusters, size=(rows, clusters))
+        draws += np.arange(rows)[:, None] * clusters
+        times = np.bincount(draws.reshape(-1), minlength=rows * clusters)
+        result[start : start + rows] = times.reshape(rows, clusters).astype(np.float64) @ sums
+        if tick is not None:
+            tick((start + rows) / resamples)
+    return result
+
+
+def percentile_interval(draws: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Central interval of the draws along the first axis; NaN columns stay NaN."""
+    tail = (1.0 - level) / 2
+    low, high = np.quantile(draws, [tail, 1.0 - tail], axis=0)
+    return low, high
+
+
+class Band(NamedTuple):
+    """A simultaneous band: all entries hold together with the stated probability."""
+
+    low: Floats
+    high: Floats
+    critical: float
+
+
+def max_t_band(
+    estimate: ArrayLike,
+    draws: Floats,
+    clusters: int,
+    level: float = 0.95,
+    scale: ArrayLike = 1.0,
+) -> Band:
+    r"""Simultaneous band :math:`\hat\theta_i \pm c \cdot \mathrm{se}_i` over all entries i.
+
+    c is the ``level`` quantile of :math:`\max_i |\theta^*_i - \hat\theta_i| /
+    \mathrm{se}_i` over the resamples. Entries without variance (to rounding of ``scale``)
+    are left out of the maximum and get a band of zero width. For few clusters the
+    standard error is corrected by sqrt(C/(C-1)) and c by the ratio of the Student-t to
+    the normal quantile with C - 1 degrees of freedom. With fewer than two clusters
+    nothing is known: NaN.
+
+    Parameters
+    ----------
+    estimate
+        ``[s]`` point estimates.
+    draws
+        ``[resamples, s]`` resampled estimates.
+    clusters
+        How many clusters were resampled.
+    scale
+        Size of the numbers the estimates were computed from.
+
+    References
+    ----------
+    Romano and Wolf (2005), "Exact and approximate stepdown methods for multiple
+    hypothesis testing".
+    """
+    theta = np.asarray(estimate, dtype=np.float64)
+    if clusters < 2 or not (np.isfinite(theta).all() and np.isfinite(draws).all()):
+        unknown = np.full(theta.shape, np.nan)
+        return Band(unknown, unknown.copy(), float("nan"))
+    se = draws.std(axis=0) * np.sqrt(clusters / (clusters - 1))
+    varies = se > 1e-10 * np.abs(np.asarray(scale, dtype=np.float64))
+    se = np.where(varies, se, 0.0)
+    critical = 0.0
+    if varies.any():
+        deviation = np.abs(draws[:, varies] - theta[varies])
+        deviation /= se[varies]
+        critical = float(np.quantile(deviation.max(axis=1), level))
+        tail = (1.0 + level) / 2
+        critical *= float(stdtrit(clusters - 1, tail) / ndtri(tail))
+    return Band(theta - critical * se, theta + critical * se, critical)
+
+
+def bootstrap_p(draws: Floats) -> Floats:
+    """Two-sided p value of "no difference" from resampled differences, first axis.
+
+    Twice the smaller share of resamples on one side of zero, with one added to counts so
+    that p is never 0; draws at zero count for both sides. NaN columns stay NaN.
+    """
+    n = draws.shape[0]
+    below, above = (draws <= 0).sum(axis=0), (draws >= 0).sum(axis=0)
+    p = np.minimum(1.0, 2.0 * (np.minimum(below, above) + 1) / (n + 1))
+    return np.where(np.isnan(draws).any(axis=0), np.nan, p)
+
+
+def holm(p: ArrayLike) -> Floats:
+    """Holm's step-down correction: adjusted p values, in the order given.
+
+    Adjusted p below alpha rejects with family-wise error alpha (Holm, 1979). NaN
+    entries stay NaN and do not count as comparisons.
+
+    >>> holm([0.01, 0.04, 0.03])
+    array([0.03, 0.06, 0.06])
+    """
+    raw = np.asarray(p, dtype=np.float64)
+    adjusted = np.full(raw.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(raw))
+    order = known[np.argsort(raw[known], kind="stable")]
+    factors = np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(raw[order] * factors))
+    return adjusted
+
+
+def wilson(successes: ArrayLike, trials: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
+    """Wilson's score interval for a rate; NaN without trials (Wilson, 1927)."""
+    x, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    n = np.where(n > 0, n, np.nan)
+    z = float(ndtri((1.0 + level) / 2))
+    rate = x / n
+    centre = (rate + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2))
+    return np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
+
+
+def cluster_sums(per_query: Floats, cluster: NDArray[np.int64] | None) -> Floats:
+    """Sum rows ``[queries, columns]`` by cluster code (0..C-1); None: every query its own."""
+    if cluster is None:
+        return per_query
+    order = np.argsort(cluster, kind="stable")
+    starts = np.flatnonzero(np.diff(cluster[order], prepend=-1))
+    sums: Floats = np.add.reduceat(per_query[order], starts, axis=0)
+    return sums
