@@ -135,7 +135,7 @@ def numbers(where: str, name: str, column: pa.Array, row: str = "row") -> Floats
             "fill it in or drop the row."
         )
     if pa.types.is_boolean(kind):
-        return column.to_numpy(zero_copy_only=False).astype(np.float64)
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
     array = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     check_finite(where, name, array, row)
     return np.asarray(array, dtype=np.float64)
@@ -185,7 +185,16 @@ def codes(where: str, name: str, column: pa.Array) -> tuple[NDArray[np.int64], p
         raise InputError(
             f"{where}: column '{name}' must hold one text or number per row, not {column.type}."
         )
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     if pa.types.is_dictionary(column.type):
-        encoded = column.dictionary_decode().dictionary_encode()
+        column = column.dictionary_decode()
+    encoded = column.dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
+
+
+def first_repeat(key: NDArray[np.int64]) -> int | None:
+    """The first row whose key stands in an earlier row too."""
+    if (np.diff(key) > 0).all():
+        return None
+    order = np.argsort(key, kind="stable")
+    again = np.flatnonzero(np.diff(key[order]) == 0)
+    return int(order[again + 1].min()) if again.size else None

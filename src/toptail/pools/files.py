@@ -1,9 +1,10 @@
-"""Tables on disk: Parquet, CSV, JSON Lines, Arrow and npz, read whole or refused in one sentence."""
+"""Tables on disk, read whole or refused in one sentence."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -90,7 +91,7 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
             table = pa.feather.read_table(path, memory_map=False)
     else:
         raise InputError(f"{path}: a .npz file holds arrays, not a table.")
-    _check_names(path, table.column_names)
+    check_names(str(path), table.column_names)
     return table
 
 
@@ -159,17 +160,46 @@ def atomic(path: Path, write: Callable[[Path], None]) -> None:
         staged.unlink(missing_ok=True)
 
 
+@contextmanager
+def staged_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder that becomes ``path`` if the block succeeds, and vanishes if not.
+
+    Where ``path`` already exists, the new files replace its files of the same name, each
+    in one step, and others stay.
+    """
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is a file; --out needs a folder (or a name that is still free).")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    except OSError as error:
+        raise InputError(f"{path}: cannot write there ({error.strerror}).") from None
+    try:
+        yield stage
+        stage.chmod(0o777 & ~_umask())
+        if path.exists():
+            for file in sorted(p for p in stage.rglob("*") if p.is_file()):
+                target = path / file.relative_to(stage)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file.replace(target)
+        else:
+            stage.rename(path)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
-def _check_names(path: Path, names: list[str]) -> None:
+def check_names(where: str, names: list[str]) -> None:
+    """Raise :class:`InputError` where two columns share a name."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InputError(f"{path}: the column '{name}' appears twice; give each its own name.")
+            raise InputError(f"{where}: the column '{name}' appears twice; give each its own name.")
         seen.add(name)
 
 

@@ -244,6 +244,7 @@ class ScoredPools:
         *,
         scores: Sequence[str] | None = None,
         values: Sequence[str] | None = None,
+        names: Mapping[str, str] | None = None,
         source: str = "table",
     ) -> ScoredPools:
         """Pools from any data frame that speaks Arrow (pyarrow, pandas, polars, DuckDB, ...).
@@ -251,11 +252,12 @@ class ScoredPools:
         Long (one row per candidate, columns ``query``, scores, values, and optional
         ``candidate``, ``support``, ``cluster``, ``group``) or one row per query with list
         columns. ``scores`` and ``values`` name columns; see
-        :func:`toptail.pools.columns.find_roles` for the defaults.
+        :func:`toptail.pools.columns.find_roles` for the defaults. ``names`` says which
+        columns play the reserved parts, as in ``{"query": "prompt_id", "group": "step"}``.
         """
         from toptail.pools.tables import pools_from_table
 
-        return pools_from_table(pa.table(table), scores, values, source)
+        return pools_from_table(pa.table(table), scores, values, source, names)
 
     @classmethod
     def read(
@@ -264,11 +266,12 @@ class ScoredPools:
         *,
         scores: Sequence[str] | None = None,
         values: Sequence[str] | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> ScoredPools:
         """Pools from a Parquet, CSV, JSON Lines, Arrow or npz file, with its hash."""
         from toptail.pools.tables import read_pools
 
-        return read_pools(Path(path), scores, values)
+        return read_pools(Path(path), scores, values, names)
 
     def to_arrow(self) -> pa.Table:
         """The long table; its metadata says which columns are scores and which values."""

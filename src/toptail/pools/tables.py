@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from toptail.pools.columns import (
     Roles,
     codes,
     find_roles,
+    first_repeat,
     flags,
     holds_numbers,
     is_list,
@@ -28,6 +29,7 @@ from toptail.pools.columns import (
 )
 from toptail.pools.files import (
     atomic,
+    check_names,
     check_readable,
     file_format,
     read_arrays,
@@ -42,7 +44,10 @@ _METADATA = b"toptail"
 
 
 def read_pools(
-    path: Path, scores: Sequence[str] | None, values: Sequence[str] | None
+    path: Path,
+    scores: Sequence[str] | None,
+    values: Sequence[str] | None,
+    names: Mapping[str, str] | None = None,
 ) -> ScoredPools:
     """Read a file of any known type into :class:`ScoredPools`."""
     check_readable(path)
@@ -53,11 +58,31 @@ def read_pools(
         schema = read_schema(path)
         needed = None
         if schema is not None and len(set(schema.names)) == len(schema.names):
-            roles = _roles(where, schema, scores, values)
-            wanted = {*roles.scores, *roles.values, *RESERVED}
+            renamed = _rename(where, schema.empty_table(), names).schema
+            roles = _roles(where, renamed, scores, values)
+            wanted = {*roles.scores, *roles.values, *RESERVED, *(names or {}).values()}
             needed = [name for name in schema.names if name in wanted]
-        pools = pools_from_table(read_table(path, needed), scores, values, where)
+        pools = pools_from_table(read_table(path, needed), scores, values, where, names)
     return replace(pools, source=where, sha256=sha256(path))
+
+
+def _rename(where: str, table: pa.Table, names: Mapping[str, str] | None) -> pa.Table:
+    """Give the columns that play reserved parts their reserved names."""
+    for part, name in (names or {}).items():
+        if part not in RESERVED:
+            raise InputError(f"'{part}' is not a reserved column; those are {', '.join(RESERVED)}.")
+        if name not in table.column_names:
+            raise InputError(
+                f"{where}: there is no column '{name}' to use as {part}; "
+                f"the columns are {', '.join(table.column_names)}."
+            )
+        if name != part:
+            if part in table.column_names:
+                table = table.drop_columns([part])
+            table = table.rename_columns(
+                [part if column == name else column for column in table.column_names]
+            )
+    return table
 
 
 def _roles(
@@ -73,24 +98,27 @@ def _roles(
 
 
 def pools_from_table(
-    table: pa.Table, scores: Sequence[str] | None, values: Sequence[str] | None, where: str
+    table: pa.Table,
+    scores: Sequence[str] | None,
+    values: Sequence[str] | None,
+    where: str,
+    names: Mapping[str, str] | None = None,
 ) -> ScoredPools:
     """Long or list-per-query table to :class:`ScoredPools`."""
-    names = table.column_names
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"{where}: the column '{name}' appears twice; give each its own name.")
+    check_names(where, table.column_names)
+    table = _rename(where, table, names)
     roles = _roles(where, table.schema, scores, values)
     if table.num_rows == 0:
         raise InputError(f"{where}: the table has no rows.")
     lists = [n for n in (*roles.scores, *roles.values) if is_list(table.schema.field(n).type)]
     if lists:
         table = _explode(table, roles, where)
-    elif "query" not in names:
+    elif "query" not in table.column_names:
         raise InputError(
-            f"{where}: there is no column 'query'; it says which candidates belong to one pool."
+            f"{where}: there is no column 'query', which says which candidates form one pool; "
+            f"name it with --query (columns: {', '.join(table.column_names)})."
         )
-    columns = {name: _whole(table[name]) for name in table.column_names}
+    columns = {name: whole(table[name]) for name in table.column_names}
     query_code, query = codes(where, "query", columns["query"])
     # Everything is checked in the file's own order, so that errors name the file's rows.
     data = {name: numbers(where, name, columns[name]) for name in (*roles.scores, *roles.values)}
@@ -99,7 +127,7 @@ def pools_from_table(
     if candidate is not None:
         _check_unique(where, query_code, candidate)
     per_query = {
-        name: _per_query(where, name, columns[name], query_code, len(query))
+        name: per_query_labels(where, name, columns[name], query_code, len(query))
         for name in ("cluster", "group")
         if name in columns
     }
@@ -126,7 +154,8 @@ def pools_from_table(
     )
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A table's column as one array."""
     array = column.combine_chunks()
     return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
 
@@ -135,7 +164,7 @@ def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
     """One row per query with lists to one row per candidate."""
     data = [*roles.scores, *roles.values]
     lists = {
-        name: _whole(table[name])
+        name: whole(table[name])
         for name in (*data, *RESERVED)
         if name in table.column_names and is_list(table.schema.field(name).type)
     }
@@ -165,11 +194,11 @@ def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
     parent = pa.array(np.repeat(np.arange(table.num_rows), lengths))
     if "query" not in table.column_names:
         table = table.append_column("query", pa.array(np.arange(table.num_rows)))
-    query = _whole(table["query"])
+    query = whole(table["query"])
     if len(query.unique()) != len(query):
         raise InputError(f"{where}: 'query' names the same query in two rows of lists.")
     columns = {
-        name: lists[name].flatten() if name in lists else _whole(table[name]).take(parent)
+        name: lists[name].flatten() if name in lists else whole(table[name]).take(parent)
         for name in table.column_names
         if name in lists or name in RESERVED
     }
@@ -179,20 +208,15 @@ def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
 def _check_unique(where: str, query_code: NDArray[np.int64], candidate: pa.Array) -> None:
     """Raise where a (query, candidate) pair stands in two rows."""
     candidate_code, labels = codes(where, "candidate", candidate)
-    key = query_code * len(labels) + candidate_code
-    if (np.diff(key) > 0).all():
-        return
-    order = np.argsort(key, kind="stable")
-    again = np.flatnonzero(np.diff(key[order]) == 0)
-    if again.size:
-        at = int(order[again + 1].min())
+    at = first_repeat(query_code * len(labels) + candidate_code)
+    if at is not None:
         raise InputError(
             f"{where}: row {at + 1} repeats candidate '{candidate[at]}' of a query that already "
             "has it; each (query, candidate) may appear once."
         )
 
 
-def _per_query(
+def per_query_labels(
     where: str, name: str, column: pa.Array, query_code: NDArray[np.int64], queries: int
 ) -> pa.Array:
     """A label that belongs to queries: the same in all rows of one query."""
@@ -230,22 +254,22 @@ def write_pools(pools: ScoredPools, path: Path) -> None:
     if kind == "npz":
         write_arrays(path, _npz_arrays(pools, path))
         return
-    table = pools_to_table(pools)
+    atomic(path, lambda target: write_table(pools_to_table(pools), target, kind))
 
-    def write(target: Path) -> None:
-        if kind == "parquet":
-            pq.write_table(table, target)
-        elif kind == "arrow":
-            pa.feather.write_feather(table, target)
-        elif kind in ("csv", "tsv"):
-            options = pa.csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
-            pa.csv.write_csv(table, target, write_options=options)
-        else:
-            with target.open("w", encoding="utf-8") as file:
-                for batch in table.to_batches(max_chunksize=1 << 16):
-                    file.writelines(json.dumps(row) + "\n" for row in batch.to_pylist())
 
-    atomic(path, write)
+def write_table(table: pa.Table, target: Path, kind: str) -> None:
+    """Write a table in one of the formats of :data:`toptail.pools.files.FORMATS` (not npz)."""
+    if kind == "parquet":
+        pq.write_table(table, target)
+    elif kind == "arrow":
+        pa.feather.write_feather(table, target)
+    elif kind in ("csv", "tsv"):
+        options = pa.csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
+        pa.csv.write_csv(table, target, write_options=options)
+    else:
+        with target.open("w", encoding="utf-8") as file:
+            for batch in table.to_batches(max_chunksize=1 << 16):
+                file.writelines(json.dumps(row) + "\n" for row in batch.to_pylist())
 
 
 def _npz_arrays(pools: ScoredPools, path: Path) -> dict[str, NDArray[Any]]:

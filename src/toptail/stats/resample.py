@@ -104,20 +104,36 @@ def max_t_band(
     hypothesis testing".
     """
     theta = np.asarray(estimate, dtype=np.float64)
-    if clusters < 2 or not (np.isfinite(theta).all() and np.isfinite(draws).all()):
-        unknown = np.full(theta.shape, np.nan)
-        return Band(unknown, unknown.copy(), float("nan"))
+    se, deviation = standardized(theta, draws, clusters, scale)
+    c = critical_value(deviation.max(axis=1), clusters, level)
+    return Band(theta - c * se, theta + c * se, c)
+
+
+def standardized(
+    estimate: Floats, draws: Floats, clusters: int, scale: ArrayLike = 1.0
+) -> tuple[Floats, Floats]:
+    """Standard errors ``[s]`` and ``|draw - estimate| / se`` ``[resamples, s]``.
+
+    Entries without variance have se 0 and deviation 0. All NaN with fewer than two
+    clusters or where anything is not finite.
+    """
+    if clusters < 2 or not (np.isfinite(estimate).all() and np.isfinite(draws).all()):
+        return np.full(estimate.shape, np.nan), np.full(draws.shape, np.nan)
     se = draws.std(axis=0) * np.sqrt(clusters / (clusters - 1))
     varies = se > 1e-10 * np.abs(np.asarray(scale, dtype=np.float64))
-    se = np.where(varies, se, 0.0)
-    critical = 0.0
-    if varies.any():
-        deviation = np.abs(draws[:, varies] - theta[varies])
-        deviation /= se[varies]
-        critical = float(np.quantile(deviation.max(axis=1), level))
-        tail = (1.0 + level) / 2
-        critical *= float(stdtrit(clusters - 1, tail) / ndtri(tail))
-    return Band(theta - critical * se, theta + critical * se, critical)
+    deviation = np.abs(draws - estimate)
+    deviation /= np.where(varies, se, 1.0)
+    deviation[:, ~varies] = 0.0
+    return np.where(varies, se, 0.0), deviation
+
+
+def critical_value(largest: Floats, clusters: int, level: float = 0.95) -> float:
+    """Critical value c of a band from each resample's largest standardized deviation."""
+    if clusters < 2:
+        return float("nan")
+    tail = (1.0 + level) / 2
+    small_sample = stdtrit(clusters - 1, tail) / ndtri(tail)
+    return float(np.quantile(largest, level) * small_sample)
 
 
 def bootstrap_p(draws: Floats) -> Floats:

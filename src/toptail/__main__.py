@@ -1,0 +1,5 @@
+"""``python -m toptail``."""
+
+from toptail.cli import run
+
+run()

@@ -1,0 +1,198 @@
+"""The audit of picks: paired differences between selectors whose picks were judged."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from toptail.audit.record import jsonable, versions
+from toptail.audit.run import FORMAT
+from toptail.audit.sample import Estimate, Sample
+from toptail.errors import InputError
+from toptail.pools import JudgedPicks
+from toptail.pools.columns import codes
+from toptail.stats import bootstrap_p, holm
+from toptail.stats.best_of_k import Floats
+
+
+def audit_picks(
+    picks: JudgedPicks,
+    *,
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+    power: float = 0.8,
+    baseline: str | None = None,
+    command: str | None = None,
+) -> dict[str, Any]:
+    """Compare selectors by how their picks turned out.
+
+    Replicates are averaged inside a query first; a difference between two selectors is
+    the mean over the queries that judged both, resampled by whole queries (or clusters).
+    ``detectable`` is the smallest true difference that such data would tell from zero
+    with probability ``power``: (z_{(1+level)/2} + z_power) standard errors.
+    ``variance_ratio`` says what pairing repetitions by common random numbers gains: the
+    variance of a difference of independent repetitions over that of paired ones.
+
+    Parameters
+    ----------
+    picks
+        Judged picks of at least two selectors.
+    baseline
+        The selector to compare with first; ``random`` by default where there is one.
+
+    Returns
+    -------
+    The content of ``audit.json`` for picks: plain lists, numbers and strings.
+    """
+    names = [str(name) for name in picks.selector.to_pylist()]
+    if len(names) < 2:
+        raise InputError(
+            f"{picks.source}: only the selector '{names[0]}' appears; a comparison needs two."
+        )
+    if baseline is None and "random" in names:
+        baseline = "random"
+    if baseline is not None and baseline not in names:
+        raise InputError(
+            f"{picks.source}: there is no selector '{baseline}'; they are {', '.join(names)}."
+        )
+    if baseline is not None:  # differences read as "gain over the baseline"
+        names = [name for name in names if name != baseline] + [baseline]
+    at = {str(name): code for code, name in enumerate(picks.selector.to_pylist())}
+    means, counts = _means(picks)
+    sample = _sample(picks, means, [at[name] for name in names])
+    sample.resample(np.random.default_rng(seed), resamples)
+    pairs = [(at[a], at[b]) for a, b in combinations(names, 2)]
+    spread = _replicate_spread(picks)
+    rows = [_difference(sample, means, a, b, level, power, spread) for a, b in pairs]
+    for row, (a, b) in zip(rows, combinations(names, 2), strict=True):
+        row |= {"a": a, "b": b}
+    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p_holm"] = adjusted
+    selectors = {}
+    for name in names:
+        mean = sample.ratio(f"{at[name]}", f"{at[name]} judged")
+        low, high = mean.interval(level)
+        judged = counts[:, at[name]]
+        selectors[name] = {
+            "mean": mean.point[0],
+            "low": low[0],
+            "high": high[0],
+            "queries": int((judged > 0).sum()),
+            "replicates": float(judged[judged > 0].mean()),
+        }
+    result: dict[str, Any] = jsonable(
+        {
+            "format": FORMAT,
+            "kind": "picks",
+            "queries": len(picks.query),
+            "clusters": sample.clusters,
+            "selectors": selectors,
+            "baseline": baseline,
+            "comparisons": rows,
+            "notes": [
+                "Only the picks were judged: nothing is known about the candidates that no "
+                "selector picked, so there is no oracle and no captured share."
+            ],
+            "warnings": _warnings(picks, counts),
+            "thresholds": {"level": level, "resamples": resamples, "power": power},
+            "record": {
+                "command": command or "toptail.audit_picks(...)",
+                "versions": versions(),
+                "seed": seed,
+                "source": picks.source,
+                "sha256": picks.sha256,
+            },
+        }
+    )
+    return result
+
+
+def _means(picks: JudgedPicks) -> tuple[Floats, Floats]:
+    """Mean value and number of repetitions, ``[queries, selectors]``; NaN where not judged."""
+    shape = (len(picks.query), len(picks.selector))
+    cell = picks.query_at * shape[1] + picks.selector_at
+    counts = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    sums = np.bincount(cell, picks.value, minlength=shape[0] * shape[1]).reshape(shape)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan), counts
+
+
+def _sample(picks: JudgedPicks, means: Floats, selectors: list[int]) -> Sample:
+    cluster = None if picks.cluster is None else codes(picks.source, "cluster", picks.cluster)[0]
+    sample = Sample(len(picks.query), cluster)
+    for a in selectors:
+        judged = ~np.isnan(means[:, a])
+        sample.add(f"{a}", np.where(judged, means[:, a], 0.0))
+        sample.add(f"{a} judged", judged.astype(np.float64))
+    for a, b in combinations(selectors, 2):
+        difference = means[:, a] - means[:, b]
+        judged = ~np.isnan(difference)
+        sample.add(f"{a}-{b}", np.where(judged, difference, 0.0))
+        sample.add(f"{a}-{b} judged", judged.astype(np.float64))
+    return sample
+
+
+def _difference(
+    sample: Sample, means: Floats, a: int, b: int, level: float, power: float, spread: Floats | None
+) -> dict[str, Any]:
+    difference: Estimate = sample.ratio(f"{a}-{b}", f"{a}-{b} judged")
+    low, high = difference.interval(level)
+    small_sample = sample.clusters / max(sample.clusters - 1, 1)
+    se = difference.draws.std() * np.sqrt(small_sample)
+    return {
+        "difference": difference.point[0],
+        "low": low[0],
+        "high": high[0],
+        "half_width": (high[0] - low[0]) / 2,
+        "detectable": (ndtri((1 + level) / 2) + ndtri(power)) * se,
+        "variance_ratio": None if spread is None else _variance_ratio(spread[:, a], spread[:, b]),
+        "queries": int((~np.isnan(means[:, a] - means[:, b])).sum()),
+        "p": float(bootstrap_p(difference.draws)[0]),
+    }
+
+
+def _replicate_spread(picks: JudgedPicks) -> Floats | None:
+    """Values less their (query, selector) mean, as ``[query x replicate, selectors]``."""
+    replicate_at, labels = codes(picks.source, "replicate", picks.replicate)
+    if len(labels) < 2:
+        return None
+    means, _ = _means(picks)
+    slot = picks.query_at * len(labels) + replicate_at
+    spread = np.full((len(picks.query) * len(labels), len(picks.selector)), np.nan)
+    spread[slot, picks.selector_at] = picks.value - means[picks.query_at, picks.selector_at]
+    return spread
+
+
+def _variance_ratio(a: Floats, b: Floats) -> float | None:
+    both = ~np.isnan(a - b)
+    paired = float(((a - b)[both] ** 2).sum())
+    apart = float((a[both] ** 2 + b[both] ** 2).sum())
+    return apart / paired if paired > 0 else None
+
+
+def _warnings(picks: JudgedPicks, counts: Floats) -> list[str]:
+    warnings = []
+    missing = int((counts == 0).any(axis=1).sum())
+    if missing:
+        warnings.append(
+            f"{missing:,} of {len(picks.query):,} queries were not judged for every selector; "
+            "each difference uses the queries that judged both."
+        )
+    if picks.key is not None and not _keys_agree(picks):
+        warnings.append(
+            "The common-random-number key differs between selectors of one (query, replicate): "
+            "their repetitions did not see the same randomness and are not paired."
+        )
+    return warnings
+
+
+def _keys_agree(picks: JudgedPicks) -> bool:
+    key_at, _ = codes(picks.source, "key", picks.key)
+    replicate_at, labels = codes(picks.source, "replicate", picks.replicate)
+    slot = picks.query_at * len(labels) + replicate_at
+    first = np.full(slot.max() + 1, -1, dtype=np.int64)
+    first[slot[::-1]] = key_at[::-1]
+    return bool((first[slot] == key_at).all())

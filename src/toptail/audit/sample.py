@@ -1,0 +1,96 @@
+"""Means over queries together with their shared resamples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.stats.best_of_k import Floats
+from toptail.stats.resample import bootstrap_sums, cluster_sums, percentile_interval
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A statistic and how it varied over the resamples."""
+
+    point: Floats
+    """``[...]``, computed from all queries."""
+    draws: Floats
+    """``[resamples, ...]``."""
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """Percentile interval of each entry."""
+        return percentile_interval(self.draws, level)
+
+    def __sub__(self, other: Estimate) -> Estimate:
+        """Paired difference: the resamples are shared."""
+        return Estimate(self.point - other.point, self.draws - other.draws)
+
+    def __truediv__(self, other: Estimate) -> Estimate:
+        """Ratio of two means; NaN where the denominator is not above zero."""
+
+        def ratio(a: Floats, b: Floats) -> Floats:
+            positive = b > 0
+            return np.where(positive, a / np.where(positive, b, 1.0), np.nan)
+
+        return Estimate(ratio(self.point, other.point), ratio(self.draws, other.draws))
+
+    def __getitem__(self, at: int | slice) -> Estimate:
+        """Entries along the last axis."""
+        return Estimate(np.asarray(self.point[..., at]), self.draws[..., at])
+
+
+class Sample:
+    """Per-query columns, resampled together once, read as means.
+
+    Register columns with :meth:`add`, call :meth:`resample`, then ask for :meth:`mean`
+    (over queries) or :meth:`ratio` (of two columns' sums).
+    """
+
+    def __init__(self, queries: int, cluster: NDArray[np.int64] | None) -> None:
+        self._cluster = cluster
+        self._columns: list[Floats] = []
+        self._slices: dict[str, slice] = {}
+        self._width = 0
+        self.clusters = queries if cluster is None else int(cluster.max()) + 1
+        self._point = np.empty(0)
+        self._draws = np.empty((0, 0))
+        self.add("", np.ones(queries))
+
+    def add(self, name: str, per_query: Floats) -> None:
+        """Register ``[queries]`` or ``[queries, c]`` numbers under a name."""
+        column = per_query.reshape(per_query.shape[0], -1)
+        self._slices[name] = slice(self._width, self._width + column.shape[1])
+        self._columns.append(column)
+        self._width += column.shape[1]
+
+    def resample(
+        self,
+        rng: np.random.Generator,
+        resamples: int,
+        tick: Callable[[float], None] | None = None,
+    ) -> None:
+        """Draw whole clusters with replacement; every column sees the same draws."""
+        sums = cluster_sums(np.concatenate(self._columns, axis=1), self._cluster)
+        self._columns.clear()
+        self._point = sums.sum(axis=0)
+        if self.clusters < 2:  # one cluster shows no variation: nothing is known
+            self._draws = np.full((1, self._width), np.nan)
+        else:
+            self._draws = bootstrap_sums(sums, rng, resamples, tick)
+
+    def total(self, name: str) -> Estimate:
+        """Sum over queries."""
+        at = self._slices[name]
+        return Estimate(self._point[at], self._draws[:, at])
+
+    def ratio(self, name: str, by: str) -> Estimate:
+        """Sum of one column over the sum of another, entry by entry."""
+        return self.total(name) / self.total(by)
+
+    def mean(self, name: str) -> Estimate:
+        """Mean over queries."""
+        return self.ratio(name, "")

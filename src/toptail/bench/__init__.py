@@ -1,0 +1,1 @@
+"""Benchmarks: both sides of every speed claim, measured in one run."""

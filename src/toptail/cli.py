@@ -1,0 +1,48 @@
+"""The command line: which commands there are, and how errors reach a person."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import tyro
+
+from toptail.commands.audit import Audit
+from toptail.commands.bench import Bench
+from toptail.commands.demo_pools import DemoPools
+from toptail.commands.report import Report
+from toptail.errors import InputError
+
+_Command = (
+    Annotated[Audit, tyro.conf.subcommand("audit")]
+    | Annotated[DemoPools, tyro.conf.subcommand("demo")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Bench, tyro.conf.subcommand("bench")]
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; bad input gives one sentence on stderr and exit code 2."""
+    try:
+        command: Any = tyro.cli(
+            _Command,
+            prog="toptail",
+            description="Is this critic safe to maximize?",
+            args=list(sys.argv[1:] if argv is None else argv),
+        )
+        return int(command.run())
+    except InputError as error:
+        sys.stderr.write(f"toptail: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("toptail: interrupted\n")
+        return 130
+    except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
+        sys.stdout = None  # type: ignore[assignment]
+        return 0
+
+
+def run() -> None:
+    """Entry point of the console script."""
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""One file per command: its flags and the call into the rooms."""

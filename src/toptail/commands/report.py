@@ -1,0 +1,24 @@
+"""``toptail report``: render a stored audit again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Report:
+    """Render audit.md, audit.tex and report.html again from a folder's audit.json."""
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """The folder that 'toptail audit' wrote."""
+
+    def run(self) -> int:
+        """Read audit.json and write everything that is rendered from it."""
+        from toptail.results import read_audit, write_report
+
+        print(f"Report: {write_report(read_audit(self.folder), self.folder)}")
+        return 0

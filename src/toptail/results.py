@@ -1,0 +1,47 @@
+"""Result folders: ``audit.json`` and everything rendered from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from toptail.errors import InputError
+from toptail.pools.files import staged_folder
+from toptail.report import render
+
+
+def write_report(audit: dict[str, Any], out: str | Path) -> Path:
+    """Write ``audit.json``, ``audit.md``, ``audit.tex``, ``report.html`` and figures.
+
+    Parameters
+    ----------
+    audit
+        What :func:`toptail.audit` or :func:`toptail.audit_picks` returned.
+    out
+        The folder; it appears whole or not at all.
+
+    Returns
+    -------
+    The path of ``report.html``.
+    """
+    folder = Path(out)
+    with staged_folder(folder) as stage:
+        text = json.dumps(audit, indent=1, allow_nan=False)
+        (stage / "audit.json").write_text(text + "\n", encoding="utf-8")
+        render(audit, stage)
+    return folder / "report.html"
+
+
+def read_audit(folder: str | Path) -> dict[str, Any]:
+    """The stored ``audit.json`` of a result folder."""
+    path = Path(folder) / "audit.json"
+    if not path.is_file():
+        raise InputError(f"{path} does not exist; give the folder that 'toptail audit' wrote.")
+    try:
+        audit = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not readable as JSON ({error}).") from None
+    if not isinstance(audit, dict) or not str(audit.get("format")).startswith("toptail-audit-"):
+        raise InputError(f"{path}: not a result of 'toptail audit'; its 'format' is missing.")
+    return audit
