@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write("toptail: interrupted\n")
         return 130
     except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return 0
 
 

@@ -263,7 +263,6 @@ def _measure(
 def _register(sample: Sample, prefix: str, column: ScoreColumn) -> None:
     """Put one score column's per-query numbers into the sample."""
     sample.add(prefix + "value", column.value)
-    sample.add(prefix + "score", column.selected_score)
     defined = ~np.isnan(column.tau_b)
     sample.add(prefix + "tau", np.where(defined, column.tau_b, 0.0))
     sample.add(prefix + "tau defined", defined.astype(np.float64))
@@ -362,7 +361,7 @@ def _scorer(
     within = sample.mean(prefix + "within")
     deciles_low, deciles_high = pooled.interval(rule.level)
     entry |= {
-        "selected_score": sample.mean(prefix + "score").point,
+        "selected_score": _scaled_mean(np.concatenate([part.selected_score for part in parts])),
         "tau_b": {
             **_number(tau, rule.level),
             "undefined": int(every_tau.size - known.size),
@@ -401,6 +400,12 @@ def _scorer(
             "auc_within": {**_number(within_auc, rule.level), "undefined": undefined},
         }
     return entry, curve
+
+
+def _scaled_mean(scores: Floats) -> Floats:
+    """Mean over rows that stays finite where the sum would not."""
+    scale = max(1.0, float(np.abs(scores).max()))
+    return np.asarray((scores / scale).mean(axis=0) * scale)
 
 
 def _number(estimate: Estimate, level: float) -> dict[str, float]:

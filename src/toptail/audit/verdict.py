@@ -159,7 +159,7 @@ def _queries_needed(steps: Steps, queries: int, rule: Rule) -> int | None:
         one_fall = np.nanmin((half / establish) ** 2, initial=np.inf)
         none_left = np.max((half / exclude)[open_steps] ** 2)  # NaN: cannot be excluded
     factor = np.nanmin([one_fall, none_left])
-    return int(np.ceil(queries * factor)) if np.isfinite(factor) else None
+    return int(np.ceil(queries * factor - 1e-9)) if np.isfinite(factor) else None
 
 
 def _reason(verdict: dict[str, Any], k: list[int], steps: Steps, rule: Rule) -> str:

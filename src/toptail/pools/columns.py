@@ -111,6 +111,22 @@ def holds_numbers(kind: pa.DataType) -> bool:
     )
 
 
+def mostly_numbers(column: pa.ChunkedArray) -> bool:
+    """Whether a text column's first thousand entries are mostly numbers."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return False
+    head = column.slice(0, 1_000).to_pylist()
+    return sum(_is_number(entry) for entry in head) * 2 > len(head)
+
+
+def _is_number(entry: object) -> bool:
+    try:
+        float(entry)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def is_list(kind: pa.DataType) -> bool:
     """Whether a column holds one list per row."""
     return bool(
@@ -156,9 +172,7 @@ def _first_text(column: pa.Array) -> tuple[int, str]:
     """The first entry that is not a number, for the error message."""
     values = column.to_pylist()
     for at, value in enumerate(values):
-        try:
-            float(value)
-        except (TypeError, ValueError):
+        if not _is_number(value):
             return at, repr(value)[:40]
     return 0, f"{values[0]!r} as text" if values else "nothing"
 

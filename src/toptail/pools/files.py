@@ -114,7 +114,8 @@ def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
     """Read every array of an npz file; pickled content is refused, never loaded."""
     check_readable(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream:  # np.load leaves files open when it fails
+            file = np.load(stream, allow_pickle=False)
             if isinstance(file, np.ndarray):
                 raise InputError(f"{path}: holds one bare array; save named arrays with np.savez.")
             return {name: file[name] for name in file.files}

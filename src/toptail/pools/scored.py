@@ -149,7 +149,9 @@ class ScoredPools:
         def same(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> bool:
             return list(a) == list(b) and all(np.array_equal(a[n], b[n]) for n in a)
 
-        supports = (self.support, other.support)
+        def same_support(a: NDArray[np.bool_] | None, b: NDArray[np.bool_] | None) -> bool:
+            return a is b is None or (a is not None and b is not None and np.array_equal(a, b))
+
         return (
             np.array_equal(self.offsets, other.offsets)
             and same(self.scores, other.scores)
@@ -158,7 +160,7 @@ class ScoredPools:
             and same_labels(self.candidate, other.candidate)
             and same_labels(self.cluster, other.cluster)
             and same_labels(self.group, other.group)
-            and (supports == (None, None) or np.array_equal(*supports))  # type: ignore[arg-type]
+            and same_support(self.support, other.support)
         )
 
     @classmethod
@@ -284,6 +286,7 @@ class ScoredPools:
 
         Reading the file back gives an equal container. CSV and JSON Lines do not record
         which columns are scores: name them when reading, unless the defaults find them.
+        CSV has no types: text labels made of digits come back as numbers.
         """
         from toptail.pools.tables import write_pools
 

@@ -25,6 +25,7 @@ from toptail.pools.columns import (
     flags,
     holds_numbers,
     is_list,
+    mostly_numbers,
     numbers,
 )
 from toptail.pools.files import (
@@ -85,15 +86,29 @@ def _rename(where: str, table: pa.Table, names: Mapping[str, str] | None) -> pa.
     return table
 
 
+def _stored_roles(where: str, metadata: bytes | str) -> dict[str, list[str]]:
+    """Which columns are scores and values, as this library wrote it into the file."""
+    try:
+        roles = json.loads(metadata)
+        if all(isinstance(roles[key], list) for key in ("scores", "values")):
+            return {key: [str(name) for name in roles[key]] for key in ("scores", "values")}
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise InputError(f"{where}: the 'toptail' metadata of the file is damaged; write it again.")
+
+
 def _roles(
-    where: str, schema: pa.Schema, scores: Sequence[str] | None, values: Sequence[str] | None
+    where: str,
+    schema: pa.Schema,
+    scores: Sequence[str] | None,
+    values: Sequence[str] | None,
+    as_numbers: frozenset[str] = frozenset(),
 ) -> Roles:
-    stored = json.loads((schema.metadata or {}).get(_METADATA, b"{}"))
+    metadata = (schema.metadata or {}).get(_METADATA)
+    stored = {} if metadata is None else _stored_roles(where, metadata)
+    numeric = {f.name: holds_numbers(f.type) or f.name in as_numbers for f in schema}
     return find_roles(
-        where,
-        {field.name: holds_numbers(field.type) for field in schema},
-        scores or stored.get("scores"),
-        values or stored.get("values"),
+        where, numeric, scores or stored.get("scores"), values or stored.get("values")
     )
 
 
@@ -107,9 +122,11 @@ def pools_from_table(
     """Long or list-per-query table to :class:`ScoredPools`."""
     check_names(where, table.column_names)
     table = _rename(where, table, names)
-    roles = _roles(where, table.schema, scores, values)
     if table.num_rows == 0:
         raise InputError(f"{where}: the table has no rows.")
+    # A text column that is mostly numbers is a score with a typo, not a remark.
+    mistyped = frozenset(n for n in table.column_names if mostly_numbers(table[n]))
+    roles = _roles(where, table.schema, scores, values, mistyped)
     lists = [n for n in (*roles.scores, *roles.values) if is_list(table.schema.field(n).type)]
     if lists:
         table = _explode(table, roles, where)
@@ -309,7 +326,9 @@ def _pools_from_npz(
     values: Sequence[str] | None,
 ) -> ScoredPools:
     """2-D arrays are scores and values, by the same naming rules as table columns."""
-    stored = json.loads(str(arrays.pop("toptail"))) if "toptail" in arrays else {}
+    stored = {}
+    if "toptail" in arrays:
+        stored = _stored_roles(where, "".join(map(str, arrays.pop("toptail").reshape(-1))))
     dense = {name: a for name, a in arrays.items() if a.ndim == 2}
     roles = find_roles(
         where,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
 from toptail.stats.best_of_k import Floats
 
@@ -83,8 +83,8 @@ def max_t_band(
     c is the ``level`` quantile of :math:`\max_i |\theta^*_i - \hat\theta_i| /
     \mathrm{se}_i` over the resamples. Entries without variance (to rounding of ``scale``)
     are left out of the maximum and get a band of zero width. For few clusters the
-    standard error is corrected by sqrt(C/(C-1)) and c by the ratio of the Student-t to
-    the normal quantile with C - 1 degrees of freedom. With fewer than two clusters
+    standard error is corrected by sqrt(C/(C-1)), and c is replaced by the Student-t
+    quantile with C - 1 degrees of freedom at the same tail probability. With fewer than two clusters
     nothing is known: NaN.
 
     Parameters
@@ -112,28 +112,28 @@ def max_t_band(
 def standardized(
     estimate: Floats, draws: Floats, clusters: int, scale: ArrayLike = 1.0
 ) -> tuple[Floats, Floats]:
-    """Standard errors ``[s]`` and ``|draw - estimate| / se`` ``[resamples, s]``.
+    """Standard errors ``[s]`` and the draws' deviations in standard units ``[resamples, s]``.
 
     Entries without variance have se 0 and deviation 0. All NaN with fewer than two
     clusters or where anything is not finite.
     """
     if clusters < 2 or not (np.isfinite(estimate).all() and np.isfinite(draws).all()):
         return np.full(estimate.shape, np.nan), np.full(draws.shape, np.nan)
-    se = draws.std(axis=0) * np.sqrt(clusters / (clusters - 1))
-    varies = se > 1e-10 * np.abs(np.asarray(scale, dtype=np.float64))
+    spread = draws.std(axis=0)
+    varies = spread > 1e-10 * np.abs(np.asarray(scale, dtype=np.float64))
     deviation = np.abs(draws - estimate)
-    deviation /= np.where(varies, se, 1.0)
+    deviation /= np.where(varies, spread, 1.0)
     deviation[:, ~varies] = 0.0
-    return np.where(varies, se, 0.0), deviation
+    return np.where(varies, spread * np.sqrt(clusters / (clusters - 1)), 0.0), deviation
 
 
 def critical_value(largest: Floats, clusters: int, level: float = 0.95) -> float:
     """Critical value c of a band from each resample's largest standardized deviation."""
     if clusters < 2:
         return float("nan")
-    tail = (1.0 + level) / 2
-    small_sample = stdtrit(clusters - 1, tail) / ndtri(tail)
-    return float(np.quantile(largest, level) * small_sample)
+    normal = np.quantile(largest, level)
+    # Bootstrap deviations have normal tails; with few clusters the truth has Student's.
+    return float(stdtrit(clusters - 1, ndtr(normal)))
 
 
 def bootstrap_p(draws: Floats) -> Floats:

@@ -1,0 +1,338 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.stats import slow
+from toptail import InputError, ScoredPools, audit, builtin_pools, read_audit, write_report
+from toptail.cli import main
+from toptail.pools.builtin import expected
+
+FAST: dict[str, Any] = {"resamples": 400}
+
+
+@pytest.fixture(scope="module")
+def result() -> dict[str, Any]:
+    return audit(builtin_pools(), resamples=2_000)
+
+
+def ragged(seed: int = 0, **extra: Any) -> ScoredPools:
+    """Small ragged pools with ties, a single candidate, two scorers and two seeds of a third."""
+    rng = np.random.default_rng(seed)
+    size = np.array([5, 2, 5, 1, 3, 2])
+    shape = (size.size, 5)
+    scores = {name: rng.integers(0, 4, shape).astype(float) for name in ("a", "b", "c@1", "c@2")}
+    values = rng.integers(0, 3, shape).astype(float)
+    support = rng.random(shape) < 0.5
+    return ScoredPools.from_arrays(scores, values, support=support, size=size, **extra)
+
+
+@pytest.mark.parametrize(
+    ("scorer", "status"),
+    [
+        ("perfect", "safe"),
+        ("noisy", "safe"),
+        ("cursed", "unsafe"),
+        ("reversed", "unsafe"),
+        ("constant", "no gain"),
+    ],
+)
+def test_the_built_in_scorers_get_the_verdict_they_deserve(
+    result: dict[str, Any], scorer: str, status: str
+) -> None:
+    assert result["scorers"][scorer]["verdict"]["status"] == status
+
+
+@pytest.mark.parametrize("scorer", ["perfect", "cursed", "reversed", "constant"])
+def test_curves_agree_with_the_closed_form(result: dict[str, Any], scorer: str) -> None:
+    entry = result["scorers"][scorer]
+    truth = expected(scorer)(np.array(result["k"], dtype=float))
+    slack = 0.01  # K = 64 is the whole pool, whose bad share differs from the proposal's
+    assert (np.array(entry["band_low"]) - slack <= truth).all()
+    assert (truth <= np.array(entry["band_high"]) + slack).all()
+
+
+def test_the_cursed_scorer_peaks_and_then_falls(result: dict[str, Any]) -> None:
+    verdict = result["scorers"]["cursed"]["verdict"]
+    assert verdict["k_best"] == 8
+    assert verdict["k_safe_max"] == 8
+    assert verdict["k_harm"] == 16  # the first K below an earlier one beyond doubt
+    assert verdict["checks"][0]["status"] == "fail"
+    off = result["scorers"]["cursed"]["off_support"]
+    p = off["base_rate"]
+    k = np.array(result["k"][:-1])
+    np.testing.assert_allclose(off["rate"][:-1], 1 - (1 - p) ** k, atol=0.02)
+    assert off["excess"][0] == 0.0
+
+
+def test_normalized_regret_is_0_for_the_oracle_and_1_for_no_information(
+    result: dict[str, Any],
+) -> None:
+    assert result["scorers"]["perfect"]["nregret"][0] is None
+    np.testing.assert_allclose(result["scorers"]["perfect"]["nregret"][1:], 0.0, atol=1e-12)
+    np.testing.assert_allclose(result["scorers"]["constant"]["nregret"][1:], 1.0, atol=1e-9)
+    assert result["scorers"]["reversed"]["nregret"][-1] > 1.5
+
+
+def test_diagnostics_of_the_built_in_scorers(result: dict[str, Any]) -> None:
+    entries = result["scorers"]
+    assert entries["perfect"]["tau_b"]["mean"] == pytest.approx(1.0)
+    assert entries["constant"]["tau_b"] | {"histogram": None} == {
+        "mean": None,
+        "low": None,
+        "high": None,
+        "undefined": 400,
+        "histogram": None,
+    }
+    assert entries["perfect"]["decile_gap"]["mean"] > 0.85
+    assert entries["reversed"]["decile_gap"]["mean"] < -0.85
+    np.testing.assert_allclose(entries["constant"]["deciles"], result["random"], rtol=1e-9)
+    assert entries["cursed"]["deciles_within"][-1] < entries["cursed"]["deciles_within"][-2]
+    assert sum(entries["noisy"]["tau_b"]["histogram"]["counts"]) == 400
+    assert any("sign reversed" in warning for warning in result["warnings"])
+
+
+def test_comparisons_are_paired_and_corrected(result: dict[str, Any]) -> None:
+    rows = {(r["a"], r["b"]): r for r in result["comparisons"]}
+    assert len(rows) == 10
+    best = rows["perfect", "noisy"]
+    curves = [result["scorers"][name]["value"][-1] for name in ("perfect", "noisy")]
+    assert best["difference"] == pytest.approx(curves[0] - curves[1])
+    assert best["low"] > 0
+    assert all(r["p_holm"] >= r["p"] for r in rows.values())
+
+
+def test_names_that_other_programs_rely_on(result: dict[str, Any]) -> None:
+    assert {"k", "random", "oracle", "queries", "scorers", "comparisons"} <= set(result)
+    assert isinstance(result["random"], float)
+    entry = result["scorers"]["noisy"]
+    for name in ("value", "low", "high", "band_low", "band_high", "regret", "nregret"):
+        assert len(entry[name]) == len(result["k"])
+    assert len(entry["selected_score"]) == len(result["k"])
+    assert {"mean", "low", "high", "undefined"} <= set(entry["tau_b"])
+    assert len(entry["deciles"]) == 10
+    assert set(entry["decile_gap"]) == {"mean", "low", "high"}
+    assert {"rate", "excess"} <= set(entry["off_support"])
+    verdict = {"status", "k_best", "k_safe_max", "k_harm", "reason", "checks"}
+    assert verdict <= set(entry["verdict"])
+    for check in entry["verdict"]["checks"]:
+        assert {"value", "low", "high", "threshold", "status", "advice"} <= set(check)
+    json.dumps(result, allow_nan=False)
+
+
+def test_ragged_pools_equal_enumeration() -> None:
+    pools = ragged()
+    result = audit(pools, **FAST)
+    assert result["k"] == [1, 2]
+    assert result["queries"] == 5
+    assert result["single_candidate_pools"] == 1
+    assert any("one candidate" in warning for warning in result["warnings"])
+
+    def mean(score: str, k: int, column: np.ndarray) -> float:
+        return float(
+            np.mean(
+                [
+                    slow.best_of_k(
+                        pools.scores[score][a:b].tolist(), column[a:b].astype(float).tolist(), k
+                    )
+                    for a, b in zip(pools.offsets, pools.offsets[1:], strict=False)
+                    if b - a > 1
+                ]
+            )
+        )
+
+    value = pools.values["value"]
+    for at, k in enumerate(result["k"]):
+        for name in ("a", "b"):
+            entry = result["scorers"][name]
+            assert entry["value"][at] == pytest.approx(mean(name, k, value))
+            assert entry["selected_score"][at] == pytest.approx(mean(name, k, pools.scores[name]))
+            assert pools.support is not None
+            rate = mean(name, k, ~pools.support)
+            assert entry["off_support"]["rate"][at] == pytest.approx(rate)
+        seeds = [mean(f"c@{seed}", k, value) for seed in (1, 2)]
+        assert result["scorers"]["c"]["value"][at] == pytest.approx(np.mean(seeds))
+        own = [result["scorers"]["c"]["seeds"][seed]["value"][at] for seed in ("1", "2")]
+        assert own == pytest.approx(seeds)
+    assert result["scorers"]["c"]["seeds"]["1"]["verdict"]["status"]
+    assert "seeds" not in result["scorers"]["a"]
+
+
+def test_pooled_diagnostics_equal_slow_versions() -> None:
+    rng = np.random.default_rng(4)
+    score, value = rng.integers(0, 6, (30, 7)) * 1.0, rng.integers(0, 2, (30, 7)) * 1.0
+    result = audit(ScoredPools.from_arrays({"s": score}, value), **FAST)
+    entry = result["scorers"]["s"]
+    flat = score.ravel().tolist(), value.ravel().tolist()
+    np.testing.assert_allclose(entry["deciles"], slow.decile_means(*flat, 10), atol=1e-9)
+    within = [slow.decile_means(list(s), list(v), 10) for s, v in zip(score, value, strict=True)]
+    np.testing.assert_allclose(entry["deciles_within"], np.mean(within, axis=0), atol=1e-9)
+    assert entry["auc"] == pytest.approx(slow.auc(flat[0], [v == 1 for v in flat[1]]))
+    each = [slow.auc(list(s), list(v == 1)) for s, v in zip(score, value, strict=True)]
+    assert entry["auc_within"]["mean"] == pytest.approx(np.nanmean(each))
+    assert entry["auc_within"]["undefined"] == np.isnan(each).sum()
+    tau = [slow.tau_b(list(s), list(v)) for s, v in zip(score, value, strict=True)]
+    assert entry["tau_b"]["mean"] == pytest.approx(np.nanmean(tau))
+
+
+def test_the_auc_interval_agrees_with_resampling_everything() -> None:
+    rng = np.random.default_rng(5)
+    value = (rng.random((40, 6)) < 0.4) * 1.0
+    score = value + rng.normal(0, 1, value.shape) + rng.normal(0, 1, (40, 1))
+    entry = audit(ScoredPools.from_arrays({"s": score}, value))["scorers"]["s"]
+    draws = rng.integers(40, size=(400, 40))
+    areas = [
+        slow.auc(score[d].ravel().tolist(), (value[d] == 1).ravel().tolist()) for d in draws[:60]
+    ]
+    width = entry["auc_high"] - entry["auc_low"]
+    assert width == pytest.approx(2 * 1.96 * np.std(areas), rel=0.35)
+
+
+def test_seed_decides_every_bit_and_threads_nothing() -> None:
+    pools = builtin_pools(60, 16)
+    first, second = (audit(pools, seed=3, **FAST) for _ in range(2))
+    assert first == second
+    assert (
+        audit(pools, seed=4, **FAST)["scorers"]["noisy"]["low"] != first["scorers"]["noisy"]["low"]
+    )
+
+
+def test_k_is_chosen_by_the_smallest_pool_or_given() -> None:
+    pools = builtin_pools(10, 25)
+    assert audit(pools, **FAST)["k"] == [1, 2, 4, 8, 16]
+    assert audit(pools, k=[25, 5], **FAST)["k"] == [1, 5, 25]
+    only = audit(pools, k=[1], **FAST)["scorers"]["noisy"]["verdict"]
+    assert only["status"] == "inconclusive"
+
+
+def test_clusters_widen_intervals_of_repeated_queries() -> None:
+    base = builtin_pools(20, 8)
+    copies = 10
+    block = next(base.blocks())
+    scores = {"noisy": np.repeat(block.take(base.scores["noisy"]), copies, axis=0)}
+    values = np.repeat(block.take(base.values["value"]), copies, axis=0)
+    cluster = np.repeat(np.arange(20), copies)
+    free = audit(ScoredPools.from_arrays(scores, values), **FAST)
+    tied = audit(ScoredPools.from_arrays(scores, values, cluster=cluster), **FAST)
+    assert tied["clusters"] == 20
+
+    def width(r: dict[str, Any]) -> float:
+        return float(r["scorers"]["noisy"]["high"][-1] - r["scorers"]["noisy"]["low"][-1])
+
+    assert width(tied) > 2 * width(free)
+
+
+def test_groups_are_audits_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    value = rng.random((60, 8))
+    score = np.concatenate([value[:30], -value[30:]])
+    group = ["near"] * 30 + ["far"] * 30
+    pools = ScoredPools.from_arrays({"s": score}, value, group=group)
+    result = audit(pools, **FAST)
+    near, far = result["groups"]["near"], result["groups"]["far"]
+    assert near["scorers"]["s"]["verdict"]["status"] == "safe"
+    assert far["scorers"]["s"]["verdict"]["status"] == "unsafe"
+    alone = audit(pools.select(np.array(group) == "near"), **FAST)
+    assert near["scorers"]["s"]["value"] == alone["scorers"]["s"]["value"]
+
+
+def test_replicates_take_the_luck_out_of_the_oracle() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(300, 16))
+    judged = {f"v{i}": truth + rng.normal(0, 2, truth.shape) for i in (1, 2)}
+    pools = ScoredPools.from_arrays({"s": truth}, judged)
+    single = audit(pools, values="v1", **FAST)
+    both = audit(pools, replicates=["v1", "v2"], **FAST)
+    best = truth.max(axis=1).mean()
+    assert single["oracle"][-1] > best + 0.5
+    assert both["oracle"][-1] < best
+    assert any("upward" in note for note in single["notes"])
+    assert both["replicates"] == ["v1", "v2"]
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [(np.ones((5, 4)), "no headroom"), (np.arange(4.0)[None], "at least 2")],
+)
+def test_not_computable_is_inconclusive_never_safe(values: np.ndarray, why: str) -> None:
+    result = audit(ScoredPools.from_arrays({"s": values}, values), **FAST)
+    verdict = result["scorers"]["s"]["verdict"]
+    assert verdict["status"] == "inconclusive"
+    assert why in verdict["reason"]
+    if len(values) == 1:
+        assert result["scorers"]["s"]["low"] == [None, None, None]
+
+
+def test_huge_scores_change_nothing() -> None:
+    pools = builtin_pools(30, 16)
+    block = next(pools.blocks())
+    score, value = block.take(pools.scores["noisy"]), block.take(pools.values["value"])
+    both = {"plain": score, "huge": score / np.abs(score).max() * 1.7e308}
+    entries = audit(ScoredPools.from_arrays(both, value), **FAST)["scorers"]
+    assert entries["plain"]["value"] == entries["huge"]["value"]
+    assert entries["huge"]["verdict"]["status"] == entries["plain"]["verdict"]["status"]
+    assert all(np.isfinite(entries["huge"]["selected_score"][1:]))
+
+
+def test_group_labels_too_many_to_report() -> None:
+    value = np.random.default_rng(0).random((60, 2))
+    pools = ScoredPools.from_arrays({"s": value}, value, group=np.arange(60))
+    result = audit(pools, **FAST)
+    assert "groups" not in result
+    assert any("60 different labels" in warning for warning in result["warnings"])
+
+
+def test_unknown_value_column() -> None:
+    with pytest.raises(InputError, match="no value column 'x'"):
+        audit(builtin_pools(3, 3), values="x")
+
+
+def test_the_command_writes_everything_and_report_renders_it_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out = tmp_path / "pools.parquet", tmp_path / "out"
+    builtin_pools(40, 16).write(table)
+    arguments = ["audit", str(table), "--out", str(out), "--resamples", "300"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    for name in ("perfect", "cursed", "constant"):
+        assert name in printed
+    assert "unsafe" in printed
+    wanted = {"audit.json", "audit.md", "audit.tex", "report.html", "figures"}
+    assert {p.name for p in out.iterdir()} == wanted
+    stored = read_audit(out)
+    assert stored["record"]["sha256"] is not None
+    page = (out / "report.html").read_bytes()
+    (out / "report.html").unlink()
+    assert main(["report", str(out)]) == 0
+    assert (out / "report.html").read_bytes() == page
+    assert main([*arguments, "--fail-on", "unsafe"]) == 1
+    assert main([*arguments, "--scores", "perfect", "--fail-on", "unsafe,inconclusive"]) == 0
+
+
+def test_report_of_a_folder_without_an_audit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(tmp_path)]) == 2
+    (tmp_path / "audit.json").write_text("{}")
+    assert main(["report", str(tmp_path)]) == 2
+    (tmp_path / "audit.json").write_text("{")
+    assert main(["report", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 3
+    assert [p.name for p in tmp_path.iterdir()] == ["audit.json"]
+
+
+def test_a_failure_while_writing_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("disk full")
+
+    monkeypatch.setattr("toptail.results.render", broken)
+    with pytest.raises(RuntimeError, match="disk full"):
+        write_report(audit(builtin_pools(5, 4), **FAST), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []

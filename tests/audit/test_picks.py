@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from toptail import JudgedPicks, audit_picks, read_audit
+from toptail.cli import main
+
+
+def picks(queries: int = 80, repeats: int = 4, shared: bool = True, seed: int = 0) -> pa.Table:
+    """Three selectors; 'good' is 0.5 above 'random'; repetitions share their randomness or not."""
+    rng = np.random.default_rng(seed)
+    gain = {"random": 0.0, "good": 0.5, "bad": -0.5}
+    level = rng.normal(size=queries)
+    noise = rng.normal(size=(queries, repeats))
+    rows: dict[str, list[Any]] = {n: [] for n in ("query", "selector", "replicate", "value", "key")}
+    for name, effect in gain.items():
+        own = noise if shared else rng.normal(size=noise.shape)
+        for q in range(queries):
+            for r in range(repeats):
+                own_noise = 0.1 * rng.normal()
+                rows["query"].append(q)
+                rows["selector"].append(name)
+                rows["replicate"].append(r)
+                rows["value"].append(level[q] + effect + own[q, r] + own_noise)
+                rows["key"].append(f"{q}/{r}" if shared else f"{q}/{r}/{name}")
+    return pa.table(rows)
+
+
+def rows(result: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(r["a"], r["b"]): r for r in result["comparisons"]}
+
+
+def test_differences_are_paired_and_read_against_random() -> None:
+    result = audit_picks(JudgedPicks.from_arrow(picks()), resamples=1_000)
+    assert result["baseline"] == "random"
+    gain = rows(result)["good", "random"]
+    assert gain["low"] < 0.5 < gain["high"]
+    assert gain["high"] - gain["low"] < 0.1  # unpaired it would be about 0.5
+    assert gain["half_width"] == pytest.approx((gain["high"] - gain["low"]) / 2)
+    assert gain["p_holm"] < 0.05
+    assert rows(result)["bad", "random"]["high"] < 0
+    assert gain["queries"] == 80
+    assert result["selectors"]["good"]["replicates"] == 4
+
+
+def test_difference_equals_the_mean_of_query_means() -> None:
+    table = picks(queries=5)
+    result = audit_picks(JudgedPicks.from_arrow(table), resamples=200)
+    data = table.to_pylist()
+
+    def mean(selector: str, query: int) -> float:
+        own = [r["value"] for r in data if r["selector"] == selector and r["query"] == query]
+        return float(np.mean(own))
+
+    expected = np.mean([mean("good", q) - mean("random", q) for q in range(5)])
+    assert rows(result)["good", "random"]["difference"] == pytest.approx(expected)
+
+
+def test_common_random_numbers_are_worth_what_they_save() -> None:
+    shared, apart = (
+        rows(audit_picks(JudgedPicks.from_arrow(picks(shared=s)), resamples=200))["good", "random"]
+        for s in (True, False)
+    )
+    assert shared["variance_ratio"] > 20
+    assert apart["variance_ratio"] == pytest.approx(1.0, abs=0.2)
+
+
+def test_smallest_detectable_effect_is_detected_four_times_in_five() -> None:
+    """Simulate with a true difference of just that size and count how often zero is excluded."""
+    rng = np.random.default_rng(0)
+    n, noise = 60, 1.0
+    size = (1.959964 + 0.841621) * noise / np.sqrt(n)
+    detectable, found = [], 0
+    for trial in range(150):
+        difference = rng.normal(size, noise, n)
+        table = pa.table(
+            {"query": [*range(n), *range(n)], "selector": ["a"] * n + ["b"] * n}
+            | {"value": [*difference, *np.zeros(n)]}
+        )
+        row = audit_picks(JudgedPicks.from_arrow(table), seed=trial, resamples=300)["comparisons"][
+            0
+        ]
+        detectable.append(row["detectable"])
+        found += row["low"] > 0
+    assert np.mean(detectable) == pytest.approx(size, rel=0.05)
+    assert 105 <= found <= 137  # 80 % of 150 is 120
+
+
+def test_missing_picks_and_unshared_randomness_are_said() -> None:
+    table = picks(queries=6, shared=False).slice(1)
+    table = table.filter(
+        pa.compute.invert(
+            pa.compute.and_(
+                pa.compute.equal(table["query"], 2), pa.compute.equal(table["selector"], "good")
+            )
+        )
+    )
+    result = audit_picks(JudgedPicks.from_arrow(table), resamples=200)
+    assert any("1 of 6 queries" in w for w in result["warnings"])
+    relabelled = table.set_column(4, "key", pa.array(range(table.num_rows)))
+    result = audit_picks(JudgedPicks.from_arrow(relabelled), resamples=200)
+    assert any("did not see the same randomness" in w for w in result["warnings"])
+
+
+def test_one_query_has_no_interval() -> None:
+    result = audit_picks(JudgedPicks.from_arrow(picks(queries=1)), resamples=200)
+    assert rows(result)["good", "random"]["low"] is None
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", "arrow"])
+def test_round_trip_and_command(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"picks.{ending}"
+    table = picks(queries=6)
+    JudgedPicks.from_arrow(table).write(path)
+    assert JudgedPicks.read(path).to_arrow().to_pylist() == table.to_pylist()
+    out = tmp_path / "out"
+    assert main(["audit", "--picks", str(path), "--out", str(out), "--resamples", "200"]) == 0
+    assert read_audit(out)["kind"] == "picks"
+    assert (out / "report.html").is_file()

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toptail import InputError, ScoredPools
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pa.Table:
+    """A long table of ragged pools, its rows in any order."""
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))
+    rows = sum(sizes)
+    query = [f"q{q}" for q, size in enumerate(sizes) for _ in range(size)]
+    columns: dict[str, Any] = {
+        "query": query,
+        "score_a": draw(st.lists(finite, min_size=rows, max_size=rows)),
+        "score_b@42": draw(st.lists(finite, min_size=rows, max_size=rows)),
+        "value": draw(st.lists(finite, min_size=rows, max_size=rows)),
+    }
+    if draw(st.booleans()):
+        columns["candidate"] = list(range(rows))
+    if draw(st.booleans()):
+        columns["support"] = draw(st.lists(st.booleans(), min_size=rows, max_size=rows))
+    if draw(st.booleans()):
+        columns["cluster"] = [f"c{q[-1]}" for q in query]
+    order = draw(st.permutations(range(rows)))
+    return pa.table(columns).take(order)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(table=tables(), ending=st.sampled_from(["parquet", "csv", "tsv", "jsonl", "arrow", "npz"]))
+def test_round_trips_are_exact(table: pa.Table, ending: str, tmp_path: Path) -> None:
+    pools = ScoredPools.from_arrow(table)
+    path = tmp_path / f"pools.{ending}"
+    if ending == "npz" and pools.candidate is not None:
+        with pytest.raises(InputError, match="no place for candidate labels"):
+            pools.write(path)
+        return
+    pools.write(path)
+    back = ScoredPools.read(path)
+    assert back.equals(pools)
+    assert back.sha256 is not None
+
+
+@given(tables())
+def test_candidates_of_a_query_come_to_lie_side_by_side(table: pa.Table) -> None:
+    pools = ScoredPools.from_arrow(table)
+    rows = table.to_pylist()
+    for q, label in enumerate(pools.query.to_pylist()):
+        own = slice(pools.offsets[q], pools.offsets[q + 1])
+        expected = [row["value"] for row in rows if row["query"] == label]
+        assert pools.values["value"][own].tolist() == expected  # in the table's own order
+
+
+@given(tables(), st.integers(1, 6))
+def test_blocks_cover_every_pool_once(table: pa.Table, limit: int) -> None:
+    pools = ScoredPools.from_arrow(table)
+    seen: dict[int, list[float]] = {}
+    for block in pools.blocks(limit):
+        for q, row in zip(block.queries, block.take(pools.scores["score_a"]), strict=True):
+            assert row.size == block.size
+            seen[int(q)] = row.tolist()
+    assert sorted(seen) == list(range(pools.queries))
+    flat = [x for q in sorted(seen) for x in seen[q]]
+    assert flat == pools.scores["score_a"].tolist()
+
+
+def test_one_row_per_query_with_lists(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    rows = [
+        {"prompt": "a", "scores": [0.1, 0.9, 0.5], "correct": [False, True, False]},
+        {"prompt": "b", "scores": [1, 2], "correct": [True, False]},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pools = ScoredPools.read(path)
+    assert pools.sizes.tolist() == [3, 2]
+    assert pools.values["correct"].tolist() == [0, 1, 0, 1, 0]
+    assert pools.query.to_pylist() == [0, 1]
+    named = ScoredPools.read(path, names={"query": "prompt"})
+    assert named.query.to_pylist() == ["a", "b"]
+
+
+def test_a_row_longer_than_a_block_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    row = {"scores": [0.123456789] * 1_500_000, "correct": [1] * 1_500_000}
+    path.write_text(json.dumps(row) + "\n" + json.dumps({"scores": [1.0], "correct": [0]}) + "\n")
+    assert path.stat().st_size > 1 << 24
+    assert ScoredPools.read(path).sizes.tolist() == [1_500_000, 1]
+
+
+class Frame:
+    """A data frame of some library: all that is known is that it speaks Arrow."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(schema)
+
+
+def test_any_frame_that_speaks_arrow() -> None:
+    frame = Frame(pa.table({"query": [1, 1], "score": [0.5, 0.25], "value": [1, 0]}))
+    assert ScoredPools.from_arrow(frame).scores["score"].tolist() == [0.5, 0.25]
+
+
+def test_seed_columns_belong_to_one_scorer() -> None:
+    data = [[0.0, 1.0]]
+    pools = ScoredPools.from_arrays({"raw@42": data, "raw@43": data, "td": data}, data)
+    assert pools.scorers == {"raw": {"42": "raw@42", "43": "raw@43"}, "td": {None: "td"}}
+    beside = ScoredPools.from_arrays({"raw": data, "raw@43": data, "me@home": data}, data)
+    assert set(beside.scorers) == {"raw", "raw@43", "me@home"}
+
+
+def test_scores_by_scorer_name_take_all_its_seeds() -> None:
+    table = pa.table(
+        {"query": [1, 1], "raw@1": [0.0, 1], "raw@2": [1.0, 0], "b": [1, 2], "value": [0, 1]}
+    )
+    assert list(ScoredPools.from_arrow(table, scores=["raw"]).scores) == ["raw@1", "raw@2"]
+    assert list(ScoredPools.from_arrow(table).scores) == ["raw@1", "raw@2", "b"]
+
+
+def test_ragged_npz_looks_only_at_what_counts(tmp_path: Path) -> None:
+    path = tmp_path / "dense.npz"
+    score = np.array([[1.0, 2.0], [3.0, np.nan]])
+    np.savez(path, mine=score, value=np.ones((2, 2)), size=np.array([2, 1]))
+    assert ScoredPools.read(path).scores["mine"].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_only_needed_parquet_columns_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "wide.parquet"
+    table = pa.table({"query": [1, 1], "s": [0.0, 1.0], "value": [0, 1], "text": ["long", "text"]})
+    pq.write_table(table, path)
+    assert list(ScoredPools.read(path).scores) == ["s"]
+
+
+def test_select_keeps_whole_pools() -> None:
+    table = pa.table(
+        {"query": ["a", "a", "b", "c"], "s": [1.0, 2, 3, 4], "value": [1.0, 2, 3, 4]}
+        | {"candidate": [0, 1, 0, 0], "group": ["x", "x", "y", "x"]}
+    )
+    part = ScoredPools.from_arrow(table).select(np.array([True, False, True]))
+    assert part.query.to_pylist() == ["a", "c"]
+    assert part.scores["s"].tolist() == [1, 2, 4]
+    assert part.group is not None
+    assert part.group.to_pylist() == ["x", "x"]
