@@ -165,7 +165,7 @@ def _queries_needed(steps: Steps, queries: int, rule: Rule) -> int | None:
 def _reason(verdict: dict[str, Any], k: list[int], steps: Steps, rule: Rule) -> str:
     def said(at: int) -> str:
         change, low, high = (_percent(x[at]) for x in (steps.change, steps.low, steps.high))
-        return f"{change} ({low} to {high})"
+        return f"{change} (band {low} to {high})"
 
     def step(at: int) -> str:
         return f"from K = {k[steps.first[at]]} to K = {k[steps.second[at]]}"
