@@ -35,6 +35,7 @@ def audit(
     delta: float = Rule.delta,
     rho: float = Rule.rho,
     level: float = Rule.level,
+    group_column: str = "group",
     command: str | None = None,
     tick: Tick | None = None,
 ) -> dict[str, Any]:
@@ -58,6 +59,8 @@ def audit(
         Bootstrap resamples of whole queries (or clusters), shared by all scorers.
     delta, rho, level
         Thresholds of the verdict; see :class:`toptail.audit.verdict.Rule`.
+    group_column
+        What the groups of ``pools`` are called in the report.
     command
         The command to record as what made this result.
     tick
@@ -119,7 +122,7 @@ def audit(
     }
     groups = _groups(pools, judged, counts, seed, resamples, rule, result["warnings"])
     if groups is not None:
-        result["groups"] = groups
+        result |= {"groups": groups, "group_column": group_column}
     clean: dict[str, Any] = jsonable(result)
     return clean
 

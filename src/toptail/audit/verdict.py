@@ -242,7 +242,11 @@ def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[dict[st
             "pass" if excluded else ("fail" if harmed else "undecided"),
             "Every step is within the tolerated loss."
             if excluded
-            else "Judge more queries before trusting a larger K.",
+            else (
+                f"Do not search past K = {stop_at} with this score."
+                if harmed
+                else "Judge more queries before trusting a larger K."
+            ),
         ),
         check(
             "gain from search",

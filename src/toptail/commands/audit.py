@@ -126,6 +126,7 @@ class Audit:
                 delta=self.delta,
                 rho=self.rho,
                 level=self.level,
+                group_column=self.group or "group",
                 command=_command(),
                 tick=tick,
             )

@@ -1,0 +1,73 @@
+"""The numbers that the page's charts draw: a part of the audit, embedded as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toptail.report.palette import style
+from toptail.report.text import Audit, one_line, percent, ranked, short, value_decimals
+
+
+def chart_data(audit: Audit) -> dict[str, Any]:
+    """Everything the page's script needs, scorers in the order of their ranks."""
+    data = _picks(audit) if audit["kind"] == "picks" else _pools(audit)
+    data["decimals"] = value_decimals(audit)
+    data["level"] = percent(audit["thresholds"]["level"])
+    rounded: dict[str, Any] = _rounded(data)
+    return rounded
+
+
+def _pools(audit: Audit) -> dict[str, Any]:
+    whole = ("kind", "k", "random", "oracle", "oracle_low", "oracle_high")
+    scorers = [
+        _scorer(rank, name, audit["scorers"][name]) for rank, name in enumerate(ranked(audit))
+    ]
+    return {**{part: audit[part] for part in whole}, "scorers": scorers}
+
+
+def _scorer(rank: int, name: str, scorer: Mapping[str, Any]) -> dict[str, Any]:
+    curves = (
+        "value",
+        "band_low",
+        "band_high",
+        "captured",
+        "deciles",
+        "deciles_low",
+        "deciles_high",
+        "deciles_within",
+        "tau_b",
+    )
+    look = style(rank)
+    seeds = scorer.get("seeds") or {}
+    return {
+        **{part: scorer[part] for part in curves},
+        "name": one_line(name),
+        "hue": look.hue,
+        "dash": look.dash,
+        "k_harm": scorer["verdict"]["k_harm"],
+        "off_support": scorer.get("off_support"),
+        "seeds": [{"seed": one_line(seed), "value": s["value"]} for seed, s in seeds.items()],
+    }
+
+
+def _picks(audit: Audit) -> dict[str, Any]:
+    parts = ("difference", "low", "high", "p_holm")
+    return {
+        "kind": "picks",
+        "comparisons": [
+            {"a": short(c["a"], 24), "b": short(c["b"], 24), **{part: c[part] for part in parts}}
+            for c in audit["comparisons"]
+        ],
+    }
+
+
+def _rounded(value: Any) -> Any:
+    """Keep six significant digits of every number: more than a chart shows."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return value

@@ -1,0 +1,236 @@
+"""Figures for papers and documents, drawn with Matplotlib from a stored audit.
+
+Every figure is a ``Figure`` object of its own with the Agg canvas: no pyplot, no global
+state. The same audit gives the same SVG, byte for byte, under one version of Matplotlib.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+
+from toptail.report.palette import HARM, NEUTRAL, style
+from toptail.report.text import Audit, one_line, percent, ranked, short
+
+FIGURES: Final[Mapping[str, Mapping[str, str]]] = {
+    "pools": {"best_of_k": "Best-of-K curves", "deciles": "Mean value by score decile"},
+    "picks": {"differences": "Paired differences"},
+}
+"""Name of each figure's file and its title, by kind of audit."""
+
+_SETTINGS: Final[dict[Any, Any]] = {
+    "svg.hashsalt": "toptail",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": NEUTRAL,
+    "xtick.color": NEUTRAL,
+    "ytick.color": NEUTRAL,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "axes.xmargin": 0.02,
+    "grid.color": "#e4e7eb",
+}
+
+
+def best_of_k_figure(audit: Audit) -> Figure:
+    """Curves of value over K with simultaneous bands, between oracle and random."""
+    with mpl.rc_context(_SETTINGS):
+        figure, axes = _figure(7.0, 4.2)
+        k = np.log2(audit["k"])
+        _line(axes, k, audit["oracle"], color=NEUTRAL, linestyle=":", linewidth=1.2)
+        labels: list[tuple[float | None, str, str]] = [(audit["oracle"][-1], "oracle", NEUTRAL)]
+        if audit["random"] is not None:
+            axes.axhline(audit["random"], color=NEUTRAL, linestyle="--", linewidth=1)
+            labels.append((audit["random"], "random", NEUTRAL))
+        names = ranked(audit)
+        for rank, name in enumerate(names):
+            scorer = audit["scorers"][name]
+            _scorer(axes, k, rank, scorer, ("value", "band_low", "band_high"), len(names))
+            _harm(axes, audit["k"], scorer)
+            labels.append((scorer["value"][-1], f"{rank + 1} {short(name, 24)}", _colour(rank)))
+        axes.set_xticks(k, [str(each) for each in audit["k"]])
+        axes.set_xlabel("candidates K (log scale)")
+        axes.set_ylabel(f"expected value: {short(audit['value'], 40)}", parse_math=False)
+        _end_labels(axes, float(k[-1]), labels)
+        level = percent(audit["thresholds"]["level"])
+        _title(axes, f"Best-of-K by score, with simultaneous {level} bands")
+        return figure
+
+
+def decile_figure(audit: Audit) -> Figure:
+    """Mean value by score decile: pooled over candidates, and within queries."""
+    with mpl.rc_context(_SETTINGS):
+        figure, axes = _figure(9.0, 3.8, columns=2)
+        names = ranked(audit)
+        deciles = np.arange(1, 11)
+        panels = (
+            ("pooled over all candidates", ("deciles", "deciles_low", "deciles_high")),
+            ("within each query", ("deciles_within",)),
+        )
+        for panel, (title, parts) in zip(axes, panels, strict=True):
+            labels = []
+            for rank, name in enumerate(names):
+                scorer = audit["scorers"][name]
+                _scorer(panel, deciles, rank, scorer, parts, len(names))
+                text = f"{rank + 1} {short(name, 24)}" if panel is axes[-1] else str(rank + 1)
+                labels.append((scorer[parts[0]][-1], text, _colour(rank)))
+            panel.set_xticks(deciles)
+            panel.set_xlabel("score decile (10 is the top)")
+            _end_labels(panel, 10, labels)
+            _title(panel, f"Score deciles {title}")
+        axes[0].set_ylabel(f"mean value: {short(audit['value'], 40)}", parse_math=False)
+        return figure
+
+
+def difference_figure(audit: Audit) -> Figure:
+    """Forest plot of the paired differences between selectors."""
+    with mpl.rc_context(_SETTINGS):
+        rows = audit["comparisons"]
+        figure, axes = _figure(7.0, 1.2 + 0.3 * max(1, len(rows)))
+        axes.axvline(0, color=NEUTRAL, linewidth=1)
+        for row, c in enumerate(rows):
+            if c["low"] is not None and c["high"] is not None:
+                axes.plot([c["low"], c["high"]], [row, row], color=_colour(0), linewidth=2)
+            if c["difference"] is not None:
+                axes.plot([c["difference"]], [row], "o", color=_colour(0), markersize=5)
+        labels = [f"{short(c['a'], 24)} − {short(c['b'], 24)}" for c in rows]
+        axes.set_yticks(range(len(rows)), labels, parse_math=False)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.grid(visible=False)
+        axes.set_xlabel("difference in value (above 0: the first is better)")
+        _title(axes, f"Paired differences with {percent(audit['thresholds']['level'])} intervals")
+        return figure
+
+
+_DRAW: Final[Mapping[str, Callable[[Audit], Figure]]] = {
+    "best_of_k": best_of_k_figure,
+    "deciles": decile_figure,
+    "differences": difference_figure,
+}
+
+
+def save_figures(audit: Audit, folder: Path) -> list[Path]:
+    """Write every figure of the audit as SVG and PNG into an existing folder."""
+    paths = []
+    for name in FIGURES[audit["kind"]]:
+        figure = _DRAW[name](audit)
+        svg, png = folder / f"{name}.svg", folder / f"{name}.png"
+        with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
+            # Names may be in scripts that the font lacks; a box in the figure is no failure.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(svg, bbox_inches="tight", metadata={"Date": None})
+            figure.savefig(png, bbox_inches="tight", dpi=160)
+        paths += [svg, png]
+    return paths
+
+
+def _figure(width: float, height: float, columns: int = 1) -> tuple[Figure, Any]:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(1, columns, sharey=True)
+
+
+def _title(axes: Axes, text: str) -> None:
+    axes.set_title(one_line(text), loc="left", fontsize=9, fontweight="bold", parse_math=False)
+
+
+def _colour(rank: int) -> str:
+    return style(rank).colour
+
+
+def _floats(values: Sequence[float | None]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    # Matplotlib leaves a gap where a value is not a number.
+    return np.array([np.nan if v is None else v for v in values], dtype=float)
+
+
+def _line(axes: Axes, x: Any, values: Sequence[float | None], **settings: Any) -> None:
+    axes.plot(x, _floats(values), **settings)
+
+
+def _scorer(
+    axes: Axes, x: Any, rank: int, scorer: Mapping[str, Any], parts: Sequence[str], scorers: int
+) -> None:
+    """Draw one scorer's line, and its band where ``parts`` names one."""
+    look = style(rank)
+    dashes = (0, tuple(map(float, look.dash.split()))) if look.dash else "solid"
+    if len(parts) == 3:
+        low, high = _floats(scorer[parts[1]]), _floats(scorer[parts[2]])
+        alpha = 0.15 if scorers <= 6 else 0.05  # many bands lie over each other
+        axes.fill_between(x, low, high, color=look.colour, alpha=alpha, linewidth=0)
+    _line(axes, x, scorer[parts[0]], color=look.colour, linestyle=dashes, marker="o", markersize=3)
+
+
+def _harm(axes: Axes, ks: Sequence[int], scorer: Mapping[str, Any]) -> None:
+    """Mark the first K of an established fall."""
+    k_harm = scorer["verdict"]["k_harm"]
+    if k_harm not in ks or scorer["value"][ks.index(k_harm)] is None:
+        return
+    axes.annotate(
+        f"hurts from K = {k_harm}",
+        (float(np.log2(k_harm)), scorer["value"][ks.index(k_harm)]),
+        xytext=(0, -16),
+        textcoords="offset points",
+        ha="center",
+        color=HARM,
+        fontsize=8,
+        path_effects=[withStroke(linewidth=2, foreground="white")],
+        arrowprops={"arrowstyle": "-|>", "color": HARM},
+    )
+
+
+def _end_labels(axes: Axes, x_end: float, labels: Sequence[tuple[float | None, str, str]]) -> None:
+    """Write names at the right ends of the lines, moved apart where they would overlap."""
+    placed = sorted((entry for entry in labels if entry[0] is not None), key=lambda e: e[0] or 0.0)
+    if not placed:
+        return
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high)  # the labels must not move the axis
+    gap = (high - low) * 0.045
+    heights = spread([entry[0] or 0.0 for entry in placed], gap, low, high)
+    for (value, text, colour), height in zip(placed, heights, strict=True):
+        axes.annotate(
+            text,
+            (x_end, value or 0.0),
+            xytext=(1.02, height),
+            textcoords=("axes fraction", "data"),
+            va="center",
+            fontsize=8,
+            color=colour,
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.5,
+                "relpos": (0, 0.5),
+                "shrinkA": 1,
+                "shrinkB": 3,
+            },
+            parse_math=False,
+        )
+
+
+def spread(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Move sorted heights apart to at least ``gap``, staying inside [low, high] if they fit."""
+    up, down = list(heights), list(heights)
+    for i in range(1, len(up)):
+        up[i] = max(up[i], up[i - 1] + gap)
+    for i in range(len(down) - 2, -1, -1):
+        down[i] = min(down[i], down[i + 1] - gap)
+    # Both keep the gap, so their mean does, and it lies around where the lines end.
+    moved = [(a + b) / 2 for a, b in zip(up, down, strict=True)]
+    for i, height in enumerate(moved):
+        moved[i] = max(height, low + i * gap)
+    for i, height in enumerate(reversed(moved), start=1):
+        moved[-i] = min(height, high - (i - 1) * gap)
+    return moved

@@ -1,0 +1,75 @@
+"""Tables about single scorers: the checks behind a verdict, and every number over K."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toptail.report.cells import captured_cells, curve_cells, name_cell, number_cell, status_cell
+from toptail.report.table import Cell, Column, Table
+from toptail.report.text import MISSING_SHORT, Audit, bracket, one_line, percent, value_decimals
+
+
+def checks_table(audit: Audit, names: Sequence[str]) -> Table:
+    """The checks of these scorers, each with value, interval, threshold, status, advice."""
+    rows = []
+    for name in names:
+        for check in audit["scorers"][name]["verdict"]["checks"]:
+            value = number_cell(check["value"], check["low"], check["high"], decimals=3)
+            rows.append(
+                (
+                    name_cell(name),
+                    Cell(one_line(check["name"]), one_line(check["question"])),
+                    Cell(" → ".join(map(str, check["k"] or ())) or MISSING_SHORT),
+                    value,
+                    number_cell(check["threshold"], decimals=3),
+                    status_cell(check["status"]),
+                    Cell(one_line(check["advice"])),
+                )
+            )
+    return Table(
+        "checks",
+        "Checks",
+        "The numbers that decided each verdict. Steps between two K are in units of the headroom "
+        "at the largest K.",
+        (
+            Column("Scorer", "name"),
+            Column("Check", "prose"),
+            Column("K", "word"),
+            Column("Value"),
+            Column("Threshold"),
+            Column("Status", "word"),
+            Column("Advice", "prose"),
+        ),
+        tuple(rows),
+    )
+
+
+def numbers_table(audit: Audit, name: str) -> Table:
+    """Everything measured for one scorer, one row for each K."""
+    decimals, scorer = value_decimals(audit), audit["scorers"][name]
+    band = zip(scorer["band_low"], scorer["band_high"], strict=True)
+    columns = {
+        "Value": curve_cells(scorer, ("value", "low", "high"), decimals),
+        "Simultaneous band": (
+            Cell(bracket(low, high, decimals) or MISSING_SHORT) for low, high in band
+        ),
+        "Regret": curve_cells(scorer, ("regret",), decimals),
+        "Normalized regret": curve_cells(scorer, ("nregret",), 2),
+        "Captured share": (Cell(MISSING_SHORT), *captured_cells(scorer)),
+        "Selected score": (number_cell(x, decimals=3) for x in scorer["selected_score"]),
+    }
+    if off := scorer.get("off_support"):
+        columns["Off-support rate"] = curve_cells(off, ("rate",), 3)
+        columns["Off-support excess"] = curve_cells(off, ("excess", "excess_low", "excess_high"), 3)
+    columns["Divergence, at most (nats)"] = curve_cells(audit, ("kl_bound",), 2)
+    ks = (Cell(str(k), key=k) for k in audit["k"])
+    return Table(
+        "numbers",
+        f"Every number of {one_line(name)}",
+        f"Intervals are pointwise at {percent(audit['thresholds']['level'])}; the band holds for "
+        "all K at once. Divergence: ln K − (K − 1)/K, an upper bound of the divergence of the "
+        "pick from the proposal.",
+        (Column("K", "name"), *(Column(label) for label in columns)),
+        tuple(zip(ks, *columns.values(), strict=True)),
+        stacked=True,
+    )

@@ -1,0 +1,308 @@
+"""Words and numbers as a reader sees them: shared by the page, Markdown, LaTeX and the terminal.
+
+Nothing here computes a statistic; it formats what ``audit.json`` holds. Text is plain
+Unicode and not escaped: each renderer escapes for its own format.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+Audit = Mapping[str, Any]
+
+MISSING: Final = "not available"
+MISSING_SHORT: Final = "n/a"  # the same, in the cells of a table
+
+STATUSES: Final = ("safe", "no gain", "unsafe", "inconclusive")
+
+
+# ------------------------------------------------------------------------------ numbers
+
+
+def number(x: float | None, decimals: int = 2, missing: str = MISSING) -> str:
+    """Format a number with fixed decimals, or in powers of ten where those would mislead."""
+    if x is None:
+        return missing
+    if abs(x) >= 1e6 or decimals > 6:
+        text = f"{x:.2e}"
+    else:
+        text = f"{x:.{decimals}f}"
+        if float(text) == 0:
+            text = text.removeprefix("-")  # no negative zero
+    return text.replace("-", "−")
+
+
+def signed(x: float | None, decimals: int = 2, missing: str = MISSING) -> str:
+    """Format a difference, with its sign in front unless it rounds to zero."""
+    text = number(x, decimals, missing)
+    rounds_to_zero = not any(digit in text for digit in "123456789")
+    return text if x is None or x <= 0 or rounds_to_zero else f"+{text}"
+
+
+def bracket(low: float | None, high: float | None, decimals: int = 2) -> str:
+    """Format an interval, or nothing where it has no ends."""
+    if low is None and high is None:
+        return ""
+    return f"[{number(low, decimals, MISSING_SHORT)}, {number(high, decimals, MISSING_SHORT)}]"
+
+
+def with_interval(x: float | None, low: float | None, high: float | None, decimals: int = 2) -> str:
+    """Format a number and its interval as ``0.46 [0.38, 0.54]``."""
+    interval = bracket(low, high, decimals)
+    return (
+        number(x, decimals) if x is None or not interval else (f"{number(x, decimals)} {interval}")
+    )
+
+
+def p_value(p: float | None) -> str:
+    """Format a p-value; small ones as a bound, as no resampling resolves them further."""
+    if p is None:
+        return MISSING_SHORT
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def count(n: float | None) -> str:
+    """Format a whole number with thousands separators."""
+    return MISSING if n is None else f"{n:,.0f}"
+
+
+def decimals_for(scale: float | None) -> int:
+    """Decimals that show a quantity of this size with three digits."""
+    if scale is None or scale <= 0:
+        return 3
+    return max(0, 2 - math.floor(math.log10(scale)))
+
+
+def value_decimals(audit: Audit) -> int:
+    """Decimals for values: three digits of what there is to gain, or else of the values."""
+    if audit["kind"] == "picks":
+        # An interval is read to two digits or so; differences are of the same size.
+        widths = [c["half_width"] for c in audit["comparisons"] if c["half_width"] is not None]
+        return decimals_for(10 * max(widths) if widths else None)
+    headroom = audit["headroom"][-1]
+    return decimals_for(headroom if headroom else abs(audit["random"] or 0))
+
+
+# -------------------------------------------------------------------------------- words
+
+
+def one_line(name: object) -> str:
+    """Make a name printable on one line: controls and line breaks become spaces."""
+    text = "".join(c if c.isprintable() else " " for c in str(name))
+    return " ".join(text.split()) or "(unnamed)"
+
+
+def join(words: Iterable[object], last: str = "and") -> str:
+    """Join words as a sentence does: ``a, b and c``."""
+    texts = [str(word) for word in words]
+    return f" {last} ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def plural(n: int | None, singular: str, several: str = "") -> str:
+    """Count things: ``1 query``, ``2,500 queries``."""
+    return f"{count(n)} {singular if n == 1 else several or singular + 's'}"
+
+
+def ranked(audit: Audit) -> list[str]:
+    """Names of the scorers, the highest value at the largest K first."""
+
+    def key(name: str) -> tuple[bool, float]:
+        value = audit["scorers"][name]["value"][-1]
+        return (value is None, -(value or 0.0))
+
+    return sorted(audit["scorers"], key=key)
+
+
+def headline(verdict: Mapping[str, Any], k_max: int) -> str:
+    """Say the verdict in a few plain words."""
+    match verdict["status"]:
+        case "safe":
+            return f"Safe to maximize up to K = {verdict['k_safe_max'] or k_max}"
+        case "no gain":
+            return "Does no harm, but no gain is shown"
+        case "unsafe" if verdict["k_harm"] is not None:
+            return f"Search hurts from K = {verdict['k_harm']}"
+        case "unsafe":
+            return "Search hurts"
+        case _:
+            return "Not decided by these queries"
+
+
+def k_word(k: int | None, missing: str = "none") -> str:
+    """Format one of a verdict's K; null mostly means that there is no such K."""
+    return missing if k is None else str(k)
+
+
+def tally(audit: Audit) -> list[tuple[str, int]]:
+    """Count the scorers of each status that occurs, best status first."""
+    found = [scorer["verdict"]["status"] for scorer in audit["scorers"].values()]
+    return [(status, found.count(status)) for status in STATUSES if status in found]
+
+
+def definitions(thresholds: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """One line for each status, with the thresholds that were used."""
+    delta, rho = number(thresholds["delta"], 2), number(thresholds["rho"], 2)
+    band = f"{percent(thresholds['level'])} band over all pairs of K"
+    return [
+        (
+            "safe",
+            f"a fall of more than ρ = {rho} of the headroom is ruled out for every pair of K, "
+            "and the largest K is better than a random candidate.",
+        ),
+        (
+            "no gain",
+            f"a fall of more than ρ = {rho} is ruled out, but a gain over a random candidate "
+            "is not established.",
+        ),
+        (
+            "unsafe",
+            f"a fall of more than δ = {delta} of the headroom from some K to a larger K is "
+            f"established (simultaneous {band}).",
+        ),
+        (
+            "inconclusive",
+            f"a fall of more than ρ = {rho} is neither established nor ruled out, or there is "
+            "nothing to gain (no headroom).",
+        ),
+    ]
+
+
+def percent(level: float | None) -> str:
+    """Format a confidence level."""
+    return MISSING if level is None else f"{100 * level:g} %"
+
+
+def k_list(audit: Audit) -> str:
+    """List the measured K."""
+    return join(audit["k"])
+
+
+def question(audit: Audit) -> str:
+    """The question that the audit answers."""
+    if audit["kind"] == "picks":
+        return "Which selector picks better?"
+    if len(audit["scorers"]) == 1:
+        return "Is this score safe to maximize?"
+    return "Are these scores safe to maximize?"
+
+
+def data_sentences(audit: Audit) -> list[str]:
+    """Say what was measured, on how much data."""
+    if audit["kind"] == "picks":
+        return [_picks_data(audit)]
+    pool = audit["pool_size"]
+    sizes = (
+        f"{pool['min']} in each pool"
+        if pool["min"] == pool["max"]
+        else f"{pool['min']} to {pool['max']} in a pool, median {number(pool['median'], 0)}"
+    )
+    sentences = [
+        f"{plural(audit['queries'], 'query', 'queries')}, "
+        f"{plural(audit['candidates'], 'candidate')} ({sizes}), "
+        f"judged by “{one_line(audit['value'])}”. K = {k_list(audit)}."
+    ]
+    if audit["cluster_column"] is not None:
+        sentences.append(
+            f"Queries are resampled in {plural(audit['clusters'], 'whole cluster')} "
+            f"(column “{one_line(audit['cluster_column'])}”)."
+        )
+    if audit["replicates"]:
+        names = join(f"“{one_line(name)}”" for name in audit["replicates"])
+        sentences.append(
+            f"{names} are replicates of one judge: the oracle is chosen on one half and valued "
+            "on the other."
+        )
+    return sentences
+
+
+def _picks_data(audit: Audit) -> str:
+    selectors = plural(len(audit["selectors"]), "selector")
+    clusters = (
+        f" in {plural(audit['clusters'], 'cluster')}"
+        if audit["clusters"] != audit["queries"]
+        else ""
+    )
+    return (
+        f"{selectors} compared on {plural(audit['queries'], 'query', 'queries')}{clusters}, "
+        "by the values of what each one picked."
+    )
+
+
+def scope_sentence(audit: Audit) -> str:
+    """State the limit of what was measured."""
+    return f"Nothing is extrapolated past K = {audit['k'][-1]}, the largest K measured."
+
+
+# ----------------------------------------------------------------------------- terminal
+
+
+def summary_lines(audit: Audit) -> list[str]:
+    """Plain-text summary for the terminal; a scorer's first line is its verdict."""
+    lines = [*data_sentences(audit), ""]
+    lines += _picks_summary(audit) if audit["kind"] == "picks" else _pools_summary(audit)
+    for label in ("warning", "note"):
+        lines += [f"{label}: {one_line(sentence)}" for sentence in audit[f"{label}s"]]
+    return lines
+
+
+def _pools_summary(audit: Audit) -> list[str]:
+    decimals, k_max = value_decimals(audit), audit["k"][-1]
+    names = ranked(audit)
+    width = min(32, max((len(one_line(name)) for name in names), default=0))
+    lines = [
+        f"Value of a random candidate {number(audit['random'], decimals)}; best possible at "
+        f"K = {k_max}: {number(audit['oracle'][-1], decimals)}.",
+        "",
+    ]
+    for name in names:
+        scorer = audit["scorers"][name]
+        verdict = scorer["verdict"]
+        captured = with_interval(*(scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")))
+        lines.append(
+            f"{verdict['status']:<12}  {one_line(name):<{width}}  "
+            f"best K {k_word(verdict['k_best'], MISSING)}, "
+            f"{signed(scorer['gain_per_doubling'], decimals)} per doubling of K"
+        )
+        lines.append(f"    {one_line(verdict['reason'])}")
+        lines.append(f"    Share of the possible gain captured at K = {k_max}: {captured}")
+        if audit.get("groups"):
+            parts = [
+                f"{one_line(group)} {part['scorers'][name]['verdict']['status']}"
+                for group, part in audit["groups"].items()
+            ]
+            lines.append(
+                f"    By {one_line(audit.get('group_column') or 'group')}: {', '.join(parts)}"
+            )
+    return [*lines, "", scope_sentence(audit)]
+
+
+def _picks_summary(audit: Audit) -> list[str]:
+    decimals = value_decimals(audit)
+    means = [
+        f"{one_line(name)}: {with_interval(s['mean'], s['low'], s['high'], decimals)}"
+        for name, s in audit["selectors"].items()
+    ]
+    differences = [
+        f"{one_line(c['a'])} − {one_line(c['b'])}: "
+        f"{with_interval(c['difference'], c['low'], c['high'], decimals)}, "
+        f"Holm p {p_value(c['p_holm'])}, "
+        f"smallest detectable effect {number(c['detectable'], decimals)}"
+        for c in audit["comparisons"]
+    ]
+    return [*means, "", *differences]
+
+
+def short(name: object, width: int) -> str:
+    """Shorten a name for a figure, keeping both ends, where columns usually differ."""
+    text = one_line(name)
+    if len(text) <= width:
+        return text
+    head = (width - 1) // 2
+    return f"{text[:head]}…{text[-(width - 1 - head) :]}"
+
+
+def last(values: Sequence[Any] | None) -> Any:
+    """The entry at the largest K, or null."""
+    return values[-1] if values else None

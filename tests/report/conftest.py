@@ -1,0 +1,323 @@
+"""Audits as the report receives them, made up by hand: no audit code is involved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+Audit = dict[str, Any]
+
+K = [1, 2, 4, 8, 16]
+RANDOM, HEADROOM = 0.41, [0.0, 0.105, 0.18, 0.24, 0.285]
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+SPECIALS = r'a_b%$&#{}~^\ "quoted" |pipe| `tick` *star* [link](x) --'
+
+#: How much of the headroom each kind of scorer captures at each K, and the verdict on it.
+SHAPES: dict[str, tuple[list[float], str]] = {
+    "perfect": ([1, 1, 1, 1], "safe"),
+    "noisy": ([0.52, 0.5, 0.47, 0.45], "safe"),
+    "cursed": ([0.5, 0.35, 0.05, -0.3], "unsafe"),
+    "constant": ([0, 0, 0, 0], "no gain"),
+    "uncertain": ([0.2, 0.25, 0.22, 0.15], "inconclusive"),
+}
+
+
+def plus(values: Sequence[float | None], offset: float) -> list[float | None]:
+    return [None if v is None else v + offset for v in values]
+
+
+def summary(mean: float, half: float, **more: Any) -> dict[str, Any]:
+    return {"mean": mean, "low": mean - half, "high": mean + half, **more}
+
+
+def make_check(share: float, status: str) -> dict[str, Any]:
+    return {
+        "name": "no harmful step",
+        "question": "Does the value fall from some K to a larger K?",
+        "value": share,
+        "low": share - 0.06,
+        "high": share + 0.06,
+        "threshold": -0.02,
+        "status": {"unsafe": "fail", "inconclusive": "undecided"}.get(status, "pass"),
+        "k": [4, 16],
+        "advice": "Stop at the best K, or look at what the score prefers beyond it.",
+    }
+
+
+def make_verdict(captured: list[float], status: str) -> dict[str, Any]:
+    reasons = {
+        "safe": "Every larger K is at least as good within 0.10 of the headroom, and K = 16 gains.",
+        "no gain": "No fall above 0.10 of the headroom, and no gain over a random candidate.",
+        "unsafe": "The value falls by 0.43 of the headroom from K = 2 to K = 16.",
+        "inconclusive": "A fall of up to 0.17 of the headroom from K = 4 to 16 is not ruled out.",
+    }
+    return {
+        "status": status,
+        "k_best": {"unsafe": 4, "inconclusive": 8}.get(status, 16),
+        "k_safe_max": {"safe": 16, "unsafe": 2}.get(status),
+        "k_harm": 8 if status == "unsafe" else None,
+        "reason": reasons[status],
+        "queries_needed": 340 if status == "inconclusive" else None,
+        "checks": [make_check(captured[-1] - captured[0], status), make_check(0.1, "safe")],
+    }
+
+
+def make_scorer(captured: list[float], status: str) -> dict[str, Any]:
+    value: list[float] = [
+        RANDOM + share * room for share, room in zip([0, *captured], HEADROOM, strict=True)
+    ]
+    nregret = [None, *(1 - share for share in captured)]
+    slope = captured[-1] * 0.25
+    deciles: list[float | None] = [RANDOM + slope * (i - 4.5) / 9 for i in range(10)]
+    tau = captured[-1] * 0.7
+    drift = 0.03 - 0.04 * captured[-1]
+    counts = [round(40 * math.exp(-((-0.95 + i / 10 - tau) ** 2) / 0.08)) for i in range(20)]
+    return {
+        "value": value,
+        **{f"{name}low": plus(value, -0.02) for name in ("", "band_")},
+        **{f"{name}high": plus(value, 0.02) for name in ("", "band_")},
+        "band_low": plus(value, -0.03),
+        "band_high": plus(value, 0.03),
+        "regret": [RANDOM + room - v for v, room in zip(value, HEADROOM, strict=True)],
+        "nregret": nregret,
+        "captured": [None, *captured],
+        "captured_low": [None, *plus(captured, -0.08)],
+        "captured_high": [None, *plus(captured, 0.08)],
+        "selected_score": [0.1, 0.7, 1.2, 1.6, 1.9],
+        "gain_per_doubling": (value[-1] - value[0]) / 4,
+        "tau_b": summary(
+            tau,
+            0.03,
+            undefined=3,
+            histogram={"edges": [-1 + i / 10 for i in range(21)], "counts": counts},
+        ),
+        "deciles": deciles,
+        "deciles_low": plus(deciles, -0.015),
+        "deciles_high": plus(deciles, 0.015),
+        "decile_gap": summary(slope, 0.02),
+        "deciles_within": plus(deciles, 0.004),
+        "decile_gap_within": summary(slope, 0.02),
+        "off_support": {
+            "rate": [0.2 + drift * i for i in range(5)],
+            "excess": [drift * i for i in range(5)],
+            "excess_low": [(drift - 0.01) * i for i in range(5)],
+            "excess_high": [(drift + 0.01) * i for i in range(5)],
+            "base_rate": 0.2,
+        },
+        "auc": 0.5 + tau / 2,
+        "auc_low": 0.47 + tau / 2,
+        "auc_high": 0.53 + tau / 2,
+        "auc_within": summary(0.5 + tau / 2, 0.03, undefined=3),
+        "seeds": {
+            str(seed): {
+                "value": plus(value, offset),
+                "verdict": make_verdict(captured, status),
+            }
+            for seed, offset in ((42, -0.012), (43, 0.003), (44, 0.009))
+        },
+        "verdict": make_verdict(captured, status),
+    }
+
+
+def make_group(scorers: dict[str, Any], queries: int) -> dict[str, Any]:
+    parts = ("value", "low", "high", "captured", "tau_b", "verdict")
+    return {
+        "queries": queries,
+        "k": K,
+        "random": RANDOM,
+        "oracle": [RANDOM + room for room in HEADROOM],
+        "headroom": HEADROOM,
+        "scorers": {name: {part: s[part] for part in parts} for name, s in scorers.items()},
+    }
+
+
+def make_audit(shapes: dict[str, tuple[list[float], str]]) -> Audit:
+    """Build an audit with every optional part: seeds, support, groups, binary values."""
+    scorers = {name: make_scorer(*shape) for name, shape in shapes.items()}
+    names = list(scorers)
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    oracle: list[float | None] = [RANDOM + room for room in HEADROOM]
+    return {
+        "format": "toptail-audit-1",
+        "kind": "pools",
+        "k": K,
+        "random": RANDOM,
+        "oracle": oracle,
+        "oracle_low": plus(oracle, -0.01),
+        "oracle_high": plus(oracle, 0.01),
+        "headroom": HEADROOM,
+        "kl_bound": [math.log(k) - (k - 1) / k for k in K],
+        "queries": 100,
+        "clusters": 40,
+        "cluster_column": "cluster",
+        "single_candidate_pools": 2,
+        "candidates": 2500,
+        "pool_size": {"min": 16, "median": 25, "max": 31},
+        "value": "reached the goal",
+        "binary": True,
+        "replicates": ["v1", "v2"],
+        "notes": ["A single noisy judge biases the oracle upward."],
+        "warnings": ["Scorer “cursed” is negatively correlated with the value: is it reversed?"],
+        "thresholds": {"delta": 0.02, "rho": 0.10, "level": 0.95, "resamples": 10000},
+        "scorers": scorers,
+        "comparisons": [
+            {
+                "a": a,
+                "b": b,
+                "k": 16,
+                "difference": scorers[a]["value"][-1] - scorers[b]["value"][-1],
+                "low": scorers[a]["value"][-1] - scorers[b]["value"][-1] - 0.03,
+                "high": scorers[a]["value"][-1] - scorers[b]["value"][-1] + 0.03,
+                "p": 0.0002,
+                "p_holm": 0.002 * (i + 1),
+            }
+            for i, (a, b) in enumerate(pairs)
+        ],
+        "groups": {"near": make_group(scorers, 60), "far": make_group(scorers, 40)},
+        "group_column": "distance",
+        "record": {
+            "command": "toptail audit scores.parquet --out audit",
+            "versions": {"toptail": "0.1.0", "python": "3.11.2", "numpy": "2.4.6"},
+            "seed": 0,
+            "source": "scores.parquet",
+            "sha256": "d2" * 32,
+        },
+    }
+
+
+def make_picks() -> Audit:
+    def comparison(a: str, b: str, difference: float) -> dict[str, Any]:
+        return {
+            "a": a,
+            "b": b,
+            "difference": difference,
+            "low": difference - 0.02,
+            "high": difference + 0.02,
+            "half_width": 0.02,
+            "detectable": 0.0286,
+            "variance_ratio": 3.4,
+            "queries": 102,
+            "p": 0.004,
+            "p_holm": 0.012,
+        }
+
+    selectors = {"random": 0.31, "cosine": 0.32, "td-q": 0.38}
+    return {
+        "format": "toptail-audit-1",
+        "kind": "picks",
+        "queries": 102,
+        "clusters": 102,
+        "selectors": {
+            name: summary(mean, 0.02, queries=102, replicates=8) for name, mean in selectors.items()
+        },
+        "baseline": "random",
+        "comparisons": [
+            comparison("td-q", "random", 0.07),
+            comparison("cosine", "random", 0.01),
+            comparison("cosine", "td-q", -0.06),
+        ],
+        "notes": ["Replicates share random numbers across selectors."],
+        "warnings": [],
+        "thresholds": {"level": 0.95, "resamples": 10000, "power": 0.8},
+        "record": {
+            "command": "toptail audit --picks picks.csv",
+            "versions": {"toptail": "0.1.0"},
+            "seed": 0,
+            "source": "picks.csv",
+            "sha256": "ab" * 32,
+        },
+    }
+
+
+@pytest.fixture
+def audit() -> Audit:
+    """Five scorers and every optional part."""
+    return make_audit(SHAPES)
+
+
+@pytest.fixture
+def picks() -> Audit:
+    """An audit of picks."""
+    return make_picks()
+
+
+@pytest.fixture
+def fifteen() -> Audit:
+    """Fifteen scorers without optional parts, as a table of metrics gives."""
+    shares = [0.62 - 0.05 * i for i in range(15)]
+    shapes = {
+        f"metric_{i}_precision": ([s + 0.1, s + 0.06, s + 0.03, s], "safe" if s > 0 else "no gain")
+        for i, s in enumerate(shares)
+    }
+    audit = make_audit(shapes)
+    for scorer in audit["scorers"].values():
+        for part in ("off_support", "seeds", "auc", "auc_low", "auc_high", "auc_within"):
+            del scorer[part]
+    del audit["groups"]
+    audit |= {"binary": False, "replicates": None, "group_column": None, "cluster_column": None}
+    return audit
+
+
+@pytest.fixture
+def hostile() -> Audit:
+    """Names that would break out of HTML, Markdown or LaTeX if they were not escaped."""
+    names = [HOSTILE, SPECIALS, 'x" onclick="alert(2)', "τ_b für 中文\n\x1b[31m", "[bold]x[/bold]"]
+    audit = make_audit(dict(zip(names, SHAPES.values(), strict=True)))
+    audit["value"] = audit["group_column"] = HOSTILE
+    audit["groups"] = {HOSTILE: audit["groups"]["near"], SPECIALS: audit["groups"]["far"]}
+    audit["notes"] = audit["warnings"] = [HOSTILE, SPECIALS]
+    audit["record"]["command"] = f"toptail audit '{HOSTILE}' \\end{{document}}"
+    for scorer in audit["scorers"].values():
+        scorer["verdict"]["reason"] = HOSTILE
+        scorer["seeds"] = {HOSTILE: scorer["seeds"]["42"]}
+        scorer["verdict"]["checks"][0] |= {"name": SPECIALS, "advice": HOSTILE}
+    return audit
+
+
+_NEVER_NULL = {"k", "thresholds", "record", "counts", "edges", "undefined", "pool_size"}
+_NAMED = {"scorers", "groups", "seeds"}
+
+
+def places(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Paths to the numbers of an audit, with ``*`` for list positions and users' names."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key not in _NEVER_NULL:
+                yield from places(each, (*path, "*" if path[-1:] and path[-1] in _NAMED else key))
+    elif isinstance(value, list):
+        for each in value:
+            yield from places(each, (*path, "*"))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield path
+
+
+def nullify(value: Any, path: Sequence[str]) -> Any:
+    """A copy with null at every place that the path leads to."""
+    if not path:
+        return None
+    if isinstance(value, list):
+        return [nullify(each, path[1:]) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: nullify(each, path[1:]) if path[0] in (key, "*") else each
+        for key, each in value.items()
+    }
+
+
+@pytest.fixture
+def one_null_each(audit: Audit) -> dict[str, Audit]:
+    """For every kind of number in an audit: the audit in which it is null everywhere."""
+    return {".".join(path): nullify(audit, path) for path in dict.fromkeys(places(audit))}
+
+
+@pytest.fixture
+def all_null(audit: Audit) -> Audit:
+    """An audit in which nothing could be computed."""
+    for path in dict.fromkeys(places(audit)):
+        audit = nullify(audit, path)
+    return audit

@@ -1,0 +1,75 @@
+"""Figures: deterministic, complete, and without global state."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from toptail.report.figures import best_of_k_figure, decile_figure, save_figures, spread
+
+
+def labels(figure: Figure) -> list[str]:
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def test_svg_is_the_same_every_time(audit: dict[str, Any], tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    for folder in (first, second):
+        folder.mkdir()
+        save_figures(audit, folder)
+    for path in first.glob("*.svg"):
+        assert path.read_bytes() == (second / path.name).read_bytes()
+        assert b"<dc:date>" not in path.read_bytes()
+
+
+def test_best_of_k_shows_every_curve_and_where_search_hurts(audit: dict[str, Any]) -> None:
+    figure = best_of_k_figure(audit)
+    (axes,) = figure.axes
+    curves = [list(line.get_ydata()) for line in axes.lines]  # type: ignore[arg-type]
+    for scorer in audit["scorers"].values():
+        assert scorer["value"] in curves
+    assert len(axes.collections) == 5  # one band each
+    assert {"hurts from K = 8", "oracle", "random", "5 cursed"} <= set(labels(figure))
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "2", "4", "8", "16"]
+
+
+def test_decile_figure_has_both_views(audit: dict[str, Any]) -> None:
+    pooled, within = decile_figure(audit).axes
+    assert len(pooled.collections) == 5
+    assert len(within.collections) == 0
+    assert list(within.lines[0].get_ydata()) == audit["scorers"]["perfect"]["deciles_within"]  # type: ignore[arg-type]
+
+
+def test_names_with_dollars_are_not_formulas(audit: dict[str, Any], tmp_path: Path) -> None:
+    audit["scorers"]["$broken_{formula$"] = audit["scorers"].pop("noisy")
+    audit["value"] = "$x^$"
+    assert "2 $broken_{formula$" in labels(best_of_k_figure(audit))
+    save_figures(audit, tmp_path)  # a formula this broken would raise here
+
+
+def test_no_global_state() -> None:
+    code = "import toptail.report, sys; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@given(
+    heights=st.lists(st.floats(0, 100), min_size=1, max_size=20).map(sorted),
+    gap=st.floats(0.1, 5),
+)
+def test_labels_keep_their_distance_inside_the_axis(heights: list[float], gap: float) -> None:
+    moved = spread(heights, gap, 0, 100)  # 20 labels with a gap of 5 just fit
+    assert all(b - a >= gap - 1e-9 for a, b in pairwise(moved))
+    assert moved[0] >= -1e-9
+    assert moved[-1] <= 100 + 1e-9
+
+
+def test_labels_with_room_stay_where_they_are() -> None:
+    assert spread([1.0, 5.0, 9.0], 2, 0, 10) == pytest.approx([1, 5, 9])

@@ -1,0 +1,156 @@
+"""The page as text; ``test_browser.py`` opens it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from toptail.report.html import MOST_ROWS, breakable, render_html
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+class Page(HTMLParser):
+    """Collects tags, attributes, and the text outside scripts and styles."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("script", "style", "title"):
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._open[-1:] == [tag]:
+            self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self._open:
+            self.words.append(data)
+
+
+def embedded(html: str) -> Any:
+    found = re.search(r'<script type="application/json" id="audit-data">(.*?)</script>', html, re.S)
+    assert found is not None
+    return json.loads(found[1])
+
+
+@pytest.mark.parametrize("name", ["audit", "fifteen", "picks", "hostile", "all_null"])
+def test_page_is_light_and_loads_nothing(name: str, request: pytest.FixtureRequest) -> None:
+    html = render_html(request.getfixturevalue(name))
+    assert len(html.encode()) < 300_000
+    loading = {
+        (tag, key, value)
+        for tag, attributes in Page(html).tags
+        for key, value in attributes.items()
+        if key in ("src", "href", "srcset", "data", "action", "poster", "background")
+        and not (value or "").startswith("#")
+    }
+    assert loading == {("link", "href", "data:,")}
+    assert not re.search(r"@import|url\(", html)
+
+
+def test_policy_admits_the_page_s_own_script_and_no_other(hostile: dict[str, Any]) -> None:
+    html = render_html(hostile)
+    (script,) = re.findall(r'<script type="module">(.*?)</script>', html, re.S)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert (
+        f"script-src &#39;sha256-{digest}&#39;" in html or f"script-src 'sha256-{digest}'" in html
+    )
+    assert "default-src 'none'" in html
+
+
+def test_hostile_names_do_not_become_markup(hostile: dict[str, Any]) -> None:
+    html = render_html(hostile)
+    page = Page(html)
+    assert "img" not in {tag for tag, _ in page.tags}
+    assert not {key for _, attributes in page.tags for key in attributes if key.startswith("on")}
+    assert html.count("</script>") == 2  # one for the numbers, one for the script
+    assert HOSTILE in page.text.replace("</ script>", "</script>")
+    assert embedded(html)["scorers"][0]["name"] == HOSTILE
+
+
+def test_sections_come_in_the_order_of_the_questions(audit: dict[str, Any]) -> None:
+    html = render_html(audit)
+    anchors = [
+        "<h1>",
+        'class="cards"',
+        'class="remark warning"',
+        'id="curves"',
+        'id="captured"',
+        'id="deciles"',
+        'id="ordering"',
+        'id="off-support"',
+        'id="seeds"',
+        'id="groups"',
+        'id="comparisons"',
+        'id="checks"',
+        'id="method"',
+    ]
+    body = html[html.index("<body>") :]
+    places = [body.index(anchor) for anchor in anchors]
+    assert places == sorted(places)
+
+
+def test_verdicts_are_words_without_scripts(audit: dict[str, Any]) -> None:
+    text = Page(render_html(audit)).text
+    for scorer in audit["scorers"].values():
+        assert scorer["verdict"]["reason"] in text
+    assert "Search hurts from K = 8" in text
+    assert "−0.30 [−0.38, −0.22]" in text
+    assert "Nothing is extrapolated past K = 16" in text
+    assert audit["record"]["sha256"] in text
+    assert "0.02 of the headroom" in text
+
+
+def test_absent_parts_have_no_section(fifteen: dict[str, Any]) -> None:
+    html = render_html(fifteen)
+    assert not re.search(r'id="(off-support|seeds|groups|chart-off-support)"', html)
+    assert "All 105 pairs" in html
+
+
+def test_charts_get_the_audit_s_numbers(audit: dict[str, Any]) -> None:
+    data = embedded(render_html(audit))
+    assert [scorer["name"] for scorer in data["scorers"]] == [
+        "perfect",
+        "noisy",
+        "uncertain",
+        "constant",
+        "cursed",
+    ]
+    cursed = data["scorers"][-1]
+    assert cursed["value"] == pytest.approx(audit["scorers"]["cursed"]["value"], rel=1e-5)
+    assert cursed["k_harm"] == 8
+    assert data["oracle"] == pytest.approx(audit["oracle"], rel=1e-5)
+
+
+def test_page_of_picks(picks: dict[str, Any]) -> None:
+    html = render_html(picks)
+    text = Page(html).text
+    assert "Which selector picks better?" in text
+    assert "+0.070 [0.050, 0.090]" in text
+    assert embedded(html)["comparisons"][2]["difference"] == pytest.approx(-0.06)
+
+
+def test_a_very_long_table_is_cut_and_says_so(audit: dict[str, Any]) -> None:
+    audit["comparisons"] *= MOST_ROWS // 10 + 1
+    html = render_html(audit)
+    assert "The first 1,000 of 1,010 rows; all are in audit.json." in html
+    assert len(html.encode()) < 3_000_000
+
+
+def test_names_wrap_after_joining_marks_and_stay_escaped() -> None:
+    assert breakable("a_b__c.d") == "a_<wbr>b__<wbr>c.<wbr>d"
+    assert breakable("<b>_x") == "&lt;b&gt;_<wbr>x"

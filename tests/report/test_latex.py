@@ -1,0 +1,109 @@
+"""LaTeX: structure is checked here, and the whole document where pdfLaTeX is installed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toptail.report.latex import escape, render_latex
+
+AUDITS = ["audit", "fifteen", "picks", "hostile", "all_null"]
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("a_b%$&#{}", r"a\_b\%\$\&\#\{\}"),
+        ("\\end{x}", r"\textbackslash{}end\{x\}"),
+        ("~^", r"\textasciitilde{}\textasciicircum{}"),
+        ("a--b---c", "a-{}-b-{}-{}-c"),
+        ("−1", r"\ensuremath{-}1"),
+        ("τ λ Δ", r"\ensuremath{\tau} \ensuremath{\lambda} \ensuremath{\Delta}"),
+        ("für café naïve", r"f\"{u}r caf\'{e} na\"{\i}ve"),
+        ("“x”", "``x''"),
+        ("中", r"\texttt{U+4E2D}"),
+        ("a\nb", "a b"),
+    ],
+)
+def test_escape(text: str, latex: str) -> None:
+    assert escape(text) == latex
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_output_is_ascii_and_balanced(name: str, request: pytest.FixtureRequest) -> None:
+    latex = render_latex(request.getfixturevalue(name))
+    assert latex.isascii()
+    code = "\n".join(line for line in latex.splitlines() if not line.startswith("%"))
+    bare = re.sub(r"\\[{}%$&#_]", "", code)  # without escaped characters
+    depth = 0
+    for c in bare:
+        depth += {"{": 1, "}": -1}.get(c, 0)
+        assert depth >= 0
+    assert depth == 0
+    assert not set("$#%^~") & set(re.sub(r"\\[\^~]", "", bare))
+    opened: list[str] = []
+    for kind, environment in re.findall(r"\\(begin|end)\{(\w+)\}", bare):
+        if kind == "begin":
+            opened.append(environment)
+        else:
+            assert opened.pop() == environment
+    assert opened == []
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_every_row_fills_its_columns(name: str, request: pytest.FixtureRequest) -> None:
+    latex = render_latex(request.getfixturevalue(name))
+    tables = re.findall(
+        r"\\begin\{(?:tabular|longtable)\}\{([^\n]*)\}\n(.*?)\\end\{(?:tabular|longtable)\}",
+        latex,
+        re.S,
+    )
+    assert tables
+    for letters, body in tables:
+        columns = len(re.sub(r"p\{.*?\}", "p", letters))
+        rows = [line for line in body.splitlines() if line.endswith(r" \\")]
+        assert rows
+        for row in rows:
+            assert len(re.findall(r"(?<!\\)&", row)) == columns - 1
+
+
+def test_long_tables_break_over_pages(fifteen: dict[str, Any]) -> None:
+    latex = render_latex(fifteen)  # 105 comparisons
+    assert latex.count(r"\begin{longtable}") == 1
+    assert r"\label{tab:audit-comparisons}" in latex
+
+
+def test_many_k_are_set_in_blocks(audit: dict[str, Any]) -> None:
+    longer = [2**i for i in range(9)]
+    for record in (audit, *audit["scorers"].values(), *_off_support(audit)):
+        for name, value in record.items():
+            if isinstance(value, list) and len(value) == 5 and name != "comparisons":
+                record[name] = [*value, *value[:4]]
+    audit["k"] = longer
+    values = render_latex(audit).split(r"\label{tab:audit-values}")[1].split(r"\end{table}")[0]
+    assert values.count(r"\begin{tabular}") == 2
+    assert all(f"K = {k} " in values for k in longer)
+
+
+def _off_support(audit: dict[str, Any]) -> list[dict[str, Any]]:
+    return [scorer["off_support"] for scorer in audit["scorers"].values()]
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_it_compiles(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    engine = shutil.which("pdflatex")
+    if engine is None:
+        pytest.skip("pdflatex is not installed")
+    (tmp_path / "audit.tex").write_text(render_latex(request.getfixturevalue(name)))
+    (tmp_path / "paper.tex").write_text(
+        "\\documentclass{article}\\usepackage{booktabs,longtable}\n"
+        "\\begin{document}\\input{audit}\\end{document}\n"
+    )
+    command = [engine, "-draftmode", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout[-2000:]

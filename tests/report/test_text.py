@@ -1,0 +1,120 @@
+"""Words and numbers of the report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toptail.report import summary_lines, text
+
+
+@pytest.mark.parametrize(
+    ("x", "decimals", "expected"),
+    [
+        (0.12345, 3, "0.123"),
+        (-0.12345, 2, "−0.12"),
+        (-0.0001, 2, "0.00"),
+        (1234.5, 0, "1234"),
+        (12_345_678.0, 2, "1.23e+07"),
+        (2.5e-9, 11, "2.50e−09"),
+        (None, 2, "not available"),
+    ],
+)
+def test_number(x: float | None, decimals: int, expected: str) -> None:
+    assert text.number(x, decimals) == expected
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"), [(0.04, "+0.04"), (-0.04, "−0.04"), (0.001, "0.00"), (None, "n/a")]
+)
+def test_signed_marks_a_gain_only_where_digits_show_it(x: float | None, expected: str) -> None:
+    assert text.signed(x, 2, "n/a") == expected
+
+
+def test_a_number_without_interval_stands_alone() -> None:
+    assert text.with_interval(0.46, 0.38, 0.54) == "0.46 [0.38, 0.54]"
+    assert text.with_interval(0.46, None, None) == "0.46"
+    assert text.with_interval(None, 0.38, 0.54) == "not available"
+
+
+@pytest.mark.parametrize(
+    ("p", "expected"),
+    [(0.0002, "< 0.001"), (0.001, "0.001"), (0.0499, "0.050"), (1.0, "1.000"), (None, "n/a")],
+)
+def test_p_value(p: float | None, expected: str) -> None:
+    assert text.p_value(p) == expected
+
+
+@pytest.mark.parametrize(
+    ("scale", "decimals"),
+    [(0.285, 3), (0.05, 4), (1.0, 2), (30.0, 1), (5000.0, 0), (2e-9, 11), (0.0, 3), (None, 3)],
+)
+def test_decimals_show_three_digits_of_the_scale(scale: float | None, decimals: int) -> None:
+    assert text.decimals_for(scale) == decimals
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("a\nb\t c", "a b c"), ("\x1b[31mred", "[31mred"), ("", "(unnamed)"), (7, "7")],
+)
+def test_names_are_printed_on_one_line(name: object, expected: str) -> None:
+    assert text.one_line(name) == expected
+
+
+def test_short_keeps_both_ends() -> None:
+    assert text.short("rouge_1_precision", 11) == "rouge…ision"
+    assert text.short("rouge", 11) == "rouge"
+
+
+def test_join() -> None:
+    assert [text.join(list("abc"[:n])) for n in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
+
+
+def test_scorers_are_ranked_by_value_at_the_largest_k(audit: dict[str, Any]) -> None:
+    audit["scorers"]["perfect"]["value"][-1] = None
+    assert text.ranked(audit) == ["noisy", "uncertain", "constant", "cursed", "perfect"]
+
+
+def test_headlines_never_call_safe_what_is_not(audit: dict[str, Any]) -> None:
+    for scorer in audit["scorers"].values():
+        verdict = scorer["verdict"]
+        says_safe = text.headline(verdict, 16).startswith("Safe")
+        assert says_safe == (verdict["status"] == "safe")
+
+
+def test_definitions_name_every_status_and_the_thresholds_used(audit: dict[str, Any]) -> None:
+    audit["thresholds"] |= {"delta": 0.03, "rho": 0.25}
+    lines = dict(text.definitions(audit["thresholds"]))
+    assert tuple(lines) == text.STATUSES
+    assert "0.03" in lines["unsafe"]
+    assert all("0.25" in lines[status] for status in text.STATUSES if status != "unsafe")
+
+
+def test_summary_leads_with_verdict_best_k_and_gain(audit: dict[str, Any]) -> None:
+    lines = summary_lines(audit)
+    first = [line for line in lines if "per doubling" in line]
+    assert first == [
+        "safe          perfect    best K 16, +0.071 per doubling of K",
+        "safe          noisy      best K 16, +0.032 per doubling of K",
+        "inconclusive  uncertain  best K 8, +0.011 per doubling of K",
+        "no gain       constant   best K 16, 0.000 per doubling of K",
+        "unsafe        cursed     best K 4, −0.021 per doubling of K",
+    ]
+    assert "    Share of the possible gain captured at K = 16: 0.45 [0.37, 0.53]" in lines
+    assert "Nothing is extrapolated past K = 16, the largest K measured." in lines
+    assert f"warning: {audit['warnings'][0]}" in lines
+    assert f"note: {audit['notes'][0]}" in lines
+
+
+def test_summary_of_picks(picks: dict[str, Any]) -> None:
+    lines = summary_lines(picks)
+    assert "td-q: 0.380 [0.360, 0.400]" in lines
+    assert (
+        "cosine − td-q: −0.060 [−0.080, −0.040], Holm p 0.012, smallest detectable effect 0.029"
+        in lines
+    )
+
+
+def test_summary_of_hostile_names_has_no_control_characters(hostile: dict[str, Any]) -> None:
+    assert all(line.isprintable() for line in summary_lines(hostile))
