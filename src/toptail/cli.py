@@ -10,6 +10,7 @@ import tyro
 
 from toptail.commands.audit import Audit
 from toptail.commands.bench import Bench
+from toptail.commands.data import Data
 from toptail.commands.demo_pools import DemoPools
 from toptail.commands.report import Report
 from toptail.errors import InputError
@@ -17,6 +18,7 @@ from toptail.errors import InputError
 _Command = (
     Annotated[Audit, tyro.conf.subcommand("audit")]
     | Annotated[DemoPools, tyro.conf.subcommand("demo")]
+    | Annotated[Data, tyro.conf.subcommand("data")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )

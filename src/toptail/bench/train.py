@@ -1,0 +1,224 @@
+"""How fast the fused trainer is, against a step-by-step loop, and whether speed costs quality."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from toptail.bench.table import Row
+from toptail.critics.base import Batch
+from toptail.critics.full import full_size
+from toptail.tasks.trajectories import Trajectories
+from toptail.training.loop import TrainConfig, TrainState, init_state, run_steps, train_step
+from toptail.training.offline import GoalSampling, OfflineData, device_data
+
+BATCH = 1024
+CRITICS = ("raw", "cosine", "tdq")
+
+
+def bench_train(seeds: tuple[int, ...] = (1, 3, 12)) -> Iterator[Row]:
+    """Rows of the benchmark: each critic and number of seeds, fused, against one by one.
+
+    Full size: batch 1024, three hidden layers of 512, d = 512, data of 1,000,000 rows with 29
+    state and 8 action dimensions (random numbers: speed does not depend on them).
+    """
+    gpu = jax.default_backend() == "gpu"
+    ceiling = _matmul_ceiling(8192 if gpu else 1024)
+    yield Row("device", jax.devices()[0].device_kind, f"jax {jax.__version__}")
+    yield Row("bfloat16 matrix product", f"{ceiling / 1e12:.3g} TFLOP/s", "measured ceiling")
+    trajectories = _random_trajectories(1_000_000)
+    data = device_data(trajectories)
+    steps = 400 if gpu else 1
+    for name in CRITICS:
+        loop = _step_by_step(name, trajectories, 200 if gpu else 2)
+        yield Row(
+            f"{name}, step by step", f"{loop:,.2f} steps/s", "NumPy sampling, one jitted update"
+        )
+        for count in seeds:
+            rate, compile_time = fused_rate(name, data, count, steps)
+            flops = matmul_flops(_config(name, bfloat16=True), data) * rate
+            yield Row(
+                f"{name}, fused, {count} seed{'s' if count > 1 else ''}",
+                f"{rate:,.3g} seed-steps/s" if rate < 100 else f"{rate:,.0f} seed-steps/s",
+                f"{count / rate * 1e6:,.0f} us per step, compiled in {compile_time:.0f} s, "
+                f"{flops / 1e12:.3g} TFLOP/s ({flops / ceiling:.0%} of the ceiling), "
+                f"{rate / loop:.1f} times step by step",
+            )
+
+
+def _config(name: str, *, bfloat16: bool) -> TrainConfig:
+    critic = full_size(name, bfloat16=bfloat16)
+    return TrainConfig(critic, steps=1, batch_size=BATCH, learning_rate=3e-4, sample=GoalSampling())
+
+
+def _random_trajectories(rows: int, observation: int = 29, action: int = 8) -> Trajectories:
+    rng = np.random.default_rng(0)
+    return Trajectories(
+        rng.standard_normal((rows, observation), dtype=np.float32),
+        rng.uniform(-1, 1, (rows, action)).astype(np.float32),
+        np.arange(rows) % 1000 == 999,
+    )
+
+
+def fused_rate(
+    name: str, data: OfflineData, seeds: int, steps: int, *, bfloat16: bool = True
+) -> tuple[float, float]:
+    """Seed-steps per second of the fused loop (best of three runs), and seconds to compile."""
+    config = _config(name, bfloat16=bfloat16)
+    keys = jax.random.split(jax.random.key(0), seeds)
+    state = jax.jit(jax.vmap(lambda key: init_state(config, key, data)))(keys)
+
+    def advance(state: TrainState, data: OfflineData) -> tuple[TrainState, jax.Array]:
+        state, info = jax.vmap(lambda one: run_steps(config, one, data, steps))(state)
+        return state, info["loss"]
+
+    start = time.perf_counter()
+    run = jax.jit(advance, donate_argnums=0).lower(state, data).compile()
+    compile_time = time.perf_counter() - start
+    best = np.inf
+    for _ in range(4):  # the first run warms up
+        start = time.perf_counter()
+        state, loss = run(state, data)
+        loss.block_until_ready()
+        best = min(best, time.perf_counter() - start)
+    return seeds * steps / best, compile_time
+
+
+def _step_by_step(name: str, trajectories: Trajectories, steps: int) -> float:
+    """Steps per second of the usual loop: NumPy draws, then one jitted float32 update."""
+    config = _config(name, bfloat16=False)
+    rng = np.random.default_rng(0)
+    first = _numpy_batch(trajectories, rng)
+    plain = replace(config, sample=lambda _key, batch, _size: batch)
+    state = init_state(plain, jax.random.key(0), first)
+    update = jax.jit(lambda state, batch: train_step(plain, state, batch), donate_argnums=0)
+    state, info = update(state, first)
+    info["loss"].block_until_ready()
+    start = time.perf_counter()
+    for _ in range(steps):
+        state, info = update(state, _numpy_batch(trajectories, rng))
+    info["loss"].block_until_ready()
+    return steps / (time.perf_counter() - start)
+
+
+def _numpy_batch(trajectories: Trajectories, rng: np.random.Generator) -> Batch:
+    """The same batch as `GoalSampling` draws, by NumPy on the host."""
+    rows = rng.choice(trajectories.transitions, BATCH)
+    goal = trajectories.geometric_goals(rows, 0.99, rng)
+    kind = rng.random(BATCH)
+    anywhere = rng.integers(len(trajectories), size=BATCH)
+    future = trajectories.geometric_goals(rows, 0.99, rng)
+    value_goal = np.where(kind < 0.2, rows, np.where(kind < 0.7, future, anywhere))
+    reached = (rows == value_goal).astype(np.float32)
+    o, a = trajectories.observations, trajectories.actions
+    arrays = (o[rows], a[rows], o[goal], reached - 1, o[value_goal], o[rows + 1], 1 - reached)
+    return Batch(*(jnp.asarray(x) for x in arrays))
+
+
+def _matmul_ceiling(n: int) -> float:
+    """FLOP/s of a large bfloat16 matrix product, best of ten."""
+    x = jax.random.normal(jax.random.key(0), (n, n)).astype(jnp.bfloat16)
+    product = jax.jit(lambda x: x @ x)
+    product(x).block_until_ready()
+    best = np.inf
+    for _ in range(10):
+        start = time.perf_counter()
+        product(x).block_until_ready()
+        best = min(best, time.perf_counter() - start)
+    return float(2 * n**3 / best)
+
+
+def matmul_flops(config: TrainConfig, data: OfflineData) -> int:
+    """Floating-point operations of one step's matrix products, counted from the program itself."""
+    state = jax.eval_shape(lambda: init_state(config, jax.random.key(0), data))
+    program = jax.make_jaxpr(lambda s, d: train_step(config, s, d))(state, data)
+    return _count(program.jaxpr)
+
+
+def _count(jaxpr: Any) -> int:
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            ((contracted, _), _) = equation.params["dimension_numbers"]
+            shape = equation.invars[0].aval.shape
+            depth = int(np.prod([shape[axis] for axis in contracted]))
+            total += 2 * depth * int(np.prod(equation.outvars[0].aval.shape))
+        for value in equation.params.values():
+            for inner in value if isinstance(value, (tuple, list)) else (value,):
+                if hasattr(inner, "jaxpr"):
+                    total += _count(inner.jaxpr)
+                elif hasattr(inner, "eqns"):
+                    total += _count(inner)
+    return total
+
+
+def bench_quality(
+    task: str,
+    steps: int = 20_000,
+    seeds: tuple[int, ...] = (0, 1, 2),
+    names: tuple[str, ...] = CRITICS,
+    report: Callable[[dict[str, Any]], None] | None = None,
+) -> Iterator[Row]:
+    """Whether bfloat16 and the fused kernels cost quality: tau_b and AUC against float32.
+
+    Both are measured on 3,000 triples of the validation split of ``task``, after ``steps`` steps.
+    """
+    from toptail.stats import auc, kendall_tau_b
+    from toptail.tasks.files import load
+    from toptail.tasks.triples import negatives, sample_triples
+
+    dataset = load(task)
+    data = device_data(dataset.train)
+    rng = np.random.default_rng(0)
+    triples = sample_triples(dataset.val, 3_000, rng)
+    other = negatives(triples, 1, rng)[:, 0]
+    o, a = dataset.val.observations, dataset.val.actions
+    for name in names:
+        measured = {}
+        for bfloat16 in (True, False):
+            config = replace(_config(name, bfloat16=bfloat16), steps=steps)
+            train = jax.jit(jax.vmap(lambda key, c=config: _trained(c, key, data)))
+            start = time.perf_counter()
+            params = jax.block_until_ready(train(jnp.stack([jax.random.key(s) for s in seeds])))
+            elapsed = time.perf_counter() - start
+            score = jax.jit(jax.vmap(config.critic.score, in_axes=(0, None, None, None)))
+            own = np.asarray(score(params, o[triples.rows], a[triples.rows], o[triples.goal_rows]))
+            neg = np.asarray(score(params, o[triples.rows], a[triples.rows], o[other]))
+            value = np.broadcast_to(triples.value, own.shape)
+            label = np.repeat([True, False], len(triples))
+            tau = kendall_tau_b(own, value)
+            area = np.array([auc(np.concatenate(x), label) for x in zip(own, neg, strict=True)])
+            measured[bfloat16] = (tau, area)
+            if report is not None:
+                report(
+                    {
+                        "critic": name,
+                        "bfloat16": bfloat16,
+                        "steps": steps,
+                        "seconds": elapsed,
+                        "tau_b": tau.tolist(),
+                        "auc": area.tolist(),
+                        "seeds": list(seeds),
+                    }
+                )
+        (t16, a16), (t32, a32) = measured[True], measured[False]
+        yield Row(
+            f"{name}, {steps:,} steps, {len(seeds)} seeds",
+            f"tau_b {_spread(t16)}, AUC {_spread(a16)}",
+            f"in float32: tau_b {_spread(t32)}, AUC {_spread(a32)}",
+        )
+
+
+def _trained(config: TrainConfig, key: jax.Array, data: OfflineData) -> Any:
+    state = init_state(config, key, data)
+    return run_steps(config, state, data, config.steps)[0].params
+
+
+def _spread(x: np.ndarray[Any, np.dtype[np.float64]]) -> str:
+    return f"{x.mean():.3f} ± {x.std(ddof=1):.3f}"

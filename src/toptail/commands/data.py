@@ -1,0 +1,385 @@
+"""``toptail data``: list, get, info, collect and check data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from toptail.errors import InputError
+
+if TYPE_CHECKING:
+    from toptail.tasks.maze import Maze
+    from toptail.tasks.names import TaskName
+    from toptail.tasks.trajectories import IntArray, Trajectories
+
+_Name = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
+_NameOrFile = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|FILE")]
+
+
+@dataclass(frozen=True)
+class ListData:
+    """List OGBench's data sets: which are the paper's, which are on this machine."""
+
+    all: bool = False
+    """List every data set, not only those with states as observations."""
+
+    def run(self) -> int:
+        """Print one line per data set."""
+        from toptail.tasks.files import data_folders, split_path
+        from toptail.tasks.names import OGBENCH_NAMES, parse_name
+
+        table = _table("data set", "the paper's", "training file", "validation file")
+        for name in OGBENCH_NAMES:
+            task = parse_name(name)
+            if task.dimensions is None and not self.all:
+                continue
+            paths = [folder / f"{name}.npz" for folder in data_folders()]
+            path = next((path for path in paths if path.exists()), None)
+            cells = ["–", "–"]
+            if path is not None:
+                cells = [_size(path), _size(split_path(path, "val"))]
+            table.add_row(name, task.paper_name or "", *cells)
+        _print(table)
+        _print("Searched: " + ", ".join(str(folder) for folder in data_folders()))
+        return 0
+
+
+@dataclass(frozen=True)
+class GetData:
+    """Download a published data set; an interrupted download goes on where it stopped."""
+
+    name: _Name
+    """An OGBench name, or one of the paper's eight."""
+    folder: Path | None = None
+    """Where to put the files; by default the first data folder."""
+    mirror: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Address of a folder on the web to try before the known ones; may be given repeatedly."""
+
+    def run(self) -> int:
+        """Download both files and print where they are."""
+        from toptail.tasks.download import get, mirrors
+        from toptail.tasks.files import data_folders
+
+        folder = self.folder or data_folders()[0]
+        with _download_bars() as progress:
+            paths = get(self.name, folder, mirrors(self.mirror), progress=progress)
+        for path in paths.values():
+            _print(str(path))
+        return 0
+
+
+@dataclass(frozen=True)
+class InfoData:
+    """Describe a data set file: rows, trajectories, dimensions, ranges, hash."""
+
+    file: _NameOrFile
+    """An OGBench name or the path of an .npz file."""
+
+    def run(self) -> int:
+        """Load, check and print."""
+        from toptail.tasks.files import find, load_file, read_record
+
+        path = find(self.file)
+        data = load_file(path)
+        table = _table("", str(path))
+        record = read_record(path) or {}
+        table.add_row("source", str(record.get("source", "unknown")))
+        table.add_row("rows", f"{len(data):,}")
+        table.add_row("trajectories", f"{len(data.ends):,}")
+        table.add_row("transitions", f"{len(data.transitions):,}")
+        for name, array in data.arrays().items():
+            table.add_row(name, f"{array.dtype.name} {array.shape[1:] or ''}")
+        for column, (low, high) in enumerate(_ranges(data.actions)):
+            table.add_row(f"action {column}", f"{low:.3f} to {high:.3f}")
+        for lengths, count in _length_histogram(data.lengths):
+            table.add_row(f"trajectories of {lengths} rows", f"{count:,}")
+        table.add_row("content sha256", data.sha256)
+        _print(table)
+        return 0
+
+
+@dataclass(frozen=True)
+class CollectData:
+    """Collect a data set here, by OGBench's recipe; needs no network.
+
+    Stopped in the middle, the same command goes on where it stopped. The files depend on the
+    name, the seed and the number of episodes, not on the number of workers.
+    """
+
+    name: _Name
+    """An OGBench name, or one of the paper's eight."""
+    episodes: int | None = None
+    """Training episodes; by default as many as the published data set has."""
+    val_episodes: int | None = None
+    """Validation episodes; by default a tenth of the training episodes."""
+    rows: int | None = None
+    """Rows per episode; by default as in the published data set."""
+    workers: int = 0
+    """Processes; 0 takes one per core."""
+    seed: int = 0
+    """Seed of the data set."""
+    out: Path | None = None
+    """The training file, with the validation file beside it; by default in the data folder."""
+
+    def run(self) -> int:
+        """Collect both splits and print where they are."""
+        from toptail.tasks.collect import Collection, collect
+        from toptail.tasks.files import data_folders
+        from toptail.tasks.simulator import available_cores
+
+        collection = Collection(self.name, self.episodes, self.val_episodes, self.rows, self.seed)
+        out = self.out or data_folders()[0] / f"{collection.task.name}.npz"
+        with _bar("episodes") as progress:
+            paths = collect(collection, out, self.workers or available_cores(), progress)
+        for path in paths.values():
+            _print(str(path))
+        return 0
+
+
+@dataclass(frozen=True)
+class CheckData:
+    """Compare a file with what OGBench's recipe says, and with another file.
+
+    PointMaze files are compared with episodes collected on the spot by a slow version of the
+    recipe; every file with the published one where that is on this machine or given.
+    """
+
+    file: _NameOrFile
+    """An OGBench name or the path of an .npz file."""
+    task: str | None = None
+    """The data set's OGBench name, where the file's name does not say it."""
+    against: str | None = None
+    """Name or file to compare with; by default the data folder's file of the same name."""
+    reference_episodes: int = 20
+    """Episodes of the slow reference (PointMaze only); 0 leaves it out."""
+    restore_rows: int = 50
+    """Rows whose simulator state is restored and stepped; 0 leaves it out."""
+    picture: Path | None = None
+    """Draw the first trajectories on the maze into this PNG or SVG file."""
+
+    def run(self) -> int:
+        """Print every comparison; the exit code is 1 where something does not hold."""
+        from toptail.tasks.compare import recipe_facts
+        from toptail.tasks.files import find, load_file
+
+        path = find(self.file)
+        task = self._task(path)
+        data = load_file(path, task)
+        maze = _maze_of(task)
+        facts = recipe_facts(data, task, maze)
+        table = _table("the recipe says", "expected", "found", "")
+        for fact in facts:
+            table.add_row(fact.name, fact.expected, fact.found, _mark(fact.holds))
+        _print(table)
+        holds = [fact.holds is not False for fact in facts]
+        for title, other in self._others(path, task, data):
+            holds += _print_differences(data, other, maze, title)
+        self._print_goals(path, task)
+        holds.append(self._restores(data, task))
+        self._draw(data, maze, task)
+        return 0 if all(holds) else 1
+
+    def _task(self, path: Path) -> TaskName:
+        from toptail.tasks.files import task_of
+        from toptail.tasks.names import parse_name
+
+        task = parse_name(self.task) if self.task is not None else task_of(path)
+        if task is None:
+            raise InputError(
+                f"{path} does not have the name of an OGBench data set: say which one it is with "
+                "--task NAME."
+            )
+        return task
+
+    def _others(
+        self, path: Path, task: TaskName, data: Trajectories
+    ) -> Iterator[tuple[str, Trajectories]]:
+        """Yield what there is to compare with."""
+        from toptail.tasks.files import data_folders, find, load_file
+        from toptail.tasks.reference import reference_episodes
+
+        if self.reference_episodes and task.family == "pointmaze":
+            rows = int(data.lengths.max())
+            reference = reference_episodes(task, self.reference_episodes, rows, seed=0)
+            yield f"the slow reference, {self.reference_episodes} episodes", reference
+        others = [folder / path.name for folder in data_folders()]
+        if self.against is not None:
+            others = [find(self.against)]
+        for other in others:
+            if other.exists() and other.resolve() != path.resolve():
+                yield str(other), load_file(other, task)
+
+    def _print_goals(self, path: Path, task: TaskName) -> None:
+        from toptail.tasks.files import read_record
+
+        goals = (read_record(path) or {}).get("goals_per_episode")
+        if goals:
+            mean = sum(goals) / len(goals)
+            what = "Goals reached" if task.is_maze else "Plans carried out"
+            _print(f"{what} per episode, counted while collecting: {mean:.2f} on average.")
+
+    def _restores(self, data: Trajectories, task: TaskName) -> bool:
+        """Print how exactly rows can be restored; in mazes it must be to 1e-4."""
+        if not self.restore_rows or data.qpos is None:
+            return True
+        import numpy as np
+
+        from toptail.tasks.restore import MAZE_TOLERANCE, restore_errors
+
+        rng = np.random.default_rng(0)
+        rows = np.sort(rng.choice(data.transitions, size=self.restore_rows))
+        quantiles = np.quantile(restore_errors(task, data, rows), (0.5, 0.9, 0.99, 1.0))
+        names = ("median", "90 %", "99 %", "largest")
+        text = ", ".join(f"{name} {q:.1e}" for name, q in zip(names, quantiles, strict=True))
+        _print(f"Next observation after restoring {len(rows)} rows, error: {text}.")
+        return not task.is_maze or bool(quantiles[-1] <= MAZE_TOLERANCE)
+
+    def _draw(self, data: Trajectories, maze: Maze | None, task: TaskName) -> None:
+        if self.picture is None:
+            return
+        from toptail.tasks.picture import maze_figure, save_maze_figure
+
+        if maze is None:
+            raise InputError(f"--picture draws mazes, and {task.name} is none: leave it out.")
+        save_maze_figure(maze_figure(data, maze, title=task.name), self.picture)
+        _print(f"Picture: {self.picture}")
+
+
+@dataclass(frozen=True)
+class Data:
+    """List, download, describe, collect and check data sets."""
+
+    what: tyro.conf.OmitSubcommandPrefixes[
+        tyro.conf.OmitArgPrefixes[
+            Annotated[ListData, tyro.conf.subcommand("list")]
+            | Annotated[GetData, tyro.conf.subcommand("get")]
+            | Annotated[InfoData, tyro.conf.subcommand("info")]
+            | Annotated[CollectData, tyro.conf.subcommand("collect")]
+            | Annotated[CheckData, tyro.conf.subcommand("check")]
+        ]
+    ]
+    """What to do."""
+
+    def run(self) -> int:
+        """Run the chosen command."""
+        return self.what.run()
+
+
+def _print_differences(
+    data: Trajectories, other: Trajectories, maze: Maze | None, title: str
+) -> list[bool]:
+    from toptail.tasks.compare import compare, describe, occupancy_distance
+
+    table = _table(f"against {title}", "this file", "the other", "95 % interval", "p", "")
+    differences = compare(describe(data, maze), describe(other, maze))
+    for d in differences:
+        interval = f"{d.low:+.4f} to {d.high:+.4f}"
+        cells = (d.name, f"{d.mean:.4f}", f"{d.other_mean:.4f}", interval, f"{d.p:.3f}")
+        table.add_row(*cells, _mark(d.same))
+    _print(table)
+    if maze is not None:
+        apart = occupancy_distance(data, other, maze)
+        _print(f"Share of time that is spent in other cells: {apart:.3f}.")
+    return [difference.same for difference in differences]
+
+
+def _maze_of(task: TaskName) -> Maze | None:
+    if not task.is_maze:
+        return None
+    from toptail.tasks.maze import Maze
+    from toptail.tasks.simulator import make_env
+
+    return Maze.of(make_env(task.environment))
+
+
+def _ranges(actions: Any) -> list[tuple[float, float]]:
+    flat = actions.reshape(len(actions), -1)
+    return list(zip(flat.min(axis=0), flat.max(axis=0), strict=True))
+
+
+def _length_histogram(lengths: IntArray) -> list[tuple[str, int]]:
+    """Return how many trajectories have which length, in at most ten classes."""
+    import numpy as np
+
+    values, counts = np.unique(lengths, return_counts=True)
+    if len(values) <= 10:
+        return [(str(value), int(count)) for value, count in zip(values, counts, strict=True)]
+    edges = np.linspace(values[0], values[-1] + 1, 11).astype(int)
+    counts, _ = np.histogram(lengths, bins=edges)
+    classes = zip(edges[:-1], edges[1:], counts, strict=True)
+    return [(f"{low} to {high - 1}", int(count)) for low, high, count in classes]
+
+
+def _size(path: Path) -> str:
+    return f"{path.stat().st_size / 1e6:,.1f} MB" if path.exists() else "missing"
+
+
+def _mark(holds: bool | None) -> str:
+    if holds is None:
+        return "[yellow]another size[/yellow]"
+    return "[green]holds[/green]" if holds else "[bold red]differs[/bold red]"
+
+
+def _table(*headers: str) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, header_style="bold")
+    for header in headers:
+        table.add_column(header, overflow="fold", no_wrap=not table.columns)
+    return table
+
+
+def _print(what: Any) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 140
+    console.print(what, soft_wrap=isinstance(what, str))
+
+
+@contextmanager
+def _bar(unit: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar with the time left on a terminal, nothing elsewhere."""
+    with _progress_bars(unit) as bars:
+        task = bars.add_task("collecting", total=None)
+        yield lambda done, total: bars.update(task, completed=done, total=total)
+
+
+@contextmanager
+def _download_bars() -> Iterator[Callable[[str, int, int | None], None]]:
+    """One progress bar per file."""
+    with _progress_bars("bytes") as bars:
+        tasks: dict[str, Any] = {}
+
+        def progress(name: str, done: int, size: int | None) -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(name, total=size)
+            bars.update(tasks[name], completed=done, total=size)
+
+        yield progress
+
+
+@contextmanager
+def _progress_bars(unit: str) -> Iterator[Any]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    amount = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        yield bars

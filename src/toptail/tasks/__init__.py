@@ -1,0 +1,1 @@
+"""The worlds: where data, queries and true values come from."""

@@ -1,0 +1,155 @@
+"""The names of OGBench's data sets, the paper's eight tasks, and each name's recipe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from toptail.errors import InputError
+
+Split = Literal["train", "val"]
+
+PAPER_TASKS: dict[str, str] = {
+    "PointMaze": "pointmaze-medium-navigate-v0",
+    "AntMaze": "antmaze-medium-navigate-v0",
+    "HumanoidMaze": "humanoidmaze-medium-navigate-v0",
+    "AntSoccer": "antsoccer-arena-navigate-v0",
+    "Cube-single": "cube-single-play-v0",
+    "Cube-double": "cube-double-play-v0",
+    "Scene": "scene-play-v0",
+    "Puzzle": "puzzle-3x3-play-v0",
+}
+"""The paper's name of each of its eight tasks, and the data set it stands for here."""
+
+_VARIANTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("pointmaze", ("medium", "large", "giant", "teleport"), ("navigate", "stitch")),
+    ("antmaze", ("medium", "large", "giant", "teleport"), ("navigate", "stitch")),
+    ("antmaze", ("medium", "large", "teleport"), ("explore",)),
+    ("humanoidmaze", ("medium", "large", "giant"), ("navigate", "stitch")),
+    ("antsoccer", ("arena", "medium"), ("navigate", "stitch")),
+    ("visual-antmaze", ("medium", "large", "giant", "teleport"), ("navigate", "stitch")),
+    ("visual-antmaze", ("medium", "large", "teleport"), ("explore",)),
+    ("visual-humanoidmaze", ("medium", "large", "giant"), ("navigate", "stitch")),
+    ("cube", ("single", "double", "triple", "quadruple"), ("play", "noisy")),
+    ("scene", ("",), ("play", "noisy")),
+    ("puzzle", ("3x3", "4x4", "4x5", "4x6"), ("play", "noisy")),
+    ("visual-cube", ("single", "double", "triple", "quadruple"), ("play", "noisy")),
+    ("visual-scene", ("",), ("play", "noisy")),
+    ("visual-puzzle", ("3x3", "4x4", "4x5", "4x6"), ("play", "noisy")),
+    ("powderworld", ("easy", "medium", "hard"), ("play",)),
+)
+
+OGBENCH_NAMES: tuple[str, ...] = tuple(
+    "-".join(part for part in (family, variant, kind, "v0") if part)
+    for family, variants, kinds in _VARIANTS
+    for variant in variants
+    for kind in kinds
+)
+"""Every data set that OGBench publishes for offline goal-conditioned learning."""
+
+# Columns of `observations` and `actions`; the environments without an entry are images or grids.
+_DIMENSIONS: dict[str, tuple[int, int]] = {
+    "pointmaze": (2, 2),
+    "antmaze": (29, 8),
+    "humanoidmaze": (69, 21),
+    "antsoccer": (42, 8),
+    "cube-single": (28, 5),
+    "cube-double": (37, 5),
+    "cube-triple": (46, 5),
+    "cube-quadruple": (55, 5),
+    "scene": (40, 5),
+    "puzzle-3x3": (55, 5),
+    "puzzle-4x4": (83, 5),
+    "puzzle-4x5": (99, 5),
+    "puzzle-4x6": (115, 5),
+}
+
+MAZES = ("pointmaze", "antmaze", "humanoidmaze", "antsoccer")
+"""The families whose environment is a maze (the soccer arena is an empty one)."""
+
+
+@dataclass(frozen=True)
+class TaskName:
+    """A data set's name, taken apart: ``pointmaze-medium-navigate-v0``."""
+
+    name: str
+    """The data set's name, without folder, split or file ending."""
+    family: str
+    """The first part: ``pointmaze``, ``cube``, …"""
+    variant: str
+    """The size or the number of objects: ``medium``, ``single``; empty for Scene."""
+    kind: str
+    """How the data was collected: ``navigate``, ``stitch``, ``explore``, ``play``, ``noisy``."""
+
+    @property
+    def environment(self) -> str:
+        """The gymnasium id of the environment: the name without the kind of data."""
+        return "-".join(part for part in (self.family, self.variant, "v0") if part)
+
+    @property
+    def is_maze(self) -> bool:
+        """Whether the simulator is a maze or the soccer arena."""
+        return self.family in MAZES
+
+    @property
+    def has_buttons(self) -> bool:
+        """Whether the simulator's state includes the buttons' states."""
+        return self.family in ("scene", "puzzle")
+
+    @property
+    def dimensions(self) -> tuple[int, int] | None:
+        """Columns of observations and actions, or None where observations are images."""
+        key = self.family if self.is_maze or self.family == "scene" else self._family_variant
+        return _DIMENSIONS.get(key)
+
+    @property
+    def paper_name(self) -> str | None:
+        """The paper's name for this data set, if it is one of its eight."""
+        return next((paper for paper, name in PAPER_TASKS.items() if name == self.name), None)
+
+    @property
+    def _family_variant(self) -> str:
+        return f"{self.family}-{self.variant}"
+
+
+def parse_name(name: str) -> TaskName:
+    """Take an OGBench data set name apart; one of the paper's names is taken as well."""
+    name = PAPER_TASKS.get(name, name)
+    if name not in OGBENCH_NAMES:
+        raise InputError(
+            f"'{name}' is not the name of an OGBench data set: expected a name such as "
+            "'pointmaze-medium-navigate-v0' or a path to an .npz file; "
+            "`toptail data list` prints every name."
+        )
+    *front, kind, _version = name.split("-")
+    visual = front[0] == "visual"
+    family = "-".join(front[: 2 if visual else 1])
+    variant = "-".join(front[2 if visual else 1 :])
+    return TaskName(name=name, family=family, variant=variant, kind=kind)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How OGBench collects one data set."""
+
+    episodes: int
+    """Training episodes; the validation file has a tenth as many."""
+    rows: int
+    """Rows of each episode, of which the last one's action leads nowhere."""
+    noise: float
+    """Standard deviation of the noise on the expert's action (or on the oracle's plan)."""
+
+
+def published_recipe(task: TaskName) -> Recipe | None:
+    """Return the size and noise of the published data set, or None where it is not known here."""
+    if task.kind == "play" and task.family in ("cube", "scene", "puzzle"):
+        return Recipe(episodes=1000, rows=1001, noise=0.1)
+    if task.variant not in ("medium", "large", "arena") or not task.is_maze:
+        return None
+    steps = 2 if task.family == "humanoidmaze" else 1
+    noise = 0.5 if task.family == "pointmaze" else 0.2
+    if task.kind == "navigate":
+        return Recipe(episodes=1000, rows=1000 * steps + 1, noise=noise)
+    if task.kind == "stitch":
+        return Recipe(episodes=5000, rows=200 * steps + 1, noise=noise)
+    return None

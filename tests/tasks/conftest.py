@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toptail.tasks.trajectories import Trajectories
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture(autouse=True)
+def _no_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Tests never look at the person's own data, nor at a mirror they have set."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("TOPTAIL_DATA", raising=False)
+    monkeypatch.delenv("TOPTAIL_MIRRORS", raising=False)
+
+
+def hand_made(lengths: tuple[int, ...] = (4, 2, 5), columns: int = 2) -> Trajectories:
+    """Trajectories whose observation is (row, trajectory), so that every mistake shows."""
+    rows = sum(lengths)
+    terminals = np.zeros(rows, dtype=bool)
+    terminals[np.cumsum(lengths) - 1] = True
+    trajectory = np.repeat(np.arange(len(lengths)), lengths)
+    observations = np.stack([np.arange(rows), trajectory], axis=1).astype(np.float32)
+    actions = np.linspace(-1, 1, rows * columns, dtype=np.float32).reshape(rows, columns)
+    return Trajectories(observations, actions, terminals, qpos=observations, qvel=observations)
