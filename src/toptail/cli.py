@@ -11,14 +11,24 @@ import tyro
 from toptail.commands.audit import Audit
 from toptail.commands.bench import Bench
 from toptail.commands.data import Data
+from toptail.commands.demo import Demo
 from toptail.commands.demo_pools import DemoPools
 from toptail.commands.report import Report
+from toptail.commands.reproduce import Reproduce
+from toptail.commands.runs import Runs
+from toptail.commands.study import Study
+from toptail.commands.train import Train
 from toptail.errors import InputError
 
 _Command = (
     Annotated[Audit, tyro.conf.subcommand("audit")]
-    | Annotated[DemoPools, tyro.conf.subcommand("demo")]
+    | Annotated[Demo, tyro.conf.subcommand("demo")]
+    | Annotated[DemoPools, tyro.conf.subcommand("demo-pools")]
     | Annotated[Data, tyro.conf.subcommand("data")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Runs, tyro.conf.subcommand("runs")]
+    | Annotated[Study, tyro.conf.subcommand("study")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )

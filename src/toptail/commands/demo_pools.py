@@ -25,7 +25,7 @@ class DemoPools:
         from toptail.pools.builtin import expected
         from toptail.report import summary_lines
 
-        result = audit(builtin_pools(seed=self.seed), seed=self.seed, command="toptail demo")
+        result = audit(builtin_pools(seed=self.seed), seed=self.seed, command="toptail demo-pools")
         report = write_report(result, self.out)
         print("\n".join(summary_lines(result)))
         k = np.array(result["k"], dtype=float)

@@ -84,8 +84,8 @@ def max_t_band(
     \mathrm{se}_i` over the resamples. Entries without variance (to rounding of ``scale``)
     are left out of the maximum and get a band of zero width. For few clusters the
     standard error is corrected by sqrt(C/(C-1)), and c is replaced by the Student-t
-    quantile with C - 1 degrees of freedom at the same tail probability. With fewer than two clusters
-    nothing is known: NaN.
+    quantile with C - 1 degrees of freedom at the same tail probability. With fewer than
+    two clusters nothing is known: NaN.
 
     Parameters
     ----------

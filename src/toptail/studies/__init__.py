@@ -1,0 +1,1 @@
+"""The paper's experiments, from data to stored tables."""

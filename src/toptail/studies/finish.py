@@ -1,0 +1,47 @@
+"""After a run: theory checks, claim ledger, figures and the report page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toptail.pools.files import atomic
+from toptail.report.study_data import read_study
+from toptail.report.study_page import write_study_report
+from toptail.studies.claims import CONTROLLED, decide, render_markdown
+from toptail.studies.common import write_json
+
+if TYPE_CHECKING:
+    from toptail.studies.controlled import StudyConfig
+
+
+def finish_controlled(config: StudyConfig, out: str | Path) -> Path:
+    """Check the theory on a trained critic, decide the claims, and render everything.
+
+    Returns
+    -------
+    The path of ``report.html``.
+    """
+    from toptail.studies.theory.trained import write_theory
+
+    write_theory(config, out)
+    write_claims(out)
+    return write_study_report(out)
+
+
+def write_claims(out: str | Path) -> list[dict[str, Any]]:
+    """Decide every claim that the stored files decide; store ``claims.json`` and ``claims.md``."""
+    study = read_study(out)
+    run = f"{study.record.get('command', '')} (config {study.record.get('config_hash', '')})"
+    entries, left_open = decide(CONTROLLED, study.results(), run.strip())
+    write_json(Path(out) / "claims.json", entries)
+    text = "# What the paper says, and what this run saw\n\n" + render_markdown(entries)
+    if left_open:
+        text += "\nNot decided by this run (it made no table for them):\n\n"
+        text += "".join(f"- {claim.sentence} (`{claim.where}`)\n" for claim in left_open)
+    atomic(Path(out) / "claims.md", lambda path: _write(path, text))
+    return entries
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")

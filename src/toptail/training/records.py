@@ -1,0 +1,68 @@
+"""What a run writes down about where it came from: hashes, versions, commit, machine, time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from toptail.errors import InputError
+
+PACKAGES = ("toptail", "jax", "jaxlib", "flax", "optax", "numpy", "scipy")
+"""Packages whose versions can change a result's last digits."""
+
+
+def digest(content: Mapping[str, Any]) -> str:
+    """Hash of a JSON-able mapping; the same content gives the same 16 digits."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def versions() -> dict[str, str]:
+    """Installed versions of everything that decides a result."""
+    return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+
+
+def commit() -> str | None:
+    """Git commit of the running code, with "+changes" if files differ; None outside a checkout."""
+    here = Path(__file__)
+
+    def git(*args: str) -> str:
+        command = ["git", "-C", str(here.parent), *args]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", here.name)
+        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def machine() -> str:
+    """The kind of machine and of accelerator, such as ``x86_64, NVIDIA H200``."""
+    return f"{platform.machine()}, {jax.devices()[0].device_kind}"
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON file that holds an object."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as JSON ({error}).") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path} does not hold a JSON object.")
+    return content

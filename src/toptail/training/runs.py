@@ -1,0 +1,100 @@
+"""What one does with runs: load them, record a bug, put an invalid one away to repeat it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toptail.critics.base import TrainedCritic
+from toptail.errors import InputError
+from toptail.tasks.files import write_json
+from toptail.training.checkpoint import load_params
+from toptail.training.config import RunConfig, differences
+from toptail.training.policy import Fault, find_fault, invalid_reason
+from toptail.training.records import now
+from toptail.training.run_files import (
+    HISTORY,
+    PARAMS,
+    RECORD,
+    Run,
+    find_runs,
+    read_run,
+    training_lock,
+)
+
+__all__ = [
+    "Run",
+    "archive",
+    "find_fault",
+    "find_runs",
+    "invalid_reason",
+    "invalidate",
+    "load_run",
+    "mark_invalid",
+    "read_run",
+]
+
+
+def load_run(
+    folder: str | Path, task: str | None = None, config_hash: str | None = None
+) -> TrainedCritic:
+    """Load a finished run's critic; an invalid run is refused, with the reason.
+
+    Parameters
+    ----------
+    folder
+        ``OUT/TASK/CRITIC/seed-N``.
+    task, config_hash
+        What the run is expected to be, where the caller knows.
+    """
+    run = read_run(folder)
+    reason = invalid_reason(run, task, config_hash)
+    if reason is not None:
+        raise InputError(
+            f"{folder} is not a valid run ({reason}): start its `toptail train` command again, "
+            "which goes on with it or repeats it with the same seed."
+        )
+    config = stored_config(run)
+    return TrainedCritic(config.build(), load_params(run.folder / PARAMS))
+
+
+def stored_config(run: Run) -> RunConfig:
+    """The configuration of a run, if this version of the code still reads it the same way."""
+    try:
+        config = RunConfig.from_content(run.config)
+        changed = ", ".join(differences(run.config, config.content))
+    except (KeyError, TypeError) as error:
+        changed = str(error)
+    if changed:
+        raise InputError(
+            f"{run.folder} was trained by a version of toptail with other settings, {changed}: "
+            "use it with that version, or train it again into another folder."
+        )
+    return config
+
+
+def invalidate(folder: str | Path, reason: str) -> Run:
+    """Record that a run is invalid because of a confirmed bug that changes the objective."""
+    run = read_run(folder)
+    if not reason.strip():
+        raise InputError("A run is recorded as invalid for a reason: give one with --reason.")
+    with training_lock(run.folder.parent):
+        mark_invalid(run, Fault("recorded by a person", reason.strip()))
+    return read_run(run.folder)
+
+
+def mark_invalid(run: Run, fault: Fault) -> None:
+    """Write a fault into a run's record."""
+    entry = {"cause": fault.cause, "detail": fault.detail, "at": now()}
+    write_json(run.folder / RECORD, run.record | {"state": "invalid", "invalid": entry})
+
+
+def archive(run: Run, fault: Fault) -> None:
+    """Move an invalid run's files to ``history/ATTEMPT``, so that its seed can be repeated."""
+    if run.state != "invalid":
+        mark_invalid(run, fault)
+    target = run.folder / HISTORY / str(run.attempt)
+    target.mkdir(parents=True, exist_ok=True)
+    files = [path for path in run.folder.iterdir() if path.is_file()]
+    # The record goes last: where it still is, an interrupted move is done again.
+    for path in sorted(files, key=lambda path: (path.name == RECORD, path.name)):
+        path.replace(target / path.name)

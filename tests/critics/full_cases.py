@@ -1,0 +1,133 @@
+"""Small versions of every full-size critic, compiled once per process, with batches for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tests.critics.slow_full import Rows, Settings, Tree
+from toptail.critics.base import Batch, Critic, Info, Params
+from toptail.critics.bellman import Bellman
+from toptail.critics.full import full_size
+
+DIMS = (5, 2, 3)
+"""Widths of states, actions and goals: all different, so that no mix-up goes unnoticed."""
+
+BATCH = 16
+SLOW = Settings()
+TAU = 0.1
+KEY = jax.random.key(0)
+
+
+def make(name: str, **changes: Any) -> Critic:
+    """A critic whose settings all differ from their defaults; all other rows are negatives."""
+    settings: dict[str, Any] = {
+        "hidden": (16, 16),
+        "embed_dim": SLOW.embed_dim,
+        "ensemble": SLOW.members,
+        "alpha": SLOW.alpha,
+        "td_weight": SLOW.td_weight,
+        "negatives": BATCH - 1,
+        "bellman": Bellman(SLOW.gamma, SLOW.expectile, TAU),
+    }
+    return full_size(name, **(settings | changes))
+
+
+def random_batch(seed: int = 1, size: int = BATCH, scale: float = 1.0) -> Batch:
+    """Normal rows; about a third of them reach the goal."""
+    rng = np.random.default_rng(seed)
+    s, a, g = DIMS
+
+    def rows(width: int) -> jax.Array:
+        return jnp.asarray(scale * rng.normal(size=(size, width)), jnp.float32)
+
+    reached = jnp.asarray(rng.random(size) < 1 / 3, jnp.float32)
+    return Batch(rows(s), rows(a), rows(g), reached - 1.0, rows(g), rows(s), 1.0 - reached)
+
+
+def rough(params: Params, seed: int = 2) -> Params:
+    """Add noise to every leaf: fresh parameters are zero, one, or equal to their targets."""
+    rng = np.random.default_rng(seed)
+    noisy: Params = jax.tree.map(
+        lambda x: jnp.asarray(x + 0.3 * rng.normal(size=x.shape), jnp.float32), params
+    )
+    return noisy
+
+
+def double(tree: Any) -> Tree:
+    """A parameter tree in float64 NumPy."""
+    wide: Tree = jax.tree.map(lambda x: np.asarray(x, np.float64), tree)
+    return wide
+
+
+def slow_rows(batch: Batch) -> Rows:
+    return Rows(*(np.asarray(x, np.float64) for x in batch))
+
+
+@contextmanager
+def no_promotion() -> Iterator[None]:
+    """No implicit change of type or rank."""
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        yield
+
+
+class Case:
+    """One critic with fresh and rough parameters and its compiled functions."""
+
+    def __init__(self, critic: Critic, fresh: Params | None = None) -> None:
+        self.critic = critic
+        self.fresh = critic.init(KEY, *DIMS) if fresh is None else fresh
+        self.params = rough(self.fresh)
+        self.traces = 0
+
+    @cached_property
+    def _gradient(self) -> Any:
+        def loss(params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+            self.traces += 1
+            return self.critic.loss(params, batch, key)
+
+        return quick_jit(jax.value_and_grad(loss, has_aux=True))
+
+    def gradient(self, params: Params, batch: Batch) -> tuple[dict[str, float], Params]:
+        """The loss with everything that is logged, and the gradient."""
+        (loss, info), grads = self._gradient(params, batch, KEY)
+        return {"loss": float(loss), **{k: float(v) for k, v in info.items()}}, grads
+
+    @cached_property
+    def read(self) -> Any:
+        """All readouts in one compiled call: (params, *pool(batch)) -> name to scores [2, 3]."""
+        readouts = self.critic.readouts()
+        return quick_jit(lambda *args: {name: read(*args) for name, read in readouts.items()})
+
+
+@cache
+def case(name: str, half: bool) -> Case:
+    """Both precisions start from the same float32 parameters."""
+    return Case(make(name, bfloat16=half), case(name, False).fresh if half else None)
+
+
+def quick_jit(function: Callable[..., Any]) -> Any:
+    """Compile without optimization: compiling takes nearly all of the time here."""
+    return jax.jit(function, compiler_options={"xla_backend_optimization_level": 0})
+
+
+def pool(batch: Batch) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Two queries of one state and goal each, with three candidates: leading axes [2, 3]."""
+    return batch.states[:2, None], batch.actions[:6].reshape(2, 3, -1), batch.goals[:2, None]
+
+
+def flat(tree: Any) -> np.ndarray[Any, Any]:
+    """All leaves of a tree as one float64 vector."""
+    return np.concatenate([np.asarray(x, np.float64).ravel() for x in jax.tree.leaves(tree)])
+
+
+def target_source(name: str, params: Params) -> Params:
+    """The trained tree that a critic's target network follows."""
+    own = params["value"] if name == "two_head_separate" else params
+    return {key: own[key] for key in params["target"]}

@@ -1,0 +1,231 @@
+"""The contract that every full-size critic has to keep, in float32 and in bfloat16."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.critics.full_cases import (
+    BATCH,
+    DIMS,
+    KEY,
+    SLOW,
+    Case,
+    case,
+    flat,
+    make,
+    no_promotion,
+    pool,
+    random_batch,
+    target_source,
+)
+from toptail.critics.base import Batch, TrainedCritic, parameter_count
+from toptail.critics.bilinear import EmbeddingCritic
+from toptail.critics.full import FULL_SIZE, full_size
+from toptail.errors import InputError
+from toptail.training.checkpoint import flatten, load_params, save_params
+from toptail.training.loop import TrainConfig, TrainState, init_state, train_step
+
+LN2 = float(np.log(2.0))
+TD = 1.0  # (q - (r + gamma v'))^2 with q = v' = 0 and r = -1; V's own error is 0
+
+
+class Class(NamedTuple):
+    """What the checks need to know of a family."""
+
+    at_zero: float
+    """Loss of fresh parameters where every input is zero: then every logit and value is 0."""
+
+    deployed: str
+    """The readout that the paper's table names for selection."""
+
+    embeds: bool
+    """Whether it has phi and psi."""
+
+    target: bool
+    """Whether it has a target network."""
+
+
+CLASSES = {
+    "raw": Class(LN2, "f_raw", embeds=True, target=False),
+    "cosine": Class(LN2, "f_cos", embeds=True, target=False),
+    "tdq": Class(TD, "q", embeds=False, target=True),
+    "hybrid": Class(LN2 + SLOW.td_weight * TD, "f_cos", embeds=True, target=True),
+    "two_head_separate": Class(LN2 + SLOW.td_weight * TD, "q_td", embeds=True, target=True),
+    "two_head_joint": Class(LN2 + SLOW.td_weight * TD, "q_td", embeds=True, target=True),
+    "td_bilinear": Class(TD, "q", embeds=True, target=True),
+    "nce_mlp": Class(LN2, "logit", embeds=False, target=False),
+}
+
+
+def test_nothing_is_unclassified() -> None:
+    assert set(CLASSES) == set(FULL_SIZE)
+
+
+def test_unknown_name() -> None:
+    with pytest.raises(InputError, match="no critic 'iql'; the critics are raw, cosine, tdq"):
+        full_size("iql")
+
+
+CASES = [(name, half) for name in FULL_SIZE for half in (False, True)]
+
+
+@pytest.fixture(
+    scope="module", params=CASES, ids=[f"{n}-{'bfloat16' if h else 'float32'}" for n, h in CASES]
+)
+def c(request: pytest.FixtureRequest) -> Case:
+    return case(*request.param)
+
+
+def classified(c: Case) -> Class:
+    return CLASSES[c.critic.name]
+
+
+def test_names(c: Case) -> None:
+    assert c.critic.deployed == classified(c).deployed
+    assert c.critic.deployed in c.critic.readouts()
+    assert isinstance(c.critic, EmbeddingCritic) == classified(c).embeds
+    assert ("target" in c.params) == classified(c).target
+
+
+def zeros() -> Batch:
+    nothing: Batch = jax.tree.map(jnp.zeros_like, random_batch())
+    return nothing._replace(rewards=-jnp.ones(BATCH), masks=jnp.ones(BATCH))
+
+
+def identical_rows() -> Batch:
+    same: Batch = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], x.shape), random_batch())
+    return same
+
+
+@pytest.mark.parametrize(
+    "batch", [random_batch(scale=1e3), zeros(), identical_rows()], ids=["huge", "zero", "identical"]
+)
+def test_finite_at_extreme_inputs(c: Case, batch: Batch) -> None:
+    for params in (c.fresh, c.params):
+        scalars, grads = c.gradient(params, batch)
+        assert np.isfinite(list(scalars.values())).all()
+        assert np.isfinite(flat(grads)).all()
+        assert all(np.isfinite(x).all() for x in c.read(params, *pool(batch)).values())
+
+
+def test_loss_at_zero(c: Case) -> None:
+    scalars, _ = c.gradient(c.fresh, zeros())
+    assert scalars["loss"] == pytest.approx(classified(c).at_zero, rel=1e-5)
+
+
+def test_permuted_batch(c: Case) -> None:
+    """Permuting the rows changes nothing but the order of sums.
+
+    The contrastive MLP draws its negatives by position; here it takes all of them. That a part
+    of them is right on average is tested beside its loss.
+    """
+    batch = random_batch()
+    order = np.random.default_rng(5).permutation(BATCH)
+    loss, grads = c.gradient(c.params, batch)
+    permuted, permuted_grads = c.gradient(c.params, jax.tree.map(lambda x: x[order], batch))
+    rounding = 1e-2 if c.critic.compute_params(c.params) is not c.params else 1e-5
+    assert permuted == pytest.approx(loss, rel=1e-5, abs=1e-5)
+    error = np.linalg.norm(flat(grads) - flat(permuted_grads))
+    assert error < rounding * np.linalg.norm(flat(grads))
+    # Moving the goals alone is another batch.
+    other, _ = c.gradient(
+        c.params, batch._replace(goals=batch.goals[order], value_goals=batch.td_goals[order])
+    )
+    assert other["loss"] != pytest.approx(loss["loss"], rel=1e-3)
+
+
+def test_second_call_does_not_compile(c: Case) -> None:
+    c.gradient(c.params, random_batch(seed=8))
+    c.gradient(c.fresh, random_batch(seed=9))
+    assert c.traces == 1
+
+
+def test_a_step_gives_what_it_takes(c: Case) -> None:
+    """Shapes, types and weak types of the state survive a step, so its result can be stepped."""
+    config = TrainConfig(c.critic, batch_size=BATCH)
+    data = random_batch()
+    state = jax.eval_shape(lambda key: init_state(config, key, data), KEY)
+    after, _ = jax.eval_shape(lambda s: train_step(config, s, data), state)
+    assert isinstance(after, TrainState)
+
+    def kinds(tree: object) -> list[tuple[str, object, object, object]]:
+        leaves = jax.tree_util.tree_leaves_with_path(tree)
+        return [(jax.tree_util.keystr(p), x.shape, x.dtype, x.weak_type) for p, x in leaves]
+
+    assert kinds(after) == kinds(state)
+    assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(after.params))
+
+
+def test_target_network(c: Case) -> None:
+    """It starts as a copy, gets no gradient, and everything else gets one."""
+    _, grads = c.gradient(c.params, random_batch())
+    if classified(c).target:
+        source = target_source(c.critic.name, c.fresh)
+        np.testing.assert_array_equal(flat(c.fresh["target"]), flat(source))
+        assert not np.any(flat(grads.pop("target")))
+    assert all(np.any(leaf) for leaf in jax.tree.leaves(grads))
+
+
+def test_saved_parameters_score_the_same(c: Case, tmp_path: Path) -> None:
+    save_params(tmp_path / "critic.safetensors", c.params)
+    loaded = load_params(tmp_path / "critic.safetensors")
+    before, after = (c.read(params, *pool(random_batch())) for params in (c.params, loaded))
+    assert flatten(loaded).keys() == flatten(c.params).keys()
+    for label, scores in before.items():
+        assert scores.shape == (2, 3)
+        assert scores.dtype == jnp.float32
+        np.testing.assert_array_equal(scores, after[label])
+        assert len(np.unique(scores)) > 1, label
+
+
+def test_no_implicit_promotion(c: Case) -> None:
+    batch = random_batch()
+    with no_promotion():
+        params = jax.eval_shape(lambda key: c.critic.init(key, *DIMS), KEY)
+        compute = jax.eval_shape(c.critic.compute_params, params)
+        gradient = jax.value_and_grad(c.critic.loss, has_aux=True)
+        jax.make_jaxpr(gradient)(params, batch, KEY)
+        jax.make_jaxpr(gradient)(compute, batch, KEY)
+        jax.make_jaxpr(c.critic.after_update)(params)
+        for read in c.critic.readouts().values():
+            jax.make_jaxpr(read)(params, *pool(batch))
+
+
+def test_trained_critic_reads_by_name() -> None:
+    c, rows = case("tdq", False), pool(random_batch())
+    expected = c.read(c.params, *rows)
+    for readout, label in ((None, "q"), ("q_min", "q_min")):
+        scores = TrainedCritic(c.critic, c.params, readout).score(*(np.asarray(x) for x in rows))
+        np.testing.assert_allclose(scores, expected[label], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(c.critic.score(c.params, *rows), expected["q"], rtol=1e-5, atol=1e-6)
+
+
+def network_size(inputs: int, out: int) -> int:
+    """Parameters of one (16, 16) network: kernels, biases, and a scale and shift per LayerNorm."""
+    return (inputs * 16 + 3 * 16) + (16 * 16 + 3 * 16) + (16 * out + out)
+
+
+def test_parameter_counts() -> None:
+    s, a, g = DIMS
+    q, v = network_size(s + g + a, 1), network_size(s + g, 1)
+    encoders = 2 * (network_size(s + a, 8) + network_size(g, 8))
+    heads = 2 * network_size(16, 1)
+    expected = {
+        "raw": encoders,
+        "cosine": encoders,
+        "tdq": 2 * q + v,
+        "hybrid": encoders + heads + v,
+        "two_head_separate": encoders + 2 * q + v,
+        "two_head_joint": encoders + heads + v,
+        "td_bilinear": encoders + v,  # the raw critic's function class
+        "nce_mlp": 2 * q,  # TD-Q's Q networks
+    }
+    assert {name: parameter_count(case(name, False).params) for name in FULL_SIZE} == expected
+    learned = make("cosine", learn_temperature=True).init(KEY, *DIMS)
+    assert parameter_count(learned) == encoders + 1

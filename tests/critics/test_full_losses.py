@@ -1,0 +1,161 @@
+"""Losses, gradients and readouts of the full-size critics against slow NumPy versions."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from tests.critics import slow_full as slow
+from tests.critics.full_cases import (
+    SLOW,
+    Case,
+    case,
+    double,
+    flat,
+    make,
+    pool,
+    quick_jit,
+    random_batch,
+    slow_rows,
+)
+from toptail.critics.full import FULL_SIZE
+
+
+@pytest.fixture(scope="module", params=FULL_SIZE)
+def name(request: pytest.FixtureRequest) -> str:
+    """Scoped so that a family's tests follow each other: they share compiled functions."""
+    return str(request.param)
+
+
+def test_every_critic_has_a_slow_version() -> None:
+    assert set(slow.LOSSES) == set(FULL_SIZE)
+
+
+def test_loss_and_info(name: str) -> None:
+    c, batch = case(name, False), random_batch()
+    wide = double(c.params)
+    expected = slow.LOSSES[name](wide, wide, slow_rows(batch), SLOW)
+    got, _ = c.gradient(c.params, batch)
+    assert got == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_gradient(name: str) -> None:
+    """Along random directions, against central differences of the slow loss.
+
+    The slow loss reads whatever must not carry a gradient from the unmoved parameters: a missing
+    stop_gradient would show.
+    """
+    c, batch = case(name, False), random_batch()
+    wide, rows = double(c.params), slow_rows(batch)
+    _, grads = c.gradient(c.params, batch)
+    rng, step = np.random.default_rng(4), 1e-5
+    for _ in range(3):
+        move = jax.tree.map(lambda x: rng.normal(size=x.shape), wide)
+
+        def at(t: float, move: Any = move) -> float:
+            moved = jax.tree.map(lambda x, d: x + t * d, wide, move)
+            return slow.LOSSES[name](moved, wide, rows, SLOW)["loss"]
+
+        expected = (at(step) - at(-step)) / (2 * step)
+        scale = float(np.linalg.norm(flat(grads)))
+        assert flat(grads) @ flat(move) == pytest.approx(expected, rel=1e-4, abs=1e-4 * scale)
+
+
+def test_bfloat16_stays_near_float32(name: str) -> None:
+    full, half, batch = case(name, False), case(name, True), random_batch()
+    loss, grads = full.gradient(full.params, batch)
+    half_loss, half_grads = half.gradient(full.params, batch)
+    assert half_loss["loss"] == pytest.approx(loss["loss"], rel=0.02)
+    assert half_loss["loss"] != loss["loss"]  # the setting does something
+    error = np.linalg.norm(flat(half_grads) - flat(grads)) / np.linalg.norm(flat(grads))
+    assert 0 < error < 0.05
+
+
+@pytest.mark.parametrize(("name", "contrast"), [("raw", "symmetric_info_nce"), ("cosine", "both")])
+def test_other_contrast_and_learned_temperature(name: str, contrast: str) -> None:
+    settings = {"contrast": "symmetric_info_nce", "learn_temperature": contrast == "both"}
+    c, batch = Case(make(name, **settings)), random_batch()
+    c.params.update({"log_temperature": np.float32(-1.5)} if contrast == "both" else {})
+    wide = double(c.params)
+    chosen = slow.Settings(contrast="symmetric_info_nce")
+    expected = slow.LOSSES[name](wide, wide, slow_rows(batch), chosen)
+    got, grads = c.gradient(c.params, batch)
+    assert got == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    assert ("log_temperature" in grads) == (contrast == "both")
+
+
+def test_drawn_negatives() -> None:
+    """Each draw of 2 of 5 offsets is equally likely, and no draw has another loss.
+
+    The losses of all ten pairs of offsets are computed slowly; which pair a key drew is read off
+    the loss. Their mean is the loss over all pairs: the estimate is unbiased. Permuting the
+    batch changes which goals an offset leads to, so permutation can hold only on average.
+    """
+    critic, batch = make("nce_mlp", negatives=2), random_batch(size=6)
+    params = case("nce_mlp", False).params
+    wide, rows = double(params), slow_rows(batch)
+    draws = list(itertools.combinations(range(1, 6), 2))
+    expected = np.array([slow.sampled_nce(wide, rows, SLOW, draw) for draw in draws])
+    assert np.diff(np.sort(expected)).min() > 1e-4  # so that a loss names its draw
+    full = slow.LOSSES["nce_mlp"](wide, wide, rows, SLOW)["loss"]
+    assert expected.mean() == pytest.approx(full)
+
+    keys = jax.random.split(jax.random.key(7), 2000)
+    losses = quick_jit(jax.vmap(lambda key: critic.loss(params, batch, key)[0]))(keys)
+    distance = np.abs(np.asarray(losses)[:, None] - expected)
+    assert distance.min(axis=1).max() < 2e-5
+    assert chisquare(np.bincount(distance.argmin(axis=1), minlength=10)).pvalue > 1e-3
+
+    mixed = jax.tree.map(lambda x: x[np.array([3, 1, 5, 0, 2, 4])], batch)
+    permuted = quick_jit(jax.vmap(lambda key: critic.loss(params, mixed, key)[0]))(keys)
+    error = np.std(expected) * np.sqrt(2 / len(keys))
+    assert abs(np.mean(permuted) - np.mean(losses)) < 4 * error
+
+
+def slow_readouts(name: str, params: slow.Tree, s: Any, a: Any, g: Any) -> dict[str, Any]:
+    """Every readout of a family for matching rows."""
+    found: dict[str, Any] = {}
+    if "kernel_phi" in params:
+        phi, psi = slow.embed(params, SLOW, s, a, g)
+        products, cosines = (phi * psi).sum(axis=-1), slow.cosines(phi, psi)
+        found |= {"f_raw": products.mean(0), "f_cos": cosines.mean(0)}
+        found["phi_norm"] = np.sqrt((phi**2).sum(axis=-1)).mean(0)
+    if name in ("hybrid", "two_head_joint"):
+        q = slow.head(params, phi, psi)
+        return found | {"q_td": q.mean(0), "q_hybrid": (q + SLOW.alpha * cosines).mean(0)}
+    if name in ("raw", "cosine"):
+        return found
+    if name == "td_bilinear":
+        label, members = "q", products / np.sqrt(SLOW.embed_dim)
+    else:
+        label = {"tdq": "q", "nce_mlp": "logit", "two_head_separate": "q_td"}[name]
+        own = params["value"] if name == "two_head_separate" else params
+        members = slow.joint(own, SLOW, s, a, g)[..., 0]
+    if name == "tdq":
+        hidden = slow.joint(params, SLOW, s, a, g, features=True)
+        found["feature_norm"] = np.sqrt((hidden**2).sum(axis=-1)).mean(0)
+    mean = members.mean(0)
+    spread = np.sqrt(((members - mean) ** 2).mean(0))
+    return found | {
+        label: mean,
+        f"{label}_min": members.min(0),
+        f"{label}_lcb": mean - SLOW.beta * spread,
+    }
+
+
+def test_readouts(name: str) -> None:
+    """Leading axes [2, 3]: two queries with one state and goal each, three candidates."""
+    c, batch = case(name, False), random_batch(size=6)
+    s, actions, g = pool(batch)
+    got = c.read(c.params, s, actions, g)
+    repeated = [np.repeat(np.asarray(x[:, 0], np.float64), 3, axis=0) for x in (s, g)]
+    rows = np.asarray(batch.actions, np.float64)
+    expected = slow_readouts(name, double(c.params), repeated[0], rows, repeated[1])
+    assert set(got) == set(expected)
+    for label, scores in expected.items():
+        np.testing.assert_allclose(got[label], scores.reshape(2, 3), rtol=2e-5, atol=2e-5)

@@ -1,0 +1,348 @@
+"""Losses and readouts against slow NumPy arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from toptail.critics import (
+    FAMILIES,
+    TDQ,
+    Batch,
+    Cosine,
+    Critic,
+    Encoders,
+    Hybrid,
+    Params,
+    Raw,
+    TwoHead,
+)
+from toptail.critics.base import Info, TrainedCritic, parameter_count
+from toptail.critics.bilinear import capped_score
+from toptail.critics.losses import (
+    CONTRASTS,
+    Contrast,
+    binary_nce,
+    softplus,
+    squared_td_error,
+    symmetric_info_nce,
+)
+from toptail.critics.networks import Embeddings, norm, unit
+
+Floats = NDArray[np.float64]
+
+KEY = jax.random.key(0)
+TINY = Encoders(hidden=(4,), embed_dim=4, ensemble=2, layer_norm=True)
+ROWS = 6
+
+
+def critics() -> list[Critic]:
+    return [
+        TDQ((5, 4), ensemble=3),
+        Raw(TINY),
+        Raw(TINY, "symmetric_info_nce"),
+        Cosine(TINY, temperature=0.2),
+        Cosine(TINY, learn_temperature=True),
+        Hybrid(TINY, alpha=0.7),
+        TwoHead(TINY, td_weight=0.3),
+    ]
+
+
+CRITICS = pytest.mark.parametrize("critic", critics(), ids=lambda critic: critic.name)
+
+
+def batch(rows: int = ROWS, seed: int = 0) -> Batch:
+    rng = np.random.default_rng(seed)
+    states, actions, goals = (
+        jnp.asarray(rng.normal(size=(rows, dim)), jnp.float32) for dim in (3, 2, 3)
+    )
+    return Batch(states, actions, goals, jnp.asarray(-rng.random(rows), jnp.float32))
+
+
+@cache
+def params_of(critic: Critic) -> Params:
+    params: Params = jax.jit(lambda key: critic.init(key, 3, 2, 3))(jax.random.key(1))
+    return params
+
+
+@cache
+def loss_of(critic: Critic) -> Callable[[Params, Batch, jax.Array], tuple[jax.Array, Info]]:
+    return jax.jit(critic.loss)
+
+
+@cache
+def readouts_of(critic: Critic) -> Callable[..., dict[str, jax.Array]]:
+    return jax.jit(
+        lambda params, *rows: {n: f(params, *rows) for n, f in critic.readouts().items()}
+    )
+
+
+def test_binary_nce_is_the_mean_cross_entropy_of_all_pairs() -> None:
+    logits = np.random.default_rng(0).normal(scale=3.0, size=(2, 5, 5))
+    total = 0.0
+    for member in logits:
+        for i in range(5):
+            for j in range(5):
+                p = 1.0 / (1.0 + np.exp(-member[i, j]))
+                total -= np.log(p) if i == j else np.log(1.0 - p)
+    loss, info = binary_nce(jnp.asarray(logits, jnp.float32))
+    assert float(loss) == pytest.approx(total / logits.size, rel=1e-5)
+    positive = np.mean([np.diag(member) for member in logits])
+    negative = np.mean([m[i, j] for m in logits for i in range(5) for j in range(5) if i != j])
+    assert float(info["positive_logit"]) == pytest.approx(positive, rel=1e-5)
+    assert float(info["logit_gap"]) == pytest.approx(positive - negative, rel=1e-4)
+
+
+def test_symmetric_info_nce_is_both_softmax_cross_entropies() -> None:
+    logits = np.random.default_rng(1).normal(scale=2.0, size=(2, 4, 4))
+    terms = []
+    for member in logits:
+        for i in range(4):
+            terms.append(-np.log(np.exp(member[i, i]) / np.exp(member[i, :]).sum()) / 2)
+            terms.append(-np.log(np.exp(member[i, i]) / np.exp(member[:, i]).sum()) / 2)
+    loss, _ = symmetric_info_nce(jnp.asarray(logits, jnp.float32))
+    assert float(loss) == pytest.approx(np.sum(terms) / 8, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", CONTRASTS)
+def test_contrast_falls_when_positives_rise_and_is_finite_at_extremes(name: Contrast) -> None:
+    contrast = CONTRASTS[name]
+    low, high = (float(contrast(level * jnp.eye(4)[None])[0]) for level in (0.0, 5.0))
+    assert high < low
+    gradient = jax.grad(lambda x: contrast(x)[0])
+    for level in (0.0, 1e4, -1e4):
+        logits = jnp.full((1, 4, 4), level) + level * jnp.eye(4)
+        assert np.isfinite(contrast(logits)[0])
+        assert np.isfinite(gradient(logits)).all()
+
+
+def test_softplus_has_the_usual_value_and_gradient() -> None:
+    x = jnp.array([-100.0, -3.0, 0.0, 3.0, 100.0])
+    np.testing.assert_allclose(softplus(x), jax.nn.softplus(x), rtol=1e-6)
+    slope = jax.vmap(jax.grad(softplus))(x)
+    np.testing.assert_allclose(slope, jax.nn.sigmoid(x), rtol=1e-6)
+
+
+def test_squared_td_error_by_hand_and_without_gradient_to_the_target() -> None:
+    q, target = jnp.array([[1.0, 2.0], [3.0, 5.0]]), jnp.array([0.0, 2.0])
+    loss, info = squared_td_error(q, target)
+    assert float(loss) == pytest.approx((1 + 0 + 9 + 9) / 4)
+    assert float(info["td_rmse"]) == pytest.approx(np.sqrt(19 / 4))
+    assert not np.any(jax.grad(lambda t: squared_td_error(q, t)[0])(target))
+
+
+def slow_network(params: Any, x: Floats, norms: bool) -> Floats:
+    """An MLP written out: Dense, GELU (tanh form), LayerNorm, ..., Dense."""
+    depth = sum(name.startswith("Dense") for name in params)
+    for i in range(depth - 1):
+        x = x @ params[f"Dense_{i}"]["kernel"] + params[f"Dense_{i}"]["bias"]
+        x = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+        if norms:
+            x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-6)
+            x = x * params[f"LayerNorm_{i}"]["scale"] + params[f"LayerNorm_{i}"]["bias"]
+    last = params[f"Dense_{depth - 1}"]
+    return np.asarray(x @ last["kernel"] + last["bias"])
+
+
+def member(tree: Any, e: int) -> Any:
+    return jax.tree.map(lambda leaf: np.asarray(leaf[e], np.float64), tree)
+
+
+def slow_embeddings(params: Params, data: Batch) -> list[tuple[Floats, Floats]]:
+    s, a, g = (np.asarray(x, np.float64) for x in data[:3])
+    return [
+        (
+            slow_network(member(params["phi"], e), np.hstack([s, a]), True),
+            slow_network(member(params["psi"], e), g, True),
+        )
+        for e in range(2)
+    ]
+
+
+def cosine(x: Floats, y: Floats) -> Floats:
+    return np.asarray(x @ y.T / np.outer(np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1)))
+
+
+def test_raw_and_cosine_losses_and_readouts_by_slow_arithmetic() -> None:
+    data, params = batch(), params_of(Raw(TINY))
+    pairs = slow_embeddings(params, data)
+    raw_logits = np.stack([phi @ psi.T / 2.0 for phi, psi in pairs])
+    cos = np.stack([cosine(phi, psi) for phi, psi in pairs])
+    for critic, logits in ((Raw(TINY), raw_logits), (Cosine(TINY, temperature=0.2), cos / 0.2)):
+        labels = np.eye(ROWS)
+        bce = np.mean(np.log1p(np.exp(logits)) - labels * logits)
+        assert float(loss_of(critic)(params, data, KEY)[0]) == pytest.approx(bce, rel=1e-4)
+    reads = readouts_of(Raw(TINY))(params, *data[:3])
+    expected = {
+        "f_raw": np.mean([np.diag(phi @ psi.T) for phi, psi in pairs], axis=0),
+        "f_cos": np.mean([np.diag(c) for c in cos], axis=0),
+        "phi_norm": np.mean([np.linalg.norm(phi, axis=1) for phi, _ in pairs], axis=0),
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(reads[name], values, rtol=2e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", [Hybrid, TwoHead])
+def test_td_heads_by_slow_arithmetic(family: type[Hybrid]) -> None:
+    critic = family(TINY, temperature=0.2, alpha=0.7, td_weight=0.3)
+    data, params = batch(), params_of(critic)
+    q_td, f_cos, contrast = [], [], []
+    for e, (phi, psi) in enumerate(slow_embeddings(params, data)):
+        unit_phi = phi / np.linalg.norm(phi, axis=1, keepdims=True)
+        unit_psi = psi / np.linalg.norm(psi, axis=1, keepdims=True)
+        head = member(params["head"], e)
+        both = np.hstack([unit_phi, unit_psi])
+        q_td.append(slow_network(head, both, True)[:, 0])
+        f_cos.append((unit_phi * unit_psi).sum(1))
+        logits = unit_phi @ unit_psi.T / 0.2
+        contrast.append(np.mean(np.log1p(np.exp(logits)) - np.eye(ROWS) * logits))
+    fitted = np.array(q_td) + (0.7 * np.array(f_cos) if family is Hybrid else 0.0)
+    td = np.mean((fitted - np.asarray(data.rewards)) ** 2)
+    loss, info = loss_of(critic)(params, data, KEY)
+    assert float(loss) == pytest.approx(np.mean(contrast) + 0.3 * td, rel=1e-4)
+    assert float(info["contrast"]) == pytest.approx(np.mean(contrast), rel=1e-4)
+    reads = readouts_of(critic)(params, *data[:3])
+    sums = np.array(q_td) + 0.7 * np.array(f_cos)
+    expected = {"q_td": np.array(q_td), "q_hybrid": sums, "f_cos": np.array(f_cos)}
+    for name, values in expected.items():
+        np.testing.assert_allclose(reads[name], np.mean(values, axis=0), rtol=2e-4, atol=1e-5)
+
+
+def test_two_head_gradient_reaches_the_encoders_from_the_td_head_alone() -> None:
+    critic, data = TwoHead(TINY), batch()
+    params = params_of(critic)
+
+    def td_only(p: Params) -> jax.Array:
+        return jnp.mean(critic.q_td(p, critic.embed(p, *data[:3])) ** 2)
+
+    gradient = jax.jit(jax.grad(td_only))(params)
+    for side in ("phi", "psi", "head"):
+        assert any(np.any(leaf) for leaf in jax.tree.leaves(gradient[side])), side
+
+
+def test_tdq_is_the_mean_of_members_fitted_to_the_reward() -> None:
+    critic, data = TDQ((5, 4), ensemble=3), batch()
+    params = params_of(critic)
+    s, a, g = (np.asarray(x, np.float64) for x in data[:3])
+    q = np.stack(
+        [slow_network(member(params["q"], e), np.hstack([s, g, a]), False)[:, 0] for e in range(3)]
+    )
+    reads = readouts_of(critic)(params, *data[:3])
+    np.testing.assert_allclose(reads["q"], q.mean(0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(reads["q_min"], q.min(0), rtol=1e-4, atol=1e-5)
+    expected = np.mean((q - np.asarray(data.rewards)) ** 2)
+    assert float(loss_of(critic)(params, data, KEY)[0]) == pytest.approx(expected, rel=1e-4)
+
+
+def test_value_goals_replace_the_positives_in_the_td_loss_only() -> None:
+    data = batch()
+    other = data._replace(value_goals=data.goals[::-1])
+    key = KEY
+    for critic in (TDQ((5, 4), ensemble=3), Hybrid(TINY)):
+        params = params_of(critic)
+        same = loss_of(critic)(params, data._replace(value_goals=data.goals), key)[0]
+        assert float(same) == pytest.approx(float(loss_of(critic)(params, data, key)[0]), rel=1e-6)
+        loss, info = loss_of(critic)(params, other, key)
+        assert float(loss) != pytest.approx(float(same))
+        if "contrast" in info:
+            assert float(info["contrast"]) == float(
+                loss_of(critic)(params, data, key)[1]["contrast"]
+            )
+
+
+def test_capped_score_shrinks_long_phi_only() -> None:
+    phi = jnp.array([[[3.0, 4.0], [0.3, 0.4]], [[0.0, 2.0], [0.0, 0.5]]])
+    psi = jnp.ones((2, 2, 2))
+    # Member 0 is capped at 1: 7 becomes 7/5, 0.7 stays; member 1 at 4: 2 and 0.5 stay.
+    capped = capped_score(Embeddings(phi, psi), jnp.array([1.0, 4.0]))
+    np.testing.assert_allclose(capped, [(1.4 + 2.0) / 2, (0.7 + 0.5) / 2], rtol=1e-6)
+
+
+def test_lengths_have_finite_gradients_at_zero() -> None:
+    zero = jnp.zeros(4)
+    assert np.isfinite(jax.grad(norm)(zero)).all()
+    assert np.isfinite(jax.jacobian(unit)(zero)).all()
+
+
+@CRITICS
+def test_loss_and_gradient_are_finite_at_extreme_inputs(critic: Critic) -> None:
+    params, data = params_of(critic), batch()
+
+    @jax.jit
+    def scaled(p: Params, scale: jax.Array) -> tuple[jax.Array, Params]:
+        extreme: Batch = jax.tree.map(lambda x: x * scale, data)
+        return jax.value_and_grad(lambda q: critic.loss(q, extreme, KEY)[0])(p)
+
+    for scale in (0.0, 1e-20, 1e4):
+        value, gradient = scaled(params, jnp.float32(scale))
+        assert np.isfinite(value)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
+
+
+@CRITICS
+def test_order_of_the_batch_does_not_matter(critic: Critic) -> None:
+    params, data = params_of(critic), batch()
+    shuffled: Batch = jax.tree.map(lambda x: x[::-1], data)
+    loss = jax.jit(lambda rows: loss_of(critic)(params, rows, KEY)[0])
+    assert float(loss(shuffled)) == pytest.approx(float(loss(data)), rel=1e-5)
+
+
+@CRITICS
+def test_one_goal_serves_all_candidates_of_its_query(critic: Critic) -> None:
+    params = params_of(critic)
+    rng = np.random.default_rng(0)
+    shapes = ((1, 3), (5, 2), (1, 3))
+    rows = [rng.normal(size=(4, n, d)).astype(np.float32) for n, d in shapes]
+
+    read = readouts_of(critic)
+    full = [np.broadcast_to(x, (4, 5, x.shape[-1])) for x in rows]
+    repeated = read(params, *full)
+    for name, scores in read(params, *rows).items():
+        assert scores.shape == (4, 5)
+        np.testing.assert_allclose(scores, repeated[name], rtol=1e-4, atol=1e-5)
+
+
+def test_a_trained_critic_scores_with_the_readout_it_is_given() -> None:
+    critic, data = TwoHead(TINY), batch()
+    params = params_of(critic)
+    rows = [np.asarray(x) for x in data[:3]]
+    scores = {name: TrainedCritic(critic, params, name).score(*rows) for name in ("q_td", "f_cos")}
+    assert all(s.shape == (ROWS,) and s.dtype == np.float32 for s in scores.values())
+    np.testing.assert_array_equal(TrainedCritic(critic, params).score(*rows), scores["q_td"])
+    assert not np.array_equal(scores["q_td"], scores["f_cos"])
+
+
+@CRITICS
+def test_no_implicit_promotion(critic: Critic) -> None:
+    params, data = params_of(critic), batch()
+    with jax.numpy_dtype_promotion("strict"):
+        loss, score = jax.eval_shape(
+            lambda: (critic.loss(params, data, KEY)[0], critic.score(params, *data[:3]))
+        )
+    assert loss.dtype == score.dtype == jnp.float32
+
+
+def test_learned_temperature_is_a_parameter_with_a_gradient() -> None:
+    critic, data = Cosine(TINY, temperature=0.5, learn_temperature=True), batch()
+    params = params_of(critic)
+    loss, info = loss_of(critic)(params, data, KEY)
+    fixed = Cosine(TINY, temperature=0.5)
+    assert float(info["temperature"]) == pytest.approx(0.5)
+    assert float(loss) == pytest.approx(float(loss_of(fixed)(params, data, KEY)[0]), rel=1e-6)
+    gradient = jax.jit(jax.grad(lambda p: critic.loss(p, data, KEY)[0]))(params)
+    assert float(gradient["log_temperature"]) != 0.0
+
+
+def test_registry_knows_every_family_and_counts_parameters() -> None:
+    for name in ("tdq", "raw", "cosine", "hybrid", "two_head"):
+        assert FAMILIES[name].name == name
+        assert FAMILIES[name].deployed in FAMILIES[name]().readouts()
+    params = Raw(Encoders((8,), 4)).init(KEY, 3, 2, 3)
+    assert parameter_count(params) == (5 * 8 + 8 + 8 * 4 + 4) + (3 * 8 + 8 + 8 * 4 + 4)

@@ -1,0 +1,181 @@
+"""``toptail train``: flags, a whole small training, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tyro
+
+from tests.training.toy import toy_file
+from toptail.commands.train import Train, keep_compiled
+from toptail.commands.train_progress import Clock, numbers
+from toptail.errors import InputError
+from toptail.report.training_figure import save_training_figure, training_figure
+from toptail.training.group import Tick
+from toptail.training.runs import load_run
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Train:
+    return Train(
+        task=str(toy_file(tmp_path)),
+        steps=6,
+        out=tmp_path / "out",
+        critic="cosine",
+        seeds="42,43",
+        batch_size=16,
+        log_every=2,
+        hidden=8,
+        depth=1,
+        embed_dim=4,
+        ensemble=1,
+        temperature=0.5,
+    )
+
+
+def test_a_training_leaves_runs_curves_and_a_list(
+    small: Train, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert small.run() == 0
+    out = capsys.readouterr()
+    assert out.out.count("finished") == 2
+    assert "cosine 6/6 steps" in out.err
+    assert "steps/s × 2 seeds" in out.err
+    assert "tau" in out.err
+    run = small.out / "walks/cosine/seed-43"
+    assert {path.name for path in run.iterdir()} == {
+        "config.json", "record.json", "metrics.jsonl", "params.safetensors",
+        "curves.svg", "curves.png",
+    }  # fmt: skip
+    config = json.loads((run / "config.json").read_text())["config"]
+    assert config["critic_fields"]["temperature"] == 0.5
+    assert config["critic_fields"]["encoders"]["hidden"] == [8]
+    assert load_run(run).critic.name == "cosine"
+    drawn = (run / "curves.png").read_bytes()
+    (run / "curves.png").unlink()
+    assert small.run() == 0  # nothing to train, but to draw
+    assert (run / "curves.png").read_bytes() == drawn
+    assert json.loads((run / "record.json").read_text())["resumed"] == []
+
+
+def test_an_invalid_run_gives_exit_code_1(
+    small: Train, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("toptail.training.policy.is_finite", lambda _: False)
+    assert small.run() == 1
+    assert "non-finite parameters" in capsys.readouterr().out
+
+
+def configs(train: Train) -> Any:
+    return train._configs()
+
+
+def test_flags_reach_only_the_critics_that_have_them(small: Train) -> None:
+    train = replace(small, critic="raw,tdq,hybrid", expectile=0.7, reward="0/1", alpha=2.0, depth=2)
+    raw, tdq, hybrid = configs(train)
+    assert [config.critic for config in (raw, tdq, hybrid)] == ["raw", "tdq", "hybrid"]
+    assert dict(raw.settings) == {"hidden": (8, 8), "embed_dim": 4, "ensemble": 1}
+    assert dict(tdq.settings) == {"hidden": (8, 8), "ensemble": 1, "expectile": 0.7}
+    assert dict(hybrid.settings)["alpha"] == 2.0
+    assert (raw.reward, tdq.reward) == ("-1/0", "0/1")
+    assert tdq.build().bellman.expectile == 0.7
+    assert tdq.training.sample.reward == "0/1"
+    assert not raw.bfloat16
+
+
+def test_defaults_depend_on_the_device(small: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = replace(small, log_every=None)
+    assert [(c.bfloat16, c.log_every) for c in configs(train)] == [(False, 50)]
+    assert [c.bfloat16 for c in configs(replace(train, bfloat16=True))] == [True]
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    assert [(c.bfloat16, c.log_every) for c in configs(train)] == [(True, 500)]
+    assert [c.bfloat16 for c in configs(replace(train, no_bfloat16=True))] == [False]
+
+
+def test_programs_are_kept_on_a_gpu_unless_the_user_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import jax
+
+    updates: dict[str, Any] = {}
+    monkeypatch.setattr(jax.config, "update", updates.__setitem__)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    keep_compiled()
+    assert updates == {}
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    keep_compiled()
+    assert updates["jax_compilation_cache_dir"] == str(tmp_path / "toptail/compiled")
+    updates.clear()
+    monkeypatch.setattr(type(jax.config), "jax_compilation_cache_dir", "/own", raising=False)
+    keep_compiled()
+    assert updates == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"critic": "raw,crl"}, "there is no critic 'crl'; the critics are raw, cosine"),
+        ({"critic": ","}, "--critic names no critic"),
+        ({"seeds": "42,x"}, r"--seeds takes different whole numbers.*not '42,x'"),
+        ({"seeds": "42,42"}, "--seeds takes different whole numbers"),
+        ({"seeds": "-1"}, "--seeds takes different whole numbers"),
+        ({"steps": 0}, "steps is 0"),
+        ({"hidden": 0}, "--hidden is 0"),
+        ({"depth": 0}, "--depth is 0"),
+        ({"log_every": 0}, "--log-every is 0"),
+        ({"checkpoint_every": -5}, "--checkpoint-every is -5"),
+        ({"bfloat16": True, "no_bfloat16": True}, "not both"),
+        ({"critic": "tdq"}, "--(embed-dim|temperature) has no effect on tdq"),
+        ({"critic": "raw", "temperature": None, "reward": "0/1"}, "--reward has no effect on raw"),
+        ({"task": "nowhere/x.npz"}, "nowhere/x.npz does not exist"),
+    ],
+)
+def test_what_a_person_can_get_wrong(change: dict[str, Any], message: str, small: Train) -> None:
+    with pytest.raises(InputError, match=message):
+        replace(small, **change).run()
+    assert not small.out.exists()
+
+
+def test_the_command_line() -> None:
+    words = "--task PointMaze --critic raw,tdq --seeds 1,2 --steps 9 --out x --reward -1/0"
+    train = tyro.cli(Train, args=[*words.split(), "--no-bfloat16", "--learn-temperature"])
+    assert train.reward == "-1/0"
+    assert (train.no_bfloat16, train.bfloat16, train.learn_temperature) == (True, False, True)
+    assert (train.batch_size, train.learning_rate) == (1024, 3e-4)
+
+
+def tick(step: int, **lines: Any) -> Tick:
+    return Tick("training", "raw", (1, 2), step, 100, {1: lines, 2: lines}, stored=False)
+
+
+def test_the_numbers_of_the_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = {"loss": 0.25, "logit_gap": 2.0, "tau": None, "td_rmse": 3.0}
+    assert numbers(tick(5, **line)) == "loss 0.25 · gap 2 · tau –"
+    times = iter([0.0, 10.0, 20.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(times))
+    clock = Clock()
+    clock.restart(50)
+    assert clock.text(tick(60)) == "1.0 steps/s × 2 seeds, 0:00:40 left"
+
+
+def test_the_figure_shows_what_was_logged_and_marks_what_is_not_finite(tmp_path: Path) -> None:
+    lines: list[dict[str, float | None]] = [
+        {"step": 5, "loss": 2.0, "tau": 0.1, "phi_norm": 1.0, "psi_norm": 2.0},
+        {"step": 10, "loss": 1.0, "tau": None, "phi_norm": 1.5, "psi_norm": 2.5},
+    ]
+    axes = [a for a in training_figure(lines, "a $run").axes if a.get_visible()]
+    titles = [each.get_title(loc="left").split(",")[0] for each in axes]
+    assert titles == ["Loss", "Kendall τ of the score with γᵈ", "Mean embedding length"]
+    np.testing.assert_array_equal(axes[0].lines[0].get_ydata(), [2.0, 1.0])
+    np.testing.assert_array_equal(axes[2].lines[1].get_ydata(), [2.0, 2.5])
+    assert len(axes[1].lines) == 2  # the curve, and the mark at step 10
+    svg, png = save_training_figure(lines, "a $run", tmp_path)
+    first = svg.read_bytes()
+    save_training_figure(lines, "a $run", tmp_path)
+    assert svg.read_bytes() == first
+    assert png.read_bytes().startswith(b"\x89PNG")
