@@ -197,8 +197,8 @@ def test_radii_and_sweeps_reuse_the_main_units(folder: Path, tmp_path: Path) -> 
     shutil.copytree(folder, out)
     config = replace(TINY, radii=(0.25, 0.4), sweeps=("loss", "bias"))
     run = run_controlled(config, out)
-    # New: 4 critics at R = 0.25, 4 with InfoNCE, 4 with every action aligned; 2 seeds each.
-    assert run.trained == 2 * (4 + 4 + 4)
+    # New: 4 critics at R = 0.25, 4 with InfoNCE, 5 with every action aligned; 2 seeds each.
+    assert run.trained == 2 * (4 + 4 + 5)
     radii = table(out, "r-sweep")["rows"]
     assert set(radii) == {"controlled@R=0.25", "controlled@R=0.40"}
     main = table(out, "toy-support")["rows"]["controlled"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Bench:
     """Measure speed on this machine, both sides of every claim in one run."""
 
-    what: Annotated[Literal["audit", "sim", "train", "quality"], tyro.conf.Positional]
+    what: Annotated[Literal["audit", "controlled", "sim", "train", "quality"], tyro.conf.Positional]
     """What to measure; 'quality' trains in bfloat16 and float32 and compares what was learned."""
     task: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_FILE")] = None
     """The data set to train on, for 'quality'."""
@@ -35,6 +35,10 @@ class Bench:
             from toptail.bench.audit import bench_audit
 
             return bench_audit()
+        if self.what == "controlled":
+            from toptail.bench.controlled import bench
+
+            return bench()
         if self.what == "sim":
             from toptail.bench.sim import bench_sim
 

@@ -51,10 +51,9 @@ What a run leaves in its folder
         tasks ``controlled@steps=1000``, ``controlled@temperature=0.1``, ``...=learned``,
         ``controlled@loss=binary_nce``, ``controlled@aligned_share=0.5``,
         ``controlled@aligned_noise=0.25``, ``controlled@layer_norm=off,steps=3000``; regret,
-        off_support, mean_norm, selected_score, value, retrieval_auc, loss, over the first three
-        seeds. The loss sweep also has the two-head readouts as critics ``f_cos``, ``q_td``,
-        ``q_hybrid``. ``"axis"`` names what was swept and ``"default"`` lists the tasks that are
-        the default setting.
+        off_support, mean_norm, selected_score, value, retrieval_auc, loss. The two-head readouts
+        appear as critics ``f_cos``, ``q_td``, ``q_hybrid``. ``"axis"`` names what was swept and
+        ``"default"`` lists the tasks that are the default setting.
     ``choice``
         Only where the default setting was chosen anew: TD-Q by steps, cosine by temperature, and
         ``"chosen"``.

@@ -74,9 +74,8 @@ class CriticSettings:
 class StudyConfig:
     """The controlled study.
 
-    What the paper states is as it states it. The rest was fixed before the reported seeds were
-    run, on seeds 0-4 and other pools, by a rule that never looks at how a contrastive critic
-    selects:
+    What the paper states is as it states it. The rest was fixed on seeds 0-4 and other pools, by
+    a rule that never looks at how a contrastive critic selects:
 
     1. Where the paper is silent, the reference agents that its critics come from decide: GELU and
        LayerNorm, two copies of each network whose mean is the score, logits phi . psi / sqrt(d),
@@ -121,9 +120,6 @@ class StudyConfig:
 
     sweeps: tuple[Sweep, ...] = ()
     """Settings to sweep."""
-
-    sweep_seeds: int = 3
-    """How many of the seeds, from the first, the other sweeps take."""
 
     sweep_steps: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000)
     """Training lengths of the steps sweep, read from one run."""

@@ -31,8 +31,11 @@ CONTRASTIVE = ("raw", "cosine", "hybrid", "two_head")
 LONGEST_LAYER_NORM = 10_000
 """The longest training of the layer_norm sweep."""
 
-COSINES = ("cosine", "hybrid")
-"""What has a temperature and deploys the cosine."""
+COSINES = ("cosine", "hybrid", "two_head")
+"""What has a temperature."""
+
+EVERY = (*MAIN, "two_head")
+"""All critics of the study."""
 
 
 def cells_of(
@@ -53,13 +56,8 @@ def cells_of(
     return tuple(Cell(settings.make(name), where, config.seeds[:seeds], lengths) for name in names)
 
 
-def _swept(config: StudyConfig, names: tuple[str, ...], **changes: Any) -> tuple[Cell, ...]:
-    """Cells on the sweeps' seeds."""
-    return cells_of(config, names, seeds=config.sweep_seeds, **changes)
-
-
 def _steps(config: StudyConfig) -> list[Setting]:
-    cells = _swept(config, MAIN, steps=config.sweep_steps)
+    cells = cells_of(config, EVERY, steps=config.sweep_steps)
     return [Setting(f"controlled@steps={n}", n, cells) for n in config.sweep_steps]
 
 
@@ -69,7 +67,7 @@ def _temperature(config: StudyConfig) -> list[Setting]:
         Setting(
             f"controlled@temperature={name}",
             config.steps,
-            _swept(config, COSINES, temperature=start, learn_temperature=learn),
+            cells_of(config, COSINES, temperature=start, learn_temperature=learn),
         )
         for name, (start, learn) in points.items()
     ]
@@ -83,7 +81,7 @@ def _loss(config: StudyConfig) -> list[Setting]:
             config.steps,
             tuple(
                 replace(cell, keep_scores=True)
-                for cell in _swept(config, CONTRASTIVE, contrast=name)
+                for cell in cells_of(config, CONTRASTIVE, contrast=name)
             ),
         )
         for name in ("binary_nce", "symmetric_info_nce")
@@ -99,7 +97,7 @@ def _bias(config: StudyConfig) -> list[Setting]:
         Setting(
             f"controlled@{name}={value:g}",
             config.steps,
-            _swept(config, MAIN, world=replace(config.world, **{name: value})),
+            cells_of(config, EVERY, world=replace(config.world, **{name: value})),
         )
         for name, value in points
     ]
@@ -109,7 +107,7 @@ def _layer_norm(config: StudyConfig) -> list[Setting]:
     lengths = tuple(n for n in config.sweep_steps if n <= LONGEST_LAYER_NORM)
     result = []
     for word, layer_norm in (("off", False), ("on", True)):
-        cells = _swept(config, MAIN, steps=lengths, layer_norm=layer_norm)
+        cells = cells_of(config, EVERY, steps=lengths, layer_norm=layer_norm)
         result += [Setting(f"controlled@layer_norm={word},steps={n}", n, cells) for n in lengths]
     return result
 

@@ -139,7 +139,7 @@ def _write_sweep(plan: Plan, name: Sweep) -> None:
             for readout in cell.readouts
         }
     default = [setting.task for setting in settings if plan.is_default(setting)]
-    caption = _caption(plan, CAPTIONS[name], plan.config.sweep_seeds)
+    caption = _caption(plan, CAPTIONS[name])
     content = table(f"sweep-{name}", caption, rows, {}, axis=name, default=default)
     plan.run.write_table(f"sweep-{name}", content)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,11 @@ SHORT = 500
 """Steps that a rate is measured on, after compilation."""
 
 
-def bench(steps: int = SHORT) -> Iterator[Row]:
+CRITICS = ("tdq", "raw", "cosine", "hybrid", "two_head")
+"""The critics of the study; the last two also run at the same time, one per thread."""
+
+
+def bench(steps: int = SHORT, critics: Sequence[str] = CRITICS) -> Iterator[Row]:
     """Measure every critic of the controlled study at its own sizes, five seeds together.
 
     The other side is the loop that most code bases have: one seed, NumPy draws the batch, one
@@ -25,32 +29,30 @@ def bench(steps: int = SHORT) -> Iterator[Row]:
     """
     from toptail.studies.controlled import StudyConfig
     from toptail.studies.controlled.cells import training_data
-    from toptail.studies.controlled.config import MAIN
     from toptail.training import TrainConfig
 
     study = StudyConfig()
     data = {seed: training_data(study, study.world, seed) for seed in study.seeds}
     configs = {
         name: TrainConfig(study.critics.make(name), steps, study.batch_size, study.learning_rate)
-        for name in (*MAIN, "two_head")
+        for name in critics
     }
-    seconds = {}
     for name, config in configs.items():
         compile_s, fused = _fused(config, data)
         stepwise = _stepwise(config, data[study.seeds[0]])
         per_seed = fused / len(data)
-        seconds[name] = compile_s + fused * study.steps / steps
+        whole = compile_s + fused * study.steps / steps
         yield Row(
             f"{name}, {len(data)} seeds x {study.steps:,} steps",
-            f"{seconds[name]:.1f} s",
+            f"{whole:.1f} s",
             f"compilation {compile_s:.1f} s; {1e6 * per_seed / steps:.0f} us per seed-step, "
             f"step by step {1e6 * stepwise / steps:.0f} us: {stepwise / per_seed:.1f} times",
         )
-    pair = [configs["raw"], configs["cosine"]]
+    pair = [configs[name] for name in critics[-2:]]
     together = _time(lambda: _both(pair, data))
     apart = _time(lambda: [_fused(config, data) for config in pair])
     yield Row(
-        "raw and cosine in two threads",
+        f"{' and '.join(critics[-2:])} in two threads",
         f"{together:.1f} s",
         f"one after the other {apart:.1f} s: {apart / together:.2f} times ({steps} steps each, "
         "with compilation)",
