@@ -16,8 +16,11 @@ from toptail.errors import InputError
 from toptail.pools import ScoredPools
 from toptail.pools.files import read_arrays
 from toptail.stats import best_of_k
-from toptail.studies.controlled import StudyConfig, choose_default, run_controlled
+from toptail.studies.common import RunFolder
+from toptail.studies.controlled import SWEEPS, StudyConfig, choose_default, run_controlled
 from toptail.studies.controlled import cells as cells_module
+from toptail.studies.controlled import choice as choice_module
+from toptail.studies.controlled.plan import Plan
 from toptail.tasks.controlled import ControlledWorld, exact_value, on_support
 from toptail.training import train_seeds
 
@@ -195,33 +198,59 @@ def test_a_killed_run_goes_on_without_repeating_finished_units(
 def test_radii_and_sweeps_reuse_the_main_units(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "more"
     shutil.copytree(folder, out)
-    config = replace(TINY, radii=(0.25, 0.4), sweeps=("loss", "bias"))
-    run = run_controlled(config, out)
-    # New: 4 critics at R = 0.25, 4 with InfoNCE, 5 with every action aligned; 2 seeds each.
-    assert run.trained == 2 * (4 + 4 + 5)
+    run = run_controlled(replace(TINY, radii=(0.25, 0.4), sweeps=("bias",)), out)
+    # New: 4 critics at R = 0.25 and 5 with every action aligned; 2 seeds each.
+    assert run.trained == 2 * (4 + 5)
     radii = table(out, "r-sweep")["rows"]
     assert set(radii) == {"controlled@R=0.25", "controlled@R=0.40"}
     main = table(out, "toy-support")["rows"]["controlled"]
     assert radii["controlled@R=0.40"] == main
-    loss = table(out, "sweep-loss")
-    assert loss["default"] == ["controlled@loss=binary_nce"]
-    default = loss["rows"]["controlled@loss=binary_nce"]
-    assert default["raw"]["regret"]["seeds"] == main["raw"]["regret"]["seeds"]
-    assert {"f_cos", "q_td", "q_hybrid"} <= set(default)
     bias = table(out, "sweep-bias")
     assert set(bias["default"]) == {"controlled@aligned_share=0.5", "controlled@aligned_noise=0.25"}
-    decomposed = table(out, "support-decomposition")["rows"]
-    assert set(decomposed) == {"controlled", "controlled@loss=symmetric_info_nce"}
+    default = bias["rows"]["controlled@aligned_share=0.5"]
+    assert default["raw"]["regret"]["seeds"] == main["raw"]["regret"]["seeds"]
+    assert {"f_cos", "q_td", "q_hybrid"} <= set(default)
 
 
-def test_the_rule_for_the_default_setting_runs_on_its_own_seeds(tmp_path: Path) -> None:
+def test_every_sweep_changes_one_setting_and_contains_the_default(tmp_path: Path) -> None:
+    plan = Plan(replace(TINY, sweeps=SWEEPS), RunFolder(tmp_path))
+    expected = {
+        "steps": (3, 1),
+        "temperature": (3, 1),
+        "loss": (2, 1),
+        "bias": (3, 2),
+        "layer_norm": (6, 1),
+    }
+    for name, (points, defaults) in expected.items():
+        settings = plan.sweeps[name]  # type: ignore[index]
+        tasks = [setting.task for setting in settings]
+        assert len(set(tasks)) == points
+        assert sum(plan.is_default(setting) for setting in settings) == defaults, tasks
+        assert all(setting.steps in cell.steps for setting in settings for cell in setting.cells)
+    losses = {
+        s.task: {getattr(c.critic, "contrast", "") for c in s.cells} for s in plan.sweeps["loss"]
+    }
+    assert losses == {
+        "controlled@loss=binary_nce": {"binary_nce"},
+        "controlled@loss=symmetric_info_nce": {"symmetric_info_nce"},
+    }
+    # The decomposition is read under both losses and needs the scores of every candidate.
+    assert all(cell.keep_scores for setting in plan.sweeps["loss"] for cell in setting.cells)
+
+
+def test_the_rule_for_the_default_setting_runs_on_its_own_seeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not set(choice_module.CHOICE_SEEDS) & set(StudyConfig().seeds)
+    assert StudyConfig().pool_seed != choice_module.CHOICE_POOL_SEED
+    monkeypatch.setattr(choice_module, "CHOICE_SEEDS", (0, 3))
     chosen = choose_default(TINY, tmp_path)
     stored = table(tmp_path, "choice")
     assert stored["chosen"] == chosen
-    assert list(stored["rows"]["controlled@steps=2"]["tdq"]["regret"]["seeds"]) == list("01234")
+    assert list(stored["rows"]["controlled@steps=8"]["tdq"]["regret"]["seeds"]) == ["0", "3"]
     misses = {
         steps: abs(stored["rows"][f"controlled@steps={steps}"]["tdq"]["regret"]["mean"] - 0.078)
-        for steps in (2, 4, 6)
+        for steps in (4, 8, 12)
     }
     assert chosen["steps"] == min(misses, key=lambda steps: misses[steps])
     auc = {

@@ -46,9 +46,7 @@ ROWS = 6
 def critics() -> list[Critic]:
     return [
         TDQ((5, 4), ensemble=3),
-        Raw(TINY),
         Raw(TINY, "symmetric_info_nce"),
-        Cosine(TINY, temperature=0.2),
         Cosine(TINY, learn_temperature=True),
         Hybrid(TINY, alpha=0.7),
         TwoHead(TINY, td_weight=0.3),

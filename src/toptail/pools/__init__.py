@@ -2,5 +2,6 @@
 
 from toptail.pools.picks import JudgedPicks
 from toptail.pools.scored import Block, ScoredPools
+from toptail.pools.triples import ScoredTriples
 
-__all__ = ["Block", "JudgedPicks", "ScoredPools"]
+__all__ = ["Block", "JudgedPicks", "ScoredPools", "ScoredTriples"]

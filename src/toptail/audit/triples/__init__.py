@@ -1,0 +1,1 @@
+"""What a score means, measured on scored triples; intervals resample whole trajectories."""

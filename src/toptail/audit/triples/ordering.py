@@ -1,0 +1,105 @@
+"""Ordering: whether higher scores go with nearer goals, over all triples."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from toptail.audit.sample import Estimate
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap
+from toptail.errors import InputError
+from toptail.pools.triples import ScoredTriples
+from toptail.stats import spearman
+from toptail.stats.best_of_k import Floats
+
+
+def ordering(triples: ScoredTriples, column: str, bootstrap: TrajectoryBootstrap) -> Estimate:
+    r"""Kendall's tau_b between a deployed score and the return-to-go γ^d of its triple.
+
+    .. math:: \tau_b = \frac{C - D}{\sqrt{(n_0 - n_f)(n_0 - n_\gamma)}}
+
+    over all :math:`n_0 = n(n-1)/2` pairs of triples, with C concordant and D discordant
+    ones, :math:`n_f` tied in score and :math:`n_\gamma` tied in distance. In [-1, 1]; larger
+    is better; 0 is no order. NaN for a constant score.
+    """
+    return tau_b(bootstrap.column(triples, "scores", column), triples.value, bootstrap)
+
+
+def readout_ordering(
+    triples: ScoredTriples, column: str, bootstrap: TrajectoryBootstrap
+) -> Estimate:
+    """:func:`ordering` of another readout (``raw:cosine@42``, ``raw:norm@42``) of a scorer.
+
+    The same embeddings read in several ways tell what training did from what reading does.
+    Larger is better.
+    """
+    return tau_b(bootstrap.column(triples, "readouts", column), triples.value, bootstrap)
+
+
+def centered_ordering(
+    triples: ScoredTriples,
+    column: str,
+    query_means: ArrayLike,
+    bootstrap: TrajectoryBootstrap,
+) -> Estimate:
+    r"""Kendall's tau_b of the score less its query's mean with γ^d.
+
+    .. math:: \tau_b\big(f(s,a,g) - \bar f(s,g),\ \gamma^d\big), \qquad
+              \bar f(s,g) = \frac{1}{M} \sum_{i=1}^{M} f(s, a_i, g),\quad a_i \sim \pi(a|s,g)
+
+    ``query_means [n]`` are the means over actions of a behaviour model at the same (s, g).
+    What is left of :func:`ordering` does not come from differences between queries. Near 0
+    when the order was one of queries; larger is better.
+    """
+    means = np.asarray(query_means, dtype=np.float64)
+    if means.shape != triples.trajectory.shape:
+        raise InputError(
+            f"{triples.source}: the mean scores of queries have shape {means.shape}, expected one "
+            f"for each of {len(triples)} triples."
+        )
+    return tau_b(bootstrap.column(triples, "scores", column) - means, triples.value, bootstrap)
+
+
+def agreement(triples: ScoredTriples, judge: str, bootstrap: TrajectoryBootstrap) -> Estimate:
+    """Spearman's rho between γ^d and another judge's value of the same triples.
+
+    In [-1, 1]; 1 says that both order the triples alike, so that regret against one is regret
+    against the other. NaN where the judge does not vary.
+    """
+    proxy, value = triples.value, bootstrap.column(triples, "values", judge)
+    return bootstrap.each(lambda rows: spearman(proxy[rows], value[rows]))
+
+
+def tau_b(x: Floats, y: Floats, bootstrap: TrajectoryBootstrap) -> Estimate:
+    r"""Kendall's tau_b of ``x [n]`` and ``y [n]``, exactly, on every resample.
+
+    Numerator and both factors of the denominator are sums over pairs of triples:
+    sign(x_i - x_j) sign(y_i - y_j), and [x_i ≠ x_j], and [y_i ≠ y_j]. Their sums over pairs
+    of trajectories are taken once (n² comparisons); a resample is then a quadratic form.
+    A triple drawn twice is tied with itself in both, which tau_b does not count.
+    """
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return Estimate(np.full((), np.nan), np.full(len(bootstrap.times), np.nan))
+    order = np.argsort(bootstrap.code, kind="stable")
+    x, y, code = x[order], y[order], bootstrap.code[order]
+    starts = np.flatnonzero(np.diff(code, prepend=-1))
+    forms = np.empty((3, bootstrap.clusters, bootstrap.clusters))
+    for cluster, mine in enumerate(np.split(np.arange(x.size), starts[1:])):
+        x_sign, y_sign = _signs(x[mine], x), _signs(y[mine], y)
+        for form, pairs in zip(forms, (x_sign * y_sign, x_sign != 0, y_sign != 0), strict=True):
+            form[cluster] = np.add.reduceat(pairs.sum(axis=0, dtype=np.int64), starts)
+    agree, x_differ, y_differ = (bootstrap.pairs(form) for form in forms)
+
+    def ratio(a: Floats, b: Floats, c: Floats) -> Floats:
+        spread = np.sqrt(b * c)
+        return np.asarray(np.clip(a / np.where(spread > 0, spread, np.nan), -1.0, 1.0))
+
+    return Estimate(
+        ratio(agree.point, x_differ.point, y_differ.point),
+        ratio(agree.draws, x_differ.draws, y_differ.draws),
+    )
+
+
+def _signs(a: Floats, b: Floats) -> NDArray[np.int8]:
+    """sign(a_i - b_j) ``[len(a), len(b)]``; comparisons, since differences may overflow."""
+    return (a[:, None] > b).astype(np.int8) - (a[:, None] < b).astype(np.int8)

@@ -1,0 +1,196 @@
+"""The noise predictor and its loss against NumPy, and what the trainer asks of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.proposals.mixture import Floats
+from toptail.critics.base import Batch, Params, TrainedCritic, parameter_count
+from toptail.errors import InputError
+from toptail.proposals.denoiser import Diffusion
+from toptail.proposals.diffusion import DiffusionPolicy
+from toptail.training import TrainConfig
+from toptail.training.loop import init_state, train_step
+
+MODEL = Diffusion(hidden=(16, 16), levels=10, time_dim=4, ema_decay=0.9)
+STATE, ACTION, GOAL = 3, 2, 4
+LOSS = jax.jit(MODEL.loss)
+GRADIENT = jax.jit(jax.value_and_grad(MODEL.loss, has_aux=True))
+
+
+def params_of(model: Diffusion = MODEL, seed: int = 0) -> Params:
+    """Parameters that are nowhere 0 or 1, unlike fresh ones."""
+    init = jax.jit(model.init, static_argnums=(1, 2, 3))
+    rng = np.random.default_rng(seed)
+    moved: Params = jax.tree.map(
+        lambda leaf: np.float32(leaf + 0.1 * rng.normal(size=leaf.shape)),
+        init(jax.random.key(seed), STATE, ACTION, GOAL),
+    )
+    return moved
+
+
+def batch_of(rows: int, seed: int = 0) -> Batch:
+    rng = np.random.default_rng(seed)
+    states, actions, goals = (
+        jnp.asarray(rng.uniform(-1, 1, (rows, dim)), jnp.float32) for dim in (STATE, ACTION, GOAL)
+    )
+    return Batch(states, actions, goals, jnp.zeros(rows))
+
+
+def slow_network(params: Params, x: Floats) -> Floats:
+    """Dense, GELU, LayerNorm, twice, then a linear layer, for one row in float64."""
+    p = {name: np.asarray(value, np.float64)[0] for name, value in params.items()}
+    h = x @ p["kernel_denoiser"]
+    for i in range(2):
+        h = h + p[f"bias_{i}"]
+        h = 0.5 * h * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h**3)))
+        h = (h - h.mean()) / np.sqrt(h.var() + 1e-6) * p[f"scale_{i}"] + p[f"shift_{i}"]
+        h = h @ p[f"kernel_{i + 1}"]
+    result: Floats = h + p["bias_2"]
+    return result
+
+
+def slow_error(params: Params, batch: Batch, row: int, level: int, noise: Floats) -> float:
+    """The squared error of the noise, over the squared amplitude that is left of the action."""
+    angle = (level / 10) ** 2 * np.arccos(0.05)
+    s, a, g = (np.asarray(x, np.float64)[row] for x in (batch.states, batch.actions, batch.goals))
+    x = np.cos(angle) * a + np.sin(angle) * noise
+    phase = level / 10 * np.array([1.0, 1000.0])
+    network = slow_network(params, np.concatenate([s, g, x, np.sin(phase), np.cos(phase)]))
+    predicted = np.sin(angle) * x + np.cos(angle) * network
+    return float(((predicted - noise) ** 2).mean() / np.cos(angle) ** 2)
+
+
+def test_errors_on_known_noise_are_the_slow_networks() -> None:
+    params, batch = params_of(), batch_of(12)
+    del params["target"]
+    level = np.arange(12) % 10 + 1
+    noise = np.random.default_rng(1).normal(size=(12, ACTION))
+    got = jax.jit(MODEL.errors)(
+        params,
+        batch.states,
+        batch.actions,
+        batch.goals,
+        jnp.asarray(level),
+        jnp.asarray(noise, jnp.float32),
+    )
+    expected = [slow_error(params, batch, i, int(level[i]), noise[i]) for i in range(12)]
+    np.testing.assert_allclose(got, expected, rtol=2e-3, atol=1e-5)
+
+
+def test_a_network_of_zeros_errs_by_the_velocity() -> None:
+    """With F = 0 the error is (cos noise - sin action)^2: a number one can write down."""
+    params = jax.tree.map(np.zeros_like, params_of())
+    action, noise = jnp.array([[0.5, -1.0]]), jnp.array([[1.0, 2.0]])
+    rows = (jnp.zeros((1, STATE)), action, jnp.zeros((1, GOAL)))
+    angle = 0.49 * np.arccos(0.05)
+    expected = (
+        (np.cos(angle) - np.sin(angle) * 0.5) ** 2 + (2 * np.cos(angle) + np.sin(angle)) ** 2
+    ) / 2
+    got = jax.jit(MODEL.errors)(params, *rows, jnp.array([7]), noise)
+    np.testing.assert_allclose(got, [expected], rtol=1e-5)
+
+
+def test_the_loss_is_the_mean_error_at_the_drawn_levels_and_noise() -> None:
+    params, batch, key = params_of(), batch_of(20), jax.random.key(5)
+    loss, info = LOSS(params, batch, key)
+    key_level, key_noise = jax.random.split(key)
+    level = np.asarray(MODEL.draw_levels(key_level, 20))
+    noise = np.asarray(jax.random.normal(key_noise, (20, ACTION)), np.float64)
+    trained = {name: value for name, value in params.items() if name != "target"}
+    errors = np.array([slow_error(trained, batch, i, int(level[i]), noise[i]) for i in range(20)])
+    np.testing.assert_allclose(loss, errors.mean(), rtol=1e-3)
+    np.testing.assert_allclose(info["low_noise_loss"], errors[level <= 5].mean(), rtol=1e-3)
+    np.testing.assert_allclose(info["high_noise_loss"], errors[level > 5].mean(), rtol=1e-3)
+
+
+def test_levels_are_uniform_and_spread_evenly() -> None:
+    keys = jax.random.split(jax.random.key(0), 4_000)
+    level = np.asarray(jax.vmap(lambda key: MODEL.draw_levels(key, 20))(keys))
+    assert level.min() == 1
+    assert level.max() == 10
+    for column in (0, 7, 19):  # each row alone is uniform: 27.9 is chi-square's 99.9 % point
+        counts = np.bincount(level[:, column], minlength=11)[1:]
+        assert ((counts - 400) ** 2 / 400).sum() < 27.9
+    per_batch = np.stack([np.bincount(row, minlength=11)[1:] for row in level[:200]])
+    assert per_batch.min() >= 1
+    assert per_batch.max() <= 3
+
+
+def test_the_average_follows_and_only_the_network_has_a_gradient() -> None:
+    config = TrainConfig(MODEL, steps=4, batch_size=8, learning_rate=0.05)
+    data, key = batch_of(30), jax.random.key(1)
+    state = jax.jit(partial(init_state, config))(key, data)
+    step = jax.jit(partial(train_step, config))
+    average = jax.tree.map(np.asarray, state.params["target"])
+    for _ in range(4):
+        state, _ = step(state, data)
+        average = {
+            name: 0.9 * value + 0.1 * np.asarray(state.params[name])
+            for name, value in average.items()
+        }
+    for name, value in average.items():
+        np.testing.assert_allclose(state.params["target"][name], value, rtol=1e-4, atol=1e-6)
+    assert "target" not in MODEL.compute_params(state.params)
+    inputs = STATE + GOAL + ACTION + 4
+    assert parameter_count(state.params) == inputs * 16 + 16 * 16 + 16 * 2 + 6 * 16 + 2
+
+
+def test_bfloat16_is_the_same_model_more_coarsely() -> None:
+    half = replace(MODEL, bfloat16=True)
+    params, batch, key = params_of(), batch_of(20), jax.random.key(2)
+    fine, _ = LOSS(params, batch, key)
+    coarse, _ = jax.jit(half.loss)(half.compute_params(params), batch, key)
+    assert coarse.dtype == jnp.float32
+    np.testing.assert_allclose(coarse, fine, rtol=0.03)
+    assert float(coarse) != float(fine)
+
+
+@pytest.mark.parametrize("size", [1e4, 1e12])
+def test_loss_and_gradient_are_finite_at_extreme_inputs(size: float) -> None:
+    params, batch = params_of(), batch_of(16)
+    far = batch._replace(states=batch.states * size, goals=batch.goals * size)
+    (loss, _), grads = GRADIENT(params, far, jax.random.key(0))
+    assert np.isfinite(loss)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
+
+
+def test_the_readout_broadcasts_and_reads_the_average() -> None:
+    params, batch = params_of(), batch_of(6)
+    critic = TrainedCritic(MODEL, params)
+    rows = critic.score(batch.states, batch.actions, batch.goals)
+    grid = critic.score(batch.states[:, None], batch.actions[None], batch.goals[:, None])
+    np.testing.assert_allclose(np.diagonal(grid), rows, rtol=1e-4)
+    only_average = {**jax.tree.map(np.zeros_like, params), "target": params["target"]}
+    other = TrainedCritic(MODEL, only_average).score(batch.states, batch.actions, batch.goals)
+    np.testing.assert_array_equal(other, rows)
+
+
+def test_the_readout_prefers_usual_actions(mixture_policy: DiffusionPolicy) -> None:
+    critic = TrainedCritic(mixture_policy.model, mixture_policy.params)
+    usual = [[0.7, 0.5], [0.4, -0.6]]  # two modes of this state and goal
+    strange = [[-0.9, -0.9], [0.9, -0.1], [0.05, 0.9]]
+    scores = critic.score([[1.0]], usual + strange, [[0.2]])
+    assert scores[:2].min() > scores[2:].max()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"time_dim": 3}, "even"),
+        ({"time_dim": 0}, "even"),
+        ({"ema_decay": 1.0}, "below 1"),
+        ({"hidden": ()}, "hidden layer"),
+        ({"levels": 0}, "noise level"),
+    ],
+)
+def test_impossible_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Diffusion(**settings)
