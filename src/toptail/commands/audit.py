@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
+from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 
 STATUSES = ("safe", "no gain", "unsafe", "inconclusive")
@@ -108,7 +107,7 @@ class Audit:
             if (column := getattr(self, part)) is not None
         }
         replicates = _split(self.replicates)
-        with _progress() as tick:
+        with progress_bar() as tick:
             tick("reading the table", 0.0)
             pools = ScoredPools.read(
                 self.table,
@@ -164,22 +163,3 @@ def _split(text: str | None) -> list[str] | None:
 
 def _command() -> str:
     return shlex.join(["toptail", *sys.argv[1:]])
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, float], None]]:
-    """A progress bar on a terminal, nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=1.0)
-
-        def tick(stage: str, share: float) -> None:
-            bar.update(task, description=stage, completed=share)
-
-        yield tick

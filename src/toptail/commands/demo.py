@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,26 +71,3 @@ def print_table(table: Table) -> None:
         grid.add_row(*(f"{c.text}\n[dim]{c.detail}[/]" if c.detail else c.text for c in row))
     # A pipe has no width of its own; the default of 80 columns would break every number.
     Console(width=None if sys.stdout.isatty() else 140).print(grid)
-
-
-@contextmanager
-def progress_bar() -> Iterator[Callable[[str, float], None]]:
-    """Show a progress bar on a terminal, nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    with Progress(
-        *columns,
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task("starting", total=1.0)
-
-        def tick(stage: str, share: float) -> None:
-            bar.update(task, description=stage, completed=share)
-
-        yield tick

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from toptail.commands.demo import need_training, print_table, progress_bar
+from toptail.commands.demo import need_training, print_table
+from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 
 TABLES = ("tab:toy-support", "tab:r-sweep", "tab:toy-within")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import tyro
 
-from toptail.commands.demo import need_training, progress_bar
+from toptail.commands.demo import need_training
+from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
