@@ -72,8 +72,10 @@ def train_seeds(
     stacked = jax.tree.map(lambda *columns: jnp.stack(columns), *(data[s] for s in rows))
     keys = jnp.stack([jax.random.key(s) for s in rows])
     chunk = math.gcd(CHUNK, *wanted)
-    start, advance = _programs(replace(config, steps=chunk))
-    state = start(keys, stacked)
+    advance = _advance(replace(config, steps=chunk))
+    # Not compiled as a whole: drawing the weights piece by piece gives the same bits, and the
+    # pieces serve every critic with layers of the same size.
+    state = jax.vmap(partial(init_state, config))(keys, stacked)
     for done in range(chunk, config.steps + 1, chunk):
         state, info = advance(state, stacked)
         jax.block_until_ready(state)
@@ -84,15 +86,14 @@ def train_seeds(
 
 
 @lru_cache(maxsize=16)
-def _programs(config: TrainConfig) -> tuple[Any, Any]:
-    """The two compiled functions of a run, start and ``config.steps`` steps, for mapped seeds.
+def _advance(config: TrainConfig) -> Any:
+    """The compiled function (state, data) -> (state, info) of ``config.steps`` steps, seeds mapped.
 
-    They do not depend on the run's length, so that every run with the same settings in a process
+    It does not depend on the run's length, so that every run with the same settings in a process
     compiles once.
     """
-    start = jax.jit(jax.vmap(partial(init_state, config)))
-    advance = jax.vmap(lambda state, data: run_steps(config, state, data, config.steps))
-    return start, jax.jit(advance, donate_argnums=0)
+    steps = jax.vmap(lambda state, data: run_steps(config, state, data, config.steps))
+    return jax.jit(steps, donate_argnums=0)
 
 
 def _snapshot(step: int, seeds: list[int], params: Params, info: Info) -> Snapshot:
