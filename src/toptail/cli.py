@@ -34,6 +34,13 @@ _Command = (
 )
 
 
+_EXTRA = {
+    **dict.fromkeys(("jax", "jaxlib", "flax", "optax", "safetensors"), "train"),
+    **dict.fromkeys(("gymnasium", "mujoco", "ogbench"), "sim"),
+}
+"""Which extra installs a package that a light installation does not have."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; bad input gives one sentence on stderr and exit code 2."""
     try:
@@ -46,6 +53,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(command.run())
     except InputError as error:
         sys.stderr.write(f"toptail: {error}\n")
+        return 2
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRA:
+            raise
+        sys.stderr.write(
+            f"toptail: this command needs the package '{package}', which is not installed: "
+            f"pip install 'toptail[{_EXTRA[package]}]'.\n"
+        )
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("toptail: interrupted\n")
