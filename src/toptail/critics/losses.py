@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from toptail.critics.base import Info
 from toptail.critics.fused import binary_nce_pairs
+from toptail.critics.networks import all_pairs
 
 Contrast: TypeAlias = Literal["binary_nce", "symmetric_info_nce"]
 """Name of a contrastive loss."""
@@ -84,7 +85,7 @@ def contrast_pairs(
     In bfloat16 the products are, and binary NCE takes the fused pass.
     """
     if not bfloat16:
-        return CONTRASTS[contrast](phi @ jnp.swapaxes(psi, -1, -2))
+        return CONTRASTS[contrast](all_pairs(phi, psi))
     half = (phi.astype(jnp.bfloat16), psi.astype(jnp.bfloat16))
     if contrast == "binary_nce":
         loss, mean, positive = binary_nce_pairs(*half)

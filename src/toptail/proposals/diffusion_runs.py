@@ -10,9 +10,10 @@ from toptail.errors import InputError
 from toptail.proposals.denoiser import Diffusion
 from toptail.proposals.diffusion import DiffusionPolicy
 from toptail.training.checkpoint import load_params
-from toptail.training.config import RunConfig, differences
+from toptail.training.config import RunConfig
 from toptail.training.policy import invalid_reason
 from toptail.training.run_files import PARAMS, read_run
+from toptail.training.runs import stored_config
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,5 @@ def load_policy(
         raise InputError(
             f"{folder} is not a valid run of a behaviour model ({reason}): train it again."
         )
-    try:
-        config = cast("DiffusionRun", DiffusionRun.from_content(run.config))
-        changed = ", ".join(differences(run.config, config.content))
-    except (KeyError, TypeError) as error:
-        changed = str(error)
-    if changed:
-        raise InputError(
-            f"{folder} was trained by a version of toptail with other settings, {changed}: use it "
-            "with that version, or train it again into another folder."
-        )
+    config = cast("DiffusionRun", stored_config(run, DiffusionRun))
     return DiffusionPolicy(config.build(), load_params(run.folder / PARAMS))

@@ -57,10 +57,10 @@ def load_run(
     return TrainedCritic(config.build(), load_params(run.folder / PARAMS))
 
 
-def stored_config(run: Run) -> RunConfig:
+def stored_config(run: Run, kind: type[RunConfig] = RunConfig) -> RunConfig:
     """The configuration of a run, if this version of the code still reads it the same way."""
     try:
-        config = RunConfig.from_content(run.config)
+        config = kind.from_content(run.config)
         changed = ", ".join(differences(run.config, config.content))
     except (KeyError, TypeError) as error:
         changed = str(error)
