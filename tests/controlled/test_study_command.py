@@ -11,14 +11,14 @@ import toptail.studies.controlled as study_module
 import toptail.studies.finish as finish_module
 from tests.controlled.tiny import TINY
 from toptail.bench.controlled import bench
-from toptail.commands.study import Study
+from toptail.commands.study_controlled import StudyControlled
 from toptail.errors import InputError
 from toptail.studies.common import RunFolder
 from toptail.studies.controlled import SWEEPS, StudyConfig
 
 
 def test_flags_become_the_configuration() -> None:
-    study = Study("controlled", radii="0.25, 0.55", seeds="7,8", sweep="loss,bias", steps=20)
+    study = StudyControlled(radii="0.25, 0.55", seeds="7,8", sweep="loss,bias", steps=20)
     config = study.config()
     assert config.radii == (0.25, 0.55)
     assert config.seeds == (7, 8)
@@ -27,12 +27,12 @@ def test_flags_become_the_configuration() -> None:
 
 
 def test_defaults_are_the_paper_and_none_leaves_parts_out() -> None:
-    config = Study("controlled").config()
+    config = StudyControlled().config()
     assert config.radii == (0.25, 0.40, 0.55)
     assert config.seeds == StudyConfig().seeds == (42, 43, 44, 45, 46)
     assert config.sweeps == ()
-    assert Study("controlled", radii="none").config().radii == ()
-    assert Study("controlled", sweep="all").config().sweeps == SWEEPS
+    assert StudyControlled(radii="none").config().radii == ()
+    assert StudyControlled(sweep="all").config().sweeps == SWEEPS
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_defaults_are_the_paper_and_none_leaves_parts_out() -> None:
 )
 def test_bad_flags_are_refused_in_one_sentence(flags: dict[str, Any], word: str) -> None:
     with pytest.raises(InputError, match=word):
-        Study("controlled", **flags).config()
+        StudyControlled(**flags).config()
 
 
 def test_the_command_runs_and_finishes_the_study(
@@ -60,7 +60,7 @@ def test_the_command_runs_and_finishes_the_study(
 
     monkeypatch.setattr(study_module, "run_controlled", run)
     monkeypatch.setattr(finish_module, "finish_controlled", lambda _, out: out / "report.html")
-    assert Study("controlled", out=tmp_path, seeds="9").run() == 0
+    assert StudyControlled(out=tmp_path, seeds="9").run() == 0
     assert seen[0].seeds == (9,)
     said = capsys.readouterr().out
     assert "Trained 3 critics, found 2 finished." in said
@@ -71,7 +71,7 @@ def test_the_rule_is_applied_instead_when_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(study_module, "choose_default", lambda *_: {"steps": 3_000})
-    assert Study("controlled", out=tmp_path, choose=True).run() == 0
+    assert StudyControlled(out=tmp_path, choose=True).run() == 0
     assert "3000" in capsys.readouterr().out
 
 

@@ -15,6 +15,7 @@ from tests.critics.slow_full import Rows, Settings, Tree
 from toptail.critics.base import Batch, Critic, Info, Params
 from toptail.critics.bellman import Bellman
 from toptail.critics.full import full_size
+from toptail.critics.networks import Encoders
 
 DIMS = (5, 2, 3)
 """Widths of states, actions and goals: all different, so that no mix-up goes unnoticed."""
@@ -58,6 +59,12 @@ def rough(params: Params, seed: int = 2) -> Params:
         lambda x: jnp.asarray(x + 0.3 * rng.normal(size=x.shape), jnp.float32), params
     )
     return noisy
+
+
+def random_params(of: Critic | Encoders) -> Params:
+    """Noise in the shape of the parameters; a fresh start would have to be compiled."""
+    shapes = jax.eval_shape(lambda key: of.init(key, *DIMS), KEY)
+    return rough(jax.tree.map(lambda x: np.zeros(x.shape), shapes))
 
 
 def double(tree: Any) -> Tree:

@@ -13,28 +13,20 @@ from scipy.optimize import minimize_scalar
 
 from tests.critics.full_cases import (
     BATCH,
-    DIMS,
     KEY,
     TAU,
     make,
     quick_jit,
     random_batch,
-    rough,
+    random_params,
     target_source,
 )
 from tests.critics.slow_full import expectile
-from toptail.critics.base import Critic, Params
 from toptail.critics.bellman import Bellman, expectile_loss, iql_losses
 from toptail.critics.full import FULL_SIZE
 from toptail.training.loop import TrainConfig, init_state, make_train, train_step
 
 BELLMAN = ("tdq", "hybrid", "two_head_separate", "two_head_joint", "td_bilinear")
-
-
-def random_params(critic: Critic) -> Params:
-    """Noise in the shape of the critic's parameters; a fresh start would have to be compiled."""
-    shapes = jax.eval_shape(lambda key: critic.init(key, *DIMS), KEY)
-    return rough(jax.tree.map(lambda x: np.zeros(x.shape), shapes))
 
 
 def test_which_critics_have_targets() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from toptail.errors import InputError
 from toptail.tasks import neighbours
-from toptail.tasks.neighbours import TREE_DIMENSIONS, Method, nearest_rows
+from toptail.tasks.neighbours import TREE_DIMENSIONS, Method, nearest_rows, nearest_to_points
 
 
 def slow(
@@ -109,3 +109,45 @@ def test_what_cannot_be_found_is_refused() -> None:
     points[4, 1] = np.nan
     with pytest.raises(InputError, match="Row 4 of the observations is not finite"):
         nearest_rows(points, anchors, 1)
+
+
+@pytest.mark.parametrize("method", ["tree", "product"])
+@pytest.mark.parametrize("dimension", [1, 2, 5, 40])
+def test_free_points_equal_to_sorting_all_rows(method: Method, dimension: int) -> None:
+    rng = np.random.default_rng(dimension)
+    points = rng.integers(0, 4, (150, dimension)).astype(np.float32)
+    # Some are rows, some lie between rows, one is far outside.
+    targets = rng.integers(0, 8, (20, dimension)) / 2
+    targets[0] = 1000.0
+    found = nearest_to_points(points, targets, 7, method)
+    for target, rows in zip(targets, found.tolist(), strict=True):
+        distance = [
+            sum((float(p) - q) ** 2 for p, q in zip(x, target, strict=True)) for x in points
+        ]
+        assert rows == sorted(range(150), key=lambda row: (distance[row], row))[:7]
+    assert nearest_to_points(points, points[:5], 1, method)[:, 0].tolist() == [
+        int(np.argmax((points == x).all(axis=1))) for x in points[:5]
+    ]
+
+
+@pytest.mark.parametrize("dimension", [3, 29])
+def test_both_methods_agree_on_free_points(dimension: int) -> None:
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(2_000, dimension)) + 1e5
+    targets = (
+        points[:40]
+        + rng.normal(size=(40, dimension)) * np.where(np.arange(40) % 2, 1e-9, 50)[:, None]
+    )
+    tree, product = (nearest_to_points(points, targets, 30, m) for m in ("tree", "product"))
+    np.testing.assert_array_equal(tree, product)
+
+
+def test_free_points_that_have_no_neighbours_are_refused() -> None:
+    points = np.arange(12.0).reshape(6, 2)
+    assert nearest_to_points(points, points[:0], 6).shape == (0, 6)
+    with pytest.raises(InputError, match=r"Cannot find 7 neighbours: .* between 1 and 6"):
+        nearest_to_points(points, points, 7)
+    with pytest.raises(InputError, match="2 columns and the points 1"):
+        nearest_to_points(points, points[:, :1], 1)
+    with pytest.raises(InputError, match="Row 2 of the points is not finite"):
+        nearest_to_points(points, np.where(np.arange(6)[:, None] == 2, np.inf, points), 1)

@@ -12,10 +12,11 @@ import pytest
 import tyro
 
 from tests.training.toy import toy_file
-from toptail.commands.train import Train, keep_compiled
+from toptail.commands.train import Train
 from toptail.commands.train_progress import Clock, numbers
 from toptail.errors import InputError
 from toptail.report.training_figure import save_training_figure, training_figure
+from toptail.training.defaults import keep_compiled
 from toptail.training.group import Tick
 from toptail.training.runs import load_run
 

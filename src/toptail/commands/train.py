@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -17,12 +16,6 @@ from toptail.errors import InputError
 if TYPE_CHECKING:
     from toptail.training.config import RunConfig
     from toptail.training.runs import Run
-
-GPU_LOG_EVERY, CPU_LOG_EVERY = 500, 50
-"""Steps between two lines of metrics, unless given."""
-
-GPU_CHECKPOINT_EVERY, CPU_CHECKPOINT_EVERY = 50_000, 1_000
-"""Steps between two checkpoints, unless given."""
 
 _Flag = tyro.conf.FlagCreatePairsOff[bool]
 
@@ -109,13 +102,14 @@ class Train:
         configs = self._configs()
         from toptail.commands.train_progress import progress
         from toptail.tasks.files import load
+        from toptail.training.defaults import checkpoint_every, keep_compiled
         from toptail.training.session import train_runs
         from toptail.training.task_data import TaskData
 
         keep_compiled()
         data = TaskData.place(load(self.task), configs, len(seeds))
         runs: list[Run] = []
-        every = self.checkpoint_every or _by_device(GPU_CHECKPOINT_EVERY, CPU_CHECKPOINT_EVERY)
+        every = self.checkpoint_every or checkpoint_every()
         command = shlex.join(["toptail", *sys.argv[1:]])
         with progress() as watch:
             for config in configs:
@@ -146,6 +140,7 @@ class Train:
         """One configuration per critic; a setting that none of them has is refused."""
         from toptail.tasks.files import find, task_of
         from toptail.training.config import RunConfig, setting_names
+        from toptail.training.defaults import log_every, on_gpu
 
         if self.bfloat16 and self.no_bfloat16:
             raise InputError("Give --bfloat16 or --no-bfloat16, not both.")
@@ -164,8 +159,8 @@ class Train:
                 batch_size=self.batch_size,
                 learning_rate=self.learning_rate,
                 reward=self.reward or RunConfig.reward,
-                bfloat16=self.bfloat16 or (_by_device(1, 0) == 1 and not self.no_bfloat16),
-                log_every=self.log_every or _by_device(GPU_LOG_EVERY, CPU_LOG_EVERY),
+                bfloat16=self.bfloat16 or (on_gpu() and not self.no_bfloat16),
+                log_every=self.log_every or log_every(),
                 settings=tuple(given.items()),
             )
             for critic in self._critics()
@@ -211,29 +206,6 @@ class Train:
             if value is not None and value < smallest:
                 raise InputError(f"--{name.replace('_', '-')} is {value}: expected at least 1.")
         return given
-
-
-def keep_compiled() -> None:
-    """Keep the programs that a GPU's compiler makes, so that whatever runs again runs the same.
-
-    That compiler chooses kernels by timing them, and may choose others the next time; then the
-    last bits of a run that was stopped would differ from those of one that was not. A folder
-    that the user has told JAX to keep programs in is used instead.
-    """
-    import jax
-
-    if jax.default_backend() == "cpu" or getattr(jax.config, "jax_compilation_cache_dir", None):
-        return
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    jax.config.update("jax_compilation_cache_dir", str(caches / "toptail" / "compiled"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
-def _by_device(gpu: int, cpu: int) -> int:
-    import jax
-
-    return cpu if jax.default_backend() == "cpu" else gpu
 
 
 def _finish(runs: Sequence[Run]) -> int:

@@ -14,7 +14,8 @@ from toptail.critics.bellman import Bellman, ValueNetwork, iql_losses
 from toptail.critics.cosine import Cosine
 from toptail.critics.gciql import GCIQL
 from toptail.critics.hybrid import Hybrid
-from toptail.critics.networks import Embeddings, unit
+from toptail.critics.losses import contrast_pairs
+from toptail.critics.networks import Embeddings, inner, unit
 from toptail.critics.stack import Stack, StackedEncoders
 
 
@@ -24,6 +25,9 @@ class BellmanHybrid(Hybrid):
 
     Both losses train the encoders; V(s, g) is a network of its own; the target network is a slow
     copy of encoders and head. Selection maximizes f_cos.
+
+    The loss scales the embeddings to length 1 once, and its two parts (``contrastive_loss`` and
+    ``td_prediction``) take them so; the readouts take them as the encoders give them.
     """
 
     name: ClassVar[str] = "hybrid"
@@ -63,23 +67,38 @@ class BellmanHybrid(Hybrid):
 
     def q_td(self, params: Params, e: Embeddings) -> jax.Array:
         """Each member's TD scalar for matching rows: [members, ...]."""
-        inputs = jnp.concatenate([unit(e.phi), unit(e.psi)], axis=-1)
+        return self._head(params, _units(e))
+
+    def _head(self, params: Params, units: Embeddings) -> jax.Array:
+        """The TD scalar of unit embeddings."""
+        dtype = self.head_stack.dtype  # joined in the head's type: half the bytes in bfloat16
+        inputs = jnp.concatenate([x.astype(dtype) for x in units], axis=-1)
         members, *lead, width = inputs.shape
         rows = inputs.reshape(members, -1, width)
         out = self.head_stack.apply(params["head"], {"td": rows})["td"]
         return out.reshape(members, *lead).astype(jnp.float32)
 
+    def td_prediction(self, params: Params, units: Embeddings) -> jax.Array:
+        """The scalar that the Bellman loss fits, of unit embeddings: [members, ...]."""
+        return self._head(params, units) + self.alpha * inner(units.phi, units.psi)
+
+    def _contrast_at(self, units: Embeddings, temperature: jax.Array) -> tuple[jax.Array, Info]:
+        """As the cosine critic's, of unit embeddings."""
+        phi = units.phi / temperature
+        return contrast_pairs(self.contrast, phi, units.psi, bfloat16=self.encoders.half)
+
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         """Contrastive loss on the positives plus IQL on the value goals."""
         del key
-        # One pass through the encoders serves both: the positives, then the value goals.
-        states, actions = (jnp.stack([x, x]) for x in (batch.states, batch.actions))
-        goals = jnp.stack([batch.goals, batch.td_goals])
-        both = self.embed(params, states, actions, goals)
-        contrast, info = self.contrastive_loss(params, Embeddings(*(x[:, 0] for x in both)))
-        q = self.td_prediction(params, Embeddings(*(x[:, 1] for x in both)))
+        pairs = (batch.states, batch.actions)
+        both = self.encoders.embed_goals(params, *pairs, batch.goals, batch.td_goals)
+        # Each scaling is a pass over the embeddings and two in its gradient: phi shares one.
+        phi = unit(both[0].phi)
+        positives, values = (Embeddings(phi, unit(e.psi)) for e in both)
+        contrast, info = self.contrastive_loss(params, positives)
+        q = self.td_prediction(params, values)
         frozen = params["target"]
-        slow = self.embed(frozen, batch.states, batch.actions, batch.td_goals)
+        slow = _units(self.embed(frozen, *pairs, batch.td_goals))
         v, next_v = self.value.now_and_next(params["value"], batch)
         td, td_info = iql_losses(
             q,
@@ -93,6 +112,11 @@ class BellmanHybrid(Hybrid):
         return contrast + self.td_weight * td, {"contrast": contrast, **info, **td_info}
 
 
+def _units(e: Embeddings) -> Embeddings:
+    """Both sides scaled to length 1."""
+    return Embeddings(unit(e.phi), unit(e.psi))
+
+
 @dataclass(frozen=True)
 class TwoHeadJoint(BellmanHybrid):
     """Both heads on the contrastive backbone; IQL fits q_td by itself, and selection uses it."""
@@ -100,9 +124,9 @@ class TwoHeadJoint(BellmanHybrid):
     name: ClassVar[str] = "two_head_joint"
     deployed: ClassVar[str] = "q_td"
 
-    def td_prediction(self, params: Params, e: Embeddings) -> jax.Array:
-        """The TD head alone: [members, ...]."""
-        return self.q_td(params, e)
+    def td_prediction(self, params: Params, units: Embeddings) -> jax.Array:
+        """The TD head alone, of unit embeddings: [members, ...]."""
+        return self._head(params, units)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ matrix product per layer instead of four, which is what a GPU is good at.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +40,12 @@ class Stack:
     def members(self) -> int:
         """Networks in the stack."""
         return sum(count for _, count in self.groups)
+
+    @property
+    def dtype(self) -> jnp.dtype:
+        """Type of matrix products and activations."""
+        dtype: jnp.dtype = jnp.dtype(jnp.bfloat16 if self.bfloat16 else jnp.float32)
+        return dtype
 
     def init(self, key: jax.Array, inputs: Mapping[str, int]) -> Params:
         """Fresh parameters; ``inputs`` gives the input width of each group.
@@ -71,35 +78,56 @@ class Stack:
         for all groups. ``features`` returns the last hidden layer instead. Outputs have the type
         of the matrix products.
         """
-        dtype = jnp.bfloat16 if self.bfloat16 else jnp.float32
-        h = self._first(params, inputs, dtype)
+        h = self._first(params, inputs)
         for i in range(len(self.hidden)):
             h = bias_gelu_norm(h, *(params[f"{part}_{i}"] for part in ("bias", "scale", "shift")))
             last = i == len(self.hidden) - 1
             if last and features:
                 break
-            h = _product(h, params[f"kernel_{i + 1}"], dtype)
+            h = _product(h, params[f"kernel_{i + 1}"], self.dtype)
         else:
             h = add_bias(h, params[f"bias_{len(self.hidden)}"])
-        result, start = {}, 0
-        for name, count in self.groups:
-            result[name] = h[start : start + count]
-            start += count
-        return result
+        return dict(zip((name for name, _ in self.groups), self._split(h), strict=True))
 
-    def _first(
-        self, params: Params, inputs: Mapping[str, jax.Array], dtype: jnp.dtype
-    ) -> jax.Array:
+    def _split(self, stacked: jax.Array) -> list[jax.Array]:
+        """Each group's part of [members, ...].
+
+        Splitting, unlike slicing, has a single concatenation as its gradient.
+        """
+        counts = [count for _, count in self.groups]
+        parts: list[jax.Array] = jnp.split(stacked, list(accumulate(counts[:-1])))
+        return parts
+
+    def with_copy(self, params: Params, name: str, copy: str) -> tuple[Stack, Params]:
+        """The stack with group ``name`` once more, as its last group ``copy``, and its parameters.
+
+        The two groups may read different inputs. They share their weights, so the gradients of
+        both add up.
+        """
+        names = [group for group, _ in self.groups]
+        place, depth = names.index(name), len(self.hidden)
+        wide = {f"kernel_{group}": params[f"kernel_{group}"] for group in names}
+        wide[f"kernel_{copy}"] = params[f"kernel_{name}"]
+        for label in (
+            *(f"{part}_{i}" for i in range(depth) for part in ("bias", "scale", "shift")),
+            *(f"kernel_{i + 1}" for i in range(depth)),
+            f"bias_{depth}",
+        ):
+            parts = self._split(params[label])
+            wide[label] = jnp.concatenate([*parts, parts[place]])
+        return replace(self, groups=(*self.groups, (copy, self.groups[place][1]))), wide
+
+    def _first(self, params: Params, inputs: Mapping[str, jax.Array]) -> jax.Array:
         """The first product of all members at once: narrow inputs are filled up with zeros."""
         width = max(x.shape[-1] for x in inputs.values())
         rows, kernels = [], []
         for name, count in self.groups:
-            x, kernel = inputs[name].astype(dtype), params[f"kernel_{name}"].astype(dtype)
+            x, kernel = (y.astype(self.dtype) for y in (inputs[name], params[f"kernel_{name}"]))
             missing = width - x.shape[-1]
             x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
             rows.append(jnp.broadcast_to(x, (count, *x.shape[-2:])))
             kernels.append(jnp.pad(kernel, [(0, 0), (0, missing), (0, 0)]))
-        return _product(jnp.concatenate(rows), jnp.concatenate(kernels), dtype)
+        return _product(jnp.concatenate(rows), jnp.concatenate(kernels), self.dtype)
 
 
 def _product(x: jax.Array, kernel: jax.Array, dtype: jnp.dtype) -> jax.Array:
@@ -166,12 +194,27 @@ class StackedEncoders(Encoders):
         self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
     ) -> Embeddings:
         """Embed rows [..., dim] of states and actions, and of goals, in float32."""
-        lead = jnp.broadcast_shapes(states.shape[:-1], actions.shape[:-1], goals.shape[:-1])
-        pairs, _ = flat_rows(states, actions, jnp.zeros((*lead, 0)))
-        aims, _ = flat_rows(goals, jnp.zeros((*lead, 0)))
-        out = self.stack.apply(params, {"phi": pairs, "psi": aims})
+        return self.embed_goals(params, states, actions, goals)[0]
+
+    def embed_goals(
+        self, params: Params, states: jax.Array, actions: jax.Array, *goal_sets: jax.Array
+    ) -> tuple[Embeddings, ...]:
+        """Embed rows of states and actions once, with each of several sets of goals [..., dim].
+
+        One pass computes phi of the pairs and psi of every set; the results share phi.
+        """
+        lead = jnp.broadcast_shapes(*(x.shape[:-1] for x in (states, actions, *goal_sets)))
+        axes = jnp.zeros((*lead, 0))
+        stack, inputs = self.stack, {"phi": flat_rows(states, actions, axes)[0]}
+        for i, goals in enumerate(goal_sets):
+            name = f"psi_{i}" if i else "psi"
+            if i:
+                stack, params = stack.with_copy(params, "psi", name)
+            inputs[name] = flat_rows(goals, axes)[0]
+        out = stack.apply(params, inputs)
 
         def shaped(x: jax.Array) -> jax.Array:
             return x.reshape(self.ensemble, *lead, self.embed_dim).astype(jnp.float32)
 
-        return Embeddings(shaped(out["phi"]), shaped(out["psi"]))
+        phi, *psis = (shaped(out[name]) for name in inputs)
+        return tuple(Embeddings(phi, psi) for psi in psis)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toptail.pools.files import atomic
 from toptail.report.study_data import read_study
 from toptail.report.study_page import write_study_report
-from toptail.studies.claims import CONTROLLED, decide, render_markdown
+from toptail.studies.claims import CONTROLLED, Claim, decide, render_markdown
+from toptail.studies.claims.ledger import Tables
 from toptail.studies.common import write_json
 
 if TYPE_CHECKING:
@@ -30,16 +32,23 @@ def finish_controlled(config: StudyConfig, out: str | Path) -> Path:
 
 
 def write_claims(out: str | Path) -> list[dict[str, Any]]:
-    """Decide every claim that the stored files decide; store ``claims.json`` and ``claims.md``."""
+    """Decide every claim of the controlled study that its stored files decide."""
     study = read_study(out)
-    run = f"{study.record.get('command', '')} (config {study.record.get('config_hash', '')})"
-    entries, left_open = decide(CONTROLLED, study.results(), run.strip())
-    write_json(Path(out) / "claims.json", entries)
+    return write_ledger(Path(out), CONTROLLED, study.results(), study.record)
+
+
+def write_ledger(
+    out: Path, claims: Iterable[Claim], results: Tables, record: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Decide the claims that the results decide; store ``claims.json`` and ``claims.md``."""
+    run = f"{record.get('command', '')} (config {record.get('config_hash', '')})"
+    entries, left_open = decide(claims, results, run.strip())
+    write_json(out / "claims.json", entries)
     text = "# What the paper says, and what this run saw\n\n" + render_markdown(entries)
     if left_open:
         text += "\nNot decided by this run (it made no table for them):\n\n"
         text += "".join(f"- {claim.sentence} (`{claim.where}`)\n" for claim in left_open)
-    atomic(Path(out) / "claims.md", lambda path: _write(path, text))
+    atomic(out / "claims.md", lambda path: _write(path, text))
     return entries
 
 

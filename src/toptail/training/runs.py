@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from toptail.critics.base import TrainedCritic
@@ -35,7 +36,11 @@ __all__ = [
 
 
 def load_run(
-    folder: str | Path, task: str | None = None, config_hash: str | None = None
+    folder: str | Path,
+    task: str | None = None,
+    config_hash: str | None = None,
+    *,
+    in_float32: bool = False,
 ) -> TrainedCritic:
     """Load a finished run's critic; an invalid run is refused, with the reason.
 
@@ -45,6 +50,9 @@ def load_run(
         ``OUT/TASK/CRITIC/seed-N``.
     task, config_hash
         What the run is expected to be, where the caller knows.
+    in_float32
+        Whether to read it in float32 even if it was trained with bfloat16 products. Read with
+        those, a value near -50 is a multiple of 0.25, about what one action changes it by.
     """
     run = read_run(folder)
     reason = invalid_reason(run, task, config_hash)
@@ -54,6 +62,8 @@ def load_run(
             "which goes on with it or repeats it with the same seed."
         )
     config = stored_config(run)
+    if in_float32:
+        config = replace(config, bfloat16=False)
     return TrainedCritic(config.build(), load_params(run.folder / PARAMS))
 
 

@@ -1,0 +1,1 @@
+"""Fixed-query action selection: frozen queries, cached pools, independent judges, the audit."""

@@ -1,0 +1,91 @@
+"""After scoring: tables, curves, claims and the report page, from stored scores alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from toptail.errors import InputError
+from toptail.studies.claims.semantics import SEMANTICS
+from toptail.studies.common import read_json, write_json
+from toptail.studies.finish import write_ledger
+from toptail.studies.semantics.config import SemanticsConfig
+from toptail.studies.semantics.curves import all_curves
+from toptail.studies.semantics.load import read_tasks, read_temperature
+from toptail.studies.semantics.measure import Tick, measure_all
+from toptail.studies.semantics.tables import all_tables
+from toptail.studies.semantics.temperature import temperature_table
+
+
+def finish_semantics(out: str | Path, tick: Tick | None = None, workers: int | None = None) -> Path:
+    """Make everything that is made of stored scores.
+
+    Parameters
+    ----------
+    out
+        The study's folder, with ``config.json`` and ``scores/``.
+    tick
+        Told the stage and the share of it that is done.
+    workers
+        Processes that measure columns; one per core unless given. They are fresh ones, so that a
+        script that calls this needs ``if __name__ == "__main__"``, unless it asks for one.
+
+    Returns
+    -------
+    The path of ``report.html``.
+    """
+    from toptail.report.semantics_page import write_semantics_report
+
+    write_results(out, tick, workers)
+    write_semantics_claims(out)
+    return write_semantics_report(out)
+
+
+def write_results(
+    out: str | Path, tick: Tick | None = None, workers: int | None = None
+) -> list[str]:
+    """Store ``tables/*.json`` and ``curves.json``; returns the tables' names."""
+    folder, config = Path(out), stored_config(out)
+    measured = measure_all(read_tasks(out), config, tick, workers or os.cpu_count() or 1)
+    tables = all_tables(measured, config)
+    sweep = temperature_table(read_temperature(out), config, tick)
+    if sweep is not None:
+        tables["temperature"] = sweep
+    for name, content in tables.items():
+        write_json(folder / "tables" / f"{name}.json", content)
+    write_json(folder / "curves.json", all_curves(measured, config))
+    return sorted(tables)
+
+
+def write_semantics_claims(out: str | Path) -> list[dict[str, Any]]:
+    """Decide every claim that the stored tables and curves decide."""
+    folder = Path(out)
+    results = {path.stem: read_json(path) for path in sorted((folder / "tables").glob("*.json"))}
+    results["curves"] = read_json(folder / "curves.json")
+    record = folder / "record.json"
+    return write_ledger(folder, SEMANTICS, results, read_json(record) if record.is_file() else {})
+
+
+def stored_config(out: str | Path) -> SemanticsConfig:
+    """The configuration in ``config.json``."""
+    path = Path(out) / "config.json"
+    if not path.is_file():
+        raise InputError(
+            f"{out} holds no semantics study (config.json is missing): run 'toptail study "
+            "semantics' with --runs first."
+        )
+    stored = read_json(path)
+    known = get_type_hints(SemanticsConfig)
+    try:
+        settings: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in stored["config"].items()
+            if name in known
+        }
+        return SemanticsConfig(**settings)
+    except (KeyError, TypeError, AttributeError):
+        raise InputError(
+            f"{path} is not the configuration of a semantics study: name another --out, or delete "
+            "the file and run the study again."
+        ) from None

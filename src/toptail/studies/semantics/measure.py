@@ -1,0 +1,279 @@
+"""Every diagnostic of one column of scores, with its resamples: what tables and curves select from.
+
+A diagnostic that the stored scores do not allow (no behaviour model, no value oracle, play data)
+has no entry. Each column is measured once; all columns of a task share their resamples, so that
+means over seeds and differences have intervals of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from typing import TypeVar
+
+import numpy as np
+
+from toptail.audit.sample import Estimate
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap
+from toptail.audit.triples.calibration import calibration, calibration_gap
+from toptail.audit.triples.consistency import bellman_consistency
+from toptail.audit.triples.crossquery import (
+    cross_query,
+    pooled_selection,
+    saturation,
+    within_quartiles,
+)
+from toptail.audit.triples.ordering import (
+    agreement,
+    centered_ordering,
+    ordering,
+    readout_ordering,
+)
+from toptail.audit.triples.retrieval import (
+    distance_profile,
+    hard_negative_win_rate,
+    nearer_goal_win_rate,
+    recall,
+    retrieval_auc,
+    same_trajectory_win_rate,
+)
+from toptail.audit.triples.support import support_preference
+from toptail.pools.columns import split_seed
+from toptail.pools.triples import ScoredTriples
+from toptail.studies.semantics.config import ORACLE, SemanticsConfig
+from toptail.studies.semantics.load import TaskScores
+
+Estimates = dict[str, Estimate]
+"""Name of a diagnostic -> its estimate. Those over deciles, distances or K have one axis; what is
+over K stands there a second time as ``NAME@top``, at the largest K."""
+
+Tick = Callable[[str, float], None]
+"""Told the stage and the share of it that is done."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All columns of one task."""
+
+    task: TaskScores
+    """The scores that were measured."""
+    columns: Mapping[str, Estimates]
+    """Column -> its diagnostics."""
+    agreement: Estimate | None
+    """Spearman's rho of γ^d and the independent value, where there is one."""
+
+    def seeds(self, scorer: str, metric: str) -> Estimates:
+        """Seed -> estimate of one diagnostic of a scorer; empty where it has none."""
+        return by_seed(self.task.triples.scorers.get(scorer, {}), self.columns, metric)
+
+
+def by_seed(
+    columns: Mapping[str | None, str], measured: Mapping[str, Estimates], metric: str
+) -> Estimates:
+    """Seed -> estimate, for the columns that have the diagnostic; a lone column is "none"."""
+    return {
+        seed or "none": measured[column][metric]
+        for seed, column in columns.items()
+        if metric in measured[column]
+    }
+
+
+def measure_all(
+    tasks: Sequence[TaskScores],
+    config: SemanticsConfig,
+    tick: Tick | None = None,
+    workers: int = 1,
+) -> list[Measured]:
+    """Measure every column of every task, on several processes where asked."""
+    jobs = [(task, column) for task in tasks for column in task.triples.scores]
+    results = iter(_each([(alone(*job), job[1], config) for job in jobs], tick, workers))
+    return [
+        Measured(
+            task,
+            {column: next(results) for column in task.triples.scores},
+            _agreement(task, config),
+        )
+        for task in tasks
+    ]
+
+
+def measure(task: TaskScores, column: str, config: SemanticsConfig) -> Estimates:
+    """Every diagnostic of one column that the task allows."""
+    triples, bootstrap = task.triples, resampling(task.triples, config)
+    found = _retrieval(triples, column, bootstrap)
+    if not task.navigation:
+        return found
+    found |= _graded(triples, column, config, bootstrap)
+    over_k, scalars = _search(task, column, config, bootstrap)
+    over_k |= _support(task, column, config)
+    top = config.k.index(max(config.k))
+    at_top = {f"{name}@top": estimate[top] for name, estimate in over_k.items()}
+    return found | scalars | over_k | at_top
+
+
+def resampling(triples: ScoredTriples, config: SemanticsConfig) -> TrajectoryBootstrap:
+    """The resamples of a task's trajectories: the same for every column and every call."""
+    rng = np.random.default_rng([config.draw_seed, 1])
+    return TrajectoryBootstrap(triples.trajectory, rng, config.resamples)
+
+
+def _retrieval(t: ScoredTriples, column: str, bootstrap: TrajectoryBootstrap) -> Estimates:
+    found = {
+        "auc": retrieval_auc(t, column, bootstrap),
+        "hard_negative_auc": hard_negative_win_rate(t, column, bootstrap),
+        "same_trajectory": same_trajectory_win_rate(t, column, bootstrap),
+        "nearer_goal": nearer_goal_win_rate(t, column, bootstrap),
+    }
+    negatives = t.negatives[column].shape[1]
+    return found | {
+        f"recall_{k}": recall(t, column, k, bootstrap) for k in (1, 5) if k <= negatives
+    }
+
+
+def distance_edges(config: SemanticsConfig) -> tuple[int, ...]:
+    """Where twelve bins of distance start, and where the last one ends."""
+    width = max(1, config.max_offset // 12)
+    return (*range(1, config.max_offset + 1, width), config.max_offset + 1)
+
+
+def _graded(
+    t: ScoredTriples, column: str, config: SemanticsConfig, bootstrap: TrajectoryBootstrap
+) -> Estimates:
+    """What the score says of γ^d: order, deciles, decay, recursion, and other readouts."""
+    deciles = calibration(t, column, bootstrap)
+    bellman = bellman_consistency(t, column, bootstrap)
+    found = {
+        "tau": ordering(t, column, bootstrap),
+        "deciles": deciles,
+        "gap": calibration_gap(deciles),
+        "profile": distance_profile(t, column, bootstrap, distance_edges(config)),
+        "rmse": bellman.rmse,
+        "std": bellman.std,
+    }
+    if column in t.query_means:
+        found["centered_tau"] = centered_ordering(t, column, t.query_means[column], bootstrap)
+    for name in t.readouts:
+        if readout_of(name)[0] == column:
+            found[f"readout/{readout_of(name)[1]}"] = readout_ordering(t, name, bootstrap)
+    return found
+
+
+def _search(
+    task: TaskScores, column: str, config: SemanticsConfig, bootstrap: TrajectoryBootstrap
+) -> tuple[Estimates, Estimates]:
+    """Best-of-K over pooled triples: by γ^d over K, and what is read at the largest K alone."""
+    t, top = task.triples, (max(config.k),)
+    pick = cross_query(t, column, config.k, bootstrap)
+    end = saturation(t, column, top, bootstrap)
+    over_k = {
+        "value": pick.value,
+        "oracle": pick.oracle,
+        "random": pick.random,
+        "regret": pick.regret,
+        "normalized": pick.normalized,
+    }
+    found = {
+        "regret_quartiles": within_quartiles(t, column, top, bootstrap).regret[0],
+        "median_selected": end.median[0],
+    }
+    if is_bounded(t, column):
+        found["share_above_0.9"] = end.share[0]
+    if column in task.query_std:
+        spread = np.asarray(task.query_std[column], dtype=np.float64)
+        found["query_std"] = bootstrap.mean(spread)
+    if ORACLE in t.values:
+        judged = cross_query(t, column, top, bootstrap, ORACLE)
+        found["nregret_oracle"] = judged.normalized[0]
+    for seed, pools in task.diffusion.items():
+        if column in pools.scores:
+            judged = pooled_selection(pools.scores[column], pools.values, top, bootstrap)
+            found[f"diffusion/{seed}"] = judged.normalized[0]
+    return over_k, found
+
+
+def _support(task: TaskScores, column: str, config: SemanticsConfig) -> Estimates:
+    """Excess off-support rate over K, by neighbourhood size and by what is left out."""
+    found = {}
+    for (n_near, without), pools in task.support.items():
+        if column in pools.scores:
+            rng = np.random.default_rng([config.draw_seed, 2])
+            bootstrap = TrajectoryBootstrap(pools.trajectory, rng, config.resamples)
+            preference = support_preference(
+                pools.scores[column], pools.on_support, config.k, bootstrap
+            )
+            found[f"excess_off/{n_near}/{without}"] = preference.excess
+    return found
+
+
+def _agreement(task: TaskScores, config: SemanticsConfig) -> Estimate | None:
+    if not task.navigation or ORACLE not in task.triples.values:
+        return None
+    return agreement(task.triples, ORACLE, resampling(task.triples, config))
+
+
+def is_bounded(triples: ScoredTriples, column: str) -> bool:
+    """Whether every score lies in [-1, 1] as a cosine does, up to rounding of float32."""
+    families = (triples.scores, triples.negatives)
+    return all(float(np.abs(family[column]).max()) <= 1.0 + 1e-5 for family in families)
+
+
+def readout_of(name: str) -> tuple[str, str]:
+    """``raw:cosine@42`` is the readout ``cosine`` of the column ``raw@42``."""
+    scorer_readout, seed = split_seed(name)
+    scorer, _, readout = scorer_readout.rpartition(":")
+    return (scorer if seed is None else f"{scorer}@{seed}"), readout
+
+
+def alone(task: TaskScores, column: str) -> TaskScores:
+    """The task with one column of scores: what a process needs to measure it."""
+    t = task.triples
+
+    def mine(columns: Mapping[str, T]) -> dict[str, T]:
+        return {name: array for name, array in columns.items() if name == column}
+
+    triples = replace(
+        t,
+        scores=mine(t.scores),
+        readouts={n: array for n, array in t.readouts.items() if readout_of(n)[0] == column},
+        negatives=mine(t.negatives),
+        hard_negatives=mine(t.hard_negatives),
+        second_goals=mine(t.second_goals),
+        next_scores=mine(t.next_scores),
+        query_means=mine(t.query_means),
+    )
+    return replace(
+        task,
+        triples=triples,
+        query_std=mine(task.query_std),
+        support={key: replace(p, scores=mine(p.scores)) for key, p in task.support.items()},
+        diffusion={key: replace(p, scores=mine(p.scores)) for key, p in task.diffusion.items()},
+    )
+
+
+Job = tuple[TaskScores, str, SemanticsConfig]
+
+
+def _each(jobs: Sequence[Job], tick: Tick | None, workers: int) -> list[Estimates]:
+    """Measure every job, in order; several processes where that pays."""
+    if workers < 2 or len(jobs) < 2:
+        return _collect(map(_run, jobs), len(jobs), tick)
+    # Fresh processes: a forked one would inherit the threads of a JAX that has been used.
+    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn")) as pool:
+        return _collect(pool.map(_run, jobs), len(jobs), tick)
+
+
+def _run(job: Job) -> Estimates:
+    return measure(*job)
+
+
+def _collect(results: Iterable[Estimates], count: int, tick: Tick | None) -> list[Estimates]:
+    found = []
+    for result in results:
+        found.append(result)
+        if tick is not None:
+            tick("diagnostics", len(found) / count)
+    return found

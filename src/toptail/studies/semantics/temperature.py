@@ -1,0 +1,180 @@
+"""The temperature study's table: what the cosine critic's temperature decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from toptail.audit.sample import Estimate
+from toptail.audit.triples.bootstrap import LEVEL, TrajectoryBootstrap
+from toptail.audit.triples.calibration import calibration, calibration_gap
+from toptail.audit.triples.ordering import ordering
+from toptail.audit.triples.retrieval import recall, retrieval_auc
+from toptail.pools.triples import ScoredTriples
+from toptail.studies.semantics.config import SemanticsConfig
+from toptail.studies.semantics.load import TemperatureScores
+from toptail.studies.semantics.measure import Estimates, Tick, by_seed, resampling
+from toptail.studies.semantics.tables import estimate_cell
+from toptail.studies.tables import Cell, Rows, table
+
+COLLAPSED = 1e-3
+"""A critic whose scores have a smaller standard deviation than this tells nothing apart."""
+
+CHOSEN_LOSS = "binary_nce"
+"""The loss whose temperature is chosen: the one the reported critics are trained with."""
+
+AS_GOOD = 0.005
+"""Retrieval AUC within this of the best does not decide between temperatures."""
+
+
+def temperature_table(
+    sweeps: Sequence[TemperatureScores], config: SemanticsConfig, tick: Tick | None = None
+) -> dict[str, Any] | None:
+    """``tables/temperature.json``; None without a sweep."""
+    rows: Rows = {}
+    for done, sweep in enumerate(sweeps):
+        rows[sweep.key] = _rows(sweep.triples, config)
+        if tick is not None:
+            tick("temperature study", (done + 1) / len(sweeps))
+    if not rows:
+        return None
+    notes = [
+        "score_mean and score_std: over all goals that were scored, true ones and others.",
+        f"collapsed: share of seeds whose score_std is below {COLLAPSED:g} or whose 95 % interval "
+        "of AUC holds 0.5.",
+        f"chosen: the fixed temperature with the highest AUC under {CHOSEN_LOSS}, mean over seeds "
+        "and tasks. These seeds and triples are not the reported ones, and tau had no say.",
+        "tau_ranges: how far tau moves over the sweep, and over those settings whose AUC is within "
+        f"{AS_GOOD:g} of the best one's.",
+    ]
+    ranges = {task: _ranges(row) for task, row in rows.items()}
+    return table(
+        "temperature",
+        "Cosine critic over temperature and contrastive loss",
+        rows,
+        {},
+        notes,
+        chosen=_chosen(rows),
+        decides=" ".join(_spelled(task, found) for task, found in ranges.items()),
+        tau_ranges=ranges,
+    )
+
+
+def _rows(triples: ScoredTriples, config: SemanticsConfig) -> dict[str, dict[str, Cell]]:
+    """``binary_nce@0.05`` -> metric -> cell, losses and temperatures in order."""
+    bootstrap = resampling(triples, config)
+    measured = {column: _measure(triples, column, bootstrap) for column in triples.scores}
+    scorers = triples.scorers
+    metrics = ("tau", "auc", "recall_1", "gap", "score_mean", "score_std")
+    rows = {}
+    for setting in sorted(scorers, key=lambda name: (loss_of(name), _place(name))):
+        found = {metric: by_seed(scorers[setting], measured, metric) for metric in metrics}
+        cells = {metric: estimate_cell(seeds) for metric, seeds in found.items()}
+        cells["collapsed"] = estimate_cell(_collapsed(found["score_std"], found["auc"]))
+        rows[f"{loss_of(setting)}@{temperature_of(setting)}"] = cells
+    return rows
+
+
+def loss_of(setting: str) -> str:
+    """``binary_nce`` of ``binary_nce-0.05``, and of ``binary_nce@0.05``."""
+    return setting.replace("@", "-").rpartition("-")[0]
+
+
+def temperature_of(setting: str) -> str:
+    """``0.05`` of ``binary_nce-0.05``, and of ``binary_nce@0.05``."""
+    return setting.replace("@", "-").rpartition("-")[2]
+
+
+def _place(setting: str) -> float:
+    """Fixed temperatures in order, the learned one last."""
+    text = temperature_of(setting)
+    return np.inf if text == "learned" else float(text)
+
+
+def _measure(t: ScoredTriples, column: str, bootstrap: TrajectoryBootstrap) -> Estimates:
+    scored = np.column_stack([t.column("scores", column), t.column("negatives", column)])
+    # Around the mean, so that the square of a large mean does not drown a small spread.
+    middle = scored.mean()
+    mean = bootstrap.mean((scored - middle).mean(axis=1))
+    square = bootstrap.mean(((scored - middle) ** 2).mean(axis=1))
+    return {
+        "tau": ordering(t, column, bootstrap),
+        "auc": retrieval_auc(t, column, bootstrap),
+        "recall_1": recall(t, column, 1, bootstrap),
+        "gap": calibration_gap(calibration(t, column, bootstrap)),
+        "score_mean": Estimate(mean.point + middle, mean.draws + middle),
+        "score_std": Estimate(_root(square.point, mean.point), _root(square.draws, mean.draws)),
+    }
+
+
+def _root(square: Any, mean: Any) -> Any:
+    return np.sqrt(np.maximum(square - mean**2, 0.0))
+
+
+def _collapsed(spread: Estimates, auc: Estimates) -> Estimates:
+    """1 for each seed that collapsed, else 0; a rule about a critic, so without resamples."""
+    found = {}
+    for seed, estimate in spread.items():
+        low, high = auc[seed].interval(LEVEL)
+        flat = estimate.point < COLLAPSED or low <= 0.5 <= high
+        found[seed] = Estimate(np.asarray(float(flat)), np.full(1, float(flat)))
+    return found
+
+
+def _chosen(rows: Rows) -> float | None:
+    """The fixed temperature that retrieves best under `CHOSEN_LOSS`, over all tasks."""
+    auc: dict[float, list[float]] = {}
+    for row in rows.values():
+        for setting, cells in row.items():
+            text = temperature_of(setting)
+            if loss_of(setting) == CHOSEN_LOSS and text != "learned":
+                mean = cells["auc"]["mean"]
+                auc.setdefault(float(text), []).append(np.nan if mean is None else mean)
+    means = {t: float(np.mean(found)) for t, found in auc.items() if len(found) == len(rows)}
+    known = {t: mean for t, mean in means.items() if np.isfinite(mean)}
+    return max(known, key=lambda t: known[t]) if known else None
+
+
+def _ranges(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any]:
+    """The range of tau over all settings, and over those that retrieve as well as the best."""
+    known = {
+        setting: cells
+        for setting, cells in row.items()
+        if cells["tau"]["mean"] is not None and cells["auc"]["mean"] is not None
+    }
+    if not known:
+        return {"all": None, "as_good": None}
+    best = max(cells["auc"]["mean"] for cells in known.values())
+    good = {s: cells for s, cells in known.items() if cells["auc"]["mean"] >= best - AS_GOOD}
+    return {"all": _range(known), "as_good": _range(good)}
+
+
+def _range(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any]:
+    tau = {setting: cells["tau"]["mean"] for setting, cells in row.items()}
+    low, high = min(tau, key=lambda s: tau[s]), max(tau, key=lambda s: tau[s])
+    return {
+        "lowest": tau[low],
+        "lowest_at": low,
+        "highest": tau[high],
+        "highest_at": high,
+        "range": tau[high] - tau[low],
+        "settings": len(tau),
+    }
+
+
+def _spelled(task: str, ranges: Mapping[str, Any]) -> str:
+    """How much the temperature decides on one task, in words."""
+    if ranges["all"] is None:
+        return f"{task}: no setting of the sweep has both an order and a retrieval."
+    whole, good = (
+        f"from {part['lowest']:.3f} ({part['lowest_at']}) to {part['highest']:.3f} "
+        f"({part['highest_at']})"
+        for part in (ranges["all"], ranges["as_good"])
+    )
+    return (
+        f"{task}: over the {ranges['all']['settings']} settings tau goes {whole}; over the "
+        f"{ranges['as_good']['settings']} of them whose AUC is within {AS_GOOD:g} of the best, "
+        f"{good}."
+    )

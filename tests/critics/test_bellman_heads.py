@@ -1,0 +1,173 @@
+"""One pass for several goal sets, and the hybrid losses built on it, against plain versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.critics import slow_full as slow
+from tests.critics.full_cases import (
+    KEY,
+    SLOW,
+    double,
+    make,
+    no_promotion,
+    quick_jit,
+    random_batch,
+    random_params,
+    rough,
+)
+from toptail.critics.base import Batch, Info, Params
+from toptail.critics.bellman import iql_losses
+from toptail.critics.bellman_heads import BellmanHybrid, TwoHeadJoint
+from toptail.critics.cosine import Cosine
+from toptail.critics.stack import Stack, StackedEncoders
+
+ENCODERS = StackedEncoders(hidden=(16, 16), embed_dim=SLOW.embed_dim, ensemble=SLOW.members)
+
+
+def assert_same_gradient(got: Params, expected: Params) -> None:
+    """Every leaf, within float32's rounding of the leaf's largest entry."""
+    fast, plain = (jax.tree_util.tree_leaves_with_path(tree) for tree in (got, expected))
+    assert [path for path, _ in fast] == [path for path, _ in plain]
+    for (path, leaf), (_, own) in zip(fast, plain, strict=True):
+        atol, label = 1e-5 * np.abs(own).max(), jax.tree_util.keystr(path)
+        np.testing.assert_allclose(leaf, own, rtol=0, atol=atol, err_msg=label)
+
+
+def test_embed_goals_against_numpy() -> None:
+    """phi is shared and each set gets its psi; one goal per query serves all its candidates."""
+    params, batch = random_params(ENCODERS), random_batch()
+    queries, candidates = 4, len(batch.states) // 4
+    states, actions, each = (
+        np.asarray(x).reshape(queries, candidates, -1)
+        for x in (batch.states, batch.actions, batch.goals)
+    )
+    shared = np.asarray(batch.td_goals)[:queries, None]
+    sets = (each, shared, each[::-1])
+    found = quick_jit(ENCODERS.embed_goals)(params, states, actions, *sets)
+    assert len(found) == len(sets)
+    for e, goals in zip(found, sets, strict=True):
+        goals = np.broadcast_to(goals, each.shape)
+        rows = [x.reshape(-1, x.shape[-1]).astype(float) for x in (states, actions, goals)]
+        shape = (SLOW.members, queries, candidates, SLOW.embed_dim)
+        for got, own in zip(e, slow.embed(double(params), SLOW, *rows), strict=True):
+            assert got.dtype == jnp.float32
+            np.testing.assert_allclose(got, own.reshape(shape), rtol=1e-5, atol=1e-5)
+
+
+def test_embed_goals_gradient_is_that_of_one_pass_each() -> None:
+    params, batch = random_params(ENCODERS), random_batch()
+    pairs, sets = (batch.states, batch.actions), (batch.goals, batch.td_goals)
+    rng = np.random.default_rng(9)
+    shape = (3, SLOW.members, len(batch.states), SLOW.embed_dim)
+    weights = jnp.asarray(rng.normal(size=shape), jnp.float32)
+
+    def weighted(phi: jax.Array, *psis: jax.Array) -> jax.Array:
+        return jnp.sum(weights * jnp.stack([jnp.sin(x) for x in (phi, *psis)]))
+
+    def at_once(p: Params) -> jax.Array:
+        found = ENCODERS.embed_goals(p, *pairs, *sets)
+        return weighted(found[0].phi, *(e.psi for e in found))
+
+    def one_by_one(p: Params) -> jax.Array:
+        found = [ENCODERS.embed(p, *pairs, goals) for goals in sets]
+        return weighted(found[0].phi, *(e.psi for e in found))
+
+    both = quick_jit(lambda p: (jax.grad(at_once)(p), jax.grad(one_by_one)(p)))
+    assert_same_gradient(*both(params))
+
+
+def test_with_copy_of_any_group() -> None:
+    """First, middle or last: the copy answers as its original, and the rest stays."""
+    stack = Stack((("a", 1), ("b", 2), ("c", 1)), (8,), 3)
+    widths = {"a": 2, "b": 4, "c": 3}
+    shapes = jax.eval_shape(lambda key: stack.init(key, widths), KEY)
+    params = rough(jax.tree.map(lambda x: np.zeros(x.shape), shapes))
+    rng = np.random.default_rng(5)
+    rows = {k: rng.normal(size=(6, w)).astype(np.float32) for k, w in widths.items()}
+
+    def outputs(p: Params, rows: dict[str, jax.Array]) -> dict[str, dict[str, jax.Array]]:
+        found = {"": stack.apply(p, rows)}
+        for name in widths:
+            wide, wide_params = stack.with_copy({**p, "head": {}}, name, "again")
+            assert wide.groups == (*stack.groups, ("again", dict(stack.groups)[name]))
+            assert set(wide_params) == {*p, "kernel_again"}
+            found[name] = wide.apply(wide_params, {**rows, "again": rows[name][::-1]})
+        return found
+
+    found = jax.tree.map(np.asarray, quick_jit(outputs)(params, rows))
+    plain = found.pop("")
+    for name, got in found.items():
+        np.testing.assert_allclose(got.pop("again"), plain[name][:, ::-1], rtol=1e-5, atol=1e-6)
+        for group, own in plain.items():
+            np.testing.assert_allclose(got[group], own, rtol=1e-5, atol=1e-6, err_msg=group)
+
+
+def plain_loss(critic: BellmanHybrid, params: Params, batch: Batch) -> tuple[jax.Array, Info]:
+    """The definition: a pass per goal set, and the readouts' scalars, which scale by themselves."""
+    cosine = Cosine(critic.encoders, critic.contrast, critic.temperature, critic.learn_temperature)
+    contrast, info = cosine.loss(params, batch, KEY)
+
+    def fitted(p: Params) -> jax.Array:
+        e = critic.embed(p, batch.states, batch.actions, batch.td_goals)
+        joint = isinstance(critic, TwoHeadJoint)
+        return critic.q_td(p, e) if joint else critic.q_hybrid(p, e)
+
+    v, next_v = critic.value.now_and_next(params["value"], batch)
+    q, target_q = fitted(params), fitted(params["target"])
+    td, td_info = iql_losses(q, v, target_q, next_v, batch, SLOW.gamma, SLOW.expectile)
+    return contrast + critic.td_weight * td, {"contrast": contrast, **info, **td_info}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("hybrid", {"contrast": "symmetric_info_nce", "learn_temperature": True}),
+        ("two_head_joint", {}),
+    ],
+)
+def test_loss_and_gradient_are_the_plain_ones(name: str, settings: dict[str, Any]) -> None:
+    critic, batch = make(name, hidden=(16,), **settings), random_batch()
+    assert isinstance(critic, BellmanHybrid)
+    params = random_params(critic)
+
+    def both(p: Params) -> Any:
+        fast = jax.value_and_grad(lambda x: critic.loss(x, batch, KEY), has_aux=True)
+        plain = jax.value_and_grad(lambda x: plain_loss(critic, x, batch), has_aux=True)
+        return fast(p), plain(p)
+
+    ((loss, info), grads), ((plain, plain_info), plain_grads) = quick_jit(both)(params)
+    assert float(loss) == pytest.approx(float(plain), rel=1e-6)
+    assert info.keys() == plain_info.keys()
+    for label, own in plain_info.items():
+        assert float(info[label]) == pytest.approx(float(own), rel=1e-5, abs=1e-6), label
+    assert_same_gradient(grads, plain_grads)
+
+
+def products(closed: Any) -> list[tuple[int, ...]]:
+    """Shapes of all matrix products' results in a traced function."""
+    found: list[tuple[int, ...]] = []
+    for equation in closed.jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            found.append(equation.outvars[0].aval.shape)
+        for inner in equation.params.values():
+            if hasattr(inner, "jaxpr"):
+                found += products(inner)
+    return found
+
+
+def test_embed_goals_computes_phi_once() -> None:
+    """Two goal sets: three groups of networks per layer in one product, not four."""
+    params, batch = random_params(ENCODERS), random_batch()
+    with no_promotion():
+        traced = jax.make_jaxpr(ENCODERS.embed_goals)(
+            params, batch.states, batch.actions, batch.goals, batch.td_goals
+        )
+    networks, rows = 3 * SLOW.members, len(batch.states)
+    widths = (*ENCODERS.hidden, ENCODERS.embed_dim)
+    assert products(traced) == [(networks, rows, width) for width in widths]

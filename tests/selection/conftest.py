@@ -1,0 +1,29 @@
+"""A finished task folder, made once for all tests that only read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.selection.stored_stages import paper_like
+from toptail.studies.common import write_json
+from toptail.studies.selection import audits
+from toptail.studies.selection.finish import finish_selection
+
+
+def write_audit(audit: dict[str, Any], out: Path) -> Path:
+    """The audit without its pages and figures, which take longer than all the rest."""
+    write_json(out / "audit.json", audit)
+    return out / "report.html"
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which everything comes out as the paper says, with all that is made of it."""
+    stages = paper_like(tmp_path_factory.mktemp("finished"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(audits, "write_report", write_audit)
+        assert finish_selection(stages.path, resamples=200) == stages.path / "report.html"
+    return stages.path

@@ -1,0 +1,271 @@
+"""``toptail study selection``: flags, stages, and a newcomer's study from end to end."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import toptail.studies.selection.run as run_module
+from tests.selection.stored_stages import TASK, paper_like
+from tests.training.toy import toy_dataset, walks
+from toptail.commands import study_selection
+from toptail.commands.study_selection import StudySelection, reproduce, timed_progress
+from toptail.errors import InputError
+from toptail.studies.common import read_json
+from toptail.studies.selection.config import SelectionConfig
+from toptail.studies.selection.run import STAGES, Stages, read_judge
+from toptail.tasks.files import save_file
+
+CRITIC = """
+import numpy as np
+
+def score(states, actions, goals):
+    return -np.linalg.norm(states + actions - goals, axis=1)
+"""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data set of one's own."""
+    save_file(tmp_path / "walks.npz", walks(4, 200, seed=0))
+    save_file(tmp_path / "walks-val.npz", walks(3, 200, seed=1))
+    return tmp_path / "walks.npz"
+
+
+def small(data: Path, **flags: Any) -> StudySelection:
+    out = data.parent / "out"
+    sizes = {"per_group": 2, "pool_count": 1, "pool_size": 4}
+    return StudySelection(str(data), out=out, **(sizes | flags))
+
+
+def test_flags_become_the_settings() -> None:
+    config = StudySelection(TASK).config(TASK)
+    assert config == SelectionConfig.of_paper(TASK)
+    changed = StudySelection(
+        TASK, seeds="7,8", reference_seeds="1, 2", per_group=3, pool_count=2, pool_size=12
+    ).config(TASK)
+    assert (changed.seeds, changed.reference.seeds) == ((7, 8), (1, 2))
+    assert changed.queries.per_group == 3
+    assert (changed.pools.count, changed.pools.size) == (2, 12)
+    assert changed.ks == (1, 2, 4, 8, 12)
+    humanoid = StudySelection("HumanoidMaze").config("humanoidmaze-medium-navigate-v0")
+    assert humanoid.rollouts.per_group == 136
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        ({"seeds": "1,x"}, "--seeds"),
+        ({"seeds": ""}, "--seeds"),
+        ({"seeds": "101"}, "both audited and judging"),
+        ({"reference_seeds": "5"}, "at least two"),
+    ],
+)
+def test_bad_settings_are_refused(flags: dict[str, Any], word: str) -> None:
+    with pytest.raises(InputError, match=word):
+        StudySelection(TASK, **flags).config(TASK)
+
+
+def test_stages_keep_their_order() -> None:
+    assert StudySelection(TASK).stages() == [*STAGES, "tables"]
+    assert StudySelection(TASK, stage=("tables,scores", "pools")).stages() == [
+        *("pools", "scores", "tables"),
+    ]
+    with pytest.raises(InputError, match="no stage 'score'"):
+        StudySelection(TASK, stage=("score",)).stages()
+
+
+def test_training_needs_a_folder() -> None:
+    with pytest.raises(InputError, match="--train needs --runs"):
+        StudySelection(TASK, train=True).run()
+
+
+def test_declare_writes_the_criteria_and_stops(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert small(data, declare=True).run() == 0
+    folder = data.parent / "out" / "walks"
+    assert str(folder / "declared.json") in capsys.readouterr().out
+    declared = read_json(folder / "declared.json")
+    assert declared["pools"]["size"] == 4
+    assert {path.name for path in folder.iterdir()} == {"declared.json", "queries.npz"}
+    with pytest.raises(InputError, match="declares other criteria"):
+        small(data, declare=True, pool_size=8).run()
+
+
+def test_a_newcomer_audits_a_critic_with_candidates_and_a_judge_of_his_own(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No trained run at all: own pools, own judge, own critic, from declaration to page."""
+    home = data.parent
+    critic, pools, judge = home / "near.py", home / "mine.npz", home / "judge.npz"
+    critic.write_text(CRITIC)
+    rng = np.random.default_rng(0)
+    actions = rng.uniform(-1, 1, (6, 1, 4, 2)).astype(np.float32)
+    np.savez(pools, actions=actions)
+    np.savez(judge, values=rng.normal(size=(6, 1, 5)))
+    brought = {"pools": pools, "judge": (f"mine={judge}",), "critic": (f"{critic}:score",)}
+    assert small(data, **brought).run() == 0
+    said = capsys.readouterr().out
+    folder = home / "out" / "walks"
+    assert "No geodesic judge" in said
+    assert "No reference ensemble" in said
+    assert "near" in said
+    assert str(folder / "report.html") in said
+    row = read_json(folder / "tables" / "fixed-query.json")["rows"]["walks"]["near"]
+    assert row["mine/tau_b_4"]["mean"] is not None
+    assert read_json(folder / "record.json")["state"] == "finished"
+    # From the stored stages alone, with neither critic nor files of his own.
+    before = (folder / "tables" / "fixed-query.json").read_bytes()
+    for path in (critic, pools, judge):
+        path.unlink()
+    assert small(data, stage=("tables",)).run() == 0
+    assert (folder / "tables" / "fixed-query.json").read_bytes() == before
+    # Other criteria than the declared ones are refused.
+    with pytest.raises(InputError, match="declares other criteria"):
+        small(data, seeds="1,2", stage=("scores",)).run()
+
+
+def test_nothing_to_score_with_is_said(data: Path) -> None:
+    pools = data.parent / "mine.npz"
+    np.savez(pools, actions=np.zeros((6, 1, 4, 2), np.float32))
+    with pytest.raises(InputError, match="nothing to score with"):
+        small(data, pools=pools, stage=("scores",)).run()
+
+
+def test_pools_need_a_behaviour_model_or_a_file(data: Path) -> None:
+    with pytest.raises(InputError, match="--runs"):
+        small(data, stage=("pools",)).run()
+
+
+@pytest.mark.parametrize(
+    ("text", "arrays", "word"),
+    [
+        ("mine", {}, "NAME=FILE.npz"),
+        ("mine={}", {"value": np.zeros(3)}, "no array 'values'"),
+        ("mine={}", {"values": np.array(["a"])}, "must hold numbers"),
+    ],
+)
+def test_bad_judges_are_refused(
+    tmp_path: Path, text: str, arrays: dict[str, Any], word: str
+) -> None:
+    np.savez(tmp_path / "judge.npz", **arrays)
+    with pytest.raises(InputError, match=word):
+        read_judge(text.format(tmp_path / "judge.npz"))
+
+
+def test_tables_alone_are_made_from_stored_stages_by_label(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.selection.conftest import write_audit
+    from toptail.studies.selection import audits
+
+    monkeypatch.setattr(audits, "write_report", write_audit)
+    paper_like(tmp_path, per_group=2)
+    reproduce("tab:function-class", tmp_path)
+    said = capsys.readouterr().out
+    assert "tab:function-class" in said
+    assert "tab:fixed-query" not in said
+    with pytest.raises(InputError, match="not a label"):
+        reproduce("tab:main", tmp_path)
+
+
+def test_every_stage_of_a_maze_is_called_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each stage function is asked for once, with the study's own task and runs."""
+    called: list[str] = []
+
+    def note(name: str, result: Any = None) -> Any:
+        def stage(*_: Any, **__: Any) -> Any:
+            called.append(name)
+            return result
+
+        return stage
+
+    from toptail.studies.selection import deployment, rollout_stage
+    from toptail.studies.selection.study import Selection
+
+    for name in ("make_queries", "make_pools", "judge_reference", "judge_geodesic"):
+        monkeypatch.setattr(run_module, name, note(name))
+    monkeypatch.setattr(run_module, "critic_scorers", note("critic_scorers", ["scorer"]))
+    monkeypatch.setattr(run_module, "score_critics", note("score_critics"))
+    monkeypatch.setattr(rollout_stage, "make_rollouts", note("make_rollouts"))
+    monkeypatch.setattr(deployment, "run_deployment", note("run_deployment"))
+    monkeypatch.setattr(Stages, "_trained", lambda *_: ["tdq"])
+    study = Selection.at(tmp_path, run_module.task_config(TASK), tmp_path / "runs")
+    assert Stages(study, toy_dataset()).run() == []
+    assert called == [
+        *("make_queries", "make_pools", "judge_reference", "judge_geodesic"),
+        *("critic_scorers", "score_critics", "make_rollouts", "run_deployment"),
+    ]
+    with pytest.raises(InputError, match="no stage 'weather'"):
+        Stages(study, toy_dataset()).run(["weather"])
+
+
+def test_training_asks_for_judges_critics_and_a_behaviour_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toptail.studies.semantics import train
+
+    asked: list[tuple[Any, Any]] = []
+    monkeypatch.setattr(train, "train_missing", lambda c, t, *_: asked.append((c, t)))
+    study = StudySelection(TASK, runs=tmp_path, train=True, steps=9)
+    study._train(study.config(TASK), "toptail")
+    (judges, own), (critics, others) = asked
+    assert {*judges.seeds, judges.oracle_seed} == {101, 102, 103}
+    assert (own.critics, own.steps, own.diffusion_steps) == (("tdq",), 9, 0)
+    assert critics.seeds == (42, 43, 44)
+    assert critics.diffusion_seeds == (42,)
+    assert {"raw", "nce_mlp", "td_bilinear", "two_head_joint"} <= set(others.critics)
+    assert others.steps == 9
+
+
+def test_progress_tells_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    from contextlib import contextmanager
+
+    shown: list[str] = []
+
+    @contextmanager
+    def bar() -> Any:
+        yield lambda text, _share: shown.append(text)
+
+    now = iter([0.0, 0.0, 0.0, 60.0, 70.0, 70.0])
+    monkeypatch.setattr(study_selection, "progress_bar", bar)
+    monkeypatch.setattr("time.monotonic", lambda: next(now))
+    with timed_progress() as tick:
+        tick("pools", 0.0)
+        tick("pools", 0.25)
+        tick("scores", 0.5)
+    assert shown == ["pools", "pools, about 3:00 left", "scores"]
+
+
+def test_the_docs_code_runs_as_it_stands(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every Python block of the page, in a newcomer's order, on a small data set."""
+    text = (Path(__file__).parents[2] / "docs" / "selection.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    scores, policy, judge, table = [block.replace(TASK, "walks") for block in blocks]
+    monkeypatch.chdir(data.parent)
+    (data.parent / "my_critic.py").write_text(CRITIC)
+
+    def study(**flags: Any) -> StudySelection:
+        return StudySelection("walks.npz", per_group=2, **flags)
+
+    assert study(declare=True).run() == 0
+    exec(policy, {})
+    assert study(pools=Path("my_pools.npz"), stage=("pools",)).run() == 0
+    exec(judge, {})
+    exec(scores, {})
+    assert study(judge=("crow=my_judge.npz",), critic=("my_critic.py:score",)).run() == 0
+    exec(table, {})
+    assert (data.parent / "pools.parquet").is_file()
+    rows = read_json(data.parent / "runs/selection/walks/tables/fixed-query.json")["rows"]["walks"]
+    assert set(rows) == {"my_critic", "straight"}
+    assert rows["my_critic"]["crow/tau_b_64"]["mean"] > 0.5  # both look for the nearest way
+    assert "Report:" in capsys.readouterr().out

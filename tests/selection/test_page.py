@@ -1,0 +1,152 @@
+"""The page: everything that is stored is shown, and what is missing is left out."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.selection.stored_stages import Stages
+from toptail.errors import InputError
+from toptail.report.selection_data import SelectionResults, read_selection_results
+from toptail.report.selection_figures import drawings
+from toptail.report.selection_page import render_selection
+from toptail.report.selection_tables import (
+    deployment_tables,
+    judge_table,
+    main_table,
+    pick_table,
+    square_table,
+    verdict_table,
+)
+from toptail.report.table import Table
+from toptail.studies.selection.finish import finish_selection
+
+
+@pytest.fixture(scope="module")
+def study(finished: Path) -> SelectionResults:
+    return read_selection_results(finished)
+
+
+def cells(table: Table) -> dict[str, tuple[str, ...]]:
+    """First cell of each row to the others, with what stands below them."""
+    return {row[0].text: tuple(cell.plain for cell in row[1:]) for row in table.rows}
+
+
+def test_the_page_quotes_the_declaration_and_holds_every_part(
+    finished: Path, study: SelectionResults
+) -> None:
+    page = (finished / "report.html").read_text(encoding="utf-8")
+    assert study.declared["hash"] in page
+    assert study.declared["query_sha256"] in page
+    for part in ("tab:fixed-query", "tab:function-class", "verdicts", "judges", "closed_loop"):
+        assert f'id="{part}"' in page
+    assert page.count("<figure") == 3
+    assert not re.search(r'(src|href)="(?!data:|#)', page)  # nothing is loaded
+    for name in ("curves", "rollouts", "closed_loop"):
+        assert (finished / "figures" / f"{name}.svg").stat().st_size > 1000
+
+
+def test_the_main_table_has_every_judge_beside_the_papers_cells(study: SelectionResults) -> None:
+    table = main_table(study)
+    assert [column.label for column in table.columns] == [
+        "Critic",
+        "Reference ensemble: τ_b",
+        "Reference ensemble: regret",
+        "Geodesic distance: τ_b",
+        "Geodesic distance: regret",
+        "Rollouts: Δ against random",
+    ]
+    rows = cells(table)
+    stored = study.rows("fixed-query")
+    assert f"{stored['raw']['tau_b_64']['mean']:.2f}" in rows["Raw bilinear"][0]
+    assert "paper 0.41 ± 0.01" in rows["Raw bilinear"][0]
+    assert "†" in rows["TD-Q"][0]
+    assert "†" not in rows["TD-Q"][2]
+    assert rows["TD-Q"][4].startswith("+0.01")
+    assert "paper +0.012*" in rows["TD-Q"][4]
+    assert rows["Logged action"][0] == "n/a"
+
+
+def test_the_square_and_the_verdicts(study: SelectionResults) -> None:
+    square = square_table(study)
+    assert square is not None
+    assert [row[0].plain for row in square.rows][:2] == [
+        "Contrastive Reference ensemble",
+        "TD / Bellman Reference ensemble",
+    ]
+    assert "paper 0.70 ± 0.01 [0.33 ± 0.00]" in square.rows[1][1].detail
+    verdicts = verdict_table(study)
+    assert verdicts is not None
+    assert (
+        verdicts.rows[0][1].status
+        == study.audits["reference"]["scorers"]["tdq"]["verdict"]["status"]
+    )
+
+
+def test_the_judges_stand_beside_their_declared_thresholds(study: SelectionResults) -> None:
+    table = judge_table(study)
+    shown = {row[1].text: row[2:] for row in table.rows}
+    number, limit, status = shown["pools resolved, near: the prespecified group"]
+    assert (number.text, limit.text, status.status) == ("1.00", "at least 0.5", "pass")
+    assert shown["widest half-width of a selector's gain"][1].text == "below 0.012"
+    assert "enters through: reference ensemble and simulator rollouts" in table.caption
+
+
+def test_support_and_deployment_tables_show_the_stored_cells(study: SelectionResults) -> None:
+    rate = study.rows("fixed-query")["raw"]["off_support_rate"]["mean"]
+    assert f"{rate:.3f}" in cells(pick_table(study))["Raw bilinear"][2]
+    (deployed,) = deployment_tables(study)
+    assert cells(deployed)["TD-Q"][0].startswith("0.270")
+    assert "paper 0.008" in cells(deployed)["TD-Q"][1]
+
+
+def test_a_study_of_ones_own_critic_and_judge_alone(tmp_path: Path) -> None:
+    """No reference, no rollouts, no deployment, no paper's critic: still a page."""
+    stages = Stages(tmp_path, per_group=2, pools=1, size=8)
+    stages.judge("mine", stages.value[None])
+    stages.score("my <critic>", stages.value)
+    page = finish_selection(stages.path, resamples=50).read_text(encoding="utf-8")
+    assert (stages.path / "audit" / "report.html").is_file()
+    assert "my &lt;critic&gt;" in page
+    assert "<critic>" not in page
+    assert "No judge has passed yet." in page
+    assert "tab:function-class" not in page
+    study = read_selection_results(stages.path)
+    assert [drawing.name for drawing in drawings(study)] == ["curves"]
+    assert json.loads((stages.path / "claims.json").read_text()) == []
+
+
+def test_a_failing_judge_is_named_and_the_task_excluded(study: SelectionResults) -> None:
+    tables: dict[str, Any] = json.loads(json.dumps(dict(study.tables)))
+    tables["judges"] |= {"included_through": [], "missing": []}
+    tables["judges"]["rows"]["PointMaze"]["reference"]["spearman"]["status"] = "fail"
+    changed = SelectionResults(**{**study.__dict__, "tables": tables})
+    assert judge_table(changed).caption == "No judge passed: excluded."
+    assert "fails" in render_selection(changed, [])
+
+
+def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no tables of a selection study"):
+        read_selection_results(tmp_path)
+    stages = Stages(tmp_path, per_group=1)
+    with pytest.raises(InputError, match="scores holds no file"):
+        finish_selection(stages.path)
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+def test_the_page_fits_a_telephone(finished: Path) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": 390, "height": 800})
+        page.goto((finished / "report.html").as_uri())
+        width = page.evaluate("document.documentElement.scrollWidth")
+        browser.close()
+    assert width == 390

@@ -1,0 +1,39 @@
+"""Run folders as training leaves them, with fresh parameters: nothing is trained or compiled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jax
+
+from tests.training.toy import toy_dataset
+from toptail.pools.files import sha256
+from toptail.tasks.files import write_json
+from toptail.training.checkpoint import save_params
+from toptail.training.config import RunConfig
+from toptail.training.metrics import logged_steps
+from toptail.training.run_files import CONFIG, METRICS, PARAMS, RECORD, run_folder
+
+TRAINED_ON = toy_dataset().train.sha256
+
+
+def write_run(config: RunConfig, seed: int, out: Path, data: str = TRAINED_ON) -> Path:
+    """A finished run of the toy data set; its parameters follow from the seed."""
+    folder = run_folder(out / config.task / config.critic, seed)
+    folder.mkdir(parents=True)
+    save_params(folder / PARAMS, config.build().init(jax.random.key(seed), 2, 2, 2))
+    write_json(folder / CONFIG, {"hash": config.hash, "config": config.content})
+    lines = [{"step": n, "loss": 1.0} for n in logged_steps(config.steps, config.log_every)]
+    (folder / METRICS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    record = {
+        "task": config.task,
+        "critic": config.critic,
+        "seed": seed,
+        "state": "finished",
+        "config_hash": config.hash,
+        "params_sha256": sha256(folder / PARAMS),
+        "data": {"train": data},
+    }
+    write_json(folder / RECORD, record)
+    return folder

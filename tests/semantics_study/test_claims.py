@@ -1,0 +1,273 @@
+"""Every claim is seen in results made for it, and stops being seen when its number changes."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.semantics_study import scored
+from tests.semantics_study.results import NAVIGATION, cell, line, results
+from toptail.errors import InputError
+from toptail.studies.claims import decide
+from toptail.studies.claims.ledger import NotMeasuredError
+from toptail.studies.claims.semantics import SEMANTICS
+from toptail.studies.common import write_json
+from toptail.studies.semantics import finish
+from toptail.studies.semantics.load import TaskScores
+
+RESULTS = results()
+BY_ID = {claim.id: claim for claim in SEMANTICS}
+
+
+def test_every_claim_is_seen_in_results_made_for_it() -> None:
+    entries, left_open = decide(SEMANTICS, RESULTS, "a run")
+    assert left_open == []
+    assert [(e["id"], e["comment"]) for e in entries if e["status"] != "seen"] == []
+    assert len(BY_ID) == len(SEMANTICS)
+    for entry in json.loads(json.dumps(entries, allow_nan=False)):
+        assert entry["comment"].endswith(".")
+        assert "Criterion" in entry["comment"] or "criterion" in entry["comment"]
+
+
+Change = Callable[[Any], None]
+
+
+def put(name: str, task: str, critic: str, metric: str, mean: float, **more: float) -> Change:
+    def change(content: Any) -> None:
+        content[name]["rows"][task][critic][metric] = cell(mean, **more)
+
+    return change
+
+
+def bend(critic: str, name: str, shape: list[float], task: str = "PointMaze") -> Change:
+    def change(content: Any) -> None:
+        content["curves"]["tasks"][task][critic][name] = line(shape)
+
+    return change
+
+
+def every(*changes: Change) -> Change:
+    def change(content: Any) -> None:
+        for one in changes:
+            one(content)
+
+    return change
+
+
+def held_out(content: Any) -> None:
+    gaps = content["value-oracle-diffusion"]["loss_gaps"]["AntMaze"]
+    gaps["42"] = {"train": 0.4, "held_out": 0.5, "gap": 0.1}
+
+
+CURSE, ROBUST, SAFE = "ogbench-curse", "robustness", "calibration-summary"
+ORACLE, MODELS = "value-oracle", "value-oracle-diffusion"
+BROKEN: dict[str, Change] = {
+    "weak-calibration": put(SAFE, "PointMaze", "raw", "gap", 0.22),
+    "training-not-reading": put("readout", "PointMaze", "cosine_trained/cosine", "tau", 0.15),
+    "useful-rankers": put("retrieval", "Puzzle", "cosine", "auc", 0.85),
+    "order-despite-compatibility": put("main", "AntMaze", "raw", "tau", 0.5),
+    "manipulation-rankers": put("retrieval", "Scene", "raw", "auc", 0.97),
+    "negative-medians": put(CURSE, "PointMaze", "cosine", "median_selected", 0.7),
+    "no-saturation": put(CURSE, "PointMaze", "hybrid", "share_above_0.9", 0.02),
+    "tdq-gap": put(SAFE, "AntSoccer", "tdq", "gap", 0.1),
+    "raw-gap": put(SAFE, "AntMaze", "raw", "gap", 0.2),
+    "bounded-gap": put(SAFE, "AntMaze", "cosine", "gap", 0.12),
+    "tdq-monotone": bend("tdq", "deciles", [0.6, 0.7, 0.8, 0.79]),
+    "flat-tail": bend("hybrid", "deciles", [0.6, 0.7, 0.8, 0.9]),
+    "gap-spread": put(SAFE, "AntMaze", "raw", "gap", 0.11, std=0.05),
+    "tdq-order": put("main", "AntSoccer", "tdq", "tau", 0.3),
+    "raw-order": put("main", "AntSoccer", "raw", "tau", 0.2),
+    "bounded-order": put("main", "PointMaze", "cosine", "tau", 0.25),
+    "no-monotone-fix": put(CURSE, "PointMaze", "cosine", "normalized", 0.2),
+    "rankers-auc": put("retrieval", "PointMaze", "raw", "auc", 0.94),
+    "hybrid-lower": put("retrieval", "PointMaze", "hybrid", "auc", 0.99),
+    "hard-strongest": put("retrieval", "PointMaze", "tdq", "hard_negative_auc", 0.9),
+    "reverse-pattern": put("retrieval", "PointMaze", "tdq", "auc", 0.99),
+    "profile-above": bend("raw", "profile", [1.0, 0.6, 0.3]),
+    "profile-flat": bend("raw", "profile", [1.0, 0.8, 0.6]),
+    "profile-decays": bend("tdq", "profile", [1.0, 0.9, 0.8]),
+    "tdq-weak-on-cube": put("retrieval", "Scene", "tdq", "auc", 0.95),
+    "tdq-well-on-puzzle": put("retrieval", "Puzzle", "tdq", "auc", 0.5),
+    "hybrid-lowest-on-puzzle": put("retrieval", "Puzzle", "hybrid", "auc", 0.95),
+    "retrieval-spread": put("retrieval", "AntMaze", "raw", "recall_1", 0.7, std=0.1),
+    "raw-read-as-cosine": put("readout", "AntMaze", "raw_trained/cosine", "tau", 0.001),
+    "norm-alone": put("readout", "AntMaze", "raw_trained/phi_norm", "tau", -0.2),
+    "cosine-training-loses": put("readout", "AntMaze", "cosine_trained/raw", "tau", 0.2),
+    "centering": put(CURSE, "AntMaze", "tdq", "centered_tau", 0.2),
+    "tdq-approaches-oracle": put(CURSE, "AntMaze", "tdq", "normalized", 0.4),
+    "tdq-regret": put(CURSE, "AntMaze", "tdq", "regret", 0.05),
+    "peaks-early": bend("raw", "value", [0.75, 0.8, 0.85, 0.84]),
+    "contrastive-regret": put(CURSE, "AntMaze", "raw", "regret", 0.1),
+    "order-of-magnitude": put(CURSE, "AntMaze", "tdq", "regret", 0.1),
+    "tdq-never-worsens": bend("tdq", "value", [0.75, 0.8, 0.79]),
+    "off-support-rises": put(ROBUST, "AntMaze", "raw", "excess_off_200", 0.001),
+    "tdq-on-support": put(ROBUST, "AntMaze", "tdq", "excess_off_200", 0.02),
+    "near-sweep-positive": put(ROBUST, "AntMaze", "raw", "excess_off_800", -0.01),
+    "near-sweep-decreases": put(ROBUST, "AntMaze", "raw", "excess_off_800", 0.2),
+    "near-sweep-tdq": put(ROBUST, "HumanoidMaze", "tdq", "excess_off_50", 0.2),
+    "bucket-falls": put(ROBUST, "AntMaze", "tdq", "regret_full", 0.01),
+    "bucket-ratio": put(ROBUST, "AntMaze", "raw", "regret_within_bucket", 0.2),
+    "stitching-gap": put(ORACLE, "PointMaze", "oracle", "spearman", 0.95),
+    "regret-doubles": put(ORACLE, "PointMaze", "raw", "nregret_oracle", 1.0),
+    "humanoid-near-random": put(ORACLE, "HumanoidMaze", "cosine", "nregret_oracle", 2.28),
+    "curse-under-oracle": put(ORACLE, "PointMaze", "raw", "nregret_oracle", 0.2),
+    "diffusion-unchanged": put(MODELS, "AntMaze", "raw", "nregret_oracle_diffusion", 1.0),
+    "diffusion-spread": put(MODELS, "AntMaze", "raw", "nregret_oracle_diffusion", 1.98, std=0.02),
+    "diffusion-holds-out": held_out,
+    "tdq-consistent": put("bellman", "AntMaze", "tdq", "rmse", 0.2),
+    "contrastive-error": put("bellman", "AntMaze", "raw", "rmse", 0.6),
+    "hybrid-between": put("bellman", "AntMaze", "hybrid", "rmse", 0.5),
+    "consistent-without-offset": put("bellman", "AntMaze", "cosine", "std", 0.05),
+    "hard-order": put("retrieval", "AntMaze", "cosine", "hard_negative_auc", 0.99),
+    "manipulation-hard": put("retrieval", "Puzzle", "cosine", "hard_negative_auc", 0.9),
+    "hard-tdq-weakest": put("retrieval", "AntMaze", "hybrid", "hard_negative_auc", 0.6),
+    "same-trajectory": put("retrieval", "AntMaze", "raw", "same_trajectory", 0.7),
+    "temporal-precision": put("retrieval", "AntMaze", "tdq", "nearer_goal", 0.9),
+    "separate-order": put("twohead", "AntMaze", "separate", "tau", 0.4),
+    "separate-near-perfect": put("twohead", "AntMaze", "separate", "auc", 0.9),
+    "separate-retrieval": put("twohead", "AntMaze", "separate", "auc", 0.97),
+    "joint-order": put("twohead", "HumanoidMaze", "joint", "tau", 0.7),
+}
+
+
+def test_every_claim_can_fail() -> None:
+    assert set(BROKEN) == set(BY_ID)
+
+
+@pytest.mark.parametrize("claim", BROKEN)
+def test_a_claim_is_not_seen_where_its_number_says_otherwise(claim: str) -> None:
+    content = copy.deepcopy(RESULTS)
+    BROKEN[claim](content)
+    finding = BY_ID[claim].decide(content)
+    assert finding.status in ("depends", "not seen")
+    assert finding.comment != BY_ID[claim].decide(RESULTS).comment
+
+
+def test_a_claim_that_fails_everywhere_is_not_seen() -> None:
+    content = copy.deepcopy(RESULTS)
+    every(*(put("main", task, "tdq", "tau", 0.1) for task in NAVIGATION))(content)
+    assert BY_ID["tdq-order"].decide(content).status == "not seen"
+
+
+def test_tasks_that_were_not_measured_stay_out_and_are_named() -> None:
+    content = copy.deepcopy(RESULTS)
+    put("main", "AntSoccer", "tdq", "tau", 0.1)(content)
+    assert BY_ID["tdq-order"].decide(content).status == "depends"
+    for task in ("AntMaze", "HumanoidMaze", "AntSoccer"):
+        del content["main"]["rows"][task]
+    finding = BY_ID["tdq-order"].decide(content)
+    assert finding.status == "seen"
+    assert "Decided on PointMaze alone" in finding.comment
+    assert "AntSoccer" in finding.comment
+    assert finding.interval is not None
+    assert list(finding.interval) == pytest.approx([0.622, 0.632])
+
+
+def test_nothing_measured_leaves_every_claim_open() -> None:
+    entries, left_open = decide(SEMANTICS, {"curves": {"tasks": {}}}, "a run")
+    assert entries == []
+    assert len(left_open) == len(SEMANTICS)
+    with pytest.raises(NotMeasuredError):
+        BY_ID["centering"].decide({})
+
+
+def test_the_number_is_the_one_that_fails_most() -> None:
+    content = copy.deepcopy(RESULTS)
+    put("readout", "AntMaze", "raw_trained/phi_norm", "tau", -0.2)(content)
+    assert BY_ID["norm-alone"].decide(content).number == pytest.approx(-0.2)
+    put("main", "HumanoidMaze", "tdq", "tau", 0.2)(content)
+    assert BY_ID["tdq-order"].decide(content).number == pytest.approx(0.2)
+    put("main", "HumanoidMaze", "cosine", "tau", 0.4)(content)
+    assert BY_ID["bounded-order"].decide(content).number == pytest.approx(0.4)
+
+
+def test_a_reference_of_zero_is_exceeded_and_a_negative_one_is_no_yardstick() -> None:
+    content = copy.deepcopy(RESULTS)
+    put(CURSE, "AntMaze", "tdq", "regret", 0.0)(content)
+    finding = BY_ID["order-of-magnitude"].decide(content)
+    assert finding.status == "seen"
+    assert "raw on AntMaze inf" in finding.comment
+    put(SAFE, "AntMaze", "tdq", "gap", -0.1)(content)
+    assert BY_ID["weak-calibration"].decide(content).status == "depends"
+
+
+def setting(tau: float, gap: float, collapsed: float = 0.0) -> dict[str, Any]:
+    return {"tau": cell(tau), "gap": cell(gap), "collapsed": cell(collapsed, 0.0)}
+
+
+def swept(*settings: dict[str, Any]) -> dict[str, Any]:
+    row = {f"binary_nce@{0.1 * (i + 1):.1f}": one for i, one in enumerate(settings)}
+    return {**copy.deepcopy(RESULTS), "temperature": {"rows": {"PointMaze": row}}}
+
+
+@pytest.mark.parametrize("claim", ["bounded-order", "cosine-training-loses", "bounded-gap"])
+def test_what_the_temperature_decides_depends(claim: str) -> None:
+    agreeing, other = setting(0.05, 0.01), setting(0.3, 0.15)
+    collapsed = setting(0.3, 0.15, collapsed=1.0)
+    assert BY_ID[claim].decide(swept(agreeing, collapsed)).status == "seen"
+    split = BY_ID[claim].decide(swept(agreeing, other))
+    assert split.status == "depends"
+    assert "in 1 of 2" in split.comment
+
+
+def test_a_statement_that_fails_here_but_holds_at_another_temperature_depends() -> None:
+    def fail_everywhere(content: Any) -> None:
+        for task in NAVIGATION:
+            for critic in ("cosine", "hybrid"):
+                put("main", task, critic, "tau", 0.3)(content)
+
+    without = copy.deepcopy(RESULTS)
+    fail_everywhere(without)
+    assert BY_ID["bounded-order"].decide(without).status == "not seen"
+    content = swept(setting(0.05, 0.01))
+    fail_everywhere(content)
+    assert BY_ID["bounded-order"].decide(content).status == "depends"
+
+
+def test_training_removes_the_order_only_where_every_temperature_says_so() -> None:
+    assert BY_ID["training-not-reading"].decide(swept(setting(0.05, 0.0))).status == "seen"
+    split = BY_ID["training-not-reading"].decide(swept(setting(0.05, 0.0), setting(0.3, 0.1)))
+    assert split.status == "depends"
+    assert "every temperature and loss" in split.comment
+
+
+class TestFolder:
+    @pytest.fixture
+    def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        tasks: list[TaskScores] = [scored.navigation(), scored.manipulation()]
+        monkeypatch.setattr(finish, "read_tasks", lambda _: tasks)
+        monkeypatch.setattr(finish, "read_temperature", lambda _: [scored.temperature()])
+        content = {"hash": "abc", "config": scored.CONFIG.described()}
+        write_json(tmp_path / "config.json", content)
+        write_json(tmp_path / "record.json", {"command": "toptail study", "config_hash": "abc"})
+        return tmp_path
+
+    def test_tables_curves_claims_and_page(self, folder: Path) -> None:
+        report = finish.finish_semantics(folder, workers=1)
+        assert report.is_file()
+        names = {path.stem for path in (folder / "tables").glob("*.json")}
+        assert {"main", "retrieval", "twohead", "temperature", "value-oracle-diffusion"} <= names
+        entries = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
+        status = {entry["id"]: entry["status"] for entry in entries}
+        # The exact critic orders perfectly; the inverted one has been called cosine.
+        assert status["tdq-order"] == "seen"
+        assert status["separate-order"] == "seen"
+        assert "centering" not in status  # there is no hybrid here
+        assert entries[0]["run"] == "toptail study (config abc)"
+        text = (folder / "claims.md").read_text(encoding="utf-8")
+        assert "Not decided by this run" in text
+
+    def test_the_configuration_is_read_back(self, folder: Path) -> None:
+        assert finish.stored_config(folder) == scored.CONFIG
+
+    def test_a_folder_without_configuration_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"config\.json is missing"):
+            finish.stored_config(tmp_path)
+        write_json(tmp_path / "config.json", {"config": {"k": [1]}})
+        with pytest.raises(InputError, match="not the configuration of a semantics study"):
+            finish.stored_config(tmp_path)

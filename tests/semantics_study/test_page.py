@@ -1,0 +1,257 @@
+"""The page and the Markdown of the semantics study, from stored tables alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests.report.test_browser import ARGUMENTS
+from tests.semantics_study.made_up import MAIN, cell, claims, dump, table, write_folder
+from toptail.errors import InputError
+from toptail.report.semantics_data import in_order, looks, read_semantics, scorer_name
+from toptail.report.semantics_figures import drawings
+from toptail.report.semantics_markdown import render
+from toptail.report.semantics_page import summary, write_semantics_report
+from toptail.report.semantics_tables import LAYOUTS, beside, differs, notes, show
+from toptail.report.study_compare import Comparison
+from toptail.report.study_parts import data_address
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two mazes, one play task, the paper's four critics and a user's."""
+    path = write_folder(tmp_path_factory.mktemp("semantics") / "run", scorers=(*MAIN, "mine"))
+    assert write_semantics_report(path) == path / "report.html"
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> str:
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+class TestPage:
+    def test_it_is_one_small_file_that_asks_for_nothing(self, page: str) -> None:
+        assert len(page.encode()) < 2_000_000
+        without_images = re.sub(r"data:image/[^\"]+", "", page)
+        assert "http://" not in without_images
+        assert "https://" not in without_images
+        assert "<script" not in page
+        assert "default-src 'none'" in page
+
+    def test_every_table_figure_and_claim_is_there(self, page: str, folder: Path) -> None:
+        study = read_semantics(folder)
+        assert set(LAYOUTS) == set(study.tables)
+        for stored in study.tables.values():
+            assert f'id="{stored["label"]}"' in page
+        for drawing in drawings(study):
+            assert f'id="{drawing.name}"' in page
+        for claim in claims():
+            assert f'id="claim-{claim["id"]}"' in page
+
+    def test_every_anchor_is_one_place(self, page: str) -> None:
+        anchors = re.findall(r' id="([^"]+)"', page)
+        assert len(anchors) == len(set(anchors))
+        for link in re.findall(r'href="#([^"]+)"', page):
+            assert link in anchors
+
+    def test_measured_interval_and_paper_stand_in_one_cell(self, page: str) -> None:
+        assert "▲ 0.310 ± 0.010" in page
+        assert "[0.290, 0.330]\npaper 0.266 ± 0.005" in page
+
+    def test_text_from_the_files_is_escaped(self, page: str) -> None:
+        assert "toptail &lt;made up&gt;" in page
+        assert "Statement &lt;1&gt;." in page
+        assert "<made up>" not in page
+
+    def test_no_missing_number_is_printed_as_nan(self, page: str) -> None:
+        words = re.sub(r"<style>.*?</style>|data:image/[^\"]+", "", page, flags=re.S)
+        assert not re.search(r"\bnan\b|\bNone\b|\binf\b", words)
+
+    def test_a_judge_of_the_same_kind_is_marked(self, page: str) -> None:
+        rows = re.findall(r"TD-Q <span class=\"detail\">circular</span>", page)
+        assert len(rows) == 2 + 1  # two tasks in one table, one row in the other
+
+    def test_the_summary_names_the_range_over_tasks(self, folder: Path) -> None:
+        tau, auc, regret = summary(read_semantics(folder))
+        assert "on PointMaze and AntMaze: TD-Q 0.61 to 0.63" in tau
+        assert "mine −0.05 to −0.03" in tau
+        assert "Cube-single: TD-Q 0.88;" in auc
+        assert "Raw bilinear 0.51" in regret
+
+
+class TestPartialRuns:
+    def test_only_manipulation(self, tmp_path: Path) -> None:
+        path = write_folder(tmp_path / "run", mazes=(), ledger=False)
+        text = write_semantics_report(path).read_text()
+        assert 'id="tab:retrieval"' in text
+        for judge in ("Independent value", "Behaviour models", "Support pools"):
+            assert judge not in text
+        for absent in ("tab:main", "progress", "search", "claims", "calibration"):
+            assert f'id="{absent}"' not in text
+        assert [p.name for p in sorted((path / "figures").iterdir())] == [
+            "retrieval.png",
+            "retrieval.svg",
+        ]
+
+    def test_one_task_has_no_column_for_the_task(self, tmp_path: Path) -> None:
+        path = write_folder(tmp_path / "run", mazes=("PointMaze",), play=(), sweep=False)
+        stored = read_semantics(path).tables["retrieval"]
+        shown = show("retrieval", stored)
+        assert [c.label for c in shown.columns[:2]] == ["Critic", "AUC"]
+        assert shown.caption.startswith("PointMaze. ")
+        assert 'id="temperature-study"' not in write_semantics_report(path).read_text()
+
+    def test_a_folder_without_any_table(self, tmp_path: Path) -> None:
+        path = write_folder(tmp_path / "run", mazes=(), play=(), ledger=False)
+        (path / "curves.json").unlink()
+        text = write_semantics_report(path).read_text()
+        assert "What does a learned score mean?" in text
+        assert "<table" not in text
+
+    def test_no_study(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"config\.json is missing.*toptail study semantics"):
+            write_semantics_report(tmp_path)
+
+    def test_a_broken_table_is_named(self, tmp_path: Path) -> None:
+        path = write_folder(tmp_path / "run", mazes=(), sweep=False)
+        (path / "tables" / "retrieval.json").write_text("{")
+        with pytest.raises(InputError, match=r"retrieval\.json cannot be read"):
+            write_semantics_report(path)
+
+
+class TestTables:
+    def test_one_metric_has_a_column_per_task(self, folder: Path) -> None:
+        shown = show("main", read_semantics(folder).tables["main"])
+        assert [c.label for c in shown.columns] == ["Critic", "PointMaze", "AntMaze"]
+        assert [row[0].text for row in shown.rows][-1] == "mine"
+
+    def test_several_metrics_have_a_row_per_task_and_critic(self, folder: Path) -> None:
+        shown = show("bellman", read_semantics(folder).tables["bellman"])
+        assert [c.label for c in shown.columns][:2] == ["Task", "Critic"]
+        assert len(shown.rows) == 2 * 5
+        assert [cell.text for cell in shown.rows[5][:2]] == ["AntMaze", "TD-Q"]
+
+    def test_any_number_of_neighbours_has_its_column(self) -> None:
+        row = {"excess_off_3": cell(0.1), "excess_off_3_trajectory": cell(0.2)}
+        stored = table("robustness", {"mine": {"raw": row}})
+        assert [c.label for c in show("robustness", stored).columns] == [
+            "Critic",
+            "Excess off support, 3 nearest",
+            "Excess off support, 3 nearest, without the anchor's trajectory",
+        ]
+
+    def test_notes_call_columns_as_the_reader_sees_them(self) -> None:
+        stored = table("bellman", {}, notes=["rmse: the paper's.", "Other: kept.", "No colon."])
+        assert notes("bellman", stored) == [
+            "RMSE(δ) / std(f): the paper's.",
+            "Other: kept.",
+            "No colon.",
+        ]
+
+    def test_a_cell_that_is_not_computable(self) -> None:
+        assert beside({"mean": None, "std": None, "seeds": {}}, None, 3).plain == "n/a"
+        assert beside(None, None, 3).plain == "n/a"
+
+    @pytest.mark.parametrize(
+        ("ours", "paper", "std", "paper_std", "expected"),
+        [
+            (0.50, 0.60, 0.05, 0.02, True),
+            (0.50, 0.60, 0.15, 0.02, False),
+            (0.50, 0.60, 0.05, 0.15, False),
+            (0.5004, 0.50, 0.0, None, False),  # the paper's rounding
+            (0.5006, 0.50, 0.0, None, True),
+        ],
+    )
+    def test_what_differs(
+        self, ours: float, paper: float, std: float, paper_std: float | None, expected: bool
+    ) -> None:
+        reported = {"mean": paper} | ({} if paper_std is None else {"std": paper_std})
+        pair = Comparison("t", "raw", "tau", {"mean": ours, "std": std}, reported)
+        assert differs(pair, 3) is expected
+
+    def test_names(self) -> None:
+        assert scorer_name("cosine_trained/phi_norm") == "Cosine-trained, ‖φ‖ alone"
+        assert scorer_name("raw_trained/cosine") == "Raw-trained, cosine readout"
+        assert scorer_name("two_head_joint.f_cos") == "Two heads, joint: f_cos"
+        assert scorer_name("mine") == "mine"
+
+    def test_the_papers_critics_come_first(self) -> None:
+        assert in_order(["mine", "raw", "tdq", "mine"]) == ["tdq", "raw", "mine"]
+
+    def test_no_two_critics_look_alike(self) -> None:
+        style = looks([*MAIN, *(f"mine{i}" for i in range(8))])
+        assert len(set(style.values())) == 12
+
+
+class TestMarkdown:
+    def test_one_section_per_table_with_both_numbers(self, folder: Path) -> None:
+        text = render(folder)
+        assert re.findall(r"^## .*\(`(.*)`\)$", text, flags=re.M) == [
+            read_semantics(folder).tables[name]["label"] for name in LAYOUTS
+        ]
+        assert r"| Raw bilinear | ▲ 0.310 ± 0.010 \[0.290, 0.330\], paper 0.266 ± 0.005 |" in text
+        assert "- Same trajectory: made up." in text
+
+    def test_every_line_of_a_table_has_all_its_columns(self, folder: Path) -> None:
+        for block in re.findall(r"(?:^\|.*\n)+", render(folder), flags=re.M):
+            widths = {line.replace(r"\|", "").count("|") for line in block.splitlines()}
+            assert len(widths) == 1
+
+
+def test_the_lighter_picture_is_embedded() -> None:
+    assert data_address(b"<svg/>", b"1234567890").startswith("data:image/svg+xml;base64,")
+    assert data_address(b"<svg>1234567890</svg>", b"1").startswith("data:image/png;base64,")
+
+
+def test_reading_and_drawing_load_no_networks(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "run", mazes=(), sweep=False)
+    code = (
+        "import sys\n"
+        "from toptail.report.semantics_page import write_semantics_report\n"
+        "write_semantics_report(sys.argv[1])\n"
+        "assert not {'jax', 'mujoco', 'torch', 'matplotlib.pyplot'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, folder], check=True)
+
+
+def test_in_a_browser_nothing_overflows_and_every_picture_loads(folder: Path) -> None:
+    executable = shutil.which("chromium")
+    if executable is None:
+        if os.environ.get("CI"):
+            pytest.fail("Chromium is missing; the page must be tested before a submission.")
+        pytest.skip("Chromium is not installed")
+    trouble: list[str] = []
+    requests: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        page = browser.new_page()
+        page.on("console", lambda message: trouble.append(message.text))
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.goto((folder / "report.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        broken = page.evaluate("[...document.images].filter(i => !i.naturalWidth).length")
+        images = page.evaluate("document.images.length")
+        browser.close()
+    assert images == len(drawings(read_semantics(folder)))
+    assert broken == 0
+    assert trouble == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+
+
+def test_an_empty_interval_leaves_only_the_number(tmp_path: Path) -> None:
+    path = write_folder(tmp_path / "run", mazes=(), sweep=False)
+    lonely = {"mean": 0.5, "std": None, "seeds": {"42": 0.5}, "low": None, "high": None}
+    dump(path / "tables" / "retrieval.json", table("retrieval", {"t": {"raw": {"auc": lonely}}}))
+    shown = show("retrieval", read_semantics(path).tables["retrieval"])
+    assert shown.rows[0][1].plain == "0.500"
