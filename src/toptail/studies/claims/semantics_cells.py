@@ -61,6 +61,19 @@ def row(
     return {critic: found(tables, name, task, critic, metric) for critic in critics}
 
 
+def known_row(
+    tables: Tables, name: str, task: str, critics: Iterable[str], metric: str
+) -> dict[str, Found]:
+    """One metric of those of the critics that have it on one task."""
+    result = {}
+    for critic in critics:
+        try:
+            result[critic] = found(tables, name, task, critic, metric)
+        except NotMeasuredError:
+            continue
+    return result
+
+
 def tasks_with(
     tables: Tables, name: str, critics: Sequence[str], metric: str, among: Sequence[str]
 ) -> list[str]:
