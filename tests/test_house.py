@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import toptail
+from tests.light import HEAVY
 
 ROOT = Path(toptail.__file__).parent
-HEAVY = ("jax", "flax", "optax", "mujoco", "ogbench", "gymnasium", "torch")
 LIGHT_ROOMS = ("stats", "pools", "audit", "report")
 # Left to right: a room imports only from rooms before it (and from toptail.errors).
 ORDER = (

@@ -22,7 +22,7 @@ from toptail.studies.controlled import cells as cells_module
 from toptail.studies.controlled import choice as choice_module
 from toptail.studies.controlled.plan import Plan
 from toptail.tasks.controlled import ControlledWorld, exact_value, on_support
-from toptail.training import train_seeds
+from toptail.training.seeds import train_seeds
 
 
 @pytest.fixture(scope="module")
@@ -279,3 +279,20 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
 def test_impossible_configurations_are_refused(changes: dict[str, Any], word: str) -> None:
     with pytest.raises(InputError, match=word):
         StudyConfig(**changes)
+
+
+def test_a_record_keeps_what_earlier_calls_recorded(tmp_path: Path) -> None:
+    def call(command: str, steps: int) -> dict[str, Any]:
+        with RunFolder(tmp_path).recording({"steps": steps}, [0], command):
+            pass
+        record: dict[str, Any] = json.loads((tmp_path / "record.json").read_text())
+        return record
+
+    assert "earlier" not in call("first", 1)
+    assert "earlier" not in call("first", 1)  # the same again is no other call
+    call("second", 1)
+    record = call("third", 2)
+    assert record["command"] == "third"
+    assert [each["command"] for each in record["earlier"]] == ["first", "second"]
+    assert all("earlier" not in each for each in record["earlier"])
+    assert all(each["state"] == "finished" for each in record["earlier"])

@@ -21,7 +21,8 @@ from toptail.errors import InputError
 from toptail.report.study_compare import Comparison, comparisons, reason
 from toptail.report.study_data import read_study
 from toptail.report.study_figures import drawings, svg_and_png, tick_text
-from toptail.report.study_page import data_address, write_study_report
+from toptail.report.study_page import write_study_report
+from toptail.report.study_parts import data_address
 from toptail.report.study_tables import difference_table, paper_table, paper_tables
 from toptail.studies.finish import write_claims
 

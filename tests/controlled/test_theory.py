@@ -42,7 +42,7 @@ from toptail.studies.theory import (
     within_epsilon,
 )
 from toptail.studies.theory.trained import embeddings, write_theory
-from toptail.training import save_params
+from toptail.training.checkpoint import save_params
 
 Floats = NDArray[np.float64]
 RADIUS = 0.4

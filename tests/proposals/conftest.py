@@ -6,7 +6,7 @@ import pytest
 from tests.proposals.mixture import data_set
 from toptail.proposals.denoiser import Diffusion
 from toptail.proposals.diffusion import DiffusionPolicy
-from toptail.training import TrainConfig, make_train
+from toptail.training.loop import TrainConfig, make_train
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from toptail.proposals import diffusion
 from toptail.proposals.denoiser import Diffusion
 from toptail.proposals.diffusion import DiffusionPolicy
 from toptail.proposals.sampling import row_keys
-from toptail.training import load_params, save_params
+from toptail.training.checkpoint import load_params, save_params
 
 MODEL = Diffusion(hidden=(16,), levels=8, time_dim=4)
 KEY = jax.random.key(7)

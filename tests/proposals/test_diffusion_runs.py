@@ -15,7 +15,8 @@ from toptail.proposals.denoiser import Diffusion
 from toptail.proposals.diffusion import DiffusionPolicy
 from toptail.proposals.diffusion_loss import RowErrors, held_out_loss, loss_gap
 from toptail.proposals.diffusion_runs import DiffusionRun, load_policy
-from toptail.training import TrainConfig, load_params, make_train
+from toptail.training.checkpoint import load_params
+from toptail.training.loop import TrainConfig, make_train
 from toptail.training.offline import GoalSampling, device_data
 from toptail.training.session import train_runs
 

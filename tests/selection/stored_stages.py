@@ -15,8 +15,10 @@ from toptail.studies.common import write_json
 from toptail.studies.selection.config import PoolSettings, SelectionConfig
 from toptail.studies.selection.declare import declare
 from toptail.studies.selection.files import SelectionFolder
+from toptail.studies.selection.pools import Pools
+from toptail.studies.selection.rollout_design import candidates_sha256, selector_picks
 from toptail.studies.selection.rollout_results import RolloutAudit
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 from toptail.tasks.queries import Queries, QueryConfig
 
 TASK = "pointmaze-medium-navigate-v0"
@@ -75,6 +77,8 @@ class Stages:
             "pools": stored.sha256,
         }
         self.value = self.rng.normal(size=(queries, self.pools, self.size + 1))
+        self.scores: dict[str, Floats] = {}
+        self.members: Floats | None = None
 
     @property
     def path(self) -> Path:
@@ -82,6 +86,7 @@ class Stages:
 
     def judge(self, name: str, values: Floats) -> None:
         """Store a judge's values ``[members, Q, P, N + 1]``."""
+        self.members = values.astype(np.float32) if name == "reference" else self.members
         stored = Stored(self.made_from, {"values": values.astype(np.float32)})
         stored.write(self.folder.values(name))
 
@@ -92,6 +97,7 @@ class Stages:
 
     def score(self, column: str, scores: Floats) -> None:
         """Store a column ``[Q, P, N + 1]``."""
+        self.scores[column] = scores.astype(np.float32)
         stored = Stored(self.made_from, {"scores": scores.astype(np.float32)})
         stored.write(self.folder.scores(column))
 
@@ -109,17 +115,24 @@ class Stages:
         worth = self.value[np.arange(n)[:, None], 0, drawn]
         slope = 0.01 * (worth - worth.mean(axis=1, keepdims=True))
         own = noise / 10
+        picks = selector_picks(self.scores, self.members)
+        unscored = np.full(n, self.size)  # as of the logged action
         audit = RolloutAudit(
             query=np.arange(n),
             trajectory=self.queries.trajectory,
             group=self.queries.group,
             selectors=tuple(gains),
-            candidate=np.zeros((n, len(gains)), np.int64),
+            candidate=np.stack([picks.get(name, unscored) for name in gains], axis=1),
             returns=base + gain + own * rng.normal(size=(n, len(gains), repeats)),
             random_candidate=drawn,
             random_returns=base + slope[..., None] + own * rng.normal(size=(n, 8, repeats)),
         )
-        audit.stored({"queries": self.queries.sha256}).write(self.folder.rollouts)
+        candidates = Pools.read(self.folder.pools).with_logged()[:, 0]
+        header = {
+            "queries": self.queries.sha256,
+            "candidates": candidates_sha256(candidates),
+        }
+        audit.stored(header).write(self.folder.rollouts)
         audit.picks().write(self.path / "picks.parquet")
 
     def deploy(self) -> None:

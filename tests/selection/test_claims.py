@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from toptail.studies.claims import decide
-from toptail.studies.claims.fixed_query import FIXED_QUERY
+from toptail.studies.claims import FIXED_QUERY, decide
 from toptail.studies.common import read_json
 
 Tables = dict[str, Any]
@@ -85,6 +84,11 @@ MAIN, TAU, REGRET, DELTA = "fixed-query", "tau_b_64", "nregret_64", "rollout_del
         ("bellman-raises-tau", [put("function-class", "td_bilinear", TAU, 0.2)], "depends"),
         ("architecture-changes-little", [put("function-class", "nce_mlp", TAU, 0.5)], "depends"),
         ("bottleneck", [put("function-class", "td_bilinear", TAU, 0.99)], "depends"),
+        (
+            "bottleneck",
+            [put("function-class", c, TAU, x) for c, x in (("tdq", 0.90), ("td_bilinear", 0.88))],
+            "depends",
+        ),
         ("worst-bellman", [put("function-class", "raw", TAU, 0.99)], "depends"),
         ("bellman-succeeds-matched", [put("function-class", "raw", TAU, 0.99)], "depends"),
         ("negative-medians", [put(MAIN, "cosine", "median_selected", 0.8)], "depends"),
@@ -120,6 +124,39 @@ def test_every_claim_about_this_task_is_shown_to_fail(tables: Tables) -> None:
     marks = test_a_claim_fails_where_its_numbers_do.pytestmark
     tried = {case[0] for case in marks[0].args[1]}
     assert set(status(tables)) == tried
+
+
+def test_a_mean_without_an_interval_decides_nothing_about_intervals(tables: Tables) -> None:
+    changed = deepcopy(tables)
+    for row in changed[MAIN]["rows"][P].values():
+        row.get(DELTA, {}).update(low=None, high=None)
+    _, left_open = decide(FIXED_QUERY, changed, "test")
+    rollouts = {"tdq-gains", "raw-half", "cosine-nothing", "rollouts-reveal-costs"}
+    assert rollouts <= {claim.id for claim in left_open}
+
+
+def test_no_gain_is_seen_only_where_a_gain_would_show(tables: Tables) -> None:
+    changed = deepcopy(tables)
+    assert status(changed)["cosine-nothing"] == "seen"
+    changed["judges"]["rows"][P]["rollouts"]["largest_half_width"]["mean"] = 0.02
+    assert status(changed)["cosine-nothing"] == "not seen"
+
+
+def test_a_gain_that_may_be_as_large_is_no_cost(tables: Tables) -> None:
+    changed = deepcopy(tables)
+    put(MAIN, "hybrid", DELTA, 0.005, 0.01)(changed)
+    assert status(changed)["rollouts-reveal-costs"] == "depends"
+
+
+def test_statements_about_every_task_name_those_that_were_not_measured(tables: Tables) -> None:
+    entries, _ = decide(FIXED_QUERY, tables, "test")
+    comments = {entry["id"]: entry["comment"] for entry in entries}
+    for claim in (
+        *("contrastive-fail-to-order", "tdq-orders", "contrastive-flat", "two-head-gap"),
+        *("contrastive-random-regret", "negative-medians", "none-above", "support-uncorrelated"),
+    ):
+        assert "not measured: AntMaze, HumanoidMaze." in comments[claim]
+    assert "not measured" not in comments["tdq-gains"]  # the paper says it of PointMaze alone
 
 
 @pytest.mark.parametrize(

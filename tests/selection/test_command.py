@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import toptail.studies.selection.run as run_module
+from tests.light import run_light
 from tests.selection.stored_stages import TASK, paper_like
 from tests.training.toy import toy_dataset, walks
 from toptail.commands import study_selection
@@ -146,6 +147,8 @@ def test_pools_need_a_behaviour_model_or_a_file(data: Path) -> None:
     ("text", "arrays", "word"),
     [
         ("mine", {}, "NAME=FILE.npz"),
+        ("rollouts={}", {"values": np.zeros(3)}, "'rollouts' cannot name a judge"),
+        ("../mine={}", {"values": np.zeros(3)}, "'../mine' cannot name a judge"),
         ("mine={}", {"value": np.zeros(3)}, "no array 'values'"),
         ("mine={}", {"values": np.array(["a"])}, "must hold numbers"),
     ],
@@ -172,6 +175,17 @@ def test_tables_alone_are_made_from_stored_stages_by_label(
     assert "tab:fixed-query" not in said
     with pytest.raises(InputError, match="not a label"):
         reproduce("tab:main", tmp_path)
+
+
+def test_tables_are_made_without_the_packages_that_train(tmp_path: Path) -> None:
+    stages = paper_like(tmp_path, per_group=2)
+    code = """
+from toptail.studies.selection import audits, finish
+audits.write_report = lambda audit, out: out / "report.html"  # pages take longer than all the rest
+print(finish.finish_selection(sys.argv[1], resamples=20))
+"""
+    assert run_light(code, stages.path).strip() == str(stages.path / "report.html")
+    assert (stages.path / "claims.json").is_file()
 
 
 def test_every_stage_of_a_maze_is_called_in_order(

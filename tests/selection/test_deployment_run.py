@@ -19,7 +19,7 @@ from toptail.studies.selection.deployment import DeploymentConfig, run_deploymen
 from toptail.studies.selection.deployment.config import EpisodeConfig, SearchConfig, SpreadConfig
 from toptail.studies.selection.deployment.results import load_source
 from toptail.tasks.files import Dataset
-from toptail.training import load_params
+from toptail.training.checkpoint import load_params
 from toptail.training.config import RunConfig
 from toptail.training.session import train_runs
 from toptail.training.task_data import TaskData

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -15,15 +16,18 @@ from tests.selection.stored_stages import Stages
 from toptail.errors import InputError
 from toptail.report.selection_data import SelectionResults, read_selection_results
 from toptail.report.selection_figures import drawings
+from toptail.report.selection_judges import judge_table
 from toptail.report.selection_page import render_selection
 from toptail.report.selection_tables import (
+    circular_words,
     deployment_tables,
-    judge_table,
+    group_tables,
     main_table,
     pick_table,
     square_table,
     verdict_table,
 )
+from toptail.report.semantics_data import scorer_name
 from toptail.report.table import Table
 from toptail.studies.selection.finish import finish_selection
 
@@ -73,6 +77,30 @@ def test_the_main_table_has_every_judge_beside_the_papers_cells(study: Selection
     assert rows["Logged action"][0] == "n/a"
 
 
+def test_the_page_names_the_circular_rows(study: SelectionResults, finished: Path) -> None:
+    rows = study.rows("fixed-query")
+    circular = [n for n, row in rows.items() if row.get("tau_b_64", {}).get("circular")]
+    assert "tdq" in circular
+    sentence = circular_words(study)
+    for name, row in rows.items():
+        if "tau_b_64" in row:
+            assert (scorer_name(name) in sentence) == (name in circular)
+    assert sentence in main_table(study).caption
+    assert sentence.rstrip() in html.unescape((finished / "report.html").read_text("utf-8"))
+
+
+def test_every_judge_has_its_table_by_distance(study: SelectionResults) -> None:
+    reference, geodesic = group_tables(study)
+    stored = study.rows("fixed-query")["tdq"]
+    for table, metric in (
+        (reference, "tau_b_64/near"),
+        (geodesic, "geodesic/tau_b_64/near"),
+    ):
+        assert f"{stored[metric]['mean']:.2f}" in cells(table)["TD-Q"][0]
+    assert "†" in cells(reference)["TD-Q"][0]
+    assert "†" not in cells(geodesic)["TD-Q"][0]
+
+
 def test_the_square_and_the_verdicts(study: SelectionResults) -> None:
     square = square_table(study)
     assert square is not None
@@ -93,8 +121,9 @@ def test_the_judges_stand_beside_their_declared_thresholds(study: SelectionResul
     table = judge_table(study)
     shown = {row[1].text: row[2:] for row in table.rows}
     number, limit, status = shown["pools resolved, near: the prespecified group"]
-    assert (number.text, limit.text, status.status) == ("1.00", "at least 0.5", "pass")
-    assert shown["widest half-width of a selector's gain"][1].text == "below 0.012"
+    assert (number.text, limit.text, status.status) == ("1.000", "at least 0.5", "pass")
+    (widest,) = (key for key in shown if key.startswith("widest half-width of a selector's gain: "))
+    assert shown[widest][1].text == "below 0.012"
     assert "enters through: reference ensemble and simulator rollouts" in table.caption
 
 

@@ -21,7 +21,7 @@ from toptail.studies.selection.rollout_stage import make_rollouts
 from toptail.studies.selection.stages import make_pools, make_queries, score_critics
 from toptail.studies.selection.study import Selection
 from toptail.studies.semantics.scorers import Scorer
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 from toptail.tasks.files import Dataset, load_file
 from toptail.tasks.queries import Queries, QueryConfig
 from toptail.training.session import train_runs

@@ -24,7 +24,7 @@ from toptail.studies.selection.rollout_design import (
 )
 from toptail.studies.selection.rollout_results import RANDOM, RolloutAudit, agreement, power
 from toptail.studies.selection.rollouts import RolloutWorld, judge_by_rollouts
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 from toptail.tasks.files import load_file
 from toptail.tasks.queries import Queries, QueryConfig, freeze_queries
 from toptail.tasks.trajectories import IntArray, Trajectories

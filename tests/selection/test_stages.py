@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.selection.small import TASK, small_config, write_runs
+from tests.selection.small import DIFFUSION, TASK, small_config, write_runs
 from tests.semantics_study.fake_runs import write_run
 from tests.training.toy import toy_config, toy_dataset, walks
 from toptail.critics.base import TrainedCritic
@@ -34,7 +34,7 @@ from toptail.studies.selection.stages import (
 )
 from toptail.studies.selection.study import Selection
 from toptail.studies.semantics.scorers import Scorer, of_run
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 from toptail.tasks.queries import Queries
 from toptail.training.runs import load_run
 
@@ -241,12 +241,12 @@ def test_changed_criteria_stop_every_stage(
 
 def test_other_queries_and_other_data_are_refused(copy: Selection) -> None:
     queries, _ = start(copy)
-    with pytest.raises(InputError, match="frozen from other validation data"):
+    with pytest.raises(InputError, match="frozen with another validation data"):
         make_queries(copy, walks(4, 20, seed=9))
     with pytest.raises(InputError, match=r"pools\.npz does not fit this study: .* data \("):
         make_pools(copy, queries, walks(10, 20, seed=9))
     other = replace(copy.config, queries=replace(copy.config.queries, seed=1))
-    with pytest.raises(InputError, match="frozen from other settings"):
+    with pytest.raises(InputError, match="frozen with another "):
         make_queries(replace(copy, config=other), DATA.val)
 
 
@@ -270,6 +270,25 @@ def test_files_of_other_runs_are_refused(copy: Selection) -> None:
         make_pools(copy, queries, DATA.train, proposal)
     for name in ("pools.npz", "scores/mine.npz"):
         assert files(copy)[name] == before[name]
+
+
+def test_runs_of_other_data_are_refused(copy: Selection, tmp_path: Path) -> None:
+    """The same task's name, another collection: neither judge, nor critic, nor proposal."""
+    queries, pools = start(copy)
+    strangers = tmp_path / "strangers"
+    write_run(toy_config(critic="nce_mlp"), 42, strangers, data="other")
+    for seed in (101, 102):
+        write_run(toy_config(critic="tdq"), seed, strangers, data="other")
+    write_run(DIFFUSION, 42, strangers, data="other")
+    stranger = replace(copy, runs=strangers)
+    with pytest.raises(InputError, match=r"nce_mlp/seed-42 was trained on other data"):
+        score_critics(stranger, queries, pools, critic_scorers(stranger, ["nce_mlp"]))
+    copy.folder.values("reference").unlink()
+    with pytest.raises(InputError, match=r"tdq/seed-101 was trained on other data"):
+        judge_reference(stranger, queries, pools)
+    copy.folder.pools.unlink()
+    with pytest.raises(InputError, match=r"diffusion/seed-42 was trained on other data"):
+        make_pools(stranger, queries, DATA.train)
 
 
 def test_a_function_that_answers_otherwise_is_noticed(copy: Selection) -> None:

@@ -24,7 +24,7 @@ from toptail.studies.selection.tables import (
     fixed_query_table,
     function_class_table,
 )
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 
 
 def measure(stages: Stages, resamples: int = 50) -> Measured:
@@ -56,6 +56,19 @@ def test_a_hand_solved_case(four: Stages) -> None:
     assert cells["nregret_4/far"]["mean"] == pytest.approx(3 / 1.5)
     assert cells["median_selected"]["mean"] == 3.0
     assert cells["share_above_0.9"]["mean"] == 1.0
+
+
+def test_regret_of_pools_with_different_stakes_by_hand(four: Stages) -> None:
+    """Stakes 3 and 0.3: regrets 0 and 0.15 of headrooms 1.5 and 0.15; a flat pool has none."""
+    values = four.value.copy()
+    values[1] *= 0.1
+    values[2, :, :4] = 1.0
+    four.judge("reference", values[None])
+    scores = np.array([[[0, 1, 2, 3, 0]], [[3, 2, 1, 0, 0]], [[3, 2, 1, 0, 0]]], dtype=float)
+    four.score("mine", scores)
+    cells = row(four, "mine")
+    assert cells["nregret_4"]["mean"] == pytest.approx(0.3 / (1.5 + 0.15))
+    assert cells["pool_nregret_4"]["mean"] == pytest.approx((0.0 + 2.0) / 2)
 
 
 def test_the_logged_action_is_no_candidate(four: Stages) -> None:
@@ -285,6 +298,25 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
             read_selection(stages.path)
     Stored(stages.made_from, {"points": stages.value}).write(stages.folder.scores("mine"))
     with pytest.raises(InputError, match="no array 'scores'"):
+        read_selection(stages.path)
+
+
+def test_rollouts_of_other_candidates_or_other_picks_are_refused(tmp_path: Path) -> None:
+    stages = Stages(tmp_path, per_group=2)
+    stages.score("mine@42", stages.value)
+    stages.roll_out({"mine": 0.1, "logged": 0.0})
+    (stages.path / "picks.parquet").write_bytes(b"left behind by an earlier call")
+    picks = read_selection(stages.path).picks
+    assert picks is not None
+    assert picks.selector.to_pylist() == ["mine", "logged", "random"]
+    stages.score("mine@42", -stages.value)
+    with pytest.raises(InputError, match=r"rollouts\.npz holds rollouts of other picks of 'mine'"):
+        read_selection(stages.path)
+    stages.score("mine@42", stages.value)
+    stored = Stored.read(stages.folder.rollouts)
+    other = Stored({**stored.header, "candidates": "other"}, stored.arrays)
+    other.write(stages.folder.rollouts)
+    with pytest.raises(InputError, match="made from candidates with the hash other"):
         read_selection(stages.path)
 
 

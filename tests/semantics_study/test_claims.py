@@ -13,9 +13,8 @@ import pytest
 from tests.semantics_study import scored
 from tests.semantics_study.results import NAVIGATION, cell, line, results
 from toptail.errors import InputError
-from toptail.studies.claims import decide
+from toptail.studies.claims import SEMANTICS, decide
 from toptail.studies.claims.ledger import NotMeasuredError
-from toptail.studies.claims.semantics import SEMANTICS
 from toptail.studies.common import write_json
 from toptail.studies.semantics import finish
 from toptail.studies.semantics.load import TaskScores
@@ -116,6 +115,7 @@ BROKEN: dict[str, Change] = {
     "regret-doubles": put(ORACLE, "PointMaze", "raw", "nregret_oracle", 1.0),
     "humanoid-near-random": put(ORACLE, "HumanoidMaze", "cosine", "nregret_oracle", 2.28),
     "curse-under-oracle": put(ORACLE, "PointMaze", "raw", "nregret_oracle", 0.2),
+    "not-the-proxy": put(ORACLE, "PointMaze", "raw", "nregret_geodesic", 0.04),
     "diffusion-unchanged": put(MODELS, "AntMaze", "raw", "nregret_oracle_diffusion", 1.0),
     "diffusion-spread": put(MODELS, "AntMaze", "raw", "nregret_oracle_diffusion", 1.98, std=0.02),
     "diffusion-holds-out": held_out,
@@ -146,6 +146,34 @@ def test_a_claim_is_not_seen_where_its_number_says_otherwise(claim: str) -> None
     finding = BY_ID[claim].decide(content)
     assert finding.status in ("depends", "not seen")
     assert finding.comment != BY_ID[claim].decide(RESULTS).comment
+
+
+@pytest.mark.parametrize(
+    ("claim", "change"),
+    [
+        ("hybrid-between", put("bellman", "AntMaze", "hybrid", "rmse", 0.24, std=0.02)),
+        ("hybrid-lower", put("retrieval", "AntMaze", "hybrid", "auc", 0.95, std=0.06)),
+        ("near-sweep-positive", put(ROBUST, "AntMaze", "raw", "excess_off_800", 0.01, half=0.02)),
+    ],
+)
+def test_a_difference_within_its_noise_is_not_seen(claim: str, change: Change) -> None:
+    content = copy.deepcopy(RESULTS)
+    change(content)
+    assert BY_ID[claim].decide(content).status == "depends"
+
+
+def test_both_halves_of_a_sentence_are_asked() -> None:
+    """A TD head that retrieves but does not order; regret above TD-Q's that is small by itself."""
+    content = copy.deepcopy(RESULTS)
+    put("twohead", "AntMaze", "separate", "tau", 0.1)(content)
+    finding = BY_ID["separate-retrieval"].decide(content)
+    assert (finding.status, "for: order on AntMaze." in finding.comment) == ("depends", True)
+    content = copy.deepcopy(RESULTS)
+    for task in ("PointMaze", "AntMaze", "HumanoidMaze"):
+        put(ORACLE, task, "tdq", "nregret_oracle", 0.02)(content)
+        for critic in ("raw", "cosine", "hybrid"):
+            put(ORACLE, task, critic, "nregret_oracle", 0.25)(content)
+    assert BY_ID["curse-under-oracle"].decide(content).status == "depends"
 
 
 def test_a_claim_that_fails_everywhere_is_not_seen() -> None:
@@ -261,6 +289,16 @@ class TestFolder:
         assert entries[0]["run"] == "toptail study (config abc)"
         text = (folder / "claims.md").read_text(encoding="utf-8")
         assert "Not decided by this run" in text
+
+    def test_a_table_whose_scores_are_gone_decides_nothing(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        finish.write_results(folder, workers=1)
+        assert (folder / "tables" / "temperature.json").is_file()
+        monkeypatch.setattr(finish, "read_temperature", lambda _: [])
+        finish.write_results(folder, workers=1)
+        assert not (folder / "tables" / "temperature.json").exists()
+        assert (folder / "tables" / "main.json").is_file()
 
     def test_the_configuration_is_read_back(self, folder: Path) -> None:
         assert finish.stored_config(folder) == scored.CONFIG

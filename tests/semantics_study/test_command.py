@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import tyro
 
+from tests.light import run_light
 from tests.semantics_study.made_up import MAIN, write_folder
 from toptail.commands import study_semantics
 from toptail.commands.study_semantics import LABELS, StudySemantics, reproduce
@@ -87,6 +88,7 @@ class TestRun:
         assert {p.name for p in (out / "scores" / "pointmaze-medium-navigate-v0").iterdir()} == {
             "draws.npz",
             "numpy_critic.npz",
+            "values",  # of the shortest way through the maze
         }
         rows = stored(out, "tables/main.json")["rows"]
         # Straight-line distance orders the goals of a short walk better than chance.
@@ -107,6 +109,13 @@ class TestRun:
         printed = capsys.readouterr().out
         assert "numpy_critic" in printed
         assert f"Report: {out / 'report.html'}" in printed
+
+    def test_stored_scores_are_enough_without_the_packages_that_train(self, out: Path) -> None:
+        (out / "report.html").unlink()
+        main = "from toptail.cli import main\nsys.exit(main(sys.argv[1:]))"
+        printed = run_light(main, "study", "semantics", "--out", out, "--workers", "1")
+        assert "numpy_critic" in printed
+        assert (out / "report.html").is_file()
 
     def test_a_task_that_was_never_scored_is_named(self, out: Path) -> None:
         with pytest.raises(InputError, match=r"AntMaze|antmaze"):

@@ -145,6 +145,33 @@ def test_retrieval_draws_every_task(study: Semantics) -> None:
     assert [t.get_text() for t in panel.get_xticklabels()][-1] == "Cube single"
 
 
+def test_a_group_is_centred_on_its_task_whoever_is_missing(tmp_path: Path) -> None:
+    study = read_semantics(write_folder(tmp_path / "run", scorers=SCORERS))
+    del study.tables["retrieval"]["rows"]["Cube-single"]["hybrid"]
+    del study.tables["retrieval"]["rows"]["Cube-single"]["mine"]
+    (panel,) = retrieval_figure(study.tables["retrieval"]).axes
+    places = [x for x, y in points(panel) if y in AUC.values() and x > 1.5]
+    assert np.mean(places) == pytest.approx(2.0)
+
+
+def test_the_legend_stays_within_the_figure(study: Semantics) -> None:
+    rows = study.tables["retrieval"]["rows"]["PointMaze"]
+    names = ("td_bilinear", "nce_mlp", "a critic with quite a long name of its own")
+    table = {"rows": {"PointMaze": rows | dict.fromkeys(names, rows["raw"])}, "paper": {}}
+    figure = retrieval_figure(table)
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
+
+
+def test_curves_that_coincide_show_each_other(study: Semantics) -> None:
+    panel = calibration_figure(study.curve("deciles")).axes[0]
+    widths = [line.get_linewidth() for line in panel.lines]
+    assert widths == sorted(set(widths), reverse=True)
+
+
 def test_readouts_are_bars(study: Semantics) -> None:
     panel, _ = readout_figure(study.tables["readout"]).axes
     assert [round(patch.get_width(), 6) for patch in panel.patches] == [0.1] * 3  # type: ignore[attr-defined]

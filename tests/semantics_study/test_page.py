@@ -7,7 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from playwright.sync_api import sync_playwright
@@ -19,7 +21,8 @@ from toptail.report.semantics_data import in_order, looks, read_semantics, score
 from toptail.report.semantics_figures import drawings
 from toptail.report.semantics_markdown import render
 from toptail.report.semantics_page import summary, write_semantics_report
-from toptail.report.semantics_tables import LAYOUTS, beside, differs, notes, show
+from toptail.report.semantics_tables import LAYOUTS, beside, differs, notes, show, show_apart
+from toptail.report.semantics_temperature import temperature_lines, trained_lines
 from toptail.report.study_compare import Comparison
 from toptail.report.study_parts import data_address
 
@@ -86,6 +89,55 @@ class TestPage:
         assert "Cube-single: TD-Q 0.88;" in auc
         assert "Raw bilinear 0.51" in regret
 
+    def test_controls_are_shown_on_demand(self, tmp_path: Path) -> None:
+        path = write_folder(tmp_path / "run", mazes=(), sweep=False)
+        row = {s: {"auc": cell(0.9)} for s in ("raw", "td_bilinear", "nce_mlp")}
+        dump(path / "tables" / "retrieval.json", table("retrieval", {"PointMaze": row}))
+        text = write_semantics_report(path).read_text(encoding="utf-8")
+        before, hidden = text.split('<details class="controls">')
+        assert "<summary>2 rows of controls</summary>" in hidden
+        assert 'class="name">Raw bilinear' in before
+        assert 'class="name">TD, bilinear network' in hidden
+
+
+class TestTemperature:
+    RANGE: ClassVar = {
+        "settings": 12,
+        "lowest": 0.093,
+        "lowest_at": "symmetric_info_nce@1",
+        "highest": 0.294,
+        "highest_at": "symmetric_info_nce@0.02",
+    }
+
+    def test_which_rows_were_trained_at_which_temperature(self) -> None:
+        one: dict[str, list[float | str]] = {
+            "cosine": [0.05],
+            "two_head_joint.f_cos": [0.05],
+            "mine": [0.1, "learned"],
+        }
+        assert trained_lines({"PointMaze": one, "Puzzle": {"cosine": [0.05]}}) == [
+            "Trained at temperature 0.05: Cosine on PointMaze and Puzzle.",
+            "Trained at temperature 0.1 and learned: mine on PointMaze.",
+        ]
+        assert trained_lines({"PointMaze": {"two_head_joint.f_cos": [0.05]}}) == [
+            "Trained at temperature 0.05: Two heads, joint: f_cos on PointMaze."
+        ]
+
+    def test_what_it_decides(self, folder: Path) -> None:
+        study = read_semantics(folder)
+        ranges = {"sound": self.RANGE, "as_good": self.RANGE | {"settings": 6, "lowest": 0.2}}
+        sweep = {"tau_ranges": {"PointMaze": ranges}, "as_good_within": 0.005}
+        (line,) = temperature_lines(replace(study, tables={"temperature": sweep}))
+        assert "the 12 settings of the sweep that do not collapse" in line
+        assert "from 0.093 (symmetric InfoNCE, T = 1) to 0.294 (symmetric InfoNCE" in line
+        assert "the 6 whose retrieval AUC is within 0.005 of the best, from 0.200" in line
+
+    def test_a_sweep_that_collapsed_as_a_whole_decides_nothing(self, folder: Path) -> None:
+        sweep = {"tau_ranges": {"PointMaze": {"all": self.RANGE, "sound": None, "as_good": None}}}
+        assert (
+            temperature_lines(replace(read_semantics(folder), tables={"temperature": sweep})) == []
+        )
+
 
 class TestPartialRuns:
     def test_only_manipulation(self, tmp_path: Path) -> None:
@@ -145,7 +197,7 @@ class TestTables:
         assert [c.label for c in show("robustness", stored).columns] == [
             "Critic",
             "Excess off support, 3 nearest",
-            "Excess off support, 3 nearest, without the anchor's trajectory",
+            "Excess off support, 3 nearest of other trajectories",
         ]
 
     def test_notes_call_columns_as_the_reader_sees_them(self) -> None:
@@ -185,6 +237,37 @@ class TestTables:
 
     def test_the_papers_critics_come_first(self) -> None:
         assert in_order(["mine", "raw", "tdq", "mine"]) == ["tdq", "raw", "mine"]
+
+    def test_readouts_follow_their_training_and_the_norm_is_last(self) -> None:
+        stored = ["cosine_trained/cosine", "cosine_trained/phi_norm", "cosine_trained/raw"]
+        assert in_order([*stored, "raw_trained/raw"]) == [
+            "raw_trained/raw",
+            "cosine_trained/cosine",
+            "cosine_trained/raw",
+            "cosine_trained/phi_norm",
+        ]
+
+    def test_controls_stand_apart_and_a_users_critic_does_not(self) -> None:
+        scorers = ("td_bilinear", "raw", "two_head_joint.f_cos", "mine")
+        stored = table("main", {"PointMaze": {s: {"tau": cell(0.1)} for s in scorers}})
+        first, controls = show_apart("main", stored)
+        assert [row[0].text for row in first.rows] == ["Raw bilinear", "mine"]
+        assert [row[0].text for row in controls.rows] == [
+            "TD, bilinear network",
+            "Two heads, joint: f_cos",
+        ]
+
+    def test_controls_alone_are_no_second_table(self) -> None:
+        row = {"nce_mlp": {"tau": cell(0.1)}, "td_bilinear": {"tau": cell(0.2)}}
+        (only,) = show_apart("main", table("main", {"PointMaze": row}))
+        assert len(only.rows) == 2
+
+    def test_what_every_critic_shares_is_a_note(self, folder: Path) -> None:
+        stored = read_semantics(folder).tables["ogbench-curse"]
+        labels = [column.label for column in show("ogbench-curse", stored).columns]
+        assert not {"Best of K", "Random"} & set(labels)
+        best = stored["rows"]["PointMaze"]["tdq"]["oracle"]["mean"]
+        assert any(f"a mean γ^d of {best:.3f}" in note for note in notes("ogbench-curse", stored))
 
     def test_no_two_critics_look_alike(self) -> None:
         style = looks([*MAIN, *(f"mine{i}" for i in range(8))])

@@ -22,7 +22,7 @@ from toptail.studies.common import RunFolder
 from toptail.studies.semantics.behaviour import _LOSS
 from toptail.studies.semantics.load import TaskScores, read_task, read_temperature
 from toptail.studies.semantics.scoring import evaluate, score_tasks
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 from toptail.training.offline import GoalSampling, device_data
 
 VAL = WALKS.data.val

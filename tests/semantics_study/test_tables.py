@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,19 @@ def test_a_users_critic_is_one_more_row() -> None:
     assert mine["low"] <= mine["mean"] <= mine["high"]
 
 
+def test_the_temperature_of_each_training_is_kept() -> None:
+    fields = {
+        "cosine@42": {"temperature": 0.05, "learn_temperature": False},
+        "cosine@43": {"temperature": 0.1, "learn_temperature": True},
+        "raw@42": {"contrast": "binary_nce"},
+    }
+    origins = {column: {"critic_fields": given} for column, given in fields.items()}
+    task = replace(TASK, origins=origins | {"mine": {"file": "mine.py"}})
+    made = all_tables([replace(MEASURED[0], task=task)], CONFIG)
+    for name in ("main", "retrieval"):
+        assert made[name]["trained_at"] == {"PointMaze": {"cosine": [0.05, "learned"]}}
+
+
 def test_play_data_gets_retrieval_alone() -> None:
     assert [name for name, t in TABLES.items() if "Cube-single" in t["rows"]] == ["retrieval"]
     assert TABLES["retrieval"]["rows"]["Cube-single"]["tdq"]["auc"]["mean"] == 1.0
@@ -236,7 +250,9 @@ class TestTemperature:
         assert whole["lowest_at"] == "symmetric_info_nce@0.05"
         good = self.TABLE["tau_ranges"]["PointMaze"]["as_good"]
         assert good["settings"] == 2
-        assert "PointMaze" in self.TABLE["decides"]
+        sound = self.TABLE["tau_ranges"]["PointMaze"]["sound"]
+        rows = self.TABLE["rows"]["PointMaze"].values()
+        assert sound["settings"] == sum(row["collapsed"]["mean"] == 0.0 for row in rows) < len(rows)
 
     def test_no_sweep_no_table(self) -> None:
         assert temperature_table([], CONFIG) is None

@@ -83,6 +83,26 @@ def test_a_restored_batch_forgets_what_it_did() -> None:
     np.testing.assert_array_equal(seen[0][0], seen[0][1])
 
 
+def test_some_are_restored_while_the_others_go_on() -> None:
+    envs = environments("antmaze-medium-v0", 3)
+    qpos, qvel = state(envs, "qpos"), state(envs, "qvel")
+    actions = np.random.default_rng(0).uniform(-1, 1, (10, 3, 8)).astype(np.float32)
+    mixed, going_on, fresh = (MazeBatch("antmaze-medium-v0", 3) for _ in range(3))
+    for batch in (mixed, going_on):
+        batch.restore(qpos, qvel)
+        for action in actions:
+            batch.step(action)
+    again = np.array([0, 2])
+    mixed.restore(qpos[again], qvel[again], again)
+    fresh.restore(qpos, qvel)
+    for action in actions:
+        for batch in (mixed, going_on, fresh):
+            batch.step(action)
+        np.testing.assert_array_equal(mixed.observations()[again], fresh.observations()[again])
+        np.testing.assert_array_equal(mixed.observations()[1], going_on.observations()[1])
+    assert (going_on.observations()[again] != fresh.observations()[again]).any()
+
+
 @pytest.mark.parametrize("name", ["pointmaze-teleport-v0", "cube-single-v0"])
 def test_what_cannot_be_batched_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="cannot be stepped in batches"):

@@ -13,8 +13,9 @@ import pytest
 
 from toptail.critics import TDQ, Batch, Critic, Encoders, Params, Raw, TwoHead
 from toptail.errors import InputError
-from toptail.training import TrainConfig, load_params, make_train, save_params, train_seeds
-from toptail.training.loop import init_state, uniform_rows
+from toptail.training.checkpoint import load_params, save_params
+from toptail.training.loop import TrainConfig, init_state, make_train, uniform_rows
+from toptail.training.seeds import train_seeds
 
 TINY = Encoders(hidden=(4,), embed_dim=2)
 SMALL = TDQ((4,))

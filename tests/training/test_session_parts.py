@@ -17,7 +17,7 @@ from toptail.errors import InputError
 from toptail.tasks.files import Dataset
 from toptail.tasks.trajectories import Trajectories
 from toptail.training import memory
-from toptail.training.config import RunConfig, differences, setting_names
+from toptail.training.config import RunConfig, setting_names
 from toptail.training.diagnostics import Probe
 from toptail.training.joint import arrays_of, find_joint, save_joint, state_of
 from toptail.training.metrics import (
@@ -29,6 +29,7 @@ from toptail.training.metrics import (
 )
 from toptail.training.offline import device_data
 from toptail.training.programs import fresh_state, state_shapes, with_twin
+from toptail.training.records import differences
 from toptail.training.task_data import TaskData
 
 

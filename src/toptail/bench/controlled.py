@@ -11,7 +11,7 @@ from toptail.bench.table import Row
 
 if TYPE_CHECKING:
     from toptail.critics import Batch
-    from toptail.training import TrainConfig
+    from toptail.training.loop import TrainConfig
 
 SHORT = 500
 """Steps that a rate is measured on, after compilation."""
@@ -29,7 +29,7 @@ def bench(steps: int = SHORT, critics: Sequence[str] = CRITICS) -> Iterator[Row]
     """
     from toptail.studies.controlled import StudyConfig
     from toptail.studies.controlled.cells import training_data
-    from toptail.training import TrainConfig
+    from toptail.training.loop import TrainConfig
 
     study = StudyConfig()
     data = {seed: training_data(study, study.world, seed) for seed in study.seeds}
@@ -68,7 +68,7 @@ def _fused(config: TrainConfig, data: dict[int, Batch]) -> tuple[float, float]:
     """Seconds of compilation and of ``config.steps`` fused steps of all seeds."""
     from dataclasses import replace
 
-    from toptail.training import train_seeds
+    from toptail.training.seeds import train_seeds
 
     # Two equal halves: the first also compiles, so what it takes longer is compilation.
     halves = [config.steps, 2 * config.steps]

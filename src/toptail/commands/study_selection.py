@@ -121,7 +121,6 @@ class StudySelection:
 
     def work(self, command: str) -> tuple[Path, Path | None]:
         """Do what was asked for; returns the task's folder, and the page if it was made."""
-        need_training("study selection")
         stages = self.stages()
         if self.train and self.runs is None:
             raise InputError("--train needs --runs: the folder that the trained runs go to.")
@@ -136,7 +135,7 @@ class StudySelection:
 
     def stages(self) -> list[str]:
         """The stages asked for, in their order."""
-        from toptail.studies.selection.run import STAGES
+        from toptail.studies.selection.config import STAGES
 
         known = (*STAGES, TABLES)
         asked = [part.strip() for text in self.stage for part in text.split(",") if part.strip()]
@@ -179,6 +178,7 @@ class StudySelection:
 
     def _make(self, making: Sequence[str], command: str) -> Path:
         """Train what is missing, if asked to, and make the stages; returns the task's folder."""
+        need_training("study selection")
         from toptail.studies.common import RunFolder
         from toptail.studies.selection.run import Brought, Stages
         from toptail.studies.selection.study import Selection

@@ -149,22 +149,6 @@ def rollout_returns(
     return run.returns[copy]
 
 
-class _Slots(MazeBatch):
-    """Simulations of which some are restored while the others go on."""
-
-    def place(self, slots: IntArray, qpos: FloatArray, qvel: FloatArray) -> None:
-        """Put some simulations into states; nothing is left of what they did before."""
-        self._batch.reset(ids=slots, stage=self._mujoco.mjtStage.mjSTAGE_NONE.value)
-        self.qpos[slots] = qpos
-        self.qvel[slots] = qvel
-        self._batch.forward(ids=slots)
-
-    def goal_positions(self, goals: FloatArray) -> NDArray[np.float64]:
-        """Where `goal_seekers` must go, from observations: ``[n, 2]``."""
-        columns = _BALL if self.family == "antsoccer" else slice(0, 2)
-        return goals[:, columns].astype(np.float64)
-
-
 class _Run:
     """Rollouts on their way through the slots."""
 
@@ -181,9 +165,9 @@ class _Run:
         self._trajectories, self._starts = trajectories, starts
         self._policy, self._key, self._rules = policy, key, rules
         size = min(SLOTS, len(starts))
-        self._batch = _Slots(environment, size, threads)
+        self._batch = MazeBatch(environment, size, threads)
         _check_fit(self._batch, trajectories, starts)
-        self._targets = self._batch.goal_positions(starts.goals)
+        self._targets = _goal_positions(self._batch.family, starts.goals)
         # One table of powers: a power's last bit may depend on how many are taken at once.
         self._discount = rules.gamma ** np.arange(rules.horizon + 1.0)
         self._rollout = np.full(size, -1)
@@ -214,7 +198,7 @@ class _Run:
         self._taken[free] = 0
         self._waiting += free.size
         state = self._trajectories.simulator_state(self._starts.rows[self._rollout[free]])
-        self._batch.place(free, state.qpos, state.qvel)
+        self._batch.restore(state.qpos, state.qvel, free)
 
     def _actions(self, live: IntArray) -> FloatArray:
         """The judged action in a rollout's first step, the policy's later: ``[slots, action]``."""
@@ -251,6 +235,12 @@ class _Run:
         self._rollout[live[over]] = -1
         ended: IntArray = at[over]
         return ended
+
+
+def _goal_positions(family: str, goals: FloatArray) -> NDArray[np.float64]:
+    """Where `MazeBatch.goal_seekers` must go, from observations: ``[n, 2]``."""
+    columns = _BALL if family == "antsoccer" else slice(0, 2)
+    return goals[:, columns].astype(np.float64)
 
 
 def _check(starts: Starts, trajectories: Trajectories) -> None:

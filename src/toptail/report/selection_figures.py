@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from toptail.report.palette import NEUTRAL
 from toptail.report.selection_data import SelectionResults, judge_name, selector_name
-from toptail.report.semantics_data import Band, in_order, looks
+from toptail.report.semantics_data import Band, drawn, in_order, looks
 from toptail.report.semantics_style import interval, legend, line, mean_of, reported
 from toptail.report.study_figures import Drawing
 from toptail.report.study_style import k_axis, new_figure
@@ -37,9 +37,11 @@ _CLOSED: Final = (
 
 def drawings(study: SelectionResults) -> list[Drawing]:
     """Every figure that the stored files suffice for, in the order of the page."""
-    found = [
-        Drawing("curves", "", "Value of the pick over K", _CURVES, partial(curve_figure, study))
-    ]
+    scorers = next(iter(study.curves["judges"].values()))["critics"]
+    left_out = len(drawn(scorers)) < len(scorers)
+    caption = _CURVES + (" The two-head critics are in the tables." if left_out else "")
+    draw = partial(curve_figure, study)
+    found = [Drawing("curves", "", "Value of the pick over K", caption, draw)]
     if any("rollout_delta" in row for row in study.rows("fixed-query").values()):
         title = "What the pick gains in the simulator"
         draw = partial(rollout_figure, study)
@@ -57,12 +59,12 @@ def curve_figure(study: SelectionResults) -> Figure:
     figure = new_figure(max(5.4, 0.6 + 4.3 * len(judges)), 4.6)
     panels = figure.subplots(1, len(judges), sharey=True, squeeze=False)[0]
     k = study.curves["k"]
-    scorers = in_order(next(iter(judges.values()))["critics"])
+    scorers = drawn(next(iter(judges.values()))["critics"])
     style = looks(scorers)
     for panel, (judge, content) in zip(panels, judges.items(), strict=True):
         random, top = content["random"], content["oracle"][-1]
         scale = top - random if top > random else 1.0
-        for scorer in scorers:
+        for scorer in reversed(scorers):  # the paper's critics lie on top
             band = Band.of(content["critics"][scorer]["value"])
             line(panel, k, Band((band.mean - random) / scale, band.std / scale), style[scorer])
         oracle = (np.array(content["oracle"]) - random) / scale

@@ -12,10 +12,11 @@ from toptail.report.selection_data import (
     read_selection_results,
 )
 from toptail.report.selection_figures import drawings
+from toptail.report.selection_judges import judge_table
 from toptail.report.selection_tables import (
+    circular_words,
     deployment_tables,
-    group_table,
-    judge_table,
+    group_tables,
     main_table,
     pick_table,
     square_table,
@@ -32,7 +33,7 @@ from toptail.report.study_parts import (
     write_bytes,
     write_figures,
 )
-from toptail.report.text import join, number, plural
+from toptail.report.text import bracket, join, number, plural, signed
 
 
 def write_selection_report(folder: str | Path) -> Path:
@@ -51,7 +52,7 @@ def write_selection_report(folder: str | Path) -> Path:
 
 def render_selection(study: SelectionResults, pictures: Sequence[Picture]) -> str:
     """Render the page."""
-    tables = [verdict_table(study), group_table(study), pick_table(study)]
+    tables = [verdict_table(study), *group_tables(study), pick_table(study)]
     return template("selection.html").render(
         css=page_style(),
         task=study.task,
@@ -72,21 +73,39 @@ def render_selection(study: SelectionResults, pictures: Sequence[Picture]) -> st
 
 def summary(study: SelectionResults) -> list[str]:
     """Say what came out, in sentences that hold numbers."""
-    rows, lines = study.rows("fixed-query"), []
-    for judge in study.judges:
-        tau, regret = (f"{study.prefix(judge)}{m}_{study.size}" for m in ("tau_b", "nregret"))
-        parts = [
-            f"{scorer_name(name)} {number(rows[name][tau]['mean'])} "
-            f"({number(rows[name][regret]['mean'])})"
-            for name in MAIN
-            if tau in rows.get(name, {})
-        ]
-        if parts:
-            lines.append(
-                f"{judge_name(judge)}: within-pool τ_b and, in brackets, normalized regret of the "
-                f"best of {study.size}: {'; '.join(parts)}."
-            )
-    return lines
+    lines = [_order_sentence(study, judge) for judge in study.judges]
+    lines += [_gain_sentence(study), circular_words(study)]
+    return [line for line in lines if line]
+
+
+def _order_sentence(study: SelectionResults, judge: str) -> str:
+    rows = study.rows("fixed-query")
+    tau, regret = (f"{study.prefix(judge)}{m}_{study.size}" for m in ("tau_b", "nregret"))
+    parts = [
+        f"{scorer_name(name)} {number(rows[name][tau]['mean'])}"
+        f"{'†' if rows[name][tau].get('circular') else ''} "
+        f"({number(rows[name][regret]['mean'])})"
+        for name in MAIN
+        if tau in rows.get(name, {})
+    ]
+    return (
+        f"{judge_name(judge)}: within-pool τ_b and, in brackets, normalized regret of the best of "
+        f"{study.size}: {'; '.join(parts)}."
+        if parts
+        else ""
+    )
+
+
+def _gain_sentence(study: SelectionResults) -> str:
+    rows = study.rows("fixed-query")
+    cells = {n: cell for n in MAIN if (cell := rows.get(n, {}).get("rollout_delta")) is not None}
+    parts = [
+        f"{scorer_name(n)} {signed(c['mean'], 4)} {bracket(c['low'], c['high'], 4)}"
+        for n, c in cells.items()
+    ]
+    if not parts:
+        return ""
+    return f"Simulator: one pick's gain over a random candidate, with interval: {'; '.join(parts)}."
 
 
 def declared_rows(declared: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from toptail.report.semantics_data import in_order, scorer_name
 from toptail.report.semantics_tables import beside, with_spread
 from toptail.report.study_compare import Comparison, comparisons
 from toptail.report.table import Cell, Column, Table
-from toptail.report.text import MISSING_SHORT, bracket, join, k_word, number, signed
+from toptail.report.text import MISSING_SHORT, bracket, k_word, number, signed
 
 CRITIC: Final = Column("Critic", "name")
 GROUPS: Final = ("near", "medium", "far")
@@ -62,8 +62,10 @@ def main_table(study: SelectionResults) -> Table:
     caption = (
         f"Within-pool ordering (τ_b: 1 is the judge's order) and normalized regret of the best of "
         f"{size} by score (0: best candidate, 1: a random one), mean ± standard deviation over "
-        "training seeds, and what the pick gains in the simulator. † The judge is of the critic's "
-        "own family. ‡ The judge did not pass its criteria. * The interval excludes zero."
+        "training seeds, and what the pick gains in the simulator; below them, 95 % intervals and "
+        "the paper's cells. ▲ ▼ Above or below the paper's by more than the larger spread over "
+        f"seeds and the rounding. {circular_words(study)}‡ The judge did not pass its criteria. "
+        "* The interval excludes zero."
     )
     return Table(
         "tab:fixed-query",
@@ -72,6 +74,18 @@ def main_table(study: SelectionResults) -> Table:
         tuple(columns),
         tuple(lines),
         stacked=True,
+    )
+
+
+def circular_words(study: SelectionResults) -> str:
+    """Name the scorers whose reference-judged numbers are partly built in."""
+    rows, metric = study.rows("fixed-query"), f"tau_b_{study.size}"
+    names = [scorer_name(n) for n in _scorers(study) if rows[n].get(metric, {}).get("circular")]
+    if not names:
+        return ""
+    return (
+        f"† Circular: {'; '.join(names)}. These are trained on Bellman targets, as the reference "
+        "ensemble is, so that their agreement with it is partly built in. "
     )
 
 
@@ -86,14 +100,18 @@ def _delta(cell: Mapping[str, Any] | None, pair: Comparison | None) -> Cell:
     return Cell(signed(cell["mean"], 4) + star, "\n".join(lines), key=cell["mean"])
 
 
-def group_table(study: SelectionResults) -> Table:
-    """Ordering and regret within each distance group, under the first judge."""
-    rows, size = study.rows("fixed-query"), study.size
-    prefix = study.prefix(study.judges[0])
+def group_tables(study: SelectionResults) -> list[Table]:
+    """Ordering and regret within each distance group, one table per judge."""
+    return [_group_table(study, judge) for judge in study.judges]
+
+
+def _group_table(study: SelectionResults, judge: str) -> Table:
+    rows, size, prefix = study.rows("fixed-query"), study.size, study.prefix(judge)
+    bounds = study.declared.get("groups", {})
     shown = [
         (f"{prefix}{metric}_{size}/{group}", f"{heading}, {group}")
         for metric, heading in (("tau_b", "τ_b"), ("nregret", "Regret"))
-        for group in study.declared.get("groups", GROUPS)
+        for group in bounds or GROUPS
     ]
     lines = [
         (
@@ -102,11 +120,11 @@ def group_table(study: SelectionResults) -> Table:
         )
         for name in _scorers(study)
     ]
-    bounds = study.declared.get("groups", {})
     steps = ", ".join(f"{g} {low} to {high}" for g, (low, high) in bounds.items())
-    caption = f"By {judge_name(study.judges[0]).lower()}. Steps between state and goal: {steps}."
+    title = f"By distance: {judge_name(judge).lower()}"
+    caption = f"Within-pool τ_b and normalized regret. Steps between state and goal: {steps}."
     columns = (CRITIC, *(Column(heading) for _, heading in shown))
-    return Table("groups", "By distance", caption, columns, tuple(lines), stacked=True)
+    return Table(f"groups_{judge}", title, caption, columns, tuple(lines), stacked=True)
 
 
 def pick_table(study: SelectionResults) -> Table:
@@ -124,9 +142,13 @@ def pick_table(study: SelectionResults) -> Table:
         (Cell(scorer_name(n)), *(beside(rows[n].get(m), None, d) for m, (_, d) in shown.items()))
         for n in _scorers(study)
     ]
-    rule = study.declared.get("support", {}).get("threshold", "")
+    rule = study.declared.get("support", {}).get("threshold", "").removeprefix("on support: ")
     columns = (CRITIC, *(Column(heading) for heading, _ in shown.values()))
-    caption = f"A candidate is {rule}. The last column is a within-pool Spearman correlation."
+    caption = (
+        f"A candidate is on local support if its {rule}. The last column is a within-pool "
+        "Spearman correlation. Only cosine scores are bounded, by 1: the shares above 0.9 are "
+        "about them."
+    )
     return Table("picks", "What is picked", caption, columns, tuple(lines), stacked=True)
 
 
@@ -174,79 +196,6 @@ def _square(
     return _marked(Cell(text, "\n".join(lines), key=tau["mean"]), tau)
 
 
-def judge_table(study: SelectionResults) -> Table:
-    """The judges' admission numbers beside the declared thresholds; those first."""
-    lines = []
-    for judge, row in study.rows("judges").items():
-        shown = {m: text for m in row if (text := _judge_words(m, study)) is not None}
-        order = sorted(shown, key=lambda metric: "threshold" not in row[metric])
-        for place, metric in enumerate(order):
-            cell, head = row[metric], judge_name(judge) if place == 0 else ""
-            lines.append((Cell(head), Cell(shown[metric]), *_judge_cells(metric, cell)))
-    columns = (
-        Column("Judge", "name"),
-        Column("What", "prose"),
-        Column("Number"),
-        Column("Declared"),
-        Column("", "word"),
-    )
-    stored = study.tables["judges"]
-    through, missing = (
-        join(judge_name(judge).lower() for judge in stored[what])
-        for what in ("included_through", "missing")
-    )
-    if through:
-        caption = f"The task enters through: {through}."
-    else:
-        caption = "No judge has passed yet." if missing else "No judge passed: excluded."
-    if missing:
-        caption += f" Not measured: {missing}."
-    return Table("judges", "May the judges judge?", caption, columns, tuple(lines), stacked=True)
-
-
-def _judge_cells(metric: str, cell: Mapping[str, Any]) -> tuple[Cell, Cell, Cell]:
-    """Number, declared threshold and status."""
-    decimals = {"queries": 0, "variance_ratio": 1, "largest_half_width": 4}
-    digits = decimals.get(metric.partition("/")[0], 2)
-    value = number(cell["mean"], digits, MISSING_SHORT)
-    measured = Cell(value, bracket(cell.get("low"), cell.get("high"), digits))
-    if "threshold" not in cell:
-        return measured, Cell(""), Cell("")
-    word = "below" if metric == "largest_half_width" else "at least"
-    status = {"pass": "passes", "fail": "fails"}.get(cell["status"], cell["status"])
-    limit = Cell(f"{word} {cell['threshold']:g}")
-    return measured, limit, Cell(status, status=cell["status"])
-
-
-def _judge_words(metric: str, study: SelectionResults) -> str | None:
-    """What a metric of a judge says; None for those that the page leaves to the stored table."""
-    name, _, rest = metric.partition("/")
-    group = study.declared.get("prespecified_group", "")
-    words = {
-        "resolvability": f"pools resolved, {rest or f'{group}: the prespecified group'}",
-        "spearman": f"members' agreement within pools (Spearman){f', {rest}' if rest else ''}",
-        "support_value_correlation": "value and nearness to the data's actions (Spearman)",
-        "largest_half_width": "widest half-width of a selector's gain",
-        "queries": "queries rolled out",
-        "variance_ratio": f"variance saved by common random numbers, {selector_name(rest)}",
-        "spearman_within": f"{_return_words(rest)}, within queries (Spearman)",
-        "spearman_across": f"{_return_words(rest)}, across queries (Spearman)",
-    }
-    if metric == f"resolvability/{group}":
-        return None  # the prespecified group is there already
-    if name in study.judges and rest in ("tau_b", "spearman"):
-        return f"agreement with {judge_name(name).lower()} within pools ({rest})"
-    if name == "variance_ratio" and rest not in ("tdq", "raw"):
-        return None
-    return words.get(name)
-
-
-def _return_words(judge: str) -> str:
-    if judge == "split_half":
-        return "realized return with itself (even and odd repeats)"
-    return f"{judge_name(judge).lower()} and realized return"
-
-
 def verdict_table(study: SelectionResults) -> Table | None:
     """The audit's verdict on each scorer, under each judge."""
     audits = {judge: study.audits[judge] for judge in study.judges if judge in study.audits}
@@ -277,7 +226,8 @@ def verdict_table(study: SelectionResults) -> Table | None:
         "tenth of what there is to gain, and the largest K gains; unsafe: some step of it loses. "
         "Captured: share of what the best candidate gains over a random one. The ensemble's "
         "members count as replicates of a noisy judge: the best candidate is chosen by one half "
-        "and valued by the other. The full reports: audit/report.html and beside it."
+        "and valued by the other, so that a share can be a little above 1. A scorer can be safe "
+        "and capture little. The full reports: audit/report.html and beside it."
     )
     return Table(
         "verdicts", "Safe to maximize?", caption, tuple(columns), tuple(lines), stacked=True

@@ -39,8 +39,12 @@ NAMES: Final[Mapping[str, str]] = {
     "separate": "Two heads, separate networks",
     "joint": "Two heads, one network",
     "oracle": "Independent value",
+    "geodesic": "Shortest way through the maze",
 }
 """How scorers and readouts are called in figures and tables; a user's keeps its own name."""
+
+CONTROLS: Final = ("td_bilinear", "nce_mlp")
+"""Trainings and networks exchanged: TD in the contrastive network, and the reverse."""
 
 _OTHERS: Final = tuple(LIGHT[hue] for hue in (2, 5, 4, 1))
 _MARKERS: Final = ("P", "X", "v", "p", "*", "h", "<", ">")
@@ -57,9 +61,21 @@ def scorer_name(scorer: str) -> str:
 
 
 def in_order(scorers: Iterable[str]) -> list[str]:
-    """The paper's four critics first, the others in their order."""
-    found = list(dict.fromkeys(scorers))
-    return [s for s in MAIN if s in found] + [s for s in found if s not in MAIN]
+    """The paper's four critics first, the others in their order.
+
+    Readouts stand in the order of their trainings, ‖φ‖ alone as each training's last.
+    """
+
+    def place(scorer: str) -> tuple[int, bool]:
+        training, _, readout = scorer.partition("_trained/")
+        return (MAIN.index(training) if training in MAIN else len(MAIN)), readout == "phi_norm"
+
+    return sorted(dict.fromkeys(scorers), key=place)
+
+
+def is_control(scorer: str) -> bool:
+    """Whether a scorer is this project's own control, not one of the paper's four or a user's."""
+    return scorer in CONTROLS or scorer.startswith("two_head")
 
 
 def drawn(scorers: Iterable[str]) -> list[str]:

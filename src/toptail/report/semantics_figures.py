@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from toptail.report.palette import NEUTRAL
-from toptail.report.semantics_data import Band, Semantics, drawn, looks, scorer_name
+from toptail.report.semantics_data import Band, Semantics, drawn, in_order, looks, scorer_name
 from toptail.report.semantics_style import (
+    WIDTH,
     grouped,
     interval,
     legend,
@@ -22,6 +23,7 @@ from toptail.report.semantics_style import (
     panels,
     reported,
     short_task,
+    widths,
 )
 from toptail.report.semantics_temperature import temperature_caption, temperature_figure
 from toptail.report.study_figures import Drawing
@@ -36,9 +38,10 @@ _CALIBRATION: Final = (
 )
 _RANKERS: Final = (
     "(a) Retrieval AUC (is the true goal told from a random one?) against Kendall τ with γ^d (are "
-    "goals ordered by how near they are?); bars are ± one standard deviation over seeds, hollow "
-    "markers are the paper's. (b) Mean score of a true goal against its distance in steps, scaled "
-    "so that 1 is the nearest bin and 0 the mean score of a random goal; mean over tasks."
+    "goals ordered by how near they are?); bars are ± one standard deviation over seeds; hollow "
+    "markers are the paper's, tied to ours. (b) Mean score of a true goal against its distance in "
+    "steps, scaled so that 1 is the nearest bin and 0 the mean score of a random goal; mean over "
+    "tasks."
 )
 _CURSE: Final = (
     "Top: mean γ^d of the best of K pooled triples by score, exact for every K, between the best "
@@ -98,7 +101,8 @@ def calibration_figure(deciles: Curves) -> Figure:
     for (task, curves), panel in zip(deciles.items(), grid[0], strict=True):
         for scorer in (s for s in scorers if s in curves):
             band = Band.of(curves[scorer])
-            line(panel, np.arange(1, band.mean.size + 1), band, looks(scorers)[scorer])
+            x = np.arange(1, band.mean.size + 1)
+            line(panel, x, band, looks(scorers)[scorer], widths(scorers)[scorer])
         panel.set_title(task)
         panel.set_xlabel("tenth of the scores")
         panel.set_xticks(range(1, 11, 3))
@@ -114,7 +118,7 @@ def rankers_figure(study: Semantics) -> Figure:
     scorers = drawn([s for _, s in pairs] + [s for task in profiles.values() for s in task])
     figure = new_figure(9.6, 4.2)
     left, right = figure.subplots(1, 2) if profiles else (figure.subplots(), None)
-    _scatter(left, study, [(t, s) for t, s in pairs if s in scorers], looks(scorers))
+    _scatter(left, study, [(t, s) for t, s in pairs if s in scorers], scorers)
     if right is not None:
         _profile_panel(right, profiles, study.curve("profile_edges"), scorers)
     legend(figure, scorers)
@@ -137,10 +141,11 @@ def _scatter(
     panel: Axes,
     study: Semantics,
     pairs: Sequence[tuple[str, str]],
-    style: Mapping[str, tuple[str, str]],
+    scorers: Sequence[str],
 ) -> None:
+    style, size = looks(scorers), {s: 3 + 1.8 * width for s, width in widths(scorers).items()}
     several = len({task for task, _ in pairs}) > 1
-    for task, scorer in pairs:
+    for task, scorer in sorted(pairs, key=lambda pair: scorers.index(pair[1])):
         colour, marker = style[scorer]
         tau = study.rows("main")[task][scorer]["tau"]
         auc = study.rows("retrieval")[task][scorer]["auc"]
@@ -151,12 +156,15 @@ def _scatter(
             yerr=auc.get("std") or 0.0,
             color=colour,
             marker=marker,
-            markersize=6,
+            markersize=size[scorer],
         )
         x = reported(study.tables["main"], task, scorer, "tau")
         y = reported(study.tables["retrieval"], task, scorer, "auc")
         if x is not None and y is not None:
-            panel.plot(x, y, marker, mfc="white", mec=colour, ms=6, alpha=0.75, zorder=1)
+            # The line says whose point is whose where measured points coincide.
+            ends = [x, tau["mean"]], [y, auc["mean"]]
+            panel.plot(*ends, color=colour, linewidth=0.8, alpha=0.6, zorder=1)
+            panel.plot(x, y, marker, mfc="white", mec=colour, ms=6, zorder=2)
         if several:
             panel.annotate(
                 short_task(task),
@@ -165,9 +173,11 @@ def _scatter(
                 textcoords="offset points",
                 fontsize=7,
             )
-    panel.axvline(0, color=NEUTRAL, linewidth=0.8, linestyle=":")
-    panel.axhline(0.5, color=NEUTRAL, linewidth=0.8, linestyle=":")
     panel.margins(0.12)
+    panel.axvline(0, color=NEUTRAL, linewidth=0.8, linestyle=":")
+    # Chance is drawn where a point comes near it; else it would only push the points together.
+    panel.set_ylim(panel.get_ylim())
+    panel.axhline(0.5, color=NEUTRAL, linewidth=0.8, linestyle=":")
     panel.grid()
     panel.set_xlabel(r"Kendall $\tau$ with $\gamma^d$")
     panel.set_ylabel("retrieval AUC")
@@ -189,7 +199,7 @@ def _profile_panel(
         std = np.mean([band.std for band in bands.values()], axis=0)
         starts = np.array(edges[next(iter(bands))][scorer], dtype=float)
         middles = (starts[:-1] + starts[1:] - 1) / 2
-        line(panel, middles, Band(mean, std), style[scorer])
+        line(panel, middles, Band(mean, std), style[scorer], widths(scorers)[scorer])
     panel.axhline(0, color=NEUTRAL, linewidth=1, linestyle=":")
     panel.set_xlabel("distance of the goal, steps")
     panel.set_ylabel("score: 1 nearest, 0 a random goal")
@@ -200,7 +210,7 @@ def retrieval_figure(table: Mapping[str, Any]) -> Figure:
     """Retrieval AUC by task and critic."""
     rows: Mapping[str, Any] = table["rows"]
     scorers = drawn(s for task in rows.values() for s in task)
-    figure = new_figure(max(4.5, min(11.0, 2.0 + 1.25 * len(rows))), 3.4)
+    figure = new_figure(max(WIDTH, min(11.0, 2.0 + 1.25 * len(rows))), 3.4)
     panel = figure.subplots()
     grouped(panel, table, list(rows), scorers, "auc", looks(scorers))
     panel.axhline(0.5, color=NEUTRAL, linewidth=1, linestyle=":")
@@ -213,7 +223,7 @@ def retrieval_figure(table: Mapping[str, Any]) -> Figure:
 def readout_figure(table: Mapping[str, Any]) -> Figure:
     """Ordering of each training and readout, one panel per task."""
     rows: Mapping[str, Any] = table["rows"]
-    readouts = list(dict.fromkeys(r for task in rows.values() for r in task))
+    readouts = in_order(r for task in rows.values() for r in task)
     figure, grid = panels(len(rows), 1, 0.9 + 0.33 * len(readouts))
     for task, panel in zip(rows, grid[0], strict=True):
         for place, readout in enumerate(reversed(readouts)):
@@ -252,7 +262,8 @@ def curse_figure(study: Semantics) -> Figure:
             curves = kind.get(task, {})
             for scorer in (s for s in scorers if s in curves):
                 band = Band.of(curves[scorer])
-                line(panel, np.array(study.k[: band.mean.size]), band, style[scorer])
+                x = np.array(study.k[: band.mean.size])
+                line(panel, x, band, style[scorer], widths(scorers)[scorer])
             if kind is values:
                 _ends(panel, study, task)
             else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from toptail.report.markdown import escape, pipe_table
 from toptail.report.semantics_data import read_semantics
-from toptail.report.semantics_tables import LAYOUTS, notes, show
+from toptail.report.semantics_tables import LAYOUTS, notes, show_apart
 from toptail.report.table import Cell, Table
 
 _LEGEND = (
@@ -30,9 +30,11 @@ def render(out: str | Path) -> str:
     parts = [_LEGEND]
     for name in LAYOUTS:
         if study.rows(name):
-            table = show(name, study.tables[name])
-            parts.append(f"## {escape(table.title)} (`{table.name}`)")
-            parts += [escape(table.caption), pipe_table(_one_line(table))]
+            first, *others = show_apart(name, study.tables[name])
+            parts.append(f"## {escape(first.title)} (`{first.name}`)")
+            parts += [escape(first.caption), pipe_table(_one_line(first))]
+            for other in others:
+                parts += ["Controls:", pipe_table(_one_line(other))]
             parts.append("\n".join(f"- {escape(n)}" for n in notes(name, study.tables[name])))
     return "\n\n".join(part for part in parts if part) + "\n"
 

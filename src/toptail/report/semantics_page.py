@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from toptail.report.semantics_data import Semantics, drawn, read_semantics, scorer_name
 from toptail.report.semantics_figures import drawings
-from toptail.report.semantics_tables import notes, show
+from toptail.report.semantics_tables import notes, show_apart
+from toptail.report.semantics_temperature import temperature_lines
 from toptail.report.study_parts import (
     Picture,
     claim_entry,
@@ -35,8 +36,8 @@ class Part:
     """The question, in a sentence or two."""
     pictures: Sequence[Picture]
     """Its figures."""
-    tables: Sequence[tuple[Table, Sequence[str]]]
-    """Its tables, each with its notes."""
+    tables: Sequence[tuple[Table, Sequence[Table], Sequence[str]]]
+    """Its tables, each with its controls, which are shown on demand, and its notes."""
 
 
 _PARTS: Final = (
@@ -131,15 +132,16 @@ def page_parts(study: Semantics, pictures: Sequence[Picture]) -> list[Part]:
             title,
             lead,
             [shown[name] for name in figures if name in shown],
-            [
-                (show(name, study.tables[name]), notes(name, study.tables[name]))
-                for name in tables
-                if study.rows(name)
-            ],
+            [_shown(name, study.tables[name]) for name in tables if study.rows(name)],
         )
         if part.pictures or part.tables:
             found.append(part)
     return found
+
+
+def _shown(name: str, stored: Mapping[str, Any]) -> tuple[Table, Sequence[Table], Sequence[str]]:
+    first, *controls = show_apart(name, stored)
+    return first, controls, notes(name, stored)
 
 
 def summary(study: Semantics) -> list[str]:
@@ -153,6 +155,11 @@ def summary(study: Semantics) -> list[str]:
             "normalized",
             "Normalized regret of the best of K pooled triples by score",
         ),
+        (
+            "value-oracle",
+            "nregret_geodesic",
+            "Normalized regret of the same picks by the shortest way through the maze",
+        ),
     ):
         rows = study.rows(table)
         parts = [
@@ -162,10 +169,7 @@ def summary(study: Semantics) -> list[str]:
         ]
         if parts:
             lines.append(f"{words} on {join(rows)}: {'; '.join(parts)}.")
-    decides = study.tables.get("temperature", {}).get("decides")
-    if isinstance(decides, str):
-        lines.append(decides)
-    return lines
+    return lines + temperature_lines(study)
 
 
 def _range(rows: Mapping[str, Any], scorer: str, metric: str) -> str:

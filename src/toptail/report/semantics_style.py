@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -16,21 +17,35 @@ from toptail.report.study_style import INK, new_figure
 _PANEL: Final = 3.1
 """Width of one task's panel in inches."""
 
+WIDTH: Final = 8.4
+"""Least width of a figure in inches: pages show figures at one width, and so at one text size."""
+
+_WIDEST, _THINNEST = 3.4, 1.2
+"""Line widths of the first and the last of several curves, in points."""
+
 
 def panels(columns: int, rows: int, height: float) -> tuple[Figure, list[list[Axes]]]:
     """A figure with a grid of panels that share their y axis within a row."""
-    figure = new_figure(max(5.2, 1.0 + _PANEL * columns), height + 0.5)
+    figure = new_figure(max(WIDTH, 1.0 + _PANEL * columns), height + 0.5)
     grid = figure.subplots(rows, columns, sharey="row", squeeze=False)
     return figure, [list(row) for row in grid]
 
 
-def line(panel: Axes, x: Floats | Any, band: Band, style: tuple[str, str]) -> None:
+def widths(scorers: Sequence[str]) -> dict[str, float]:
+    """Line width of every scorer: thinner and thinner, so that equal curves show each other."""
+    steps = np.linspace(_WIDEST, _THINNEST, len(scorers))
+    return dict(zip(scorers, steps.tolist(), strict=True))
+
+
+def line(
+    panel: Axes, x: Floats | Any, band: Band, style: tuple[str, str], width: float = 1.6
+) -> None:
     """A mean over seeds with its band of ± one standard deviation."""
     colour, marker = style
     panel.fill_between(
         x, band.mean - band.std, band.mean + band.std, color=colour, alpha=0.16, linewidth=0
     )
-    panel.plot(x, band.mean, color=colour, marker=marker, markersize=4, linewidth=1.6)
+    panel.plot(x, band.mean, color=colour, marker=marker, markersize=3 + width, linewidth=width)
     panel.grid(axis="y")
 
 
@@ -45,12 +60,11 @@ def grouped(
     """One group of points with intervals per task, the paper's as hollow markers beside ours."""
     width = 0.8 / len(scorers)
     for place, task in enumerate(tasks):
-        for index, scorer in enumerate(scorers):
-            cell = table["rows"][task].get(scorer, {}).get(metric)
-            if mean_of(cell) is None:
-                continue
+        cells = {s: table["rows"][task].get(s, {}).get(metric) for s in scorers}
+        there = {s: c for s, c in cells.items() if c is not None and mean_of(c) is not None}
+        for index, (scorer, cell) in enumerate(there.items()):
             colour, marker = style[scorer]
-            x = place + (index - (len(scorers) - 1) / 2) * width
+            x = place + (index - (len(there) - 1) / 2) * width
             interval(panel, cell, x, horizontal=False, colour=colour)
             panel.plot(x, cell["mean"], marker, color=colour, markersize=5)
             theirs = reported(table, task, scorer, metric)
@@ -82,8 +96,9 @@ def legend(
         for s in in_order(scorers)
     ]
     handles += [Line2D([], [], color=NEUTRAL, linestyle=ls, label=text) for text, ls in extra]
-    # A narrow figure has room for few names beside each other.
-    ncols = max(2, min(len(handles), int(figure.get_figwidth() / 1.4)))
+    # Every column is as wide as the longest name: about 0.07 inches a letter, and the handle.
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    ncols = max(1, min(len(handles), int(figure.get_figwidth() / (0.55 + 0.07 * longest))))
     figure.legend(handles=handles, loc="outside lower center", ncols=ncols, fontsize=8.5)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toptail.report.semantics_data import in_order, scorer_name
+from toptail.report.semantics_data import in_order, is_control, scorer_name
 from toptail.report.semantics_temperature import setting_name
 from toptail.report.study_compare import Comparison, comparisons
 from toptail.report.table import Cell, Column, Table
@@ -75,8 +75,6 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
             "regret": "Regret",
             "normalized": "Normalized",
             "value": "γ^d of the pick",
-            "oracle": "Best of K",
-            "random": "Random",
             "regret_quartiles": "Regret within quartiles",
             "centered_tau": "Centered τ_b",
             "query_std": "Spread within a query",
@@ -93,13 +91,16 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
     ),
     "value-oracle": Layout(
         "Against an independent value",
-        "Normalized regret of the same pooled triples against γ^d and against a separately seeded "
-        "value network. A critic of the same kind as that network is judged by its twin: such rows "
-        "are marked circular.",
+        "Normalized regret of the same pooled triples against γ^d, against a separately seeded "
+        "value network, and, where it is known, against the shortest way. A critic of the same "
+        "kind as that network is judged by its twin: such rows are marked circular.",
         {
             "nregret_gamma": "Against γ^d",
             "nregret_oracle": "Against the value",
-            "spearman": "Spearman",
+            "nregret_geodesic": "Against the shortest way",
+            "tau_geodesic": "τ_b with the shortest way",
+            "spearman": "Spearman with γ^d",
+            "spearman_oracle": "Spearman with the value",
         },
         decimals=2,
     ),
@@ -141,9 +142,30 @@ def headings(layout: Layout, rows: Mapping[str, Mapping[str, Any]]) -> dict[str,
     found = {}
     for metric in present:
         if match := _EXCESS.fullmatch(metric):
-            other = ", without the anchor's trajectory" if match[2] else ""
+            other = " of other trajectories" if match[2] else ""
             found[metric] = f"Excess off support, {match[1]} nearest{other}"
     return found | {m: text for m, text in layout.metrics.items() if m in present}
+
+
+def show_apart(name: str, stored: Mapping[str, Any]) -> list[Table]:
+    """A stored table as a reader wants it: the paper's critics and a user's, then the controls."""
+    there = [s for task in stored["rows"].values() for s in task]
+    controls = frozenset(s for s in there if is_control(s))
+    if not controls or controls.issuperset(there):
+        return [show(name, stored)]
+    return [
+        show(name, _without(stored, controls)),
+        show(name, _without(stored, frozenset(there) - controls)),
+    ]
+
+
+def _without(stored: Mapping[str, Any], scorers: frozenset[str]) -> dict[str, Any]:
+    """The stored table less some rows."""
+    rows = {
+        task: {s: cells for s, cells in row.items() if s not in scorers}
+        for task, row in stored["rows"].items()
+    }
+    return {**stored, "rows": {task: row for task, row in rows.items() if row}}
 
 
 def show(name: str, stored: Mapping[str, Any]) -> Table:
@@ -191,14 +213,26 @@ def notes(name: str, stored: Mapping[str, Any]) -> list[str]:
     """The stored table's notes, with the columns called as the reader sees them."""
     metrics = {
         "excess_off_N": "Excess off support, N nearest",
-        "excess_off_N_trajectory": "… without the anchor's trajectory",
+        "excess_off_N_trajectory": "… of other trajectories",
+        "geodesic": "Against the shortest way",
         **LAYOUTS[name].metrics,
     }
     lines = []
     for note in stored.get("notes", ()):
         head, colon, rest = note.partition(":")
         lines.append(f"{metrics[head]}:{rest}" if colon and head in metrics else note)
-    return lines
+    return lines + (_ends(stored) if name == "ogbench-curse" else [])
+
+
+def _ends(stored: Mapping[str, Any]) -> list[str]:
+    """What the best and a random triple have, which is the same for every critic of a task."""
+    found = []
+    for task, row in stored["rows"].items():
+        cells = next((c for c in row.values() if {"oracle", "random"} <= set(c)), None)
+        if cells is not None:
+            best, random = (number(cells[m]["mean"], 3) for m in ("oracle", "random"))
+            found.append(f"{task}: the best of K has a mean γ^d of {best}, a random one {random}.")
+    return found
 
 
 def beside(ours: Mapping[str, Any] | None, pair: Comparison | None, decimals: int) -> Cell:

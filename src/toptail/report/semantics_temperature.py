@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -11,8 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from toptail.report.palette import NEUTRAL
+from toptail.report.semantics_data import Semantics, in_order, is_control, scorer_name
 from toptail.report.study_figures import tick_text
 from toptail.report.study_style import new_figure
+from toptail.report.text import join, number
 
 _LOSSES: Final[Mapping[str, tuple[str, str]]] = {
     "binary_nce": ("#00876a", "^"),
@@ -61,6 +63,48 @@ def temperature_caption(table: Mapping[str, Any]) -> str:
             f" Marked: the temperature with the highest retrieval AUC under binary NCE, {chosen:g}."
         )
     return text
+
+
+def temperature_lines(study: Semantics) -> list[str]:
+    """Say at which temperature the cosine rows were trained, and how much that choice decides."""
+    sweep = study.tables.get("temperature", {})
+    lines = trained_lines(study.tables.get("retrieval", {}).get("trained_at", {}))
+    for task, ranges in sweep.get("tau_ranges", {}).items():
+        sound, good = ranges.get("sound"), ranges.get("as_good")
+        if sound is not None and good is not None:
+            lines.append(
+                f"What the temperature decides on {task}: over the {sound['settings']} settings "
+                f"of the sweep that do not collapse, the cosine critic's τ goes {_from_to(sound)}; "
+                f"over the {good['settings']} whose retrieval AUC is within "
+                f"{sweep['as_good_within']:g} of the best, {_from_to(good)}."
+            )
+    return lines
+
+
+def trained_lines(trained_at: Mapping[str, Mapping[str, Sequence[float | str]]]) -> list[str]:
+    """One sentence per temperature: which critics were trained at it, and on which tasks.
+
+    Controls are left out where there are other critics: they follow the cosine critic.
+    """
+    there = in_order(scorer for scorers in trained_at.values() for scorer in scorers)
+    found: dict[tuple[str, ...], list[str]] = {}
+    for scorer in [s for s in there if not is_control(s)] or there:
+        tasks: dict[tuple[str, ...], list[str]] = {}
+        for task, scorers in trained_at.items():
+            if scorer in scorers:
+                used = tuple(t if isinstance(t, str) else f"{t:g}" for t in scorers[scorer])
+                tasks.setdefault(used, []).append(task)
+        for used, names in tasks.items():
+            found.setdefault(used, []).append(f"{scorer_name(scorer)} on {join(names)}")
+    return [f"Trained at temperature {join(used)}: {'; '.join(x)}." for used, x in found.items()]
+
+
+def _from_to(part: Mapping[str, Any]) -> str:
+    low, high = (
+        f"{number(part[end], 3)} ({setting_name(part[f'{end}_at'])})"
+        for end in ("lowest", "highest")
+    )
+    return f"from {low} to {high}"
 
 
 def temperature_figure(table: Mapping[str, Any]) -> Figure:

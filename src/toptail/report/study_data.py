@@ -6,7 +6,6 @@ did not make is None or empty, and what would be drawn from it is left out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.pools.files import read_arrays
+from toptail.report.stored import read_stored
 
 Floats = NDArray[np.float64]
 
@@ -251,18 +251,18 @@ def read_study(folder: str | Path) -> Study:
             f"{path} holds no study (config.json is missing); run 'toptail study controlled "
             f"--out {path}' first."
         )
-    curves = _json(path / "curves.json")
+    curves = read_stored(path / "curves.json")
     surfaces = path / "landscape.npz"
     return Study(
         folder=path,
-        config=_json(path / "config.json")["config"],
-        record=_json(path / "record.json") or {},
-        tables={p.stem: _json(p) for p in sorted((path / "tables").glob("*.json"))},
+        config=read_stored(path / "config.json")["config"],
+        record=read_stored(path / "record.json") or {},
+        tables={p.stem: read_stored(p) for p in sorted((path / "tables").glob("*.json"))},
         curves=None if curves is None else _curves(curves),
         landscape=Landscape(read_arrays(surfaces)) if surfaces.is_file() else None,
-        theory=_json(path / "theory.json"),
-        claims=_json(path / "claims.json") or [],
-        audit=_json(path / "audit" / "audit.json"),
+        theory=read_stored(path / "theory.json"),
+        claims=read_stored(path / "claims.json") or [],
+        audit=read_stored(path / "audit" / "audit.json"),
     )
 
 
@@ -274,15 +274,3 @@ def _curves(content: Mapping[str, Any]) -> Curves:
         content=content["critics"],
         in_support=content.get("phi_norm_in_support", {}),
     )
-
-
-def _json(path: Path) -> Any:
-    """Parse a stored file; None where there is none."""
-    if not path.is_file():
-        return None
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(
-            f"{path} cannot be read as JSON ({error}); delete it and run the study again."
-        ) from None

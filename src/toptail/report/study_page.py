@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jinja2
-from markupsafe import Markup
-
-from toptail.pools.files import atomic
 from toptail.report.study_data import Study, critic_name, read_study
-from toptail.report.study_figures import Drawing, drawings, svg_and_png
+from toptail.report.study_figures import drawings
+from toptail.report.study_parts import (
+    Picture,
+    claim_entry,
+    claim_tally,
+    page_style,
+    template,
+    write_bytes,
+    write_figures,
+)
 from toptail.report.study_tables import (
     decomposition_table,
     difference_table,
@@ -25,38 +26,16 @@ from toptail.report.study_tables import (
     theory_table,
     verdict_table,
 )
-from toptail.report.text import bracket, number, plural
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure as the page embeds it."""
-
-    drawing: Drawing
-    """Name, title and caption."""
-    source: str
-    """The image as a data address."""
+from toptail.report.text import number, plural
 
 
 def write_study_report(folder: str | Path) -> Path:
     """Write ``figures/*.svg|png`` and ``report.html`` into a run folder."""
     path = Path(folder)
     study = read_study(path)
-    pictures = []
-    for drawing in drawings(study):
-        svg, png = svg_and_png(drawing)
-        atomic(path / "figures" / f"{drawing.name}.svg", partial(_write, content=svg))
-        atomic(path / "figures" / f"{drawing.name}.png", partial(_write, content=png))
-        pictures.append(Picture(drawing, data_address(svg, png)))
-    page = render_study(study, pictures).encode()
-    atomic(path / "report.html", partial(_write, content=page))
+    pictures = write_figures(path / "figures", drawings(study))
+    write_bytes(path / "report.html", render_study(study, pictures).encode())
     return path / "report.html"
-
-
-def data_address(svg: bytes, png: bytes) -> str:
-    """Return the lighter of the two as an address: many points weigh less as pixels."""
-    kind, content = ("svg+xml", svg) if len(svg) <= len(png) else ("png", png)
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def render_study(study: Study, pictures: Sequence[Picture]) -> str:
@@ -65,16 +44,15 @@ def render_study(study: Study, pictures: Sequence[Picture]) -> str:
     tables = [decomposition_table(study), noise_table(study), norm_table(study)]
     tables += [theory_table(study), verdict_table(study), difference_table(study)]
     named = {table.name: table for table in tables if table is not None}
-    template = _templates().get_template("study.html")
-    return template.render(
-        css=Markup(_asset("assets", "style.css") + _asset("templates_study", "study.css")),
+    return template("study.html").render(
+        css=page_style(),
         summary=summary(study),
         paper_tables=paper_tables(study),
         tables=named,
         pictures=shown,
         sweeps=[p for name, p in shown.items() if name.startswith("sweep_")],
-        claims=[_claim(entry) for entry in study.claims],
-        tally=_tally(study.claims),
+        claims=[claim_entry(entry) for entry in study.claims],
+        tally=claim_tally(study.claims),
         method=method_rows(study),
     )
 
@@ -161,42 +139,3 @@ def _training(config: Mapping[str, Any]) -> str:
         f"{'on' if c['layer_norm'] else 'off'}; {c['contrast'].replace('_', ' ')}, temperature "
         f"{temperature}, alpha {c['alpha']:g}"
     )
-
-
-def _claim(entry: Mapping[str, Any]) -> dict[str, str]:
-    """A claim as the page shows it."""
-    low, high = entry["interval"] or (None, None)
-    x = entry["number"]
-    shown = "" if x is None else str(int(x)) if x == int(x) else number(x, 3)
-    return {
-        "status": entry["status"],
-        "mark": {"seen": "pass", "not seen": "fail"}.get(entry["status"], "undecided"),
-        "sentence": entry["sentence"],
-        "where": entry["where"],
-        "number": f"{shown} {bracket(low, high, 3)}".strip(),
-        "comment": entry["comment"],
-        "id": entry["id"],
-    }
-
-
-def _tally(claims: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
-    found = [claim["status"] for claim in claims]
-    return [(word, found.count(word)) for word in ("seen", "depends", "not seen")]
-
-
-def _asset(folder: str, name: str) -> str:
-    return (files("toptail.report") / folder / name).read_text(encoding="utf-8")
-
-
-def _templates() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: _asset("templates_study", name)),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.write_bytes(content)

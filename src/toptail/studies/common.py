@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,9 @@ from toptail.pools.files import atomic, read_arrays, staged_folder
 from toptail.training.records import commit, digest, machine, versions
 
 Arrays = dict[str, NDArray[np.generic]]
+
+Tick = Callable[[str, float], None]
+"""Told a stage's name and the share that is done, for progress."""
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -61,10 +64,15 @@ class RunFolder:
     def recording(
         self, config: Mapping[str, Any], seeds: list[int], command: str | None
     ) -> Iterator[None]:
-        """Store the configuration, and the record before and after the work."""
+        """Store the configuration, and the record before and after the work.
+
+        Calls that make parts of one folder, perhaps on different machines, do not erase each
+        other: what earlier ones recorded stands under ``earlier``.
+        """
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file; --out needs a folder.")
         start = time.monotonic()
+        earlier = self._earlier()
         write_json(self.path / "config.json", {"hash": digest(config), "config": config})
         record: dict[str, Any] = {
             "command": command or " ".join(sys.argv),
@@ -75,6 +83,10 @@ class RunFolder:
             "machine": machine(),
             "seeds": seeds,
         }
+        same = ("command", "config_hash", "versions", "commit", "machine")
+        earlier = [each for each in earlier if any(each.get(n) != record[n] for n in same)]
+        if earlier:
+            record["earlier"] = earlier
         write_json(self.path / "record.json", record)
         yield
         record |= {
@@ -84,6 +96,14 @@ class RunFolder:
             "tables": self.tables,
         }
         write_json(self.path / "record.json", record)
+
+    def _earlier(self) -> list[dict[str, Any]]:
+        """What the calls before this one recorded, oldest first."""
+        path = self.path / "record.json"
+        if not path.is_file():
+            return []
+        last: dict[str, Any] = read_json(path)
+        return [*last.pop("earlier", []), last]
 
     def write_table(self, name: str, table: Mapping[str, Any]) -> None:
         """Store ``tables/NAME.json``."""

@@ -11,7 +11,7 @@ from toptail.report.study_data import read_study
 from toptail.report.study_page import write_study_report
 from toptail.studies.claims import CONTROLLED, Claim, decide, render_markdown
 from toptail.studies.claims.ledger import Tables
-from toptail.studies.common import write_json
+from toptail.studies.common import read_json, write_json
 
 if TYPE_CHECKING:
     from toptail.studies.controlled import StudyConfig
@@ -35,6 +35,18 @@ def write_claims(out: str | Path) -> list[dict[str, Any]]:
     """Decide every claim of the controlled study that its stored files decide."""
     study = read_study(out)
     return write_ledger(Path(out), CONTROLLED, study.results(), study.record)
+
+
+def decide_stored(
+    out: str | Path, claims: Iterable[Claim], **more: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Decide every claim that a folder's ``tables/``, and ``more`` by name, decide."""
+    folder = Path(out)
+    results = {path.stem: read_json(path) for path in sorted((folder / "tables").glob("*.json"))}
+    record = folder / "record.json"
+    return write_ledger(
+        folder, claims, results | more, read_json(record) if record.is_file() else {}
+    )
 
 
 def write_ledger(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from toptail.audit.record import jsonable
+from toptail.studies.common import write_json
 
 Cell = dict[str, Any]
 """{"mean", "std" (ddof 1; None for one seed), "seeds": {seed: value}}, perhaps an interval."""
@@ -56,3 +58,15 @@ def table(
         "notes": list(notes),
         **more,
     }
+
+
+def write_tables(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write every table as ``NAME.json`` and delete those of an earlier call that are none now.
+
+    Claims are decided from what the folder holds, so a table whose numbers are gone must go, too.
+    """
+    for name, content in tables.items():
+        write_json(folder / f"{name}.json", content)
+    for path in folder.glob("*.json"):
+        if path.stem not in tables:
+            path.unlink()

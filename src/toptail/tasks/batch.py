@@ -69,16 +69,20 @@ class MazeBatch:
         """Columns of an action."""
         return int(self._control.shape[1])
 
-    def restore(self, qpos: NDArray[Any], qvel: NDArray[Any]) -> None:
-        """Put every simulation into a state, ``[size, nq]`` and ``[size, nv]``.
+    def restore(
+        self, qpos: NDArray[Any], qvel: NDArray[Any], ids: NDArray[np.int64] | None = None
+    ) -> None:
+        """Put simulations into states, ``[n, nq]`` and ``[n, nv]``.
 
-        Nothing of what the simulations did before is left, so that the same state gives the
-        same rollout to the last bit.
+        These are the simulations ``ids [n]``, ascending, while the others go on; all unless given.
+        Nothing of what they did before is left, so that the same state gives the same rollout
+        to the last bit.
         """
-        self._batch.reset(stage=self._mujoco.mjtStage.mjSTAGE_NONE.value)
-        self.qpos[:] = qpos
-        self.qvel[:] = qvel
-        self._batch.forward()
+        self._batch.reset(ids=ids, stage=self._mujoco.mjtStage.mjSTAGE_NONE.value)
+        at = slice(None) if ids is None else ids
+        self.qpos[at] = qpos
+        self.qvel[at] = qvel
+        self._batch.forward(ids=ids)
 
     def step(self, actions: NDArray[Any]) -> None:
         """Take one environment step with actions ``[size, action]``."""

@@ -128,17 +128,5 @@ def setting_names(critic: Critic) -> Iterator[str]:
     return walk(asdict(critic))  # type: ignore[call-overload]
 
 
-def differences(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Say in which entries two contents differ: ``steps (100 and 200)``."""
-    found: list[str] = []
-    for name in sorted(a.keys() | b.keys()):
-        one, other = a.get(name), b.get(name)
-        if isinstance(one, dict) and isinstance(other, dict):
-            found += differences(one, other, f"{prefix}{name}.")
-        elif one != other:
-            found.append(f"{prefix}{name} ({one} and {other})")
-    return found
-
-
 def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value

@@ -12,8 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from toptail.errors import InputError
 
 PACKAGES = ("toptail", "jax", "jaxlib", "flax", "optax", "numpy", "scipy")
@@ -24,6 +22,18 @@ def digest(content: Mapping[str, Any]) -> str:
     """Hash of a JSON-able mapping; the same content gives the same 16 digits."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def differences(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Say in which entries two contents differ: ``steps (100 and 200)``."""
+    found: list[str] = []
+    for name in sorted(a.keys() | b.keys()):
+        one, other = a.get(name), b.get(name)
+        if isinstance(one, dict) and isinstance(other, dict):
+            found += differences(one, other, f"{prefix}{name}.")
+        elif one != other:
+            found.append(f"{prefix}{name} ({one} and {other})")
+    return found
 
 
 def versions() -> dict[str, str]:
@@ -49,6 +59,8 @@ def commit() -> str | None:
 
 def machine() -> str:
     """The kind of machine and of accelerator, such as ``x86_64, NVIDIA H200``."""
+    import jax  # only here: who reads what runs left needs no JAX
+
     return f"{platform.machine()}, {jax.devices()[0].device_kind}"
 
 

@@ -9,9 +9,9 @@ from toptail.critics.base import TrainedCritic
 from toptail.errors import InputError
 from toptail.tasks.files import write_json
 from toptail.training.checkpoint import load_params
-from toptail.training.config import RunConfig, differences
+from toptail.training.config import RunConfig
 from toptail.training.policy import Fault, find_fault, invalid_reason
-from toptail.training.records import now
+from toptail.training.records import differences, now
 from toptail.training.run_files import (
     HISTORY,
     PARAMS,

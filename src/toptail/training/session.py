@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toptail.errors import InputError
-from toptail.training.config import RunConfig, differences
+from toptail.training.config import RunConfig
 from toptail.training.group import Group, Watch
 from toptail.training.joint import JointCheckpoint, find_joint
 from toptail.training.metrics import logged_steps, read_lines
 from toptail.training.policy import Fault, find_fault, identity_fault
+from toptail.training.records import differences
 from toptail.training.run_files import (
     METRICS,
     RECORD,

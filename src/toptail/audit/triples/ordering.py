@@ -25,6 +25,14 @@ def ordering(triples: ScoredTriples, column: str, bootstrap: TrajectoryBootstrap
     return tau_b(bootstrap.column(triples, "scores", column), triples.value, bootstrap)
 
 
+def judged_ordering(
+    triples: ScoredTriples, column: str, judge: str, bootstrap: TrajectoryBootstrap
+) -> Estimate:
+    """:func:`ordering` by another judge's value of the triples instead of the return-to-go."""
+    value = bootstrap.column(triples, "values", judge)
+    return tau_b(bootstrap.column(triples, "scores", column), value, bootstrap)
+
+
 def readout_ordering(
     triples: ScoredTriples, column: str, bootstrap: TrajectoryBootstrap
 ) -> Estimate:
@@ -68,6 +76,14 @@ def agreement(triples: ScoredTriples, judge: str, bootstrap: TrajectoryBootstrap
     """
     proxy, value = triples.value, bootstrap.column(triples, "values", judge)
     return bootstrap.each(lambda rows: spearman(proxy[rows], value[rows]))
+
+
+def value_agreement(
+    triples: ScoredTriples, judge: str, other: str, bootstrap: TrajectoryBootstrap
+) -> Estimate:
+    """Spearman's rho between two judges' values of the same triples: see :func:`agreement`."""
+    one, two = (bootstrap.column(triples, "values", name) for name in (judge, other))
+    return bootstrap.each(lambda rows: spearman(one[rows], two[rows]))
 
 
 def tau_b(x: Floats, y: Floats, bootstrap: TrajectoryBootstrap) -> Estimate:

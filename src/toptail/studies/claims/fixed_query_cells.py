@@ -13,9 +13,11 @@ from toptail.studies.claims.ledger import (
     Tables,
     from_parts,
 )
+from toptail.studies.claims.semantics_cells import CORE, scope
 
 CONTRASTIVE = ("raw", "cosine", "hybrid")
-POINT, ANT, HUMANOID = "PointMaze", "AntMaze", "HumanoidMaze"
+POINT, ANT, HUMANOID = INCLUDED = CORE
+"""The tasks that the paper includes in selection."""
 TAU, REGRET = "tau_b_64", "nregret_64"
 JUDGES = {"reference": "", "geodesic": "geodesic/"}
 """Judges that value every candidate, and how their metrics begin."""
@@ -43,13 +45,19 @@ class Number:
 
     @property
     def low(self) -> float:
-        """Lower end, or the mean."""
-        return self.mean if self.interval is None else self.interval[0]
+        """Lower end of the interval."""
+        return self._ends[0]
 
     @property
     def high(self) -> float:
-        """Upper end, or the mean."""
-        return self.mean if self.interval is None else self.interval[1]
+        """Upper end of the interval."""
+        return self._ends[1]
+
+    @property
+    def _ends(self) -> Interval:
+        if self.interval is None:  # a mean alone decides nothing that is said of an interval
+            raise NotMeasuredError("an interval")
+        return self.interval
 
 
 def stored(tables: Tables, name: str, task: str, row: str, metric: str) -> Mapping[str, Any]:
@@ -123,7 +131,7 @@ def each(
     first = next(iter(judges(tables, task, critics[0]).values()))
     chosen = main(tables, task, number_of, first + metric)
     shown = "; by ".join(texts)
-    comment = f"Criterion: {criterion} On {task}, by {shown}.{caveat(tables, task)}"
+    comment = f"Criterion: {criterion} On {task}, by {shown}.{caveat(tables, task)}{alone(task)}"
     return from_parts(parts, chosen.mean, chosen.interval, comment)
 
 
@@ -133,6 +141,11 @@ def caveat(tables: Tables, task: str) -> str:
     if any(row.get(TAU, {}).get("unreliable") for row in rows.values()):
         return " The reference ensemble did not pass its criteria here: its numbers decide little."
     return ""
+
+
+def alone(task: str) -> str:
+    """Say that one task decided a statement about all that the paper includes."""
+    return scope([task], INCLUDED)
 
 
 def percent(x: float) -> str:

@@ -314,6 +314,12 @@ SEMANTICS: tuple[Claim, ...] = (
         oracle.curse_under_oracle,
     ),
     Claim(
+        "not-the-proxy",
+        "The comparability failure does not depend on the γ^d proxy.",
+        "app:value-oracle",
+        oracle.not_the_proxy,
+    ),
+    Claim(
         "diffusion-unchanged",
         "Contrastive best-of-K regret under diffusion samples closely matches the in-support "
         "result.",

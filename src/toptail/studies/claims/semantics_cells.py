@@ -189,6 +189,11 @@ def difference(cell: Found, reference: Found) -> float:
     return cell.mean - reference.mean
 
 
+def below(cell: Found, other: Found) -> bool:
+    """Whether every seed of a cell lies below every seed of another: no matter of the seed."""
+    return max(cell.seeds.values()) < min(other.seeds.values())
+
+
 def compared(
     name: str,
     metric: str,

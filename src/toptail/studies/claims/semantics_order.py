@@ -12,6 +12,7 @@ from toptail.studies.claims.semantics_cells import (
     CRITICS,
     NAVIGATION,
     RANKERS,
+    below,
     compared,
     each,
     each_curve,
@@ -309,17 +310,20 @@ def hybrid_between(tables: Tables) -> Finding:
     tasks = tasks_with(tables, "bellman", CRITICS, "rmse", NAVIGATION)
     parts, numbers = {}, {}
     for task in tasks:
-        errors = {c: m.mean for c, m in row(tables, "bellman", task, CRITICS, "rmse").items()}
-        lower = min(errors["raw"], errors["cosine"])
-        parts[task] = errors["tdq"] < errors["hybrid"] < lower
-        numbers[task] = errors["hybrid"]
+        cells = row(tables, "bellman", task, CRITICS, "rmse")
+        parts[task] = (
+            below(cells["tdq"], cells["hybrid"])
+            and below(cells["hybrid"], cells["raw"])
+            and below(cells["hybrid"], cells["cosine"])
+        )
+        numbers[task] = cells["hybrid"].mean
     at = extreme(numbers, "highest")
     return from_parts(
         parts,
         numbers[at],
         found(tables, "bellman", at, "hybrid", "rmse").ends,
-        "Criterion: RMSE(δ)/std(f) above TD-Q's and below both raw's and cosine's. Hybrid: "
-        f"{spelled(numbers)}." + scope(tasks, NAVIGATION),
+        "Criterion: every seed's RMSE(δ)/std(f) lies above all of TD-Q's and below all of raw's "
+        f"and cosine's. Hybrid: {spelled(numbers)}." + scope(tasks, NAVIGATION),
     )
 
 

@@ -11,6 +11,7 @@ from toptail.studies.claims.semantics_cells import (
     CORE,
     CRITICS,
     NAVIGATION,
+    Found,
     compared,
     curve,
     each,
@@ -193,13 +194,14 @@ def _without_trajectory(tables: Tables, tasks: list[str], size: int = 200) -> st
 
 def near_sweep_positive(tables: Tables) -> Finding:
     """Every contrastive critic prefers off-support actions at every neighbourhood size."""
-    tasks, rates = _by_size(tables, CONTRASTIVE)
+    tasks, cells = _by_size(tables, CONTRASTIVE)
+    rates = {key: cell.mean for key, cell in cells.items()}
     at = extreme(rates, "lowest")
     return from_parts(
-        {key: rate > 0.0 for key, rate in rates.items()},
+        {key: cell.ends is not None and cell.ends[0] > 0.0 for key, cell in cells.items()},
         rates[at],
-        None,
-        "Criterion: an excess rate above zero at the largest K. Measured: "
+        cells[at].ends,
+        "Criterion: at the largest K an excess rate above zero with its whole interval. Measured: "
         f"{spelled(rates)}; the number is the lowest."
         + _without_trajectory(tables, tasks)
         + scope(tasks, NAVIGATION),
@@ -226,7 +228,8 @@ def near_sweep_decreases(tables: Tables) -> Finding:
 
 def near_sweep_tdq(tables: Tables) -> Finding:
     """TD-Q has no off-support preference; on HumanoidMaze at most a small one."""
-    tasks, rates = _by_size(tables, ("tdq",))
+    tasks, cells = _by_size(tables, ("tdq",))
+    rates = {key: cell.mean for key, cell in cells.items()}
     at = extreme(rates, "highest")
     return from_parts(
         {k: rate <= (0.09 if "HumanoidMaze" in k else 0.0) for k, rate in rates.items()},
@@ -237,13 +240,13 @@ def near_sweep_tdq(tables: Tables) -> Finding:
     )
 
 
-def _by_size(tables: Tables, critics: tuple[str, ...]) -> tuple[list[str], dict[str, float]]:
+def _by_size(tables: Tables, critics: tuple[str, ...]) -> tuple[list[str], dict[str, Found]]:
     """Excess rates at every neighbourhood size, of the tasks that have all sizes."""
     tasks = list(NAVIGATION)
     for size in SIZES:
         tasks = tasks_with(tables, "robustness", critics, f"excess_off_{size}", tasks)
     return tasks, {
-        f"{critic} on {task} ({size})": cell.mean
+        f"{critic} on {task} ({size})": cell
         for task in tasks
         for size in SIZES
         for critic, cell in row(tables, "robustness", task, critics, f"excess_off_{size}").items()

@@ -21,8 +21,10 @@ from toptail.studies.controlled.evaluate import (
     selection_curves,
 )
 from toptail.tasks.controlled import ControlledWorld, sample_data
-from toptail.training import Snapshot, TrainConfig, load_params, save_params, train_seeds
+from toptail.training.checkpoint import load_params, save_params
+from toptail.training.loop import TrainConfig
 from toptail.training.records import versions
+from toptail.training.seeds import Snapshot, train_seeds
 
 FORMAT = 1
 """Raised when the content of a stored unit changes its meaning."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from toptail.studies.common import RunFolder
+from toptail.studies.common import RunFolder, Tick
 from toptail.studies.controlled.config import StudyConfig
 from toptail.studies.controlled.plan import Plan
 from toptail.studies.controlled.write import (
@@ -15,9 +15,6 @@ from toptail.studies.controlled.write import (
     write_pools,
     write_tables,
 )
-
-Tick = Callable[[str, float], None]
-"""Called with a stage's name and the finished share of the whole study."""
 
 TRAINING_SHARE = 0.9
 """Share of the progress bar that training takes."""

@@ -19,6 +19,10 @@ ROLLOUTS = "audit_rollouts"
 """Folder of the audit of the simulator's picks."""
 
 
+PICKS_RESAMPLES = 20_000
+"""Resamples of the rollouts' audit, at least; there are few queries and many selectors."""
+
+
 def to_pools(folder: str | Path | TaskSelection, judge: str) -> ScoredPools:
     """The pools of a task as the audit reads them, with one judge's values.
 
@@ -81,7 +85,8 @@ def write_audits(data: TaskSelection, resamples: int = 10_000) -> dict[str, dict
         results["rollouts"] = audit_picks(
             data.picks,
             baseline=RANDOM,
-            resamples=resamples,
+            # Dozens of pairs are compared: fewer resamples could not give a small p-value.
+            resamples=max(resamples, PICKS_RESAMPLES),
             command=f"toptail study selection --task {data.task}",
         )
         write_report(results["rollouts"], data.folder / ROLLOUTS)

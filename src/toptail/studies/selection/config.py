@@ -8,6 +8,9 @@ from toptail.errors import InputError
 from toptail.tasks.names import parse_name
 from toptail.tasks.queries import QueryConfig
 
+STAGES = ("queries", "pools", "reference", "geodesic", "scores", "rollouts", "deployment")
+"""The stages that leave files for the tables, in their order."""
+
 
 @dataclass(frozen=True)
 class PoolSettings:

@@ -10,8 +10,7 @@ from toptail.studies.common import read_json, write_json
 from toptail.studies.selection.config import SelectionConfig
 from toptail.studies.selection.files import SelectionFolder, plain
 from toptail.tasks.queries import Queries
-from toptail.training.config import differences
-from toptail.training.records import digest
+from toptail.training.records import differences, digest
 
 _FORMAT = "toptail-declared-1"
 

@@ -17,8 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.studies.semantics.stored import Stored
-from toptail.training.config import differences
+from toptail.studies.stored import Stored
+from toptail.training.records import differences
+
+REFERENCE, GEODESIC = "reference", "geodesic"
+"""The two judges that value every candidate: the ensemble of reference critics, which every task
+has, and the distance through the maze."""
 
 
 @dataclass(frozen=True)

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError
-from toptail.studies.claims.fixed_query import FIXED_QUERY
-from toptail.studies.common import read_json, write_json
-from toptail.studies.finish import write_ledger
+from toptail.studies.claims import FIXED_QUERY
+from toptail.studies.common import Tick, write_json
+from toptail.studies.finish import decide_stored
 from toptail.studies.selection.audits import write_audits
+from toptail.studies.selection.files import REFERENCE
 from toptail.studies.selection.judge_tables import (
     deployment_table,
     judges_table,
     rollout_cells,
 )
-from toptail.studies.selection.load import REFERENCE, TaskSelection, read_selection
+from toptail.studies.selection.load import TaskSelection, read_selection
 from toptail.studies.selection.rollout_design import TRAINING_SEED
 from toptail.studies.selection.tables import (
     RESAMPLES,
     Measured,
-    Tick,
     fixed_query_table,
     function_class_table,
 )
+from toptail.studies.tables import write_tables
 
 
 def finish_selection(
@@ -57,7 +57,7 @@ def finish_selection(
     write_results(data, tick, resamples)
     if tick is not None:
         tick("writing the report", 0.5)
-    write_selection_claims(data.folder)
+    decide_stored(data.folder, FIXED_QUERY)
     return write_selection_report(data.folder)
 
 
@@ -79,19 +79,6 @@ def write_results(
         "deployment": deployment_table(data),
     }
     made = {name: content for name, content in tables.items() if content is not None}
-    for stale in (data.folder / "tables").glob("*.json"):
-        if stale.stem not in made:
-            stale.unlink()
-    for name, content in made.items():
-        write_json(data.folder / "tables" / f"{name}.json", content)
+    write_tables(data.folder / "tables", made)
     write_json(data.folder / "curves.json", measured.curves())
     return sorted(made)
-
-
-def write_selection_claims(folder: Path) -> list[dict[str, Any]]:
-    """Decide every claim that the stored tables decide."""
-    tables: dict[str, Mapping[str, Any]] = {
-        path.stem: read_json(path) for path in sorted((folder / "tables").glob("*.json"))
-    }
-    record = folder / "record.json"
-    return write_ledger(folder, FIXED_QUERY, tables, read_json(record) if record.is_file() else {})

@@ -9,7 +9,8 @@ import numpy as np
 
 from toptail.judges.reference import admission
 from toptail.stats import kendall_tau_b, spearman, wilson
-from toptail.studies.selection.load import NO_SEED, REFERENCE, TaskSelection
+from toptail.studies.selection.files import REFERENCE
+from toptail.studies.selection.load import NO_SEED, TaskSelection
 from toptail.studies.selection.measure import Resampled, by_query
 from toptail.studies.selection.rollout_results import RANDOM, agreement
 from toptail.studies.selection.tables import paper_part
@@ -62,7 +63,8 @@ def rollout_cells(audited: Mapping[str, Any] | None, seed: int) -> dict[str, Cel
 def agreement_cells(data: TaskSelection) -> dict[str, Cell]:
     """``spearman_within/JUDGE`` and ``spearman_across/JUDGE``: judges against realized returns.
 
-    ``split_half`` stands for the returns' agreement with themselves, what a perfect judge reaches.
+    ``split_half`` stands for the returns' agreement with themselves, from half of the repetitions
+    each: a perfect judge reaches more than that.
     """
     if data.rollouts is None:
         return {}

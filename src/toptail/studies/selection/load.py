@@ -22,16 +22,15 @@ from toptail.pools.columns import split_seed
 from toptail.stats.best_of_k import Floats
 from toptail.studies.common import read_json
 from toptail.studies.selection.declare import read_declared
-from toptail.studies.selection.files import SelectionFolder, check_shape
+from toptail.studies.selection.files import REFERENCE, SelectionFolder, check_shape
 from toptail.studies.selection.measure import JudgedPools
 from toptail.studies.selection.pools import Pools
+from toptail.studies.selection.rollout_design import POOL, candidates_sha256, selector_picks
 from toptail.studies.selection.rollout_results import RolloutAudit
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 from toptail.tasks.names import PAPER_TASKS
 from toptail.tasks.queries import load_queries
 
-REFERENCE = "reference"
-"""The judge that every task has: the ensemble of reference critics."""
 GROUPS = ("near", "medium", "far")
 """Distance groups, in the order of tables."""
 NO_SEED = 0
@@ -147,7 +146,13 @@ def read_selection(folder: str | Path) -> TaskSelection:
         },
     )
     shape = (len(queries), count, size + 1)
-    picks = files.path / "picks.parquet"
+    scores = columns(files.path / "scores", "scores", shape)
+    values = columns(files.path / "values", "values", (-1, *shape))
+    made_from = {
+        "queries": queries.sha256,
+        "candidates": candidates_sha256(pools.with_logged()[:, POOL]),
+    }
+    rollouts = _rollouts(files.rollouts, made_from, scores, values)
     return TaskSelection(
         folder=files.path,
         task=declared["task"],
@@ -157,22 +162,43 @@ def read_selection(folder: str | Path) -> TaskSelection:
         on_support=pools.on_support,
         support_distance=pools.support_distance.astype(np.float64),
         threshold=float(pools.header["threshold"]),
-        scores=columns(files.path / "scores", "scores", shape),
-        values=columns(files.path / "values", "values", (-1, *shape)),
-        picks=JudgedPicks.read(picks) if picks.is_file() else None,
-        rollouts=_rollouts(files.rollouts, queries.sha256),
+        scores=scores,
+        values=values,
+        picks=_picks(files.path / "picks.parquet", rollouts),
+        rollouts=rollouts,
         deployment={
             path.stem: read_json(path) for path in sorted(files.path.glob("deployment/*.json"))
         },
     )
 
 
-def _rollouts(path: Path, queries: str) -> RolloutAudit | None:
+def _rollouts(
+    path: Path,
+    made_from: Mapping[str, str],
+    scores: Mapping[str, NDArray[Any]],
+    values: Mapping[str, NDArray[Any]],
+) -> RolloutAudit | None:
+    """The rollouts, if they are of these candidates and of what these scores pick."""
     if not path.is_file():
         return None
     stored = Stored.read(path)
-    _check_made_from(path, stored.header, {"queries": queries})
-    return RolloutAudit.of(stored)
+    _check_made_from(path, stored.header, made_from)
+    audit = RolloutAudit.of(stored)
+    picks = selector_picks(scores, values.get(REFERENCE))
+    for picked, name in zip(audit.candidate.T, audit.selectors, strict=True):
+        if name in picks and not np.array_equal(picks[name][audit.query], picked):
+            raise InputError(
+                f"{path} holds rollouts of other picks of '{name}' than the scores beside it make: "
+                "put back the scores that were rolled out, or make the rollouts again."
+            )
+    return audit
+
+
+def _picks(path: Path, rollouts: RolloutAudit | None) -> JudgedPicks | None:
+    """The judged picks of the rollouts made here, or else those that somebody brought."""
+    if rollouts is not None:
+        return rollouts.picks()
+    return JudgedPicks.read(path) if path.is_file() else None
 
 
 def _columns(

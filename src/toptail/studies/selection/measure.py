@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean
-from toptail.stats import best_of_k, kendall_tau_b, oracle, spearman
+from toptail.stats import best_of_k, kendall_tau_b, normalized_regret, oracle, spearman
 from toptail.stats.best_of_k import Floats
 from toptail.studies.tables import Cell, cell
 
@@ -74,16 +74,22 @@ class Judged:
     """Value of the best of K by value, ``[queries, n_k]``."""
     random: Floats
     """Value of a random candidate, ``[queries]``."""
+    pool_regret: Floats
+    """Each pool's regret over its own headroom at the largest K, mean over the query's pools,
+    ``[queries]``; NaN where all candidates are worth the same."""
 
     @classmethod
     def of(cls, scores: Floats, pools: JudgedPools) -> Judged:
         """Measure ``scores [queries, pools, candidates]``."""
         flat, queries = scores.reshape(pools.flat.shape), len(scores)
+        value = best_of_k(flat, pools.flat, pools.k)
+        top, mean = pools.flat.max(axis=1), pools.flat.mean(axis=1)
         return cls(
             tau_b=by_query(kendall_tau_b(flat, pools.flat), queries),
-            value=by_query(best_of_k(flat, pools.flat, pools.k), queries),
+            value=by_query(value, queries),
             oracle=pools.oracle,
             random=pools.random,
+            pool_regret=by_query(normalized_regret(value[:, -1], top, mean), queries),
         )
 
 

@@ -16,7 +16,7 @@ from toptail.pools.files import read_arrays, sha256
 from toptail.proposals.support import local_rows, support_distance
 from toptail.studies.selection.config import PoolSettings, SupportSettings
 from toptail.studies.selection.files import check_shape
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 from toptail.tasks.queries import Queries
 from toptail.tasks.trajectories import FloatArray, Trajectories
 from toptail.training.run_files import read_run, run_folder

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.pools.columns import split_seed
+from toptail.studies.selection.files import REFERENCE
 from toptail.studies.selection.rollout_results import RANDOM
-from toptail.studies.selection.stages import REFERENCE
 from toptail.tasks.queries import Queries
 from toptail.tasks.trajectories import IntArray
 
@@ -57,6 +57,11 @@ def random_candidates(queries: Queries, size: int, count: int) -> IntArray:
     rng = np.random.default_rng(stream(queries, RANDOM_MEMBERS))
     members = np.tile(np.arange(size), (len(queries), 1))
     return rng.permuted(members, axis=1)[:, :count]
+
+
+def candidates_sha256(candidates: NDArray[Any]) -> str:
+    """Hash of the actions that can be rolled out, ``[Q, N + 1, a]``."""
+    return hashlib.sha256(np.ascontiguousarray(candidates, np.float32).data).hexdigest()
 
 
 def selector_picks(

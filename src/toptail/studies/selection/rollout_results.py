@@ -17,7 +17,7 @@ from toptail.errors import InputError
 from toptail.pools import JudgedPicks
 from toptail.stats import spearman
 from toptail.stats.best_of_k import Floats
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 from toptail.tasks.trajectories import IntArray
 
 RANDOM = "random"
@@ -141,7 +141,9 @@ def agreement(
     ``within``: over the candidates of a query, mean over the queries in which both vary (their
     number beside it). ``across``: over all pairs of query and candidate together. The entry
     ``split_half`` is the returns' agreement with themselves, the mean of even against that of
-    odd repetitions: about what a perfect judge could reach. Intervals resample trajectories.
+    odd repetitions. It is no ceiling: with it at r, a perfect judge, which has no noise of its
+    own and is compared with all repetitions, reaches about sqrt(2 r / (1 + r)). Intervals
+    resample trajectories.
 
     Parameters
     ----------

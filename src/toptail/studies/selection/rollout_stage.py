@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.proposals.diffusion_runs import load_policy
-from toptail.studies.selection.files import fitting
+from toptail.studies.selection.files import REFERENCE, fitting
 from toptail.studies.selection.pools import Pools
-from toptail.studies.selection.rollout_design import POOL, selector_picks
+from toptail.studies.selection.rollout_design import POOL, candidates_sha256, selector_picks
 from toptail.studies.selection.rollout_results import RolloutAudit
 from toptail.studies.selection.rollouts import RolloutWorld, judge_by_rollouts, rules_of
-from toptail.studies.selection.stages import REFERENCE
 from toptail.studies.selection.study import Selection, made_from
 from toptail.tasks.queries import Queries
 from toptail.tasks.trajectories import Trajectories
@@ -36,7 +35,11 @@ def make_rollouts(
     """
     same = made_from(study, queries, pools)
     if study.runs is None:
-        expected = {"queries": queries.sha256, **rules_of(study.config.rollouts)}
+        expected = {
+            "queries": queries.sha256,
+            "candidates": candidates_sha256(pools.with_logged()[:, POOL]),
+            **rules_of(study.config.rollouts),
+        }
         stored = fitting(study.folder.rollouts, expected)
         if stored is not None:
             return RolloutAudit.of(stored)

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.studies.common import Tick
 from toptail.studies.selection.files import fitting
-from toptail.studies.selection.study import Tick
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 from toptail.tasks.trajectories import IntArray
 
 Returns32: TypeAlias = NDArray[np.float32]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,19 +14,21 @@ import numpy as np
 from toptail.errors import InputError
 from toptail.judges.rollouts import Continuation, RolloutRules, Starts, rollout_returns
 from toptail.stats.best_of_k import Floats
+from toptail.studies.common import Tick
 from toptail.studies.selection.config import RolloutSettings
 from toptail.studies.selection.files import fitting
 from toptail.studies.selection.rollout_design import (
     LOGGED,
     NOISE,
     audited_queries,
+    candidates_sha256,
     random_candidates,
     stream,
 )
 from toptail.studies.selection.rollout_results import RolloutAudit, power
 from toptail.studies.selection.rollout_store import Returns32, RolloutStore
-from toptail.studies.selection.study import Tick, no_tick
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.selection.study import no_tick
+from toptail.studies.stored import Stored
 from toptail.tasks.names import parse_name
 from toptail.tasks.queries import Queries
 from toptail.tasks.trajectories import FloatArray, IntArray, Trajectories
@@ -66,12 +67,11 @@ class RolloutWorld:
 
     def made_from(self, settings: RolloutSettings) -> dict[str, Any]:
         """Everything that a return depends on, besides query, candidate and repetition."""
-        actions = np.ascontiguousarray(self.candidates, np.float32)
         return {
             "format": _FORMAT,
             "task": self.task,
             "queries": self.queries.sha256,
-            "candidates": hashlib.sha256(actions.data).hexdigest(),
+            "candidates": candidates_sha256(self.candidates),
             "policy": self.policy_hash,
             **rules_of(settings),
             "noise": "row_keys(key(seed), query, repeat, step), step = 2, 3, …",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,10 +11,11 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.pools.files import read_arrays, sha256
+from toptail.studies.selection.config import STAGES as STAGES
 from toptail.studies.selection.config import SelectionConfig
+from toptail.studies.selection.files import REFERENCE
 from toptail.studies.selection.pools import Pools, file_proposal
 from toptail.studies.selection.stages import (
-    REFERENCE,
     add_values,
     critic_scorers,
     judge_geodesic,
@@ -34,8 +36,10 @@ MAIN = ("tdq", "raw", "cosine", "hybrid")
 """The paper's four critics."""
 CRITICS = (*MAIN, "td_bilinear", "nce_mlp", "two_head_joint", "two_head_separate")
 """Critics whose runs are scored where they are there."""
-STAGES = ("queries", "pools", "reference", "geodesic", "scores", "rollouts", "deployment")
-"""The stages that leave files for the tables, in their order."""
+
+_JUDGE = re.compile(r"[A-Za-z0-9_-]+")
+_TAKEN = ("rollouts", "split_half")
+"""Rows of the table of judges, and files, that no judge of every candidate may take."""
 
 
 @dataclass(frozen=True)
@@ -118,13 +122,18 @@ class Stages:
 
     def _reference(self) -> str:
         path = self.study.folder.values(REFERENCE)
-        if self.study.runs is None and not path.is_file() and any(path.parent.glob("*.npz")):
+        another = any(path.parent.glob("*.npz")) or self._knows_ways()
+        if self.study.runs is None and not path.is_file() and another:
             return "No reference ensemble: it needs --runs, and another judge is there."
         judge_reference(self.study, self.queries, self.pools)
         return ""
 
+    def _knows_ways(self) -> bool:
+        """Whether the geodesic judge can value the candidates."""
+        return self.name is not None and self.name.family == "pointmaze"
+
     def _geodesic(self) -> str:
-        if self.name is None or self.name.family != "pointmaze":
+        if not self._knows_ways():
             return "No geodesic judge: it knows PointMaze alone."
         judge_geodesic(self.study, self.queries, self.pools)
         return ""
@@ -196,6 +205,11 @@ def read_judge(text: str) -> tuple[str, Any, dict[str, Any]]:
     name, equals, file = text.partition("=")
     if not equals or not name or not file:
         raise InputError(f"--judge {text}: expected NAME=FILE.npz.")
+    if not _JUDGE.fullmatch(name) or name in _TAKEN:
+        raise InputError(
+            f"--judge {text}: '{name}' cannot name a judge; use letters, digits, '_' and '-', and "
+            f"not {' or '.join(_TAKEN)}, which tables use for something else."
+        )
     path = Path(file).expanduser()
     arrays = read_arrays(path)
     if "values" not in arrays:

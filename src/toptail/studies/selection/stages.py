@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from toptail.errors import InputError
 from toptail.judges.geodesic import geodesic_origin, geodesic_values
 from toptail.judges.reference import admission
 from toptail.studies.selection.declare import declare
-from toptail.studies.selection.files import check_shape, fitting
+from toptail.studies.selection.files import GEODESIC, REFERENCE, check_shape, fitting
 from toptail.studies.selection.pools import (
     USER,
     Pools,
@@ -28,14 +29,12 @@ from toptail.studies.selection.pools import (
     pools_header,
 )
 from toptail.studies.selection.study import Selection, made_from, score_candidates
-from toptail.studies.semantics.scorers import Scorer, of_run
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.semantics.scorers import Scorer, of_run, run_origin
+from toptail.studies.stored import Stored
 from toptail.tasks.queries import Queries, freeze_queries, load_queries
 from toptail.tasks.trajectories import Trajectories
-from toptail.training.run_files import RECORD, run_folder
-
-REFERENCE, GEODESIC = "reference", "geodesic"
-"""Names of the two judges that value every candidate."""
+from toptail.training.records import differences
+from toptail.training.run_files import RECORD, read_run, run_folder
 
 
 def make_queries(study: Selection, val: Trajectories) -> Queries:
@@ -45,10 +44,10 @@ def make_queries(study: Selection, val: Trajectories) -> Queries:
     if path.is_file():
         queries = load_queries(path)
         if queries.config != config or queries.data_sha256 != val.sha256:
-            what = "settings" if queries.config != config else "validation data"
+            changed = differences(asdict(queries.config), asdict(config)) or ["validation data"]
             raise InputError(
-                f"{path} was frozen from other {what} than those asked for: give those it was "
-                "frozen with, or choose another --out."
+                f"{path} was frozen with another {', '.join(changed)}: give what it was frozen "
+                "with, or choose another --out."
             )
     else:
         queries = freeze_queries(val, config)
@@ -77,7 +76,7 @@ def make_pools(
     study.tick("pools", 0.0)
     stored = fitting(path, pools_header(queries, train, settings, support))
     if proposal is None and not (stored and stored.header["proposal"]["kind"] == USER):
-        proposal = _behaviour_model(study, required=stored is None)
+        proposal = _behaviour_model(study, train.sha256, required=stored is None)
     if stored is not None:
         if proposal is not None:
             fitting(path, {"proposal": proposal.origin})
@@ -103,6 +102,7 @@ def judge_reference(study: Selection, queries: Queries, pools: Pools) -> Stored:
     expected = made_from(study, queries, pools)
     members = _reference_members(study, required=not path.is_file())
     if members:
+        _require_same_data(study, [member.origin for member in members], pools.header["data"])
         expected["members"] = [dict(member.origin) for member in members]
     stored = fitting(path, expected)
     if stored is None:
@@ -169,6 +169,7 @@ def score_critics(
     repeated = sorted({column for column in columns if columns.count(column) > 1})
     if repeated:
         raise InputError(f"Two scorers have the name '{repeated[0]}': give each its own.")
+    _require_same_data(study, [scorer.origin for scorer in scorers], pools.header["data"])
     paths = {}
     for i, scorer in enumerate(scorers):
         path = paths[scorer.column] = study.folder.scores(scorer.column)
@@ -240,7 +241,18 @@ def add_values(
     return path
 
 
-def _behaviour_model(study: Selection, *, required: bool) -> Proposal | None:
+def _require_same_data(study: Selection, origins: Sequence[Mapping[str, Any]], data: str) -> None:
+    """Refuse runs of other training data than the study's, whatever their task is called."""
+    for origin in origins:
+        if origin.get("data", data) != data:
+            raise InputError(
+                f"The run {origin['run']} was trained on other data than this study's "
+                f"{study.config.task} (content hash {origin['data'][:12]}…, not {data[:12]}…): "
+                "name runs of the same data set, or study the data that they were trained on."
+            )
+
+
+def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal | None:
     """The task's diffusion run; None where it is not there and stored pools do without it."""
     settings, task = study.config.pools, study.config.task
     runs = study.needed_runs("Drawing candidates") if required else study.runs
@@ -249,6 +261,7 @@ def _behaviour_model(study: Selection, *, required: bool) -> Proposal | None:
     folder = run_folder(runs / task / "diffusion", settings.policy_seed)
     if not required and not (folder / RECORD).is_file():
         return None
+    _require_same_data(study, [run_origin(read_run(folder))], data)
     return diffusion_proposal(runs, task, settings)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from toptail.errors import InputError
+from toptail.studies.common import Tick
 from toptail.studies.selection.config import SelectionConfig
 from toptail.studies.selection.declare import declare
 from toptail.studies.selection.files import SelectionFolder
@@ -17,9 +18,6 @@ from toptail.studies.selection.pools import Pools
 from toptail.studies.semantics.scorers import Score
 from toptail.tasks.queries import Queries
 from toptail.tasks.trajectories import FloatArray
-
-Tick = Callable[[str, float], None]
-"""(stage, finished share) for progress."""
 
 BLOCK = 16_384
 """Candidates that are scored in one call."""

@@ -13,7 +13,9 @@ import numpy as np
 from toptail.audit.record import jsonable
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean
-from toptail.studies.selection.load import REFERENCE, TaskSelection
+from toptail.studies.common import Tick
+from toptail.studies.selection.files import REFERENCE
+from toptail.studies.selection.load import TaskSelection
 from toptail.studies.selection.measure import LEVEL, Judged, Mask, Picked, Resampled
 from toptail.studies.tables import Cell, cell, table
 
@@ -22,15 +24,13 @@ HIGH = 0.9
 """The paper asks how many selected scores exceed this."""
 BELLMAN = ("tdq", "td_bilinear", "two_head_joint", "two_head_separate")
 """Scorers of the reference judge's own family: its word on them is partly circular."""
-REFERENCE_METRICS = ("tau_b_", "nregret_")
+REFERENCE_METRICS = ("tau_b_", "nregret_", "pool_nregret_")
 """How the metrics that the reference judges begin."""
 FUNCTION_CLASS: Mapping[str, Mapping[str, str]] = {
     "contrastive": {"bilinear": "raw", "mlp": "nce_mlp"},
     "td": {"bilinear": "td_bilinear", "mlp": "tdq"},
 }
 """Objective -> function class -> critic, the paper's 2 x 2."""
-
-Tick = Callable[[str, float], None]
 
 
 def paper_part(label: str) -> dict[str, Any]:
@@ -100,6 +100,9 @@ class Measured:
         return {
             "tau_b": means.cell(tau, **({"undefined": undefined} if undefined else {})),
             "nregret": means.cell(regret),
+            "pool_nregret": means.cell(
+                {seed: means.mean(part.pool_regret, keep) for seed, part in parts.items()}
+            ),
         }
 
     def _picked_cells(self, columns: Mapping[int, str]) -> dict[str, Cell]:
@@ -206,6 +209,8 @@ def fixed_query_table(
         "JUDGE/METRIC is the same under another judge, METRIC/GROUP within one distance group.",
         "nregret: mean regret over mean headroom; 0 is the best candidate of each pool, 1 a random "
         "one, above 1 worse than random.",
+        "pool_nregret: the mean over pools of each pool's own normalized regret, which gives pools "
+        "with little at stake the same weight; the paper does not say which of the two it means.",
         "Intervals: trajectories resampled, pools averaged within a query, over the seed mean.",
         "circular: the scorer belongs to the family of the judge (Bellman-trained), so that its "
         "number is partly built in. unreliable: the reference ensemble did not pass its declared "

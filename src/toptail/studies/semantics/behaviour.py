@@ -19,7 +19,7 @@ from toptail.studies.semantics.config import SemanticsConfig
 from toptail.studies.semantics.draws import TaskDataset
 from toptail.studies.semantics.load import DRAWS
 from toptail.studies.semantics.scorers import run_origin
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 from toptail.training.offline import GoalSampling, device_data
 from toptail.training.run_files import RECORD, Run, read_run, run_folder
 from toptail.training.runs import stored_config

@@ -19,7 +19,7 @@ from toptail.studies.semantics.config import (
     is_navigation,
     task_key,
 )
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 from toptail.tasks.files import Dataset, find, load, task_of
 from toptail.tasks.neighbours import nearest_rows
 from toptail.tasks.trajectories import IntArray, Trajectories

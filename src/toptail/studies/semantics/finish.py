@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from toptail.errors import InputError
-from toptail.studies.claims.semantics import SEMANTICS
+from toptail.studies.claims import SEMANTICS
 from toptail.studies.common import read_json, write_json
-from toptail.studies.finish import write_ledger
+from toptail.studies.finish import decide_stored
 from toptail.studies.semantics.config import SemanticsConfig
 from toptail.studies.semantics.curves import all_curves
 from toptail.studies.semantics.load import read_tasks, read_temperature
 from toptail.studies.semantics.measure import Tick, measure_all
 from toptail.studies.semantics.tables import all_tables
 from toptail.studies.semantics.temperature import temperature_table
+from toptail.studies.tables import write_tables
 
 
 def finish_semantics(out: str | Path, tick: Tick | None = None, workers: int | None = None) -> Path:
@@ -38,7 +39,7 @@ def finish_semantics(out: str | Path, tick: Tick | None = None, workers: int | N
     from toptail.report.semantics_page import write_semantics_report
 
     write_results(out, tick, workers)
-    write_semantics_claims(out)
+    decide_stored(out, SEMANTICS, curves=read_json(Path(out) / "curves.json"))
     return write_semantics_report(out)
 
 
@@ -52,19 +53,9 @@ def write_results(
     sweep = temperature_table(read_temperature(out), config, tick)
     if sweep is not None:
         tables["temperature"] = sweep
-    for name, content in tables.items():
-        write_json(folder / "tables" / f"{name}.json", content)
+    write_tables(folder / "tables", tables)
     write_json(folder / "curves.json", all_curves(measured, config))
     return sorted(tables)
-
-
-def write_semantics_claims(out: str | Path) -> list[dict[str, Any]]:
-    """Decide every claim that the stored tables and curves decide."""
-    folder = Path(out)
-    results = {path.stem: read_json(path) for path in sorted((folder / "tables").glob("*.json"))}
-    results["curves"] = read_json(folder / "curves.json")
-    record = folder / "record.json"
-    return write_ledger(folder, SEMANTICS, results, read_json(record) if record.is_file() else {})
 
 
 def stored_config(out: str | Path) -> SemanticsConfig:

@@ -15,11 +15,14 @@ from toptail.pools.columns import split_seed
 from toptail.pools.triples import ScoredTriples
 from toptail.stats.best_of_k import Floats
 from toptail.studies.semantics.config import ORACLE, SWEEP
-from toptail.studies.semantics.stored import Stored
+from toptail.studies.stored import Stored
 from toptail.tasks.names import PAPER_TASKS
 
 DRAWS, PROPOSALS = "draws", "proposals"
 """Files of a task's folder that are no column."""
+
+VALUES = "values"
+"""Folder in a task's folder: what judges that are no critics say of the triples."""
 
 Ints = NDArray[np.int64]
 
@@ -162,11 +165,14 @@ def _column_place(path: Path) -> tuple[str, int]:
     return name, -1 if seed is None else int(seed)
 
 
-def _require_fit(path: Path, stored: Stored, expected: Mapping[str, str | None]) -> None:
+def _require_fit(
+    path: Path, stored: Stored, expected: Mapping[str, str | None], folder: Path | None = None
+) -> None:
     for name, sha256 in expected.items():
         if stored.header.get(name) != sha256:
             raise InputError(
-                f"{path} was scored on other {name} than those of {path.parent / name}.npz: score "
+                f"{path} was scored on other {name} than those of "
+                f"{(folder or path.parent) / name}.npz: score "
                 "it again with --runs (or --critic), or delete it."
             )
 
@@ -176,6 +182,8 @@ def _task_scores(folder: Path) -> TaskScores:
     oracle = [column for column in columns if split_seed(column)[0] == ORACLE]
     origins = {column: dict(stored.header["origin"]) for column, stored in columns.items()}
     judge = columns.pop(oracle[0]) if oracle else None
+    values = {} if judge is None else {ORACLE: judge.arrays["scores"]}
+    values |= _judged(folder, draws)
     if not columns:
         raise InputError(f"{folder} holds no column of a critic: score one with --runs.")
     gaps = {} if proposals is None else proposals.header["loss_gaps"]
@@ -183,13 +191,23 @@ def _task_scores(folder: Path) -> TaskScores:
         task=draws.header["task"],
         key=draws.header["key"],
         navigation=draws.header["navigation"],
-        triples=_triples(draws, columns, folder, judge),
+        triples=_triples(draws, columns, folder, values),
         query_std=_family(columns, "query_std"),
         support=_support(draws, columns),
         diffusion={} if judge is None else _diffusion(columns, judge),
         loss_gaps={int(seed): gap for seed, gap in gaps.items()},
         origins=origins,
     )
+
+
+def _judged(folder: Path, draws: Stored) -> dict[str, NDArray[Any]]:
+    """What judges that are no critics say of the triples: ``values/NAME.npz``, ``values [n]``."""
+    result = {}
+    for path in sorted((folder / VALUES).glob("*.npz")):
+        stored = Stored.read(path)
+        _require_fit(path, stored, {DRAWS: draws.sha256}, folder)
+        result[path.stem] = stored.arrays["values"]
+    return result
 
 
 def _family(columns: Mapping[str, Stored], name: str) -> dict[str, NDArray[Any]]:
@@ -200,7 +218,10 @@ def _family(columns: Mapping[str, Stored], name: str) -> dict[str, NDArray[Any]]
 
 
 def _triples(
-    draws: Stored, columns: Mapping[str, Stored], folder: Path, judge: Stored | None = None
+    draws: Stored,
+    columns: Mapping[str, Stored],
+    folder: Path,
+    values: Mapping[str, NDArray[Any]] | None = None,
 ) -> ScoredTriples:
     rows = draws.arrays
     families = ("scores", "negatives", "hard_negatives", "second_goals", "next_scores")
@@ -215,7 +236,7 @@ def _triples(
         readouts=_readouts(columns),
         query_means=_family(columns, "query_means"),
         step_reward=_step_rewards(columns, folder),
-        values={} if judge is None else {ORACLE: judge.arrays["scores"]},
+        values=values or {},
         data_sha256=draws.header["data"],
         source=str(folder),
         **{name: _family(columns, name) for name in families},

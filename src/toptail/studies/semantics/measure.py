@@ -28,8 +28,10 @@ from toptail.audit.triples.crossquery import (
 from toptail.audit.triples.ordering import (
     agreement,
     centered_ordering,
+    judged_ordering,
     ordering,
     readout_ordering,
+    value_agreement,
 )
 from toptail.audit.triples.retrieval import (
     distance_profile,
@@ -63,8 +65,8 @@ class Measured:
     """The scores that were measured."""
     columns: Mapping[str, Estimates]
     """Column -> its diagnostics."""
-    agreement: Estimate | None
-    """Spearman's rho of γ^d and the independent value, where there is one."""
+    agreement: Estimates
+    """Judge -> Spearman's rho of γ^d and its values; ``JUDGE/oracle`` -> of both their values."""
 
     def seeds(self, scorer: str, metric: str) -> Estimates:
         """Seed -> estimate of one diagnostic of a scorer; empty where it has none."""
@@ -185,9 +187,10 @@ def _search(
     if column in task.query_std:
         spread = np.asarray(task.query_std[column], dtype=np.float64)
         found["query_std"] = bootstrap.mean(spread)
-    if ORACLE in t.values:
-        judged = cross_query(t, column, top, bootstrap, ORACLE)
-        found["nregret_oracle"] = judged.normalized[0]
+    for judge in t.values:
+        judged = cross_query(t, column, top, bootstrap, judge)
+        found[f"nregret_{judge}"] = judged.normalized[0]
+        found[f"tau_{judge}"] = judged_ordering(t, column, judge, bootstrap)
     for seed, pools in task.diffusion.items():
         if column in pools.scores:
             judged = pooled_selection(pools.scores[column], pools.values, top, bootstrap)
@@ -209,10 +212,16 @@ def _support(task: TaskScores, column: str, config: SemanticsConfig) -> Estimate
     return found
 
 
-def _agreement(task: TaskScores, config: SemanticsConfig) -> Estimate | None:
-    if not task.navigation or ORACLE not in task.triples.values:
-        return None
-    return agreement(task.triples, ORACLE, resampling(task.triples, config))
+def _agreement(task: TaskScores, config: SemanticsConfig) -> Estimates:
+    """Rank correlation of every judge's values with γ^d, and of the oracle's with other judges'."""
+    t = task.triples
+    if not task.navigation or not t.values:
+        return {}
+    bootstrap = resampling(t, config)
+    found = {judge: agreement(t, judge, bootstrap) for judge in t.values}
+    for judge in set(t.values) - {ORACLE} if ORACLE in t.values else ():
+        found[f"{judge}/{ORACLE}"] = value_agreement(t, judge, ORACLE, bootstrap)
+    return found
 
 
 def is_bounded(triples: ScoredTriples, column: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,17 +15,23 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.studies.common import RunFolder
 from toptail.studies.semantics.behaviour import behaviour_runs, proposals_spec, propose
-from toptail.studies.semantics.config import SWEEP, SemanticsConfig
+from toptail.studies.semantics.config import GEODESIC, SWEEP, SemanticsConfig
 from toptail.studies.semantics.draws import TaskDataset, draw, draw_sweep, spec
-from toptail.studies.semantics.load import DRAWS, PROPOSALS
+from toptail.studies.semantics.load import DRAWS, PROPOSALS, VALUES
 from toptail.studies.semantics.scorers import Rows, Score, Scorer, run_scorers, sweep_scorers
-from toptail.studies.semantics.stored import Stored
 from toptail.studies.semantics.user_scorers import user_scorer
+from toptail.studies.stored import Stored
+from toptail.tasks.names import OGBENCH_NAMES
 from toptail.tasks.trajectories import IntArray, Trajectories
-from toptail.training.config import differences
+from toptail.training.records import differences
 
 BLOCK = 16_384
 """Rows of one call of a scorer, at most."""
+
+POINT_MAZES = tuple(
+    name for name in OGBENCH_NAMES if name.startswith("pointmaze-") and "teleport" not in name
+)
+"""Data sets in which the shortest way to a goal is known exactly."""
 
 Tick: TypeAlias = Callable[[str, float], None]
 """Called with a stage's name and the finished share of the scoring."""
@@ -97,6 +104,7 @@ class _Task:
         if scorers:
             draws = self._draws(self.home, draw, spec(self.config, self.task))
             proposals = self._proposals(draws, runs) if self.task.navigation else None
+            self._geodesic(draws)
             for scorer in scorers:
                 self._score_column(scorer, self.home, draws, proposals)
                 self.done += 1 / columns
@@ -174,6 +182,25 @@ class _Task:
         stored = propose(self.config, self.task, draws, found)
         stored.write(path)
         return stored
+
+    def _geodesic(self, draws: Stored) -> None:
+        """Let the judge that knows the shortest way value the triples, where there is one."""
+        if self.task.name not in POINT_MAZES or find_spec("mujoco") is None:
+            return
+        from toptail.judges.geodesic import geodesic_origin, geodesic_values
+
+        path = self.home / VALUES / f"{GEODESIC}.npz"
+        header = {DRAWS: draws.sha256, "origin": geodesic_origin(self.config.gamma)}
+        stored = _readable(path)
+        if stored is not None and stored.header == _as_json(header):
+            return
+        self._say("shortest ways")
+        rows, goals = draws.arrays["rows"], draws.arrays["goal_rows"]
+        states, actions = self.split.observations, self.split.actions
+        values = geodesic_values(
+            self.task.name, states[rows], actions[rows][:, None], states[goals], self.config.gamma
+        )
+        Stored(header, {"values": values[:, 0]}).write(path)
 
     def _score_column(
         self, scorer: Scorer, home: Path, draws: Stored, proposals: Stored | None

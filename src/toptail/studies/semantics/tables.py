@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
-from toptail.studies.semantics.config import EXCLUSIONS, ORACLE, SemanticsConfig
+from toptail.studies.semantics.config import EXCLUSIONS, GEODESIC, ORACLE, SemanticsConfig
 from toptail.studies.semantics.measure import Estimates, Measured
 from toptail.studies.tables import Cell, Rows, cell, table
 
@@ -26,6 +26,9 @@ DEPLOYED = {"raw": "raw", "cosine": "cosine", "hybrid": "cosine"}
 
 READOUTS = {"norm": "phi_norm"}
 """Stored readouts that the table calls by another name."""
+
+LEARNED = "learned"
+"""What a table says in place of a temperature that was trained with the critic."""
 
 CURSE = ("regret", "normalized", "value", "oracle", "random")
 """Diagnostics over K of which the table shows the largest K."""
@@ -108,7 +111,7 @@ def _table(
 
 def _main(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
     caption = f"Kendall's tau_b of the deployed score with γ^d, {config.triples} triples"
-    return _table("main", caption, _rows(measured, ("tau",)))
+    return _table("main", caption, _rows(measured, ("tau",)), trained_at=_trained_at(measured))
 
 
 def _calibration(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
@@ -125,7 +128,29 @@ def _retrieval(measured: Sequence[Measured], config: SemanticsConfig) -> dict[st
         "so that every score is at 0.5, a perfect one too: a control of the drawing.",
         "nearer_goal: how often the nearer of those two goals scores higher; 1 for an exact value.",
     ]
-    return _table("retrieval", caption, _rows(measured, RETRIEVAL), notes)
+    trained_at = _trained_at(measured)
+    return _table("retrieval", caption, _rows(measured, RETRIEVAL), notes, trained_at=trained_at)
+
+
+def _trained_at(measured: Sequence[Measured]) -> dict[str, dict[str, list[float | str]]]:
+    """Task -> scorer -> the temperatures of its seeds' trainings, of scorers that have one.
+
+    A learned temperature is stored as ``"learned"``. Seeds of one training share one entry.
+    """
+    found: dict[str, dict[str, list[float | str]]] = {}
+    for task in measured:
+        for scorer, columns in task.task.triples.scorers.items():
+            trainings = [
+                task.task.origins.get(c, {}).get("critic_fields", {}) for c in columns.values()
+            ]
+            used = {
+                LEARNED if fields.get("learn_temperature") else float(fields["temperature"])
+                for fields in trainings
+                if fields.get("temperature") is not None
+            }
+            if used:
+                found.setdefault(task.task.key, {})[scorer] = sorted(used, key=str)
+    return found
 
 
 def _readout(measured: Sequence[Measured]) -> dict[str, Any]:
@@ -197,18 +222,38 @@ def _robustness(measured: Sequence[Measured], config: SemanticsConfig) -> dict[s
 
 
 def _value_oracle(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
-    judged = [task for task in measured if task.agreement is not None]
-    rows = _rows(judged, {"nregret_gamma": "normalized@top", "nregret_oracle": "nregret_oracle"})
+    judged = [task for task in measured if task.agreement]
+    judges = [name for name in (ORACLE, GEODESIC) if any(name in t.agreement for t in judged)]
+    names = {name: name for judge in judges for name in (f"nregret_{judge}", f"tau_{judge}")}
+    rows = _rows(judged, {"nregret_gamma": "normalized@top", **names})
     for task in judged:
-        if task.agreement is not None and task.task.key in rows:
-            seeds = {str(config.oracle_seed): task.agreement}
-            rows[task.task.key][ORACLE] = {"spearman": estimate_cell(seeds)}
+        if task.task.key in rows:
+            rows[task.task.key] |= _judge_rows(task, config)
     caption = (
         f"Normalized regret at K={max(config.k)} against γ^d and against an independent TD-Q "
         f"(seed {config.oracle_seed}); 0 is the best, 1 random"
     )
     notes = ["spearman: rank correlation of γ^d and the independent value over the triples."]
+    if GEODESIC in judges:
+        notes += [
+            "geodesic: γ to the number of full-speed steps of the shortest way through the maze "
+            "from where the action leads; exact, untrained.",
+            "spearman_oracle: its rank correlation with the independent TD-Q.",
+            "tau_geodesic and tau_oracle: τ_b of the score with these values, as tab:main has it "
+            "with γ^d.",
+        ]
     return _table("value-oracle", caption, rows, notes, circular=_circular(rows), k=max(config.k))
+
+
+def _judge_rows(task: Measured, config: SemanticsConfig) -> dict[str, dict[str, Cell]]:
+    """What the judges say of γ^d, and of each other."""
+    rows: dict[str, dict[str, Cell]] = {}
+    for name, estimate in task.agreement.items():
+        judge, _, other = name.partition("/")
+        seed = str(config.oracle_seed) if ORACLE in (judge, other) else "none"
+        metric = f"spearman_{other}" if other else "spearman"
+        rows.setdefault(judge, {})[metric] = estimate_cell({seed: estimate})
+    return rows
 
 
 def _diffusion(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:

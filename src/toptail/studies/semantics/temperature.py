@@ -46,10 +46,9 @@ def temperature_table(
         "of AUC holds 0.5.",
         f"chosen: the fixed temperature with the highest AUC under {CHOSEN_LOSS}, mean over seeds "
         "and tasks. These seeds and triples are not the reported ones, and tau had no say.",
-        "tau_ranges: how far tau moves over the sweep, and over those settings whose AUC is within "
-        f"{AS_GOOD:g} of the best one's.",
+        "tau_ranges: how far tau moves over the sweep, over the settings in which no seed "
+        f"collapsed, and over those whose AUC is within {AS_GOOD:g} of the best one's.",
     ]
-    ranges = {task: _ranges(row) for task, row in rows.items()}
     return table(
         "temperature",
         "Cosine critic over temperature and contrastive loss",
@@ -57,8 +56,8 @@ def temperature_table(
         {},
         notes,
         chosen=_chosen(rows),
-        decides=" ".join(_spelled(task, found) for task, found in ranges.items()),
-        tau_ranges=ranges,
+        as_good_within=AS_GOOD,
+        tau_ranges={task: _ranges(row) for task, row in rows.items()},
     )
 
 
@@ -138,20 +137,23 @@ def _chosen(rows: Rows) -> float | None:
 
 
 def _ranges(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any]:
-    """The range of tau over all settings, and over those that retrieve as well as the best."""
+    """The range of tau: over all settings, those without collapse, those that retrieve best."""
     known = {
         setting: cells
         for setting, cells in row.items()
         if cells["tau"]["mean"] is not None and cells["auc"]["mean"] is not None
     }
     if not known:
-        return {"all": None, "as_good": None}
+        return {"all": None, "sound": None, "as_good": None}
     best = max(cells["auc"]["mean"] for cells in known.values())
     good = {s: cells for s, cells in known.items() if cells["auc"]["mean"] >= best - AS_GOOD}
-    return {"all": _range(known), "as_good": _range(good)}
+    sound = {s: cells for s, cells in known.items() if not cells["collapsed"]["mean"]}
+    return {"all": _range(known), "sound": _range(sound), "as_good": _range(good)}
 
 
-def _range(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any]:
+def _range(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any] | None:
+    if not row:
+        return None
     tau = {setting: cells["tau"]["mean"] for setting, cells in row.items()}
     low, high = min(tau, key=lambda s: tau[s]), max(tau, key=lambda s: tau[s])
     return {
@@ -162,19 +164,3 @@ def _range(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any]:
         "range": tau[high] - tau[low],
         "settings": len(tau),
     }
-
-
-def _spelled(task: str, ranges: Mapping[str, Any]) -> str:
-    """How much the temperature decides on one task, in words."""
-    if ranges["all"] is None:
-        return f"{task}: no setting of the sweep has both an order and a retrieval."
-    whole, good = (
-        f"from {part['lowest']:.3f} ({part['lowest_at']}) to {part['highest']:.3f} "
-        f"({part['highest_at']})"
-        for part in (ranges["all"], ranges["as_good"])
-    )
-    return (
-        f"{task}: over the {ranges['all']['settings']} settings tau goes {whole}; over the "
-        f"{ranges['as_good']['settings']} of them whose AUC is within {AS_GOOD:g} of the best, "
-        f"{good}."
-    )

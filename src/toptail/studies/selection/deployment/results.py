@@ -11,7 +11,7 @@ from typing import Any
 from toptail.critics.base import TrainedCritic
 from toptail.errors import InputError
 from toptail.studies.common import read_json, write_json
-from toptail.training.config import differences
+from toptail.training.records import differences
 from toptail.training.run_files import run_folder
 from toptail.training.runs import Run, load_run, read_run
 

@@ -16,11 +16,12 @@ from toptail.errors import InputError
 from toptail.pools.files import read_arrays, write_arrays
 
 _FORMAT = "toptail-semantics-1"
+"""The name of the study that had such files first; all studies write it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """What one file of ``scores/`` holds."""
+    """What one file of a study holds: scores, candidates, or values."""
 
     header: Mapping[str, Any]
     """What the arrays are and where they come from, as JSON has it."""
@@ -62,8 +63,8 @@ class Stored:
             sound = False
         if not sound:
             raise InputError(
-                f"{path} is not a file of this study's scores, or was changed after it was "
-                "written (its hash does not fit): delete it and score again."
+                f"{path} is not a file that a study stored, or was changed after it was written "
+                "(its hash does not fit): delete it and run the study again."
             )
         return stored
 

@@ -1,0 +1,107 @@
+"""The judge that knows the shortest way, among the values of a task's triples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap
+from toptail.audit.triples.crossquery import cross_query
+from toptail.audit.triples.ordering import value_agreement
+from toptail.errors import InputError
+from toptail.judges.geodesic import geodesic_values
+from toptail.pools.files import write_arrays
+from toptail.studies.common import RunFolder
+from toptail.studies.semantics.config import SemanticsConfig
+from toptail.studies.semantics.load import TaskScores, read_task
+from toptail.studies.semantics.measure import measure_all
+from toptail.studies.semantics.scoring import score_tasks
+from toptail.studies.semantics.tables import all_tables
+from toptail.tasks.files import load
+
+DATA = Path(__file__).parent.parent / "tasks" / "data" / "pointmaze-medium-navigate-v0.npz"
+CRITIC = """
+import numpy as np
+
+def score(states, actions, goals):
+    return -np.linalg.norm(states + 0.2 * actions - goals, axis=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def config() -> SemanticsConfig:
+    return SemanticsConfig(
+        (str(DATA),), triples=60, negatives=5, support_queries=5, support_pool=8, n_near=(5,),
+        k=(1, 2, 8), resamples=20,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def out(config: SemanticsConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("semantics")
+    (folder / "near.py").write_text(CRITIC)
+    score_tasks(config, RunFolder(folder), None, (f"{folder / 'near.py'}:score",))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def task(out: Path) -> TaskScores:
+    return read_task(out, str(DATA))
+
+
+def test_the_triples_are_valued_by_the_shortest_way(task: TaskScores) -> None:
+    val, t = load(DATA).val, task.triples
+    wanted = [
+        geodesic_values(
+            task.task,
+            val.observations[[row]],
+            val.actions[[row]][:, None],
+            val.observations[[goal]],
+            t.gamma,
+        )[0, 0]
+        for row, goal in zip(t.rows[:5], t.goal_rows[:5], strict=True)
+    ]
+    np.testing.assert_array_equal(t.values["geodesic"][:5], wanted)
+
+
+def test_a_straight_line_critic_agrees_with_it_in_an_open_stretch(
+    task: TaskScores, config: SemanticsConfig
+) -> None:
+    (measured,) = measure_all([task], config, None, 1)
+    table = all_tables([measured], config)["value-oracle"]
+    row = table["rows"]["PointMaze"]
+    bootstrap = TrajectoryBootstrap(task.triples.trajectory, np.random.default_rng(0), 20)
+    regret = cross_query(task.triples, "near", (8,), bootstrap, "geodesic").normalized
+    assert row["near"]["nregret_geodesic"]["mean"] == pytest.approx(float(regret.point[0]))
+    assert row["near"]["nregret_geodesic"]["mean"] < row["near"]["nregret_gamma"]["mean"]
+    assert 0.0 < row["geodesic"]["spearman"]["mean"] < 1.0
+    tau = kendalltau(task.triples.scores["near"], task.triples.values["geodesic"]).statistic
+    assert row["near"]["tau_geodesic"]["mean"] == pytest.approx(tau)
+    assert "nregret_oracle" not in row["near"]
+    assert any("shortest way" in note for note in table["notes"])
+
+
+def test_two_judges_that_say_the_same_agree(task: TaskScores) -> None:
+    bootstrap = TrajectoryBootstrap(task.triples.trajectory, np.random.default_rng(0), 20)
+    same = value_agreement(task.triples, "geodesic", "geodesic", bootstrap)
+    assert float(same.point) == pytest.approx(1.0)
+
+
+def test_values_of_other_triples_are_refused(out: Path, task: TaskScores, tmp_path: Path) -> None:
+    import shutil
+
+    from toptail.studies.stored import Stored
+
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
+    path = copy / "scores" / task.task / "values" / "geodesic.npz"
+    stored = Stored.read(path)
+    Stored({**stored.header, "draws": "0" * 64}, dict(stored.arrays)).write(path)
+    with pytest.raises(InputError, match="was scored on other draws"):
+        read_task(copy, str(DATA))
+    write_arrays(path, {"values": np.zeros(3)})
+    with pytest.raises(InputError):
+        read_task(copy, str(DATA))
