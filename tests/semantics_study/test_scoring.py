@@ -195,8 +195,11 @@ def test_a_user_critic_that_answers_otherwise_is_scored_again(copy: Path) -> Non
 
 def test_new_behaviour_models_are_sampled_and_scored(copy: Path) -> None:
     shutil.rmtree(copy / "runs/walks/diffusion/seed-13")
-    folder = run(copy)
-    assert folder.trained == 3  # all columns but the sweep's
+    assert run(copy).trained == 0  # its stored actions serve
+    assert set(read_task(copy / "out", "walks").diffusion) == {13, 42}
+    shutil.rmtree(copy / "runs/walks/diffusion/seed-42")
+    write_run(replace(MODEL, steps=MODEL.steps + 1), 42, copy / "runs")
+    assert run(copy).trained == 3  # another model: all columns but the sweep's
     assert list(read_task(copy / "out", "walks").diffusion) == [42]
     shutil.rmtree(copy / "runs/walks/diffusion")
     assert run(copy).trained == 0  # the stored actions serve

@@ -176,7 +176,9 @@ class _Task:
         wanted = proposals_spec(self.config, draws, found)
         if stored is not None:
             header = {name: entry for name, entry in stored.header.items() if name != "loss_gaps"}
-            if header == _as_json(wanted):
+            # Models that are not at hand any more have left their actions: those of all stay.
+            known = {**header["runs"], **_as_json(wanted)["runs"]}
+            if header == {**_as_json(wanted), "runs": known}:
                 return stored
         self._say("sampling behaviour models")
         stored = propose(self.config, self.task, draws, found)
