@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.critics.base import Critic, Params, TrainedCritic
+from toptail.critics.base import Critic, Params, TrainedCritic, in_blocks
 from toptail.proposals.denoiser import TARGET, Diffusion
 from toptail.proposals.diffusion import DiffusionPolicy
 from toptail.proposals.sampling import denoise, path, row_keys
@@ -136,7 +136,7 @@ def choose(
     ]
     with jax.default_matmul_precision(EXACT):
         columns = (jnp.concatenate(column) for column in zip(*rows, strict=True))
-        scores = critic.readouts()[readout](params[1], *columns)
+        scores = in_blocks(critic.readouts()[readout])(params[1], *columns)
     ends = np.cumsum([n * k for k in ks])
     chosen = []
     for k, own, end in zip(ks, candidates, ends, strict=True):
