@@ -31,7 +31,8 @@ class Reproduce:
     fig:curse, fig:toy-regret, fig:landscape, fig:cartoon. On recorded data: tab:main,
     tab:calibration-summary, tab:retrieval, tab:readout, tab:bellman, tab:ogbench-curse,
     tab:robustness, tab:value-oracle, tab:value-oracle-diffusion, tab:twohead, fig:calibration,
-    fig:good-rankers, fig:ogbench-curse. At fixed queries: tab:fixed-query, tab:function-class.
+    fig:good-rankers, fig:ogbench-curse, fig:ogbench-drift. At fixed queries: tab:fixed-query,
+    tab:function-class.
     """
 
     label: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="LABEL")]

@@ -26,7 +26,10 @@ TABLES: Final = (
 )
 """Tables of this part, by the paper's labels."""
 
-FIGURES: Final = ("fig:calibration", "fig:good-rankers", "fig:ogbench-curse")
+SAME: Final = {"fig:ogbench-drift": "fig:ogbench-curse"}
+"""Second labels that the paper has for one figure."""
+
+FIGURES: Final = ("fig:calibration", "fig:good-rankers", "fig:ogbench-curse", *SAME)
 """Figures of this part, by the paper's labels."""
 
 LABELS: Final = (*TABLES, *FIGURES)
@@ -271,7 +274,7 @@ def _print_figure(out: Path, label: str) -> None:
     from toptail.report.semantics_figures import drawings
 
     for drawing in drawings(read_semantics(out)):
-        if drawing.label == label:
+        if drawing.label == SAME.get(label, label):
             print(f"Figure: {out / 'figures' / drawing.name}.svg and .png")
             return
     raise InputError(
