@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from toptail.bench.score import bench_score
 from toptail.critics.base import CPU_BLOCK, Params, in_blocks
 
 
@@ -37,3 +38,10 @@ def test_axes_that_broadcast_are_left_to_the_readout() -> None:
     s, a, g = jnp.ones((700, 1, 2)), 2 * jnp.ones((1, 3, 2)), jnp.ones((2,))
     scores = in_blocks(read)({"w": jnp.float32(3.0)}, s, a, g)
     np.testing.assert_array_equal(scores, np.full((700, 3), 6.0))
+
+
+def test_the_benchmark_measures_both_sides() -> None:
+    (row,) = bench_score(("tdq",), rows=2 * CPU_BLOCK, rounds=1, hidden=(8,))
+    assert "tdq, 1,024 rows" in row.what
+    assert "times as fast" in row.result
+    assert "at once" in row.against

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 class Bench:
     """Measure speed on this machine, both sides of every claim in one run."""
 
-    what: Annotated[Literal["audit", "controlled", "sim", "train", "quality"], tyro.conf.Positional]
+    what: Annotated[
+        Literal["audit", "controlled", "sim", "score", "train", "quality"], tyro.conf.Positional
+    ]
     """What to measure; 'quality' trains in bfloat16 and float32 and compares what was learned."""
     task: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_FILE")] = None
     """The data set to train on, for 'quality'."""
@@ -43,6 +45,10 @@ class Bench:
             from toptail.bench.sim import bench_sim
 
             return bench_sim()
+        if self.what == "score":
+            from toptail.bench.score import bench_score
+
+            return bench_score()
         from toptail.bench.train import bench_quality, bench_train
 
         if self.what == "train":
