@@ -32,6 +32,10 @@ What a study leaves in its folder
     holds ``column``, ``origin`` (which run or file, with hashes), ``step_reward``, and the
     hashes of the ``draws`` and ``proposals`` it was scored on. The value oracle is the column
     ``oracle@SEED``.
+``scores/TASK/values/NAME.npz``
+    ``values`` [n]: what a judge that is no critic says of the triples. On point mazes, where the
+    simulator is installed, ``geodesic``: gamma to the number of full-speed steps of the shortest
+    way from where the action leads.
 ``scores/temperature/TASK/``
     The same for the temperature study, with triples of its own and columns
     ``binary_nce-0.05@0``, ``symmetric_info_nce-learned@2``: ``scores`` and ``negatives`` only.
