@@ -12,6 +12,7 @@ from toptail.studies.claims.ledger import (
     NotMeasuredError,
     Tables,
     from_parts,
+    measured,
 )
 from toptail.studies.claims.semantics_cells import CORE, scope
 
@@ -76,6 +77,14 @@ def number(tables: Tables, name: str, task: str, row: str, metric: str) -> Numbe
     cell = stored(tables, name, task, row, metric)
     low, high = cell.get("low"), cell.get("high")
     return Number(float(cell["mean"]), None if low is None or high is None else (low, high))
+
+
+def over_seeds(
+    tables: Tables, name: str, task: str, more: str, less: str, metric: str
+) -> Interval | None:
+    """Student-t interval over training seeds of the paired difference of two rows."""
+    rows = (measured(tables, name, task, row, metric) for row in (more, less))
+    return next(rows).minus(next(rows)).interval()
 
 
 def main(tables: Tables, task: str, critic: str, metric: str) -> Number:

@@ -16,6 +16,7 @@ from toptail.studies.claims.fixed_query_cells import (
     main,
     number,
     one_task,
+    over_seeds,
 )
 from toptail.studies.claims.ledger import Finding, Tables, from_parts
 
@@ -107,10 +108,10 @@ def two_head_gap(tables: Tables) -> Finding:
     return from_parts(
         parts,
         gap,
-        None,
+        over_seeds(tables, "fixed-query", task, *heads, TAU),
         "Criterion: q_td's tau_b is at least 0.60 and that of f_cos, from the same checkpoint on "
         f"the same pools, at most 0.41. On {task}, by {'; by '.join(texts)}. The number is the "
-        f"gap.{caveat(tables, task)}" + alone(task),
+        f"gap, its interval is over training seeds.{caveat(tables, task)}" + alone(task),
     )
 
 
@@ -171,9 +172,10 @@ def bellman_raises_tau(tables: Tables) -> Finding:
     return from_parts(
         parts,
         first,
-        None,
+        over_seeds(tables, "function-class", POINT, "td_bilinear", "raw", TAU),
         "Criterion: a rise of at least half of the paper's (0.15 and 0.22). tau_b by "
-        f"{'; by '.join(texts)}. The number is the rise in the bilinear class.",
+        f"{'; by '.join(texts)}. The number is the rise in the bilinear class, its interval is "
+        "over training seeds.",
     )
 
 
@@ -188,9 +190,9 @@ def architecture_changes_little(tables: Tables) -> Finding:
     return from_parts(
         parts,
         next(iter(rises.values())),
-        None,
+        over_seeds(tables, "function-class", POINT, "nce_mlp", "raw", TAU),
         "Criterion: a change of at most +0.12, twice the paper's. Contrastive MLP less raw: "
-        f"{text}.",
+        f"{text}. The interval is over training seeds.",
     )
 
 
@@ -207,9 +209,9 @@ def bottleneck(tables: Tables) -> Finding:
     return from_parts(
         parts,
         first,
-        None,
+        over_seeds(tables, "function-class", POINT, "tdq", "td_bilinear", TAU),
         "Criterion: TD bilinear's tau_b lies below TD-Q's by at least 0.105, half of the paper's "
-        f"drop. {', '.join(texts)}. The number is the drop.",
+        f"drop. {', '.join(texts)}. The number is the drop, its interval is over training seeds.",
     )
 
 
