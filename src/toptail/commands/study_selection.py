@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import tyro
 
 from toptail.commands.demo import need_training, print_table
+from toptail.commands.lists import names, whole_numbers
 from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 
@@ -138,7 +139,7 @@ class StudySelection:
         from toptail.studies.selection.config import STAGES
 
         known = (*STAGES, TABLES)
-        asked = [part.strip() for text in self.stage for part in text.split(",") if part.strip()]
+        asked = names(self.stage)
         for stage in asked:
             if stage not in known:
                 raise InputError(f"There is no stage '{stage}': they are {', '.join(known)}.")
@@ -152,9 +153,9 @@ class StudySelection:
 
         pools = _given(count=self.pool_count, size=self.pool_size)
         changes: dict[str, Any] = {
-            "seeds": _numbers("--seeds", self.seeds),
+            "seeds": whole_numbers("--seeds", self.seeds),
             "reference": ReferenceSettings(
-                seeds=_numbers("--reference-seeds", self.reference_seeds)
+                seeds=whole_numbers("--reference-seeds", self.reference_seeds)
             ),
             "pools": PoolSettings(**pools),
             "queries": QueryConfig(**_given(per_group=self.per_group)),
@@ -305,16 +306,3 @@ def _print(folder: Path, labels: Sequence[str]) -> bool:
 def _given(**settings: Any) -> dict[str, Any]:
     """The settings that were given."""
     return {name: value for name, value in settings.items() if value is not None}
-
-
-def _numbers(flag: str, text: str) -> tuple[int, ...]:
-    """Whole numbers separated by commas."""
-    try:
-        numbers = tuple(int(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        numbers = ()
-    if not numbers:
-        raise InputError(
-            f"{flag} takes whole numbers separated by commas, as in 42,43,44; not '{text}'."
-        )
-    return numbers

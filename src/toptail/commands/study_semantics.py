@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import tyro
 
 from toptail.commands.demo import need_training, print_table
+from toptail.commands.lists import names, whole_numbers
 from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 
@@ -162,14 +163,14 @@ class StudySemantics:
         if self.diffusion_steps is not None:
             given["diffusion_steps"] = self.diffusion_steps
         if self.critics is not None:
-            names = _names([self.critics])
-            for name in names:
+            wanted = names([self.critics])
+            for name in wanted:
                 if name not in FULL_SIZE:
                     raise InputError(
                         f"--critics: there is no critic '{name}'; the critics are "
                         f"{', '.join(FULL_SIZE)}, and --critic takes one of your own."
                     )
-            given |= {"critics": names, "play_critics": names}
+            given |= {"critics": wanted, "play_critics": wanted}
         return Training(**given)
 
     def config(self) -> SemanticsConfig:
@@ -177,15 +178,15 @@ class StudySemantics:
         from toptail.studies.semantics.config import SemanticsConfig
 
         stored = self._stored()
-        tasks = _names(self.task) or (stored.tasks if stored is not None else ())
+        tasks = names(self.task) or (stored.tasks if stored is not None else ())
         if not tasks:
             raise InputError(
                 f"--task is missing, and {self.out} holds no study yet: name a data set, as in "
                 "--task PointMaze."
             )
         given = {
-            "seeds": None if self.seeds is None else _numbers("--seeds", self.seeds),
-            "n_near": None if self.n_near is None else _numbers("--n-near", self.n_near),
+            "seeds": None if self.seeds is None else whole_numbers("--seeds", self.seeds),
+            "n_near": None if self.n_near is None else whole_numbers("--n-near", self.n_near),
             **{name: getattr(self, name) for name in ("split", "triples", "negatives")},
             **{name: getattr(self, name) for name in ("support_queries", "resamples")},
         }
@@ -207,7 +208,7 @@ class StudySemantics:
         """Refuse to answer about tasks that were never scored."""
         from toptail.studies.semantics.load import read_task
 
-        for task in _names(self.task):
+        for task in names(self.task):
             read_task(self.out, task)
 
 
@@ -281,19 +282,3 @@ def _print_figure(out: Path, label: str) -> None:
         f"{out} has no scores for {label}, which needs a navigation task; score one with "
         "'toptail study semantics --task PointMaze --runs RUNS'."
     )
-
-
-def _names(words: Sequence[str]) -> tuple[str, ...]:
-    """Names given one by one or separated by commas, each once."""
-    parts = [part.strip() for word in words for part in word.split(",")]
-    return tuple(dict.fromkeys(part for part in parts if part))
-
-
-def _numbers(flag: str, text: str) -> tuple[int, ...]:
-    """Whole numbers separated by commas."""
-    try:
-        return tuple(int(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        raise InputError(
-            f"{flag} takes whole numbers separated by commas, as in 42,43,44; not '{text}'."
-        ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,7 @@ from toptail.report.study_parts import (
     claim_tally,
     page_style,
     template,
-    write_bytes,
-    write_figures,
+    write_page,
 )
 from toptail.report.text import bracket, join, number, plural, signed
 
@@ -45,9 +45,7 @@ def write_selection_report(folder: str | Path) -> Path:
     """
     path = Path(folder)
     study = read_selection_results(path)
-    pictures = write_figures(path / "figures", drawings(study))
-    write_bytes(path / "report.html", render_selection(study, pictures).encode())
-    return path / "report.html"
+    return write_page(path, drawings(study), partial(render_selection, study))
 
 
 def render_selection(study: SelectionResults, pictures: Sequence[Picture]) -> str:

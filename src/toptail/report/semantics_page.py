@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +18,7 @@ from toptail.report.study_parts import (
     claim_tally,
     page_style,
     template,
-    write_bytes,
-    write_figures,
+    write_page,
 )
 from toptail.report.table import Table
 from toptail.report.text import join, number, plural
@@ -104,9 +104,7 @@ def write_semantics_report(out: str | Path) -> Path:
     """
     path = Path(out)
     study = read_semantics(path)
-    pictures = write_figures(path / "figures", drawings(study))
-    write_bytes(path / "report.html", render_semantics(study, pictures).encode())
-    return path / "report.html"
+    return write_page(path, drawings(study), partial(render_semantics, study))
 
 
 def render_semantics(study: Semantics, pictures: Sequence[Picture]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,7 @@ from toptail.report.study_parts import (
     claim_tally,
     page_style,
     template,
-    write_bytes,
-    write_figures,
+    write_page,
 )
 from toptail.report.study_tables import (
     decomposition_table,
@@ -33,9 +33,7 @@ def write_study_report(folder: str | Path) -> Path:
     """Write ``figures/*.svg|png`` and ``report.html`` into a run folder."""
     path = Path(folder)
     study = read_study(path)
-    pictures = write_figures(path / "figures", drawings(study))
-    write_bytes(path / "report.html", render_study(study, pictures).encode())
-    return path / "report.html"
+    return write_page(path, drawings(study), partial(render_study, study))
 
 
 def render_study(study: Study, pictures: Sequence[Picture]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -41,6 +41,15 @@ def write_figures(folder: Path, drawings: Iterable[Drawing]) -> list[Picture]:
         write_bytes(folder / f"{drawing.name}.png", png)
         pictures.append(Picture(drawing, data_address(svg, png)))
     return pictures
+
+
+def write_page(
+    folder: Path, drawings: Iterable[Drawing], render: Callable[[list[Picture]], str]
+) -> Path:
+    """Write ``figures/*.svg|png`` and the page made with them; return ``report.html``'s path."""
+    pictures = write_figures(folder / "figures", drawings)
+    write_bytes(folder / "report.html", render(pictures).encode())
+    return folder / "report.html"
 
 
 def data_address(svg: bytes, png: bytes) -> str:

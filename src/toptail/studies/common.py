@@ -24,6 +24,10 @@ Tick = Callable[[str, float], None]
 """Told a stage's name and the share that is done, for progress."""
 
 
+def no_tick(_stage: str, _share: float) -> None:
+    """Show no progress."""
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write JSON with full precision; the file is there completely or not at all."""
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from toptail.studies.common import RunFolder, Tick
+from toptail.studies.common import RunFolder, Tick, no_tick
 from toptail.studies.controlled.config import StudyConfig
 from toptail.studies.controlled.plan import Plan
 from toptail.studies.controlled.write import (
@@ -28,10 +28,6 @@ WRITERS: tuple[tuple[str, Callable[[Plan], None]], ...] = (
 )
 
 
-def _silent(_stage: str, _share: float) -> None:
-    """Report nothing."""
-
-
 def run_controlled(
     config: StudyConfig,
     out: str | Path,
@@ -52,7 +48,7 @@ def run_controlled(
     command
         What to record as the command; the process's own by default.
     """
-    tick = progress or _silent
+    tick = progress or no_tick
     run = RunFolder(Path(out))
     plan = Plan(config, run)
     with run.recording(config.described(), list(config.seeds), command):

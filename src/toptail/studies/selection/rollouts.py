@@ -14,7 +14,7 @@ import numpy as np
 from toptail.errors import InputError
 from toptail.judges.rollouts import Continuation, RolloutRules, Starts, rollout_returns
 from toptail.stats.best_of_k import Floats
-from toptail.studies.common import Tick
+from toptail.studies.common import Tick, no_tick
 from toptail.studies.selection.config import RolloutSettings
 from toptail.studies.selection.files import fitting
 from toptail.studies.selection.rollout_design import (
@@ -27,7 +27,6 @@ from toptail.studies.selection.rollout_design import (
 )
 from toptail.studies.selection.rollout_results import RolloutAudit, power
 from toptail.studies.selection.rollout_store import Returns32, RolloutStore
-from toptail.studies.selection.study import no_tick
 from toptail.studies.stored import Stored
 from toptail.tasks.names import parse_name
 from toptail.tasks.queries import Queries

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.studies.common import Tick
+from toptail.studies.common import Tick, no_tick
 from toptail.studies.selection.config import SelectionConfig
 from toptail.studies.selection.declare import declare
 from toptail.studies.selection.files import SelectionFolder
@@ -21,11 +21,6 @@ from toptail.tasks.trajectories import FloatArray
 
 BLOCK = 16_384
 """Candidates that are scored in one call."""
-
-
-def no_tick(stage: str, share: float) -> None:
-    """Show no progress."""
-    del stage, share
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Any, get_type_hints
 
 from toptail.errors import InputError
 from toptail.studies.claims import SEMANTICS
-from toptail.studies.common import read_json, write_json
+from toptail.studies.common import Tick, read_json, write_json
 from toptail.studies.finish import decide_stored
 from toptail.studies.semantics.config import SemanticsConfig
 from toptail.studies.semantics.curves import all_curves
 from toptail.studies.semantics.load import read_tasks, read_temperature
-from toptail.studies.semantics.measure import Tick, measure_all
+from toptail.studies.semantics.measure import measure_all
 from toptail.studies.semantics.tables import all_tables
 from toptail.studies.semantics.temperature import temperature_table
 from toptail.studies.tables import write_tables

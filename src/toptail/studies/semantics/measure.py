@@ -7,7 +7,7 @@ means over seeds and differences have intervals of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -44,6 +44,7 @@ from toptail.audit.triples.retrieval import (
 from toptail.audit.triples.support import support_preference
 from toptail.pools.columns import split_seed
 from toptail.pools.triples import ScoredTriples
+from toptail.studies.common import Tick
 from toptail.studies.semantics.config import ORACLE, SemanticsConfig
 from toptail.studies.semantics.load import TaskScores
 
@@ -51,8 +52,6 @@ Estimates = dict[str, Estimate]
 """Name of a diagnostic -> its estimate. Those over deciles, distances or K have one axis; what is
 over K stands there a second time as ``NAME@top``, at the largest K."""
 
-Tick = Callable[[str, float], None]
-"""Told the stage and the share of it that is done."""
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.studies.common import RunFolder
+from toptail.studies.common import RunFolder, Tick, no_tick
 from toptail.studies.semantics.behaviour import behaviour_runs, proposals_spec, propose
 from toptail.studies.semantics.config import GEODESIC, SWEEP, SemanticsConfig
 from toptail.studies.semantics.draws import TaskDataset, draw, draw_sweep, spec
@@ -33,14 +33,7 @@ POINT_MAZES = tuple(
 )
 """Data sets in which the shortest way to a goal is known exactly."""
 
-Tick: TypeAlias = Callable[[str, float], None]
-"""Called with a stage's name and the finished share of the scoring."""
-
 Arrays: TypeAlias = dict[str, NDArray[Any]]
-
-
-def _silent(_stage: str, _share: float) -> None:
-    """Report nothing."""
 
 
 def score_tasks(
@@ -66,7 +59,7 @@ def score_tasks(
     progress
         Called as the work goes on.
     """
-    tick = progress or _silent
+    tick = progress or no_tick
     users = [user_scorer(text) for text in critics]
     if runs is None and not users:
         return

@@ -13,9 +13,10 @@ from toptail.audit.triples.calibration import calibration, calibration_gap
 from toptail.audit.triples.ordering import ordering
 from toptail.audit.triples.retrieval import recall, retrieval_auc
 from toptail.pools.triples import ScoredTriples
+from toptail.studies.common import Tick
 from toptail.studies.semantics.config import SemanticsConfig
 from toptail.studies.semantics.load import TemperatureScores
-from toptail.studies.semantics.measure import Estimates, Tick, by_seed, resampling
+from toptail.studies.semantics.measure import Estimates, by_seed, resampling
 from toptail.studies.semantics.tables import estimate_cell
 from toptail.studies.tables import Cell, Rows, table
 
