@@ -180,7 +180,10 @@ def test_curves_are_exact_over_k(four: Stages) -> None:
             for q in range(3)
             for subset in combinations(range(4), k)
         ]
-        assert judged["critics"]["mine"]["value"]["mean"][at] == pytest.approx(np.mean(picks))
+        mine = judged["critics"]["mine"]
+        assert mine["value"]["mean"][at] == pytest.approx(np.mean(picks))
+        for group, own in zip(("near", "medium", "far"), np.split(np.array(picks), 3), strict=True):
+            assert mine["groups"][group]["value"]["mean"][at] == pytest.approx(own.mean())
     assert judged["random"] == pytest.approx(1.5)
     assert judged["oracle"][-1] == pytest.approx(3.0)
     assert judged["critics"]["mine"]["nregret"]["mean"][0] is None  # no headroom at K = 1

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from toptail.errors import InputError
 from toptail.report.semantics_data import scorer_name
-from toptail.report.study_parts import read_stored
+from toptail.report.stored import read_stored
 
 SELECTORS: Final[Mapping[str, str]] = {
     "reference": "Best by the reference ensemble",

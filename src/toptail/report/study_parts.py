@@ -14,7 +14,6 @@ import jinja2
 from markupsafe import Markup
 
 from toptail.pools.files import atomic
-from toptail.report.stored import read_stored as read_stored
 from toptail.report.study_figures import Drawing, svg_and_png
 from toptail.report.text import bracket, number
 

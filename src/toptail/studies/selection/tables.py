@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.resources import files
 from typing import Any
 
@@ -137,14 +137,21 @@ class Measured:
         return content
 
     def _curve(self, judge: str, columns: Mapping[int, str]) -> dict[str, Any]:
-        """Value, normalized regret and off-support rate over K."""
+        """Value, normalized regret and off-support rate over K, of all queries and by group."""
+        groups = {name: self._curve_of(judge, columns, k) for name, k in self.data.groups.items()}
+        return self._curve_of(judge, columns, None) | {"groups": groups}
+
+    def _curve_of(
+        self, judge: str, columns: Mapping[int, str], keep: Mask | None
+    ) -> dict[str, Any]:
         places = range(len(self.data.k))
+        mean = partial(self.means.mean, keep=keep)
         value, regret, off = {}, {}, {}
         for seed, column in columns.items():
             part = self.judged[judge, column]
-            value[seed] = _over_k(self.means.mean, part.value)
-            regret[seed] = _stack([self.means.regret(part, at=at) for at in places])
-            off[seed] = _over_k(self.means.mean, self.picked[column].off_support)
+            value[seed] = _over_k(mean, part.value)
+            regret[seed] = _stack([self.means.regret(part, keep, at) for at in places])
+            off[seed] = _over_k(mean, self.picked[column].off_support)
         return {
             "value": _curve_cell(value),
             "nregret": _curve_cell(regret),
