@@ -226,6 +226,32 @@ def test_clusters_widen_intervals_of_repeated_queries() -> None:
     assert width(tied) > 2 * width(free)
 
 
+def test_pools_of_one_query_are_counted_as_such() -> None:
+    rng = np.random.default_rng(3)
+    score, value = rng.random((2, 40, 8))
+    query = np.repeat(np.arange(20), 2)
+    pools = ScoredPools.from_arrays({"s": score}, value, cluster=query)
+    apart = audit(pools, **FAST)
+    shared = audit(pools, pools_per_query=2, cluster_column="prompt", **FAST)
+    assert (apart["pools"], apart["queries"]) == (40, 40)
+    assert (shared["pools"], shared["queries"]) == (40, 20)
+    assert (apart["cluster_column"], shared["cluster_column"]) == ("cluster", "prompt")
+    assert apart["scorers"]["s"]["low"] == shared["scorers"]["s"]["low"]
+    needed = [r["scorers"]["s"]["verdict"]["queries_needed"] for r in (apart, shared)]
+    assert needed[1] == pytest.approx(needed[0] / 2, abs=1)
+
+
+@pytest.mark.parametrize(
+    "cluster", [None, np.arange(6), np.array([0, 0, 0, 0, 1, 1]), np.array([0, 1, 0, 1, 0, 1])]
+)
+def test_pools_of_one_query_must_share_a_cluster(cluster: np.ndarray | None) -> None:
+    value = np.random.default_rng(0).random((6, 4))
+    pools = ScoredPools.from_arrays({"s": value}, value, cluster=cluster)
+    for count in (0, 3, 4):
+        with pytest.raises(InputError, match=f"6 pools are not {count} of each query"):
+            audit(pools, pools_per_query=count, **FAST)
+
+
 def test_groups_are_audits_of_their_own() -> None:
     rng = np.random.default_rng(0)
     value = rng.random((60, 8))
@@ -312,6 +338,17 @@ def test_the_command_writes_everything_and_report_renders_it_again(
     assert (out / "report.html").read_bytes() == page
     assert main([*arguments, "--fail-on", "unsafe"]) == 1
     assert main([*arguments, "--scores", "perfect", "--fail-on", "unsafe,inconclusive"]) == 0
+
+
+def test_the_report_calls_columns_by_their_own_names(tmp_path: Path) -> None:
+    table, out = tmp_path / "pools.csv", tmp_path / "out"
+    lines = [f"{q},doc{q // 2},{q % 2},{c},{c}" for q in range(8) for c in range(2)]
+    table.write_text("query,document,kind,s,value\n" + "\n".join(lines))
+    arguments = ["--scores", "s", "--cluster", "document", "--group", "kind", "--resamples", "100"]
+    assert main(["audit", str(table), "--out", str(out), *arguments]) == 0
+    stored = read_audit(out)
+    assert (stored["clusters"], stored["cluster_column"]) == (4, "document")
+    assert (list(stored["groups"]), stored["group_column"]) == (["0", "1"], "kind")
 
 
 def test_report_of_a_folder_without_an_audit(

@@ -136,6 +136,8 @@ def test_landscape_surfaces_agree_with_the_stored_scores(folder: Path) -> None:
 def test_the_audit_reads_the_same_pools(folder: Path) -> None:
     audit = json.loads((folder / "audit" / "audit.json").read_text())
     pools = ScoredPools.read(folder / "audit_pools.npz")
+    assert audit["record"]["source"] == "audit_pools.npz"
+    assert audit["record"]["sha256"] == pools.sha256
     assert set(audit["scorers"]) == set(pools.scorers)
     assert set(pools.scorers["q_td"]) == {"1", "2"}
     main = table(folder, "toy-support")["rows"]["controlled"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.selection.stored_stages import Stages
+from toptail.report.text import data_sentences
 from toptail.results import read_audit
 from toptail.studies.selection.audits import audit_pools, to_pools
 from toptail.studies.selection.load import read_selection
@@ -47,8 +48,15 @@ def test_exact_is_safe_and_reversed_unsafe_under_both_judges(stages: Stages) -> 
         result = audit_pools(data, judge, resamples=200)
         status = {name: s["verdict"]["status"] for name, s in result["scorers"].items()}
         assert status == {"exact": "safe", "reversed": "unsafe"}
-        assert result["clusters"] == 6
-        assert set(result["groups"]) == {"near", "medium", "far"}
+        assert (result["pools"], result["queries"], result["clusters"]) == (36, 18, 6)
+        assert {name: (g["pools"], g["queries"]) for name, g in result["groups"].items()} == {
+            "near": (12, 6),
+            "medium": (12, 6),
+            "far": (12, 6),
+        }
+        said = " ".join(data_sentences(result))
+        assert said.startswith("36 pools of 18 queries, 2,304 candidates (64 in each pool)")
+        assert "resampled in 6 whole clusters (column “trajectory”)" in said
     assert result["replicates"] is None
     assert audit_pools(data, "reference", resamples=50)["replicates"] == [
         f"value_reference_{member}" for member in range(3)

@@ -36,6 +36,8 @@ def audit(
     rho: float = Rule.rho,
     level: float = Rule.level,
     group_column: str = "group",
+    cluster_column: str = "cluster",
+    pools_per_query: int = 1,
     command: str | None = None,
     tick: Tick | None = None,
 ) -> dict[str, Any]:
@@ -61,6 +63,11 @@ def audit(
         Thresholds of the verdict; see :class:`toptail.audit.verdict.Rule`.
     group_column
         What the groups of ``pools`` are called in the report.
+    cluster_column
+        What the clusters of ``pools`` are called in the report.
+    pools_per_query
+        How many pools side by side, each under a label of its own, belong to one query. They
+        are not independent: they must lie in one cluster.
     command
         The command to record as what made this result.
     tick
@@ -101,12 +108,13 @@ def audit(
         judged = judged.select(np.repeat(~single, pools.sizes))
         pools = pools.select(~single)
     counts = _counts(pools, k)
-    result, extra = _measure(pools, judged, counts, seed, resamples, rule, tick)
+    result, extra = _measure(pools, judged, counts, seed, resamples, rule, pools_per_query, tick)
     result |= {
         "format": FORMAT,
         "kind": "pools",
         "value": value_name,
         "binary": judged.binary,
+        "cluster_column": None if pools.cluster is None else cluster_column,
         "replicates": list(replicates) if replicates else None,
         "single_candidate_pools": int(single.sum()),
         "notes": _notes(replicates),
@@ -120,7 +128,9 @@ def audit(
             "sha256": pools.sha256,
         },
     }
-    groups = _groups(pools, judged, counts, seed, resamples, rule, result["warnings"])
+    groups = _groups(
+        pools, judged, counts, seed, resamples, rule, pools_per_query, result["warnings"]
+    )
     if groups is not None:
         result |= {"groups": groups, "group_column": group_column}
     clean: dict[str, Any] = jsonable(result)
@@ -198,6 +208,7 @@ def _measure(
     seed: int,
     resamples: int,
     rule: Rule,
+    pools_per_query: int,
     tick: Tick | None,
 ) -> tuple[dict[str, Any], list[str]]:
     """Everything that depends on the data: curves, diagnostics, verdicts, comparisons."""
@@ -205,6 +216,7 @@ def _measure(
     def stage(name: str) -> Callable[[float], None] | None:
         return None if tick is None else lambda share: tick(name, share)
 
+    queries = _queries(pools, pools_per_query)
     columns = score_columns(pools, judged, k, stage("scoring pools"))
     cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
     sample = Sample(pools.queries, cluster)
@@ -222,12 +234,10 @@ def _measure(
         seeded = None not in members
         prefix = f"{name}//" if seeded else f"{name}/"
         parts = [columns[c] for c in members.values()]
-        scorers[name], curves[name] = _scorer(sample, prefix, parts, k, pools.queries, scale, rule)
+        scorers[name], curves[name] = _scorer(sample, prefix, parts, k, queries, scale, rule)
         if seeded:
             scorers[name]["seeds"] = {
-                str(seed_name): _curve(
-                    sample, f"{column}/", k, pools.queries, scale, rule, short=True
-                )[0]
+                str(seed_name): _curve(sample, f"{column}/", k, queries, scale, rule, short=True)[0]
                 for seed_name, column in members.items()
             }
         high = scorers[name]["tau_b"]["high"]
@@ -248,9 +258,9 @@ def _measure(
         "oracle_high": high,
         "headroom": top.point - random,
         "kl_bound": divergence_bound(k),
-        "queries": pools.queries,
+        "queries": queries,
+        "pools": pools.queries,
         "clusters": sample.clusters,
-        "cluster_column": None if pools.cluster is None else "cluster",
         "candidates": pools.rows,
         "pool_size": {
             "min": int(sizes.min()),
@@ -261,6 +271,22 @@ def _measure(
         "comparisons": _comparisons(curves, k, rule.level),
     }
     return result, warnings
+
+
+def _queries(pools: ScoredPools, pools_per_query: int) -> int:
+    """How many queries the pools belong to."""
+    if pools_per_query == 1:
+        return pools.queries
+    whole = pools_per_query > 1 and pools.queries % pools_per_query == 0
+    if whole and pools.cluster is not None:
+        cluster = codes(pools.source, "cluster", pools.cluster)[0].reshape(-1, pools_per_query)
+        if (cluster == cluster[:, :1]).all():
+            return len(cluster)
+    raise InputError(
+        f"{pools.source}: the {pools.queries:,} pools are not {pools_per_query} of each query, "
+        "side by side and in one cluster; give the query as the cluster where there is no larger "
+        "one."
+    )
 
 
 def _register(sample: Sample, prefix: str, column: ScoreColumn) -> None:
@@ -441,6 +467,7 @@ def _groups(
     seed: int,
     resamples: int,
     rule: Rule,
+    pools_per_query: int,
     warnings: list[str],
 ) -> dict[str, Any] | None:
     """The same audit inside each group of queries, without the paired comparisons."""
@@ -465,6 +492,7 @@ def _groups(
             seed,
             resamples,
             rule,
+            pools_per_query,
             None,
         )
         part.pop("comparisons")

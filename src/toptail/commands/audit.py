@@ -126,6 +126,7 @@ class Audit:
                 rho=self.rho,
                 level=self.level,
                 group_column=self.group or "group",
+                cluster_column=self.cluster or "cluster",
                 command=_command(),
                 tick=tick,
             )

@@ -198,8 +198,11 @@ def data_sentences(audit: Audit) -> list[str]:
         if pool["min"] == pool["max"]
         else f"{pool['min']} to {pool['max']} in a pool, median {number(pool['median'], 0)}"
     )
+    queries = plural(audit["queries"], "query", "queries")
+    if audit.get("pools", audit["queries"]) != audit["queries"]:
+        queries = f"{plural(audit['pools'], 'pool')} of {queries}"
     sentences = [
-        f"{plural(audit['queries'], 'query', 'queries')}, "
+        f"{queries}, "
         f"{plural(audit['candidates'], 'candidate')} ({sizes}), "
         f"judged by “{one_line(audit['value'])}”. K = {k_list(audit)}."
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from toptail.audit import audit
 from toptail.pools import ScoredPools
@@ -178,7 +179,8 @@ def write_audit(plan: Plan) -> None:
     path = plan.run.path / "audit_pools.npz"
     ScoredPools.from_arrays(scores, pools.value, support=pools.support).write(path)
     result = audit(
-        ScoredPools.read(path),
+        # By its name: the file lies beside the audit, and nobody else has this path.
+        replace(ScoredPools.read(path), source=path.name),
         k=plan.config.k,
         resamples=plan.config.resamples,
         command=f"toptail audit {path.name}",

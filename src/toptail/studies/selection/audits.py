@@ -65,6 +65,8 @@ def audit_pools(data: TaskSelection, judge: str, resamples: int = 10_000) -> dic
         k=data.k,
         resamples=resamples,
         group_column="distance group",
+        cluster_column="trajectory",
+        pools_per_query=data.on_support.shape[1],
         command=f"toptail study selection --task {data.task}",
         **({"values": columns[0]} if len(columns) == 1 else {"replicates": columns}),
     )
