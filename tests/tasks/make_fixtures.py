@@ -5,15 +5,38 @@ Ant, humanoid and soccer are driven by random actions: their experts are trained
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from toptail.tasks.collect import Collection, collect
-from toptail.tasks.expert import RandomExpert
+from toptail.tasks.expert import Situation
 from toptail.tasks.files import record_path
 from toptail.tasks.names import PAPER_TASKS, parse_name
 
 DATA = Path(__file__).parent / "data"
 EPISODES, VAL_EPISODES, ROWS, SEED = 4, 2, 61, 0
+
+
+class RandomExpert:
+    """Uniformly random actions, each from its episode's own generator."""
+
+    def __init__(self, action_size: int) -> None:
+        self._action_size = action_size
+        self._rngs: Sequence[np.random.Generator] = ()
+
+    def start(self, rngs: Sequence[np.random.Generator]) -> None:
+        self._rngs = rngs
+
+    def actions(self, situation: Situation) -> NDArray[Any]:
+        del situation
+        return np.stack([rng.uniform(-1, 1, self._action_size) for rng in self._rngs])
+
+    def describe(self) -> str:
+        return "uniformly random actions"
 
 
 def collection(name: str) -> Collection:

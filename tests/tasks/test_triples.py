@@ -121,7 +121,8 @@ def test_same_trajectory_pairs_have_another_distance_uniformly() -> None:
     for seed in range(3000):
         pairs = same_trajectory_pairs(triples, data, rng(seed), max_offset=4)
         assert pairs.triples.rows.tolist() == [0, 6], "rows with one step left have no pair"
-        for row, distance in zip(pairs.triples.rows, pairs.other_distance, strict=True):
+        distances = pairs.other_goal_rows - pairs.triples.rows
+        for row, distance in zip(pairs.triples.rows, distances, strict=True):
             key = (int(row), int(distance))
             counts[key] = counts.get(key, 0) + 1
     assert set(counts) == {(0, 1), (0, 3), (6, 1), (6, 3), (6, 4)}

@@ -60,24 +60,3 @@ class DirectionExpert:
     def describe(self) -> str:
         """Return the expert's name."""
         return "the direction itself"
-
-
-class RandomExpert:
-    """Uniformly random actions: for trying out the machinery where no expert is trained yet."""
-
-    def __init__(self, action_size: int) -> None:
-        self._action_size = action_size
-        self._rngs: Sequence[np.random.Generator] = ()
-
-    def start(self, rngs: Sequence[np.random.Generator]) -> None:
-        """Take the episodes' generators."""
-        self._rngs = rngs
-
-    def actions(self, situation: Situation) -> NDArray[Any]:
-        """Draw each episode's action from its own generator."""
-        del situation
-        return np.stack([rng.uniform(-1, 1, self._action_size) for rng in self._rngs])
-
-    def describe(self) -> str:
-        """Return the expert's name."""
-        return "uniformly random actions"

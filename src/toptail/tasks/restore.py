@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ from toptail.tasks.simulator import load_module, make_env, package_randomness
 from toptail.tasks.trajectories import IntArray, Trajectories
 
 FloatArray = NDArray[np.float64]
-Policy = Callable[[FloatArray, np.random.Generator], NDArray[Any]]
-"""Observation and generator in, action out."""
 
 MAZE_TOLERANCE = 1e-4
 """How exactly the mazes' next observation is found again; what remains is float32 storage."""
@@ -69,16 +66,6 @@ class Simulator:
     def step(self, action: NDArray[Any]) -> FloatArray:
         """Take one environment step and return the next observation."""
         return np.asarray(self._env.step(action)[0], dtype=np.float64)
-
-    def rollout(
-        self, trajectories: Trajectories, row: int, policy: Policy, steps: int, seed: int
-    ) -> FloatArray:
-        """Restore a row and follow a policy; return the observations, ``[steps + 1, obs]``."""
-        rng = np.random.default_rng(seed)
-        observations = [self.restore(trajectories, row)]
-        for _ in range(steps):
-            observations.append(self.step(policy(observations[-1], rng)))
-        return np.stack(observations)
 
     def _observe(self) -> FloatArray:
         env = self._env

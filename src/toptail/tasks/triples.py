@@ -140,11 +140,6 @@ class Pairs:
     other_goal_rows: IntArray
     """Row t + d' of the second goal, ``[n]``, with d' ≠ d."""
 
-    @property
-    def other_distance(self) -> IntArray:
-        """Steps d' from the state to the second goal, ``[n]``."""
-        return self.other_goal_rows - self.triples.rows
-
 
 def same_trajectory_pairs(
     triples: Triples,
