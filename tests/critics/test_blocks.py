@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from toptail.bench.score import bench_score
+from toptail.bench.score import bench_blocks, bench_factors
 from toptail.critics.base import CPU_BLOCK, Params, in_blocks
 
 
@@ -40,8 +40,25 @@ def test_axes_that_broadcast_are_left_to_the_readout() -> None:
     np.testing.assert_array_equal(scores, np.full((700, 3), 6.0))
 
 
+@pytest.mark.parametrize("n", [2, CPU_BLOCK + 3])
+def test_rows_may_lie_along_another_axis_of_the_results(n: int) -> None:
+    x = jnp.arange(2.0 * n).reshape(n, 2)
+
+    def read(params: Params, x: jax.Array) -> jax.Array:
+        w: jax.Array = params["w"]
+        return w[:, None, None] * x
+
+    params = {"w": jnp.array([1.0, 10.0, 100.0])}
+    np.testing.assert_array_equal(in_blocks(read, axis=1)(params, x), read(params, x))
+
+
 def test_the_benchmark_measures_both_sides() -> None:
-    (row,) = bench_score(("tdq",), rows=2 * CPU_BLOCK, rounds=1, hidden=(8,))
-    assert "tdq, 1,024 rows" in row.what
-    assert "times as fast" in row.result
-    assert "at once" in row.against
+    (blocks,) = bench_blocks(("tdq",), rows=2 * CPU_BLOCK, rounds=1, hidden=(8,))
+    assert "tdq, 1,024 rows" in blocks.what
+    assert "at once" in blocks.against
+    raw, both = bench_factors(("tdq", "raw"), triples=20, goals=3, seeds=1, hidden=(8,))
+    assert raw.what == "raw, 20 triples x 3 goals x 1 seeds"
+    assert both.what == "tdq, raw, 20 triples x 3 goals x 1 seeds"
+    for row in (raw, both):
+        assert "every triple by itself" in row.against
+    assert all("times as fast" in row.result for row in (blocks, raw, both))

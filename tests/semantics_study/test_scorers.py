@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ import pytest
 from tests.semantics_study.fake_runs import write_run
 from tests.semantics_study.small import small_config
 from tests.training.toy import toy_config
+from toptail.critics.base import TrainedCritic
 from toptail.errors import InputError
-from toptail.studies.semantics.scorers import Rows, run_scorers, sweep_scorers
+from toptail.studies.semantics.scorers import Rows, run_scorers, score_shared, sweep_scorers
 from toptail.studies.semantics.user_scorers import user_scorer
 from toptail.training.runs import load_run
 
@@ -60,6 +62,42 @@ def test_scores_are_those_of_the_run_whatever_the_number_of_rows(tmp_path: Path)
         for n in (1, 5, 300):
             found = reads[ours](*(x[:n] for x in many))
             np.testing.assert_allclose(found, expected[:n], rtol=1e-5, atol=1e-6)
+
+
+def test_shared_rows_are_embedded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve questions about four pairs and two of four goals; TD-Q is shown all twelve."""
+    for critic in ("raw", "tdq"):
+        write_run(toy_config(critic=critic), 42, tmp_path)
+    raw, tdq = run_scorers(tmp_path, "walks", small_config())
+    states, actions, goals = rows(4)
+    asked = np.array([(pair, goal) for pair in range(4) for goal in (2, 0, 2)])
+    seen: list[tuple[str, int]] = []
+
+    def watch(name: str, of: int) -> None:
+        plain = getattr(TrainedCritic, name)
+
+        def watched(self: TrainedCritic, *args: Rows) -> jax.Array | None:
+            seen.append((name, int((args[of] != 0).any(axis=1).sum())))  # without those filled up
+            result: jax.Array | None = plain(self, *args)
+            return result
+
+        monkeypatch.setattr(TrainedCritic, name, watched)
+
+    pair, goal = asked.T
+    every = (states[pair], actions[pair], goals[goal])
+    expected = {scorer.column: scorer.score(*every) for scorer in (raw, tdq)}
+    for name, of in (("score", 2), ("embed_goals", 0), ("score_pairs", 0)):
+        watch(name, of)
+    for scorer, calls in (
+        (raw, [("embed_goals", 4), ("score_pairs", 3), ("score_pairs", 2)]),
+        (tdq, [("embed_goals", 4), ("score", 7), ("score", 5)]),
+    ):
+        seen.clear()
+        found = list(score_shared(scorer.score, states, actions, goals, asked, block=7))
+        assert seen == calls
+        assert [at for at, _ in found] == [slice(0, 7), slice(7, 12)]
+        scores = np.concatenate([scores for _, scores in found])
+        np.testing.assert_allclose(scores, expected[scorer.column], rtol=1e-5, atol=1e-6)
 
 
 def test_the_sweep_has_one_column_per_setting_and_seed(tmp_path: Path) -> None:

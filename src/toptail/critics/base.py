@@ -26,6 +26,23 @@ The leading axes broadcast: one goal [m, 1, g] serves all candidates [m, n, a] o
 """
 
 
+class Factors(NamedTuple):
+    """A readout as a function of two factors: phi of a pair (s, a), and psi of a goal.
+
+    Triples that share a pair or a goal share its factor: retrieval asks for 3,000 pairs towards
+    49 goals each, but those are the goals of the 3,000.
+    """
+
+    embed_pairs: Callable[[Params, jax.Array, jax.Array], jax.Array]
+    """(params, states [n, s], actions [n, a]) -> phi [members, n, d]."""
+
+    embed_goals: Callable[[Params, jax.Array], jax.Array]
+    """(params, goals [n, g]) -> psi [members, n, d]."""
+
+    combine: Callable[[Params, jax.Array, jax.Array], jax.Array]
+    """(params, phi [members, n, d], psi [members, n, d]) -> scores [n] of matching rows."""
+
+
 class Batch(NamedTuple):
     """What a loss sees. A whole data set has the same shape with n rows in place of B."""
 
@@ -80,6 +97,11 @@ class Critic(ABC):
     @abstractmethod
     def readouts(self) -> Mapping[str, Readout]:
         """Every scalar that can be read from the trained parameters, by name."""
+
+    def factors(self, readout: str) -> Factors | None:
+        """The two factors of a readout; None, as by default, if it reads triples whole."""
+        del readout
+        return None
 
     def compute_params(self, params: Params) -> Params:
         """The parameters as the loss wants them; by default as they are.
@@ -139,9 +161,43 @@ class TrainedCritic:
 
     def score(self, states: ArrayLike, actions: ArrayLike, goals: ArrayLike) -> NDArray[np.float32]:
         """Score rows whose leading axes broadcast; larger is better."""
-        rows = [jnp.asarray(x, dtype=jnp.float32) for x in (states, actions, goals)]
-        read = _compiled(self.critic, self.readout or self.critic.deployed)
-        return np.asarray(read(self.params, *rows))
+        read = _compiled(self.critic, self._read)
+        return np.asarray(read(self.params, *_float32(states, actions, goals)))
+
+    def embed_goals(self, goals: ArrayLike) -> jax.Array | None:
+        """Psi of goals [n, g], for `score_pairs`; None if the readout has no factors."""
+        embed = _compiled_goals(self.critic, self._read)
+        return None if embed is None else embed(self.params, *_float32(goals))
+
+    def score_pairs(
+        self, states: ArrayLike, actions: ArrayLike, psi: jax.Array, asked: ArrayLike
+    ) -> NDArray[np.float32]:
+        """Score pairs towards embedded goals, each pair embedded once.
+
+        Parameters
+        ----------
+        states, actions
+            [p, s] and [p, a] the pairs.
+        psi
+            What `embed_goals` gave for goals.
+        asked
+            [n, 2] number of a pair and number of a goal.
+
+        Returns
+        -------
+        Scores [n].
+        """
+        read = _compiled_pairs(self.critic, self._read)
+        rows = _float32(states, actions)
+        return np.asarray(read(self.params, *rows, psi, jnp.asarray(asked, dtype=jnp.int32)))
+
+    @property
+    def _read(self) -> str:
+        return self.readout or self.critic.deployed
+
+
+def _float32(*rows: ArrayLike) -> list[jax.Array]:
+    return [jnp.asarray(x, dtype=jnp.float32) for x in rows]
 
 
 @lru_cache(maxsize=64)
@@ -149,16 +205,48 @@ def _compiled(critic: Critic, readout: str) -> Readout:
     return jax.jit(in_blocks(critic.readouts()[readout]))
 
 
-def in_blocks(read: Readout) -> Readout:
-    """The same readout, which on a CPU takes many rows [n, dim] a few at a time.
+@lru_cache(maxsize=64)
+def _compiled_goals(critic: Critic, readout: str) -> Callable[..., jax.Array] | None:
+    factors = critic.factors(readout)
+    return None if factors is None else jax.jit(in_blocks(factors.embed_goals, axis=1))
+
+
+@lru_cache(maxsize=64)
+def _compiled_pairs(critic: Critic, readout: str) -> Callable[..., jax.Array]:
+    factors = critic.factors(readout)
+    if factors is None:
+        raise ValueError(f"The readout {readout} of {critic.name} has no factors.")
+
+    def score(
+        params: Params, states: jax.Array, actions: jax.Array, psi: jax.Array, asked: jax.Array
+    ) -> jax.Array:
+        phi = in_blocks(factors.embed_pairs, axis=1)(params, states, actions)
+
+        def combine(params: Params, asked: jax.Array) -> jax.Array:
+            pair, goal = asked.T
+            return factors.combine(params, phi[:, pair], psi[:, goal])
+
+        return in_blocks(combine)(params, asked)
+
+    return jax.jit(score)
+
+
+def in_blocks(read: Callable[..., jax.Array], axis: int = 0) -> Callable[..., jax.Array]:
+    """The same function of rows, which on a CPU takes many rows [n, dim] a few at a time.
 
     The activations of a block stay in the cache; those of all rows at once would go through
     memory at every layer, which takes twice as long.
+
+    Parameters
+    ----------
+    read
+        (params, rows [n, dim], more rows [n, dim], ...) -> results, as a readout.
+    axis
+        Which axis of the results is that of the rows.
     """
 
-    def score(params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array) -> jax.Array:
-        rows = (states, actions, goals)
-        n = len(states) if states.ndim == 2 else 0
+    def score(params: Params, *rows: jax.Array) -> jax.Array:
+        n = len(rows[0]) if rows[0].ndim == 2 else 0
         alike = all(x.ndim == 2 and len(x) == n for x in rows)
         if jax.default_backend() != "cpu" or not alike or n <= CPU_BLOCK:
             return read(params, *rows)
@@ -166,7 +254,10 @@ def in_blocks(read: Readout) -> Readout:
         blocks = tuple(
             jnp.pad(x, [(0, missing), (0, 0)]).reshape(-1, CPU_BLOCK, x.shape[-1]) for x in rows
         )
-        scores: jax.Array = jax.lax.map(lambda block: read(params, *block), blocks)
-        return scores.reshape(-1)[:n]
+        results = jax.lax.map(lambda block: read(params, *block), blocks)
+        side_by_side = jnp.moveaxis(results, 0, axis)
+        before, after = side_by_side.shape[:axis], side_by_side.shape[axis + 2 :]
+        joined = side_by_side.reshape(*before, -1, *after)
+        return jax.lax.slice_in_dim(joined, 0, n, axis=axis)
 
     return score

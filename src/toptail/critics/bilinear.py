@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 
-from toptail.critics.base import Critic, Params, Readout, half_kernels
-from toptail.critics.networks import Embeddings, Encoders, inner, norm, unit
+from toptail.critics.base import Critic, Factors, Params, Readout, half_kernels
+from toptail.critics.networks import (
+    Embeddings,
+    Encoders,
+    inner,
+    join,
+    norm,
+    unit,
+)
+
+Scalar: TypeAlias = Callable[[Params, Embeddings], jax.Array]
+"""(params, phi and psi [members, ..., d]) -> scores [...]: a readout behind the encoders."""
 
 
 def raw_score(e: Embeddings) -> jax.Array:
@@ -55,14 +66,29 @@ class EmbeddingCritic(Critic):
         """phi(s, a) and psi(g), not normalized."""
         return self.encoders.embed(params, states, actions, goals)
 
-    def readouts(self) -> Mapping[str, Readout]:
+    def scalars(self) -> Mapping[str, Scalar]:
         """The inner product, its cosine, and the norm of phi alone."""
-
-        def read(of: Callable[[Embeddings], jax.Array]) -> Readout:
-            return lambda params, s, a, g: of(self.embed(params, s, a, g))
-
         return {
-            "f_raw": read(raw_score),
-            "f_cos": read(cosine_score),
-            "phi_norm": read(phi_norm),
+            "f_raw": lambda _, e: raw_score(e),
+            "f_cos": lambda _, e: cosine_score(e),
+            "phi_norm": lambda _, e: phi_norm(e),
         }
+
+    def readouts(self) -> Mapping[str, Readout]:
+        """Every scalar of the embeddings."""
+
+        def read(of: Scalar) -> Readout:
+            return lambda params, s, a, g: of(params, self.embed(params, s, a, g))
+
+        return {name: read(of) for name, of in self.scalars().items()}
+
+    def factors(self, readout: str) -> Factors | None:
+        """Phi and psi, each by its encoder alone, for the scalars that are read from them."""
+        of = self.scalars().get(readout)
+        if of is None:
+            return None
+        return Factors(
+            lambda params, s, a: self.encoders.side(params, "phi", join(s, a)),
+            lambda params, g: self.encoders.side(params, "psi", g),
+            lambda params, phi, psi: of(params, Embeddings(phi, psi)),
+        )

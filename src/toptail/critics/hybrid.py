@@ -9,7 +9,8 @@ from typing import ClassVar, cast
 import jax
 import jax.numpy as jnp
 
-from toptail.critics.base import Batch, Info, Params, Readout
+from toptail.critics.base import Batch, Info, Params
+from toptail.critics.bilinear import Scalar
 from toptail.critics.cosine import Cosine
 from toptail.critics.losses import squared_td_error
 from toptail.critics.networks import MLP, Embeddings, init_ensemble, inner, join, unit
@@ -78,12 +79,10 @@ class Hybrid(Cosine):
         td, td_info = squared_td_error(q, self.td_target(params, batch))
         return contrast + self.td_weight * td, {"contrast": contrast, **info, **td_info}
 
-    def readouts(self) -> Mapping[str, Readout]:
-        """The embedding readouts, the TD scalar, and the sum."""
+    def scalars(self) -> Mapping[str, Scalar]:
+        """The cosine critic's scalars, the TD scalar, and the sum."""
         return {
-            **super().readouts(),
-            "q_td": lambda p, s, a, g: jnp.mean(self.q_td(p, self.embed(p, s, a, g)), axis=0),
-            "q_hybrid": lambda p, s, a, g: jnp.mean(
-                self.q_hybrid(p, self.embed(p, s, a, g)), axis=0
-            ),
+            **super().scalars(),
+            "q_td": lambda params, e: jnp.mean(self.q_td(params, e), axis=0),
+            "q_hybrid": lambda params, e: jnp.mean(self.q_hybrid(params, e), axis=0),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 import flax.linen as nn
 import jax
@@ -13,6 +13,9 @@ from toptail.critics.base import Params
 
 NORM_FLOOR = 1e-12
 """Added to squared norms, so that the gradient of a norm is finite at 0."""
+
+Side: TypeAlias = Literal["phi", "psi"]
+"""One of the two encoders: of pairs (s, a), or of goals."""
 
 
 class MLP(nn.Module):
@@ -112,6 +115,10 @@ class Encoders:
             apply_ensemble(self.network, params["phi"], join(states, actions)),
             apply_ensemble(self.network, params["psi"], goals),
         )
+
+    def side(self, params: Params, side: Side, rows: jax.Array) -> jax.Array:
+        """One encoder without the other, of its inputs [n, in]: [members, n, d] in float32."""
+        return apply_ensemble(self.network, params[side], rows)
 
 
 def join(*rows: jax.Array) -> jax.Array:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from toptail.critics.base import Params
 from toptail.critics.fused import add_bias, bias_gelu_norm
-from toptail.critics.networks import Embeddings, Encoders
+from toptail.critics.networks import Embeddings, Encoders, Side
 from toptail.errors import InputError
 
 
@@ -218,3 +218,13 @@ class StackedEncoders(Encoders):
 
         phi, *psis = (shaped(out[name]) for name in inputs)
         return tuple(Embeddings(phi, psi) for psi in psis)
+
+    def side(self, params: Params, side: Side, rows: jax.Array) -> jax.Array:
+        """One encoder without the other, of its inputs [n, in]: [members, n, d] in float32."""
+        first = 0 if side == "phi" else self.ensemble
+        own = slice(first, first + self.ensemble)
+        # The first kernels have the names of their groups; whatever is numbered is of all groups.
+        part = {name: x[own] for name, x in params.items() if name.rpartition("_")[2].isdigit()}
+        part[f"kernel_{side}"] = params[f"kernel_{side}"]
+        alone = replace(self.stack, groups=((side, self.ensemble),))
+        return alone.apply(part, {side: rows})[side].astype(jnp.float32)

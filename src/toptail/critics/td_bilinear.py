@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from toptail.critics.base import Batch, Info, Params, Readout
 from toptail.critics.bellman import Bellman, ValueNetwork, iql_losses
-from toptail.critics.bilinear import EmbeddingCritic
+from toptail.critics.bilinear import EmbeddingCritic, Scalar
 from toptail.critics.gciql import ensemble_readouts
 from toptail.critics.networks import Embeddings, inner
 from toptail.critics.stack import StackedEncoders
@@ -66,10 +66,15 @@ class TDBilinear(EmbeddingCritic):
         setting = self.bellman
         return iql_losses(q, v, target_q, next_v, batch, setting.gamma, setting.expectile)
 
-    def readouts(self) -> Mapping[str, Readout]:
-        """The scaled inner product and the embedding readouts."""
+    def scalars(self) -> Mapping[str, Scalar]:
+        """The scaled inner product's mean, minimum and lower bound, and the embeddings' scalars."""
 
-        def members(params: Params, s: jax.Array, a: jax.Array, g: jax.Array) -> jax.Array:
-            return self._q(self.embed(params, s, a, g))
+        def members(_: Params, phi: jax.Array, __: jax.Array, psi: jax.Array) -> jax.Array:
+            return self._q(Embeddings(phi, psi))
 
-        return {**super().readouts(), **ensemble_readouts(members, self.beta)}
+        def behind(read: Readout) -> Scalar:
+            """A readout that is given phi and psi where others are given rows."""
+            return lambda params, e: read(params, e.phi, e.phi, e.psi)
+
+        of_members = ensemble_readouts(members, self.beta)
+        return {**super().scalars(), **{name: behind(read) for name, read in of_members.items()}}

@@ -15,7 +15,7 @@ from toptail.studies.selection.config import SelectionConfig
 from toptail.studies.selection.declare import declare
 from toptail.studies.selection.files import SelectionFolder
 from toptail.studies.selection.pools import Pools
-from toptail.studies.semantics.scorers import Score
+from toptail.studies.semantics.scorers import Score, score_shared
 from toptail.tasks.queries import Queries
 from toptail.tasks.trajectories import FloatArray
 
@@ -63,18 +63,20 @@ def score_candidates(
     actions = pools.with_logged()
     per_query = actions.shape[1] * actions.shape[2]
     flat = actions.reshape(-1, actions.shape[-1])
+    candidate = np.arange(len(flat))
+    query = candidate // per_query
+    asked = np.stack([candidate, query], axis=1)
     result = np.empty(len(flat), dtype=np.float32)
-    for start in range(0, len(flat), BLOCK):
-        rows = np.arange(start, min(start + BLOCK, len(flat)))
-        query = rows // per_query
-        scores = np.asarray(score(queries.states[query], flat[rows], queries.goals[query]))
-        if scores.shape != rows.shape:
+    states, goals = queries.states[query], queries.goals
+    for at, given in score_shared(score, states, flat, goals, asked, BLOCK):
+        scores, count = np.asarray(given), at.stop - at.start
+        if scores.shape != (count,):
             raise InputError(
-                f"A scorer gave scores of shape {scores.shape} for {len(rows)} rows: expected one "
+                f"A scorer gave scores of shape {scores.shape} for {count} rows: expected one "
                 "number per row."
             )
-        result[rows] = scores
-        tick((start + len(rows)) / len(flat))
+        result[at] = scores
+        tick(at.stop / len(flat))
     return result.reshape(actions.shape[:3])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from toptail.critics.base import TrainedCritic
 from toptail.critics.full import FULL_SIZE
 from toptail.studies.semantics.config import ORACLE, SWEEP, SemanticsConfig
+from toptail.tasks.trajectories import IntArray
 from toptail.training.run_files import RECORD, Run, read_run, run_folder
 from toptail.training.runs import load_run, stored_config
 
@@ -38,6 +39,89 @@ CONTRASTIVE = ("f_raw", "f_cos", "phi_norm", "logit")
 
 SMALLEST_BLOCK = 256
 """Rows of one compiled call, at least; others are filled up to a power of two."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunScore:
+    """A readout of a run in full float32, which compiles few shapes: see `_filled`."""
+
+    trained: Callable[[], TrainedCritic]
+    """Gives the run's critic, when it is first asked."""
+
+    readout: str
+    """What is read."""
+
+    def __call__(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
+        """Score rows."""
+        rows = (_filled(x) for x in (states, actions, goals))
+        with jax.default_matmul_precision("highest"):
+            return self._critic().score(*rows)[: len(states)]
+
+    def towards(self, goals: Rows) -> Callable[[Rows, Rows, IntArray], Rows] | None:
+        """Embed goals once, for a function that scores pairs towards them.
+
+        Returns
+        -------
+        (states [p, s], actions [p, a], asked [n, 2]) -> scores [n], where ``asked`` has the
+        numbers of a pair and of a goal; None if the readout has no factors.
+        """
+        critic = self._critic()
+        with jax.default_matmul_precision("highest"):
+            psi = critic.embed_goals(_filled(goals))
+        if psi is None:
+            return None
+
+        def score(states: Rows, actions: Rows, asked: IntArray) -> Rows:
+            with jax.default_matmul_precision("highest"):
+                scores = critic.score_pairs(_filled(states), _filled(actions), psi, _filled(asked))
+            return scores[: len(asked)]
+
+        return score
+
+    def _critic(self) -> TrainedCritic:
+        return replace(self.trained(), readout=self.readout)
+
+
+def _filled(rows: NDArray[Any]) -> NDArray[Any]:
+    """Rows filled up with zeros to a power of two of them."""
+    n = len(rows)
+    return np.pad(rows, [(0, max(SMALLEST_BLOCK, 1 << (n - 1).bit_length()) - n), (0, 0)])
+
+
+def score_shared(
+    score: Score, states: Rows, actions: Rows, goals: Rows, asked: IntArray, block: int
+) -> Iterator[tuple[slice, Rows]]:
+    """Score pairs (s, a) towards goals, many of which share a pair or a goal.
+
+    A readout with factors embeds each goal once and each pair once per block; any other scorer is
+    shown every row.
+
+    Parameters
+    ----------
+    score
+        The scorer.
+    states, actions
+        [p, s] and [p, a] the pairs.
+    goals
+        [q, g] the goals.
+    asked
+        [n, 2] number of a pair and number of a goal.
+    block
+        Scores of one call, at most.
+
+    Yields
+    ------
+    Which of the n, and their scores.
+    """
+    towards = score.towards(goals) if isinstance(score, RunScore) else None
+    for start in range(0, len(asked), block):
+        at = slice(start, min(start + block, len(asked)))
+        pair, goal = asked[at].T
+        if towards is None:
+            yield at, score(states[pair], actions[pair], goals[goal])
+        else:
+            own, place = np.unique(pair, return_inverse=True)
+            yield at, towards(states[own], actions[own], np.stack([place, goal], axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,26 +199,13 @@ def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
     return [
         Scorer(
             column,
-            _reader(trained, read),
+            RunScore(trained, read),
             run_origin(run) | {"readout": read, "read_in": "float32"},
             -1.0 if run.config["reward"] == "-1/0" and read not in CONTRASTIVE else 0.0,
-            {ours: _reader(trained, theirs) for ours, theirs in READOUTS.get(name, {}).items()},
+            {ours: RunScore(trained, theirs) for ours, theirs in READOUTS.get(name, {}).items()},
         )
         for read, column in reads.items()
     ]
-
-
-def _reader(trained: Callable[[], TrainedCritic], readout: str) -> Score:
-    """A readout in full float32 that compiles few shapes: rows are filled up to a power of two."""
-
-    def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
-        n = len(states)
-        missing = max(SMALLEST_BLOCK, 1 << (n - 1).bit_length()) - n
-        rows = [np.pad(x, [(0, missing), (0, 0)]) for x in (states, actions, goals)]
-        with jax.default_matmul_precision("highest"):
-            return replace(trained(), readout=readout).score(*rows)[:n]
-
-    return score
 
 
 def run_origin(run: Run) -> dict[str, Any]:

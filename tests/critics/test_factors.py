@@ -1,0 +1,148 @@
+"""Critics read by their factors: phi once per pair, psi once per goal, and the same scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.critics import slow_full as slow
+from tests.critics.full_cases import DIMS, SLOW, double, make, quick_jit, random_params
+from toptail.critics import FAMILIES
+from toptail.critics.base import CPU_BLOCK, Critic, Params, TrainedCritic
+from toptail.critics.full import FULL_SIZE
+
+Array = NDArray[np.float32]
+
+EMBEDDED = {"f_raw", "f_cos", "phi_norm"}
+HEADS = EMBEDDED | {"q_td", "q_hybrid"}
+FACTORED: Mapping[str, set[str]] = {
+    "raw": EMBEDDED,
+    "cosine": EMBEDDED,
+    "tdq": set(),
+    "hybrid": HEADS,
+    "two_head": HEADS,
+    "two_head_separate": EMBEDDED,  # its TD scalar is another network's, of the joint input
+    "two_head_joint": HEADS,
+    "td_bilinear": EMBEDDED | {"q", "q_min", "q_lcb"},
+    "nce_mlp": set(),
+}
+"""Critic to the readouts that are functions of phi and psi."""
+
+CRITICS: Mapping[str, Critic] = {
+    **{f"full-size {name}": make(name, hidden=(16,)) for name in FULL_SIZE},
+    **{f"small {name}": family() for name, family in FAMILIES.items()},
+    "bfloat16 raw": make("raw", hidden=(16,), bfloat16=True),
+}
+
+
+class Found(NamedTuple):
+    """One readout's answers."""
+
+    by_factors: Any
+    whole: Any
+
+
+def rows(n: int, seed: int = 0) -> list[Array]:
+    """States, actions and goals."""
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=(n, dim)).astype(np.float32) for dim in DIMS]
+
+
+def questions(n: int, pairs: int, goals: int) -> NDArray[np.int64]:
+    """Numbers of pairs and goals, [n, 2]: some come often, some never."""
+    rng = np.random.default_rng(n)
+    return np.stack([rng.integers(pairs, size=n), rng.integers(goals, size=n)], axis=1)
+
+
+PAIRS, GOALS = rows(5)[:2], rows(4, seed=1)[2]
+ASKED = questions(12, 5, 4)
+
+
+@cache
+def answers(name: str) -> dict[str, Found]:
+    """Every readout that has factors, both ways, on random parameters."""
+    critic, (pair, goal) = CRITICS[name], ASKED.T
+    states, actions, goals = (jnp.asarray(x) for x in (*PAIRS, GOALS))
+
+    def both(params: Params) -> dict[str, Found]:
+        result = {}
+        for readout, read in critic.readouts().items():
+            factors = critic.factors(readout)
+            if factors is not None:
+                phi = factors.embed_pairs(params, states, actions)
+                psi = factors.embed_goals(params, goals)
+                whole = read(params, states[pair], actions[pair], goals[goal])
+                result[readout] = Found(factors.combine(params, phi[:, pair], psi[:, goal]), whole)
+        return result
+
+    found: dict[str, Found] = quick_jit(both)(random_params(critic))
+    return found
+
+
+@pytest.mark.parametrize("name", CRITICS)
+def test_every_readout_is_what_its_factors_make(name: str) -> None:
+    found = answers(name)
+    assert set(found) == FACTORED[CRITICS[name].name]
+    # bfloat16 has 8 bits, and products of other shapes round otherwise
+    close = 0.05 if "bfloat16" in name else 2e-5
+    for readout, (by_factors, whole) in found.items():
+        assert by_factors.dtype == np.float32
+        np.testing.assert_allclose(by_factors, whole, close, close, err_msg=readout)
+
+
+def test_an_unknown_readout_has_no_factors() -> None:
+    assert CRITICS["full-size raw"].factors("q_td") is None
+
+
+def by_hand(params: Params) -> dict[str, list[float]]:
+    """The hybrid's readouts in float64, one question after the other."""
+    tree = double(params)
+    scores: dict[str, list[float]] = {name: [] for name in HEADS}
+    for pair, goal in ASKED:
+        one = [np.asarray(x, np.float64)[None] for x in (*(x[pair] for x in PAIRS), GOALS[goal])]
+        phi, psi = slow.embed(tree, SLOW, *one)
+        cosine, q_td = slow.cosines(phi, psi).mean(), slow.head(tree, phi, psi).mean()
+        scores["f_raw"].append(float((phi * psi).sum(axis=-1).mean()))
+        scores["f_cos"].append(float(cosine))
+        scores["phi_norm"].append(float(np.linalg.norm(phi, axis=-1).mean()))
+        scores["q_td"].append(float(q_td))
+        scores["q_hybrid"].append(float(q_td + SLOW.alpha * cosine))
+    return scores
+
+
+def test_the_hybrids_scores_are_those_of_a_plain_loop() -> None:
+    name = "full-size hybrid"
+    for readout, expected in by_hand(random_params(CRITICS[name])).items():
+        found = answers(name)[readout].by_factors
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4, err_msg=readout)
+
+
+def test_blocks_of_pairs_goals_and_questions() -> None:
+    critic = CRITICS["full-size raw"]
+    trained = TrainedCritic(critic, random_params(critic))
+    n, pairs, goals = CPU_BLOCK + 1, CPU_BLOCK + 5, CPU_BLOCK + 9
+    (states, actions, _), targets = rows(pairs), rows(goals, seed=1)[2]
+    asked = questions(n, pairs, goals)
+    asked[-1] = pairs - 1, goals - 1  # whoever loses the last row is found out
+    psi = trained.embed_goals(targets)
+    assert psi is not None
+    assert psi.shape == (SLOW.members, goals, SLOW.embed_dim)
+    pair, goal = asked.T
+    expected = trained.score(states[pair], actions[pair], targets[goal])
+    found = trained.score_pairs(states, actions, psi, asked)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_critic_that_reads_triples_whole_says_so() -> None:
+    critic = CRITICS["full-size tdq"]
+    trained = TrainedCritic(critic, random_params(critic))
+    states, actions, goals = rows(3)
+    assert trained.embed_goals(goals) is None
+    with pytest.raises(ValueError, match="readout q of tdq has no factors"):
+        trained.score_pairs(states, actions, jnp.zeros((1, 3, 4)), [[0, 0]])
