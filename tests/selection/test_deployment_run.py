@@ -101,7 +101,7 @@ def test_other_settings_and_other_runs_are_refused(runs: Path, tmp_path: Path) -
 def test_other_data_unknown_readouts_and_missing_runs_are_refused(
     runs: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match="trained on other data"):
+    with pytest.raises(InputError, match=r"raw/seed-42 was trained on other data than"):
         deploy(runs, tmp_path, dataset=Dataset(walks(9, 80, seed=1), DATA.val, None))
     with pytest.raises(InputError, match="'raw' has no readout 'q_td'"):
         deploy(runs, tmp_path, critics=("raw.q_td",))

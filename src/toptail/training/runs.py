@@ -32,6 +32,7 @@ __all__ = [
     "load_run",
     "mark_invalid",
     "read_run",
+    "require_data",
 ]
 
 
@@ -80,6 +81,24 @@ def stored_config(run: Run, kind: type[RunConfig] = RunConfig) -> RunConfig:
             "use it with that version, or train it again into another folder."
         )
     return config
+
+
+def require_data(run: str | Path, trained_on: str, source: str, sha256: str) -> None:
+    """Refuse a run of other training data than is at hand, whatever its task is called.
+
+    Parameters
+    ----------
+    run, trained_on
+        The run, and the content hash of its training split.
+    source, sha256
+        The data at hand, and the content hash of its training split.
+    """
+    if trained_on != sha256:
+        raise InputError(
+            f"The run {run} was trained on other data than {source} (content hash "
+            f"{trained_on[:12]}…, not {sha256[:12]}…): name runs of this data set, or give the "
+            "data that the run was trained on."
+        )
 
 
 def invalidate(folder: str | Path, reason: str) -> Run:

@@ -35,6 +35,7 @@ from toptail.tasks.queries import Queries, freeze_queries, load_queries
 from toptail.tasks.trajectories import Trajectories
 from toptail.training.records import differences
 from toptail.training.run_files import RECORD, read_run, run_folder
+from toptail.training.runs import require_data
 
 
 def make_queries(study: Selection, val: Trajectories) -> Queries:
@@ -242,14 +243,10 @@ def add_values(
 
 
 def _require_same_data(study: Selection, origins: Sequence[Mapping[str, Any]], data: str) -> None:
-    """Refuse runs of other training data than the study's, whatever their task is called."""
+    """Refuse runs of other training data than the study's; a user's function has none."""
     for origin in origins:
-        if origin.get("data", data) != data:
-            raise InputError(
-                f"The run {origin['run']} was trained on other data than this study's "
-                f"{study.config.task} (content hash {origin['data'][:12]}…, not {data[:12]}…): "
-                "name runs of the same data set, or study the data that they were trained on."
-            )
+        if "data" in origin:
+            require_data(origin["run"], origin["data"], study.config.task, data)
 
 
 def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal | None:

@@ -12,7 +12,6 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
 from toptail.pools.files import sha256
 from toptail.proposals.actor import TrainedActor, train_actor
 from toptail.proposals.diffusion import DiffusionPolicy
@@ -33,7 +32,7 @@ from toptail.tasks.names import parse_name
 from toptail.training.checkpoint import save_params
 from toptail.training.offline import OfflineData, device_data
 from toptail.training.run_files import run_folder
-from toptail.training.runs import read_run
+from toptail.training.runs import read_run, require_data
 
 CRITICS = ("raw", "cosine", "tdq", "hybrid")
 """The paper's four deployed score families."""
@@ -121,11 +120,8 @@ class _Work:
 
     def check_data(self, source: Source) -> None:
         """Refuse critics that were trained on other data than the actors will be."""
-        if source.run.record["data"]["train"] != self.dataset.train.sha256:
-            raise InputError(
-                f"{source.run.folder} was trained on other data than {self.dataset.train.source}: "
-                "use the data set that the run's record names."
-            )
+        run, train = source.run, self.dataset.train
+        require_data(run.folder, run.record["data"]["train"], train.source, train.sha256)
 
     def spread(self, source: Source) -> None:
         """Spread of the score over the action cube."""
