@@ -15,10 +15,10 @@ from tests.semantics import world
 from toptail.pools.triples import ScoredTriples
 from toptail.studies.semantics.config import SemanticsConfig
 from toptail.studies.semantics.load import (
+    BesideScores,
     DiffusionPools,
     SupportPools,
     TaskScores,
-    TemperatureScores,
 )
 
 CONFIG = SemanticsConfig(
@@ -114,6 +114,7 @@ def navigation() -> TaskScores:
         diffusion=diffusion,
         loss_gaps={42: {"train": 0.5, "held_out": 0.51, "gap": 0.01, "low": 0.0, "high": 0.02}},
         origins={},
+        sources={column: column for column in COLUMNS},
     )
 
 
@@ -135,7 +136,13 @@ def manipulation() -> TaskScores:
     )
 
 
-def temperature() -> TemperatureScores:
+def seen() -> BesideScores:
+    """The cube's critics on trajectories that they were trained on: they answer as ever."""
+    task = manipulation()
+    return BesideScores(task.task, task.key, task.triples, task.sources)
+
+
+def temperature() -> BesideScores:
     """At 0.05 an exact critic, at 0.1 a blurred one, at 1 a collapsed one; learned retrieves."""
     base = triples()
     settings = {
@@ -162,4 +169,5 @@ def temperature() -> TemperatureScores:
         negatives=named(base.negatives),
         negative_rows=base.negative_rows,
     )
-    return TemperatureScores("pointmaze-medium-navigate-v0", "PointMaze", kept)
+    sources = {column: column for column in kept.scores}
+    return BesideScores("pointmaze-medium-navigate-v0", "PointMaze", kept, sources)

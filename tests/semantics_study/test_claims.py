@@ -270,6 +270,7 @@ class TestFolder:
         tasks: list[TaskScores] = [scored.navigation(), scored.manipulation()]
         monkeypatch.setattr(finish, "read_tasks", lambda _: tasks)
         monkeypatch.setattr(finish, "read_temperature", lambda _: [scored.temperature()])
+        monkeypatch.setattr(finish, "read_seen", lambda _: [scored.seen()])
         content = {"hash": "abc", "config": scored.CONFIG.described()}
         write_json(tmp_path / "config.json", content)
         write_json(tmp_path / "record.json", {"command": "toptail study", "config_hash": "abc"})
@@ -280,6 +281,7 @@ class TestFolder:
         assert report.is_file()
         names = {path.stem for path in (folder / "tables").glob("*.json")}
         assert {"main", "retrieval", "twohead", "temperature", "value-oracle-diffusion"} <= names
+        assert "seen" in names
         entries = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
         status = {entry["id"]: entry["status"] for entry in entries}
         # The exact critic orders perfectly; the inverted one has been called cosine.

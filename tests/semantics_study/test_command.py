@@ -44,6 +44,16 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+class TestStoredSettings:
+    def test_settings_of_a_stored_study_are_not_silently_ignored(self, out: Path) -> None:
+        with pytest.raises(InputError, match=r"resamples \(20 and 30\).*leave the flag out"):
+            StudySemantics(out=out, resamples=30).work("toptail made up")
+        assert stored(out, "config.json")["config"]["resamples"] == 20
+
+    def test_its_own_settings_are_welcome(self, out: Path) -> None:
+        assert StudySemantics(out=out, resamples=20, workers=1).work("toptail made up").is_file()
+
+
 class TestFlags:
     def test_tasks_and_critics_may_be_repeated_and_tasks_separated_by_commas(self) -> None:
         words = ["--task", "PointMaze, Scene", "--task", "AntMaze", "--task", "Scene"]
@@ -167,4 +177,4 @@ class TestReproduce:
         from toptail.report.semantics_tables import LAYOUTS
 
         tables = {label.removeprefix("tab:") for label in study_semantics.TABLES}
-        assert tables == set(LAYOUTS) - {"temperature"}
+        assert tables == set(LAYOUTS) - {"temperature", "seen"}

@@ -68,6 +68,7 @@ def test_every_figure_of_the_paper_is_drawn(study: Semantics) -> None:
         "calibration": "fig:calibration",
         "good_rankers": "fig:good-rankers",
         "retrieval": "tab:retrieval",
+        "seen": "",
         "readout": "tab:readout",
         "ogbench_curse": "fig:ogbench-curse",
         "temperature_sweep": "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,7 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from playwright.sync_api import sync_playwright
@@ -23,9 +24,14 @@ from toptail.report.semantics_figures import drawings
 from toptail.report.semantics_markdown import render
 from toptail.report.semantics_page import summary, write_semantics_report
 from toptail.report.semantics_tables import LAYOUTS, beside, differs, notes, show, show_apart
-from toptail.report.semantics_temperature import temperature_lines, trained_lines
+from toptail.report.semantics_temperature import (
+    not_chosen_lines,
+    temperature_lines,
+    trained_lines,
+)
 from toptail.report.study_compare import Comparison
 from toptail.report.study_parts import data_address
+from toptail.studies.semantics.config import TEMPERATURE
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +85,14 @@ class TestPage:
         assert len(rows) == 2 + 1  # two tasks in one table, one row in the other
 
     def test_the_summary_names_the_range_over_tasks(self, folder: Path) -> None:
-        tau, auc, regret = summary(read_semantics(folder))
+        tau, auc, regret, by_heart = summary(read_semantics(folder))
         assert "on PointMaze and AntMaze: TD-Q 0.61 to 0.63" in tau
         assert "mine −0.05 to −0.03" in tau
         assert "Cube-single: TD-Q 0.88;" in auc
         assert "Raw bilinear 0.51" in regret
+        assert "by heart on Cube-single" in by_heart
+        assert "Raw bilinear 0.720 and 0.500" in by_heart
+        assert "TD-Q" not in by_heart
 
     def test_controls_are_shown_on_demand(self, tmp_path: Path) -> None:
         path = write_folder(tmp_path / "run", mazes=(), sweep=False)
@@ -119,6 +128,26 @@ class TestTemperature:
             "Trained at temperature 0.05: Two heads, joint: f_cos on PointMaze."
         ]
 
+    def test_another_temperature_than_the_chosen_one_is_named(self, folder: Path) -> None:
+        at = {"PointMaze": {"cosine": [0.05], "hybrid": [0.1]}, "Puzzle": {"cosine": [0.05]}}
+        tables: dict[str, dict[str, Any]] = {
+            "retrieval": {"trained_at": at},
+            "temperature": {"chosen": 0.1},
+        }
+        *_, line = temperature_lines(replace(read_semantics(folder), tables=tables))
+        assert line == (
+            "Not trained at the temperature that the sweep chooses, 0.1 (the highest retrieval AUC "
+            "under binary NCE): Cosine on PointMaze and Puzzle."
+        )
+        mixed: dict[str, dict[str, list[float | str]]] = {"Puzzle": {"cosine": [0.1, "learned"]}}
+        assert not_chosen_lines(mixed, 0.1)[0].endswith("binary NCE): Cosine on Puzzle.")
+        assert not_chosen_lines({"Puzzle": {"cosine": [0.1]}}, 0.1) == []
+        assert not_chosen_lines(mixed, None) == []
+
+    def test_the_default_is_what_the_stored_sweep_chooses(self) -> None:
+        stored = Path(__file__).parents[2] / "results" / "semantics" / "tables" / "temperature.json"
+        assert json.loads(stored.read_text())["chosen"] == TEMPERATURE
+
     def test_what_it_decides(self, folder: Path) -> None:
         study = read_semantics(folder)
         ranges = {"sound": self.RANGE, "as_good": self.RANGE | {"settings": 6, "lowest": 0.2}}
@@ -147,6 +176,8 @@ class TestPartialRuns:
         assert [p.name for p in sorted((path / "figures").iterdir())] == [
             "retrieval.png",
             "retrieval.svg",
+            "seen.png",
+            "seen.svg",
         ]
 
     def test_one_task_has_no_column_for_the_task(self, tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from toptail.proposals.diffusion_loss import LossGap, held_out_loss
 from toptail.proposals.diffusion_runs import DiffusionRun, load_policy
 from toptail.studies.common import RunFolder
 from toptail.studies.semantics.behaviour import _LOSS
-from toptail.studies.semantics.load import TaskScores, read_task, read_temperature
-from toptail.studies.semantics.scoring import evaluate, score_tasks
+from toptail.studies.semantics.load import TaskScores, read_seen, read_task, read_temperature
+from toptail.studies.semantics.scorers import Score, run_scorers
+from toptail.studies.semantics.scoring import _Shown, evaluate, score_tasks
 from toptail.studies.stored import Stored
 from toptail.training.offline import GoalSampling, device_data
 
@@ -155,6 +156,27 @@ def test_the_held_out_loss_of_a_behaviour_model_is_that_of_the_validation_split(
     assert gap["low"] < gap["gap"] < gap["high"]
 
 
+def test_scores_by_factors_are_those_of_every_row_by_itself(home: Path) -> None:
+    folder = home / "out/scores/walks"
+    draws, proposals = (Stored.read(folder / f"{name}.npz") for name in ("draws", "proposals"))
+    (raw,) = (s for s in run_scorers(home / "runs", "walks", small_config()) if "raw" in s.column)
+
+    def plain(read: Score) -> Score:
+        """A function of rows that shows no factors."""
+        return lambda s, a, g: read(s, a, g)
+
+    readouts = {name: plain(read) for name, read in raw.readouts.items()}
+    expected = dict(
+        _Shown(VAL, draws, proposals).scored(
+            replace(raw, score=plain(raw.score), readouts=readouts)
+        )
+    )
+    found = Stored.read(folder / "raw@42.npz").arrays
+    assert set(found) == set(expected)
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
 def test_the_oracle_is_a_judge_and_no_critic(scores: TaskScores) -> None:
     assert set(scores.triples.scores) == {"mine", "raw@42"}
     assert set(scores.triples.readouts) == {"raw:cosine@42", "raw:norm@42"}
@@ -172,10 +194,33 @@ def test_the_sweep_is_scored_on_triples_of_its_own(home: Path, scores: TaskScore
     assert (sweep.triples.rows != scores.triples.rows).any()
 
 
+def test_seen_trajectories_are_those_of_the_training_split(home: Path) -> None:
+    (seen,) = read_seen(home / "out")
+    train, t = WALKS.data.train, seen.triples
+    assert t.negative_rows is not None
+    assert set(t.scores) == {"mine", "raw@42"}  # neither the oracle nor the sweep
+    assert t.data_sha256 == train.sha256
+    assert train.trajectory[t.rows].tolist() == t.trajectory.tolist()
+    for n in (0, 17, 39):
+        goals = {"scores": t.goal_rows[n], "negatives": t.negative_rows[n, 2]}
+        for family, goal in goals.items():
+            v = train.observations[t.rows[n]] + 2 * train.actions[t.rows[n]]
+            v = v - 3 * train.observations[goal]
+            found = getattr(t, family)["mine"][n]
+            expected = v[0] + 0.5 * v[1]
+            assert (found if family == "scores" else found[2]) == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_study_of_the_training_split_has_no_other_kind(home: Path, tmp_path: Path) -> None:
+    config = small_config(str(home / "walks.npz"), split="train")
+    score_tasks(config, RunFolder(tmp_path), None, [f"{home / 'mine.py'}:make_score"])
+    assert read_seen(tmp_path) == []
+
+
 def test_what_is_stored_is_not_scored_again(copy: Path) -> None:
     files = {path: path.read_bytes() for path in (copy / "out").rglob("*.npz")}
     folder = run(copy)
-    assert (folder.units, folder.trained) == (4, 0)
+    assert (folder.units, folder.trained) == (6, 0)
     assert files == {path: path.read_bytes() for path in (copy / "out").rglob("*.npz")}
     (copy / "out/scores/walks/raw@42.npz").write_bytes(b"damaged")
     assert run(copy).trained == 1
@@ -186,10 +231,10 @@ def test_a_user_critic_that_answers_otherwise_is_scored_again(copy: Path) -> Non
     (copy / "weights.txt").write_text("1.0")
     reads_a_file = USER.replace("[1.0", f"[float(Path({str(copy / 'weights.txt')!r}).read_text())")
     (copy / "mine.py").write_text(f"from pathlib import Path\n{reads_a_file}")
-    assert run(copy, runs=False).trained == 1  # the file is another
+    assert run(copy, runs=False).trained == 2  # the file is another, on both splits
     assert run(copy, runs=False).trained == 0
     (copy / "weights.txt").write_text("2.0")
-    assert run(copy, runs=False).trained == 1  # its weights are
+    assert run(copy, runs=False).trained == 2  # its weights are
     assert set(read_task(copy / "out", "walks").triples.scores) == {"mine", "raw@42"}
 
 

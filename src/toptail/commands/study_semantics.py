@@ -44,8 +44,9 @@ class StudySemantics:
     """Ask critics about recorded triples what their score means.
 
     Scores every finished run that is there, stores the scores, and makes tables, figures, the
-    paper's claims and a page of them. Scores that are stored are not computed again; without
-    --runs and --critic the command works from stored scores alone.
+    paper's claims and a page of them. Scores that are stored are not computed again, nor are
+    diagnostics of the same scores; without --runs and --critic the command works from stored
+    scores alone.
     """
 
     task: Annotated[
@@ -205,11 +206,22 @@ class StudySemantics:
         return stored_config(self.out) if (self.out / "config.json").is_file() else None
 
     def _check_stored(self) -> None:
-        """Refuse to answer about tasks that were never scored."""
+        """Refuse tasks that were never scored, and settings that only scoring can change."""
         from toptail.studies.semantics.load import read_task
+        from toptail.training.records import differences
 
         for task in names(self.task):
             read_task(self.out, task)
+        stored = self._stored()
+        if stored is None:
+            return
+        asked = replace(self.config(), tasks=stored.tasks)
+        changed = differences(stored.described(), asked.described())
+        if changed:
+            raise InputError(
+                f"{self.out} was made with other settings, {', '.join(changed)}: without --runs "
+                "and --critic it keeps its own; leave the flag out, or give --runs."
+            )
 
 
 def reproduce(

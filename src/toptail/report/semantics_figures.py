@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from toptail.report.palette import NEUTRAL
 from toptail.report.semantics_data import Band, Semantics, drawn, in_order, looks, scorer_name
+from toptail.report.semantics_seen import SEEN_CAPTION, seen_figure
 from toptail.report.semantics_style import (
     WIDTH,
     grouped,
@@ -74,6 +75,9 @@ def drawings(study: Semantics) -> list[Drawing]:
     if study.rows("retrieval"):
         draw = partial(retrieval_figure, study.tables["retrieval"])
         found.append(Drawing("retrieval", "tab:retrieval", "Retrieval", _RETRIEVAL, draw))
+    if study.rows("seen"):
+        draw = partial(seen_figure, study.tables["seen"])
+        found.append(Drawing("seen", "", "Seen and held-out trajectories", SEEN_CAPTION, draw))
     if study.rows("readout"):
         draw = partial(readout_figure, study.tables["readout"])
         found.append(Drawing("readout", "tab:readout", "Training and readout", _READOUT, draw))

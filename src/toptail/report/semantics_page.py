@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from toptail.report.semantics_data import Semantics, drawn, read_semantics, scorer_name
 from toptail.report.semantics_figures import drawings
+from toptail.report.semantics_seen import seen_lines
 from toptail.report.semantics_tables import notes, show_apart
 from toptail.report.semantics_temperature import temperature_lines
 from toptail.report.study_parts import (
@@ -54,6 +55,13 @@ _PARTS: Final = (
         "Does the score tell the true goal from another one, whatever the distance?",
         ("good_rankers", "retrieval"),
         ("retrieval",),
+    ),
+    (
+        "memory",
+        "Memory",
+        "Does the score know how near a goal is, or has it learned its trajectories by heart?",
+        ("seen",),
+        ("seen",),
     ),
     (
         "origins",
@@ -167,7 +175,7 @@ def summary(study: Semantics) -> list[str]:
         ]
         if parts:
             lines.append(f"{words} on {join(rows)}: {'; '.join(parts)}.")
-    return lines + temperature_lines(study)
+    return lines + seen_lines(study.tables.get("seen", {})) + temperature_lines(study)
 
 
 def _range(rows: Mapping[str, Any], scorer: str, metric: str) -> str:

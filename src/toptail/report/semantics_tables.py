@@ -55,6 +55,22 @@ LAYOUTS: Final[Mapping[str, Layout]] = {
             "nearer_goal": "Nearer goal higher",
         },
     ),
+    "seen": Layout(
+        "Seen and held-out trajectories",
+        "The same questions about trajectories of the training split (seen) and of the validation "
+        "split (held out). A critic that has learned its trajectories by heart tells their goals "
+        "from all others without fault and no longer knows which of two is nearer (chance: 0.5).",
+        {
+            "auc_held_out": "AUC, held out",
+            "auc_seen": "AUC, seen",
+            "hard_negative_auc_held_out": "Hard negatives, held out",
+            "hard_negative_auc_seen": "Hard negatives, seen",
+            "nearer_goal_held_out": "Nearer goal higher, held out",
+            "nearer_goal_seen": "Nearer goal higher, seen",
+            "tau_held_out": "τ_b, held out",
+            "tau_seen": "τ_b, seen",
+        },
+    ),
     "readout": Layout(
         "Training against readout",
         "Kendall τ_b with γ^d when one training's embeddings are read in different ways: does the "

@@ -29,6 +29,9 @@ _METRICS: Final = (
 )
 LEARNED: Final = "learned"
 
+TrainedAt = Mapping[str, Mapping[str, Sequence[float | str]]]
+"""Task -> scorer -> the temperatures of its seeds, each once; numbers or `LEARNED`."""
+
 
 class Setting(NamedTuple):
     """One row of the temperature table: ``binary_nce@0.05``."""
@@ -68,7 +71,8 @@ def temperature_caption(table: Mapping[str, Any]) -> str:
 def temperature_lines(study: Semantics) -> list[str]:
     """Say at which temperature the cosine rows were trained, and how much that choice decides."""
     sweep = study.tables.get("temperature", {})
-    lines = trained_lines(study.tables.get("retrieval", {}).get("trained_at", {}))
+    trained_at = study.tables.get("retrieval", {}).get("trained_at", {})
+    lines = trained_lines(trained_at) + not_chosen_lines(trained_at, sweep.get("chosen"))
     for task, ranges in sweep.get("tau_ranges", {}).items():
         sound, good = ranges.get("sound"), ranges.get("as_good")
         if sound is not None and good is not None:
@@ -81,8 +85,30 @@ def temperature_lines(study: Semantics) -> list[str]:
     return lines
 
 
-def trained_lines(trained_at: Mapping[str, Mapping[str, Sequence[float | str]]]) -> list[str]:
-    """One sentence per temperature: which critics were trained at it, and on which tasks.
+def trained_lines(trained_at: TrainedAt) -> list[str]:
+    """One sentence per temperature: which critics were trained at it, and on which tasks."""
+    return [
+        f"Trained at temperature {join(used)}: {'; '.join(names)}."
+        for used, names in _by_temperature(trained_at).items()
+    ]
+
+
+def not_chosen_lines(trained_at: TrainedAt, chosen: float | None) -> list[str]:
+    """Name the critics that were trained at another temperature than the sweep chooses."""
+    if chosen is None:
+        return []
+    found = _by_temperature(trained_at).items()
+    others = [name for used, names in found if used != (f"{chosen:g}",) for name in names]
+    if not others:
+        return []
+    return [
+        f"Not trained at the temperature that the sweep chooses, {chosen:g} (the highest retrieval "
+        f"AUC under binary NCE): {'; '.join(others)}."
+    ]
+
+
+def _by_temperature(trained_at: TrainedAt) -> dict[tuple[str, ...], list[str]]:
+    """Temperatures -> ``"Cosine on PointMaze and Puzzle"``, ...
 
     Controls are left out where there are other critics: they follow the cosine critic.
     """
@@ -96,7 +122,7 @@ def trained_lines(trained_at: Mapping[str, Mapping[str, Sequence[float | str]]])
                 tasks.setdefault(used, []).append(task)
         for used, names in tasks.items():
             found.setdefault(used, []).append(f"{scorer_name(scorer)} on {join(names)}")
-    return [f"Trained at temperature {join(used)}: {'; '.join(x)}." for used, x in found.items()]
+    return found
 
 
 def _from_to(part: Mapping[str, Any]) -> str:

@@ -39,6 +39,11 @@ What a study leaves in its folder
 ``scores/temperature/TASK/``
     The same for the temperature study, with triples of its own and columns
     ``binary_nce-0.05@0``, ``symmetric_info_nce-learned@2``: ``scores`` and ``negatives`` only.
+``scores/seen/TASK/``
+    The same for triples of the training split, where the study draws from the validation split:
+    every column but the oracle's, without support pools and behaviour models.
+``measured/``
+    The diagnostics of every column, so that none is measured twice; it may be deleted.
 ``tables/NAME.json``, ``curves.json``, ``claims.json``, ``claims.md``, ``figures/``, ``report.html``
     What is made of the scores.
 

@@ -24,6 +24,9 @@ GEODESIC = "geodesic"
 SWEEP = "temperature"
 """Folder of the temperature study, among runs and among scores."""
 
+SEEN = "seen"
+"""Folder of the scores on trajectories that the critics were trained on."""
+
 
 @dataclass(frozen=True)
 class SemanticsConfig:

@@ -10,7 +10,8 @@ import numpy as np
 from toptail.audit.record import jsonable
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.studies.semantics.config import SemanticsConfig
-from toptail.studies.semantics.measure import Estimates, Measured, distance_edges
+from toptail.studies.semantics.jobs import Estimates
+from toptail.studies.semantics.measure import Measured, distance_edges
 
 N_NEAR = 200
 """Neighbourhood size of the support figure, the paper's middle one, where it was measured."""

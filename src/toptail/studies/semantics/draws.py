@@ -6,8 +6,8 @@ leaves the other draws as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ from toptail.tasks.triples import (
 
 _TRIPLES, _NEGATIVES, _SECOND_GOALS, _NEAR, _RANDOM = range(5)
 """One number for each kind of draw: its generator follows from it and from ``draw_seed``."""
+
+Purpose: TypeAlias = Literal["study", "sweep", "seen"]
+"""What draws are for: the study's tables, the temperature study, or the trained-on trajectories."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +73,12 @@ class TaskDataset:
         return self.data.val if config.split == "val" else self.data.train
 
 
-def spec(config: SemanticsConfig, task: TaskDataset, *, sweep: bool = False) -> dict[str, Any]:
+def spec(config: SemanticsConfig, task: TaskDataset, purpose: Purpose = "study") -> dict[str, Any]:
     """Everything that decides a task's draws, as JSON has it."""
+    if purpose == "seen":
+        config = _of_train(config)
     names = ["split", "triples", "negatives", "max_offset", "gamma"]
-    if task.navigation and not sweep:
+    if task.navigation and purpose == "study":
         names += ["support_queries", "support_pool", "n_near"]
     described = config.described()
     return {
@@ -81,7 +86,7 @@ def spec(config: SemanticsConfig, task: TaskDataset, *, sweep: bool = False) -> 
         "key": task.key,
         "navigation": task.navigation,
         "data": task.split(config).sha256,
-        "draw_seed": config.draw_seed + sweep,
+        "draw_seed": config.draw_seed + (purpose == "sweep"),
         **{name: described[name] for name in names},
     }
 
@@ -98,13 +103,8 @@ def draw(config: SemanticsConfig, task: TaskDataset) -> Stored:
         ``support/E/N`` [q, pool], the rows whose actions are the candidates, and
         ``on_support/E/N`` [q, pool].
     """
-    split, seed = task.split(config), config.draw_seed
-    triples, arrays = _draw_goals(config, split, seed)
-    pairs = same_trajectory_pairs(triples, split, _rng(seed, _SECOND_GOALS), config.max_offset)
-    second = np.full(len(triples), -1, dtype=np.int64)
-    second[_has_two_goals(config, split, triples)] = pairs.other_goal_rows
-    arrays["second_goal_rows"] = second
-    arrays["hard_negative_rows"] = hard_negatives(triples, split)
+    split = task.split(config)
+    triples, arrays = _draw_retrieval(config, split)
     if task.navigation:
         arrays |= _draw_support(config, split, triples)
     return Stored(spec(config, task), arrays)
@@ -113,7 +113,17 @@ def draw(config: SemanticsConfig, task: TaskDataset) -> Stored:
 def draw_sweep(config: SemanticsConfig, task: TaskDataset) -> Stored:
     """Draw the triples and negatives of the temperature study: not those that are reported."""
     _, arrays = _draw_goals(config, task.split(config), config.draw_seed + 1)
-    return Stored(spec(config, task, sweep=True), arrays)
+    return Stored(spec(config, task, "sweep"), arrays)
+
+
+def draw_seen(config: SemanticsConfig, task: TaskDataset) -> Stored:
+    """Draw what `draw` draws on play data, from the training split."""
+    _, arrays = _draw_retrieval(_of_train(config), task.data.train)
+    return Stored(spec(config, task, "seen"), arrays)
+
+
+def _of_train(config: SemanticsConfig) -> SemanticsConfig:
+    return replace(config, split="train")
 
 
 def _rng(seed: int, *kind: int) -> np.random.Generator:
@@ -132,6 +142,20 @@ def _draw_goals(
         "trajectory": triples.trajectory,
         "negative_rows": negatives(triples, config.negatives, _rng(seed, _NEGATIVES)),
     }
+    return triples, arrays
+
+
+def _draw_retrieval(
+    config: SemanticsConfig, split: Trajectories
+) -> tuple[Triples, dict[str, NDArray[Any]]]:
+    """Triples and all the goals that they are compared with."""
+    seed = config.draw_seed
+    triples, arrays = _draw_goals(config, split, seed)
+    pairs = same_trajectory_pairs(triples, split, _rng(seed, _SECOND_GOALS), config.max_offset)
+    second = np.full(len(triples), -1, dtype=np.int64)
+    second[_has_two_goals(config, split, triples)] = pairs.other_goal_rows
+    arrays["second_goal_rows"] = second
+    arrays["hard_negative_rows"] = hard_negatives(triples, split)
     return triples, arrays
 
 

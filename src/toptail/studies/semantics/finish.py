@@ -10,10 +10,12 @@ from toptail.errors import InputError
 from toptail.studies.claims import SEMANTICS
 from toptail.studies.common import Tick, read_json, write_json
 from toptail.studies.finish import decide_stored
-from toptail.studies.semantics.config import SemanticsConfig
+from toptail.studies.semantics.config import SEEN, SemanticsConfig
 from toptail.studies.semantics.curves import all_curves
-from toptail.studies.semantics.load import read_tasks, read_temperature
+from toptail.studies.semantics.jobs import MEASURED
+from toptail.studies.semantics.load import read_seen, read_tasks, read_temperature
 from toptail.studies.semantics.measure import measure_all
+from toptail.studies.semantics.seen import seen_table
 from toptail.studies.semantics.tables import all_tables
 from toptail.studies.semantics.temperature import temperature_table
 from toptail.studies.tables import write_tables
@@ -46,11 +48,20 @@ def finish_semantics(out: str | Path, tick: Tick | None = None, workers: int | N
 def write_results(
     out: str | Path, tick: Tick | None = None, workers: int | None = None
 ) -> list[str]:
-    """Store ``tables/*.json`` and ``curves.json``; returns the tables' names."""
+    """Store ``tables/*.json`` and ``curves.json``; returns the tables' names.
+
+    Columns that were measured from the same scores, settings and code before are not measured
+    again (``measured/``); tables and curves are always made anew.
+    """
     folder, config = Path(out), stored_config(out)
-    measured = measure_all(read_tasks(out), config, tick, workers or os.cpu_count() or 1)
+    workers, kept = workers or os.cpu_count() or 1, folder / MEASURED
+    tasks = read_tasks(out)
+    measured = measure_all(tasks, config, tick, workers, kept)
     tables = all_tables(measured, config)
-    sweep = temperature_table(read_temperature(out), config, tick)
+    seen = seen_table(tasks, read_seen(out), config, tick, workers, kept)
+    if seen is not None:
+        tables[SEEN] = seen
+    sweep = temperature_table(read_temperature(out), config, tick, workers, kept)
     if sweep is not None:
         tables["temperature"] = sweep
     write_tables(folder / "tables", tables)

@@ -14,9 +14,10 @@ from toptail.errors import InputError
 from toptail.pools.columns import split_seed
 from toptail.pools.triples import ScoredTriples
 from toptail.stats.best_of_k import Floats
-from toptail.studies.semantics.config import ORACLE, SWEEP
+from toptail.studies.semantics.config import ORACLE, SEEN, SWEEP
 from toptail.studies.stored import Stored
 from toptail.tasks.names import PAPER_TASKS
+from toptail.training.records import digest
 
 DRAWS, PROPOSALS = "draws", "proposals"
 """Files of a task's folder that are no column."""
@@ -83,10 +84,13 @@ class TaskScores:
     origins: Mapping[str, dict[str, Any]]
     """Column to where it comes from, the oracle's included."""
 
+    sources: Mapping[str, str]
+    """Column to a hash of every stored file that its diagnostics are made of."""
+
 
 @dataclass(frozen=True, eq=False)
-class TemperatureScores:
-    """The temperature study on one task."""
+class BesideScores:
+    """Columns that a task has beside the study's own, scored on draws of their own."""
 
     task: str
     """Name of the data set."""
@@ -95,7 +99,11 @@ class TemperatureScores:
     """Name in tables."""
 
     triples: ScoredTriples
-    """Scores and negatives of columns ``binary_nce-0.05@0``, ``symmetric_info_nce-learned@2``."""
+    """Their columns are ``binary_nce-0.05@0`` in the temperature study, which has scores and
+    negatives alone, and the critics' own, ``raw@42``, on the trajectories they were trained on."""
+
+    sources: Mapping[str, str]
+    """Column to a hash of every stored file that its diagnostics are made of."""
 
 
 def read_tasks(out: str | Path) -> list[TaskScores]:
@@ -115,15 +123,24 @@ def read_task(out: str | Path, task: str) -> TaskScores:
     return _task_scores(folder)
 
 
-def read_temperature(out: str | Path) -> list[TemperatureScores]:
+def read_temperature(out: str | Path) -> list[BesideScores]:
     """The temperature study of every task that has one."""
+    return _read_beside(out, SWEEP)
+
+
+def read_seen(out: str | Path) -> list[BesideScores]:
+    """Scores on the trajectories that critics were trained on, of every task that has any."""
+    return _read_beside(out, SEEN)
+
+
+def _read_beside(out: str | Path, name: str) -> list[BesideScores]:
     result = []
-    for folder in _task_folders(_existing(out) / SWEEP):
+    for folder in _task_folders(_existing(out) / name):
         draws, columns, _ = _read_folder(folder)
         if columns:
             header = draws.header
             triples = _triples(draws, columns, folder)
-            result.append(TemperatureScores(header["task"], header["key"], triples))
+            result.append(BesideScores(header["task"], header["key"], triples, _sources(columns)))
     return result
 
 
@@ -182,8 +199,9 @@ def _task_scores(folder: Path) -> TaskScores:
     oracle = [column for column in columns if split_seed(column)[0] == ORACLE]
     origins = {column: dict(stored.header["origin"]) for column, stored in columns.items()}
     judge = columns.pop(oracle[0]) if oracle else None
+    beside = _judged(folder, draws)
     values = {} if judge is None else {ORACLE: judge.arrays["scores"]}
-    values |= _judged(folder, draws)
+    values |= {name: stored.arrays["values"] for name, stored in beside.items()}
     if not columns:
         raise InputError(f"{folder} holds no column of a critic: score one with --runs.")
     gaps = {} if proposals is None else proposals.header["loss_gaps"]
@@ -197,16 +215,32 @@ def _task_scores(folder: Path) -> TaskScores:
         diffusion={} if judge is None else _diffusion(columns, judge),
         loss_gaps={int(seed): gap for seed, gap in gaps.items()},
         origins=origins,
+        sources=_sources(columns, judge, beside),
     )
 
 
-def _judged(folder: Path, draws: Stored) -> dict[str, NDArray[Any]]:
+def _sources(
+    columns: Mapping[str, Stored],
+    oracle: Stored | None = None,
+    beside: Mapping[str, Stored] | None = None,
+) -> dict[str, str]:
+    """Column -> hash of its file and the judges'; the draws' and proposals' are in its header."""
+    judges = {
+        ORACLE: None if oracle is None else oracle.sha256,
+        VALUES: {name: stored.sha256 for name, stored in (beside or {}).items()},
+    }
+    return {
+        column: digest({"column": stored.sha256, **judges}) for column, stored in columns.items()
+    }
+
+
+def _judged(folder: Path, draws: Stored) -> dict[str, Stored]:
     """What judges that are no critics say of the triples: ``values/NAME.npz``, ``values [n]``."""
     result = {}
     for path in sorted((folder / VALUES).glob("*.npz")):
         stored = Stored.read(path)
         _require_fit(path, stored, {DRAWS: draws.sha256}, folder)
-        result[path.stem] = stored.arrays["values"]
+        result[path.stem] = stored
     return result
 
 

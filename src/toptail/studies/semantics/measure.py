@@ -1,21 +1,19 @@
 """Every diagnostic of one column of scores, with its resamples: what tables and curves select from.
 
 A diagnostic that the stored scores do not allow (no behaviour model, no value oracle, play data)
-has no entry. Each column is measured once; all columns of a task share their resamples, so that
-means over seeds and differences have intervals of their own.
+has no entry. All columns of a task share their resamples, so that means over seeds and differences
+have intervals of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap
 from toptail.audit.triples.calibration import calibration, calibration_gap
 from toptail.audit.triples.consistency import bellman_consistency
@@ -46,12 +44,8 @@ from toptail.pools.columns import split_seed
 from toptail.pools.triples import ScoredTriples
 from toptail.studies.common import Tick
 from toptail.studies.semantics.config import ORACLE, SemanticsConfig
+from toptail.studies.semantics.jobs import Estimates, Job, measure_each
 from toptail.studies.semantics.load import TaskScores
-
-Estimates = dict[str, Estimate]
-"""Name of a diagnostic -> its estimate. Those over deciles, distances or K have one axis; what is
-over K stands there a second time as ``NAME@top``, at the largest K."""
-
 
 T = TypeVar("T")
 
@@ -88,10 +82,18 @@ def measure_all(
     config: SemanticsConfig,
     tick: Tick | None = None,
     workers: int = 1,
+    kept: Path | None = None,
 ) -> list[Measured]:
-    """Measure every column of every task, on several processes where asked."""
-    jobs = [(task, column) for task in tasks for column in task.triples.scores]
-    results = iter(_each([(alone(*job), job[1], config) for job in jobs], tick, workers))
+    """Measure every column of every task, on several processes where asked.
+
+    What ``kept`` holds of an earlier call, and still fits, is not measured again.
+    """
+    jobs = [
+        Job(task.task, column, task.sources[column], config, measure, task, alone)
+        for task in tasks
+        for column in task.triples.scores
+    ]
+    results = iter(measure_each(jobs, "diagnostics", kept, tick, workers))
     return [
         Measured(
             task,
@@ -238,50 +240,30 @@ def readout_of(name: str) -> tuple[str, str]:
 
 def alone(task: TaskScores, column: str) -> TaskScores:
     """The task with one column of scores: what a process needs to measure it."""
-    t = task.triples
-
-    def mine(columns: Mapping[str, T]) -> dict[str, T]:
-        return {name: array for name, array in columns.items() if name == column}
-
-    triples = replace(
-        t,
-        scores=mine(t.scores),
-        readouts={n: array for n, array in t.readouts.items() if readout_of(n)[0] == column},
-        negatives=mine(t.negatives),
-        hard_negatives=mine(t.hard_negatives),
-        second_goals=mine(t.second_goals),
-        next_scores=mine(t.next_scores),
-        query_means=mine(t.query_means),
-    )
     return replace(
         task,
-        triples=triples,
-        query_std=mine(task.query_std),
-        support={key: replace(p, scores=mine(p.scores)) for key, p in task.support.items()},
-        diffusion={key: replace(p, scores=mine(p.scores)) for key, p in task.diffusion.items()},
+        triples=alone_triples(task.triples, column),
+        query_std=_only(task.query_std, column),
+        support={k: replace(p, scores=_only(p.scores, column)) for k, p in task.support.items()},
+        diffusion={
+            k: replace(p, scores=_only(p.scores, column)) for k, p in task.diffusion.items()
+        },
     )
 
 
-Job = tuple[TaskScores, str, SemanticsConfig]
+def alone_triples(t: ScoredTriples, column: str) -> ScoredTriples:
+    """The triples with one column of scores, and with its readouts."""
+    return replace(
+        t,
+        scores=_only(t.scores, column),
+        readouts={n: array for n, array in t.readouts.items() if readout_of(n)[0] == column},
+        negatives=_only(t.negatives, column),
+        hard_negatives=_only(t.hard_negatives, column),
+        second_goals=_only(t.second_goals, column),
+        next_scores=_only(t.next_scores, column),
+        query_means=_only(t.query_means, column),
+    )
 
 
-def _each(jobs: Sequence[Job], tick: Tick | None, workers: int) -> list[Estimates]:
-    """Measure every job, in order; several processes where that pays."""
-    if workers < 2 or len(jobs) < 2:
-        return _collect(map(_run, jobs), len(jobs), tick)
-    # Fresh processes: a forked one would inherit the threads of a JAX that has been used.
-    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn")) as pool:
-        return _collect(pool.map(_run, jobs), len(jobs), tick)
-
-
-def _run(job: Job) -> Estimates:
-    return measure(*job)
-
-
-def _collect(results: Iterable[Estimates], count: int, tick: Tick | None) -> list[Estimates]:
-    found = []
-    for result in results:
-        found.append(result)
-        if tick is not None:
-            tick("diagnostics", len(found) / count)
-    return found
+def _only(columns: Mapping[str, T], column: str) -> dict[str, T]:
+    return {name: array for name, array in columns.items() if name == column}

@@ -13,20 +13,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.pools.columns import split_seed
 from toptail.studies.common import RunFolder, Tick, no_tick
 from toptail.studies.semantics.behaviour import behaviour_runs, proposals_spec, propose
-from toptail.studies.semantics.config import GEODESIC, SWEEP, SemanticsConfig
-from toptail.studies.semantics.draws import TaskDataset, draw, draw_sweep, spec
+from toptail.studies.semantics.config import GEODESIC, ORACLE, SEEN, SWEEP, SemanticsConfig
+from toptail.studies.semantics.draws import TaskDataset, draw, draw_seen, draw_sweep, spec
 from toptail.studies.semantics.load import DRAWS, PROPOSALS, VALUES
-from toptail.studies.semantics.scorers import Rows, Score, Scorer, run_scorers, sweep_scorers
+from toptail.studies.semantics.scorers import (
+    Rows,
+    Score,
+    Scorer,
+    run_scorers,
+    score_shared,
+    sweep_scorers,
+)
 from toptail.studies.semantics.user_scorers import user_scorer
 from toptail.studies.stored import Stored
 from toptail.tasks.names import OGBENCH_NAMES
 from toptail.tasks.trajectories import IntArray, Trajectories
 from toptail.training.records import differences
+from toptail.training.runs import require_data
 
 BLOCK = 16_384
-"""Rows of one call of a scorer, at most."""
+"""Scores of one call of a scorer, at most."""
 
 POINT_MAZES = tuple(
     name for name in OGBENCH_NAMES if name.startswith("pointmaze-") and "teleport" not in name
@@ -81,8 +90,8 @@ class _Task:
     ) -> None:
         self.config, self.folder, self.task, self.tick = config, folder, task, tick
         self.done = 0.0
-        self.home = folder.path / "scores" / task.name
-        self.sweep_home = folder.path / "scores" / SWEEP / task.name
+        self.scores = folder.path / "scores"
+        self.home = self.scores / task.name
         self.split = task.split(config)
 
     def score(self, runs: Path | None, users: Sequence[Scorer]) -> None:
@@ -93,20 +102,43 @@ class _Task:
             scorers = [*run_scorers(runs, self.task.name, self.config), *users]
             sweep = sweep_scorers(runs, self.task.name)
         self._require_sound(scorers + sweep, runs)
-        columns = len(scorers) + len(sweep)
+        seen = self._also_on_seen(scorers)
+        columns = len(scorers) + len(sweep) + len(seen)
         if scorers:
             draws = self._draws(self.home, draw, spec(self.config, self.task))
             proposals = self._proposals(draws, runs) if self.task.navigation else None
             self._geodesic(draws)
-            for scorer in scorers:
-                self._score_column(scorer, self.home, draws, proposals)
-                self.done += 1 / columns
+            self._score_columns(scorers, self.home, draws, proposals, columns)
         if sweep:
-            wanted = spec(self.config, self.task, sweep=True)
-            draws = self._draws(self.sweep_home, draw_sweep, wanted)
-            for scorer in sweep:
-                self._score_column(scorer, self.sweep_home, draws, None)
-                self.done += 1 / columns
+            home, wanted = self.scores / SWEEP, spec(self.config, self.task, "sweep")
+            draws = self._draws(home / self.task.name, draw_sweep, wanted)
+            self._score_columns(sweep, home / self.task.name, draws, None, columns)
+        if seen:
+            home, wanted = self.scores / SEEN, spec(self.config, self.task, "seen")
+            draws = self._draws(home / self.task.name, draw_seen, wanted)
+            self._score_columns(seen, home / self.task.name, draws, None, columns)
+
+    def _also_on_seen(self, scorers: Sequence[Scorer]) -> list[Scorer]:
+        """Those that are also shown the trajectories that critics are trained on.
+
+        None where the study draws from these in any case; and the oracle is not judged.
+        """
+        if self.config.split == "train":
+            return []
+        return [s for s in scorers if split_seed(s.column)[0] != ORACLE]
+
+    def _score_columns(
+        self,
+        scorers: Sequence[Scorer],
+        home: Path,
+        draws: Stored,
+        proposals: Stored | None,
+        columns: int,
+    ) -> None:
+        """Score columns one after another, of so many in all."""
+        for scorer in scorers:
+            self._score_column(scorer, home, draws, proposals)
+            self.done += 1 / columns
 
     def _say(self, stage: str) -> None:
         self.tick(f"{self.task.key}: {stage}", self.done)
@@ -128,14 +160,9 @@ class _Task:
                     "--critic NAME=path/to/file.py:function."
                 )
             seen.add(scorer.column)
-            trained_on = scorer.origin.get("data", self.task.data.train.sha256)
-            if trained_on != self.task.data.train.sha256:
-                raise InputError(
-                    f"The run {scorer.origin['run']} was trained on other data than "
-                    f"{self.task.data.train.source} (content hash {trained_on[:12]}…, not "
-                    f"{self.task.data.train.sha256[:12]}…): score it with the data set it was "
-                    "trained on."
-                )
+            origin, train = scorer.origin, self.task.data.train
+            if "data" in origin:
+                require_data(origin["run"], origin["data"], train.source, train.sha256)
 
     def _draws(
         self,
@@ -204,7 +231,9 @@ class _Task:
         path = home / f"{scorer.column}.npz"
         self._say(f"scoring {scorer.column}")
         self.folder.units += 1
-        shown = _Shown(self.split, draws, proposals)
+        data = self.task.data
+        split = data.train if draws.header["split"] == "train" else data.val
+        shown = _Shown(split, draws, proposals)
         origin = dict(scorer.origin)
         if scorer.opaque:
             answers = hashlib.sha256(shown.triples(scorer.score).tobytes())
@@ -287,18 +316,19 @@ def evaluate(
 
     The leading axes of ``rows``, ``actions`` and ``goals`` broadcast to the result's shape.
     """
-    shape = np.broadcast_shapes(rows.shape, actions.shape[:-1], goals.shape)
     width = actions.shape[-1]
-    s, g = (np.broadcast_to(x, shape).reshape(-1) for x in (rows, goals))
-    a = np.broadcast_to(actions, (*shape, width)).reshape(-1, width)
-    result = np.empty(s.size, dtype=np.float32)
-    observed = split.observations
-    for start in range(0, s.size, block):
-        at = slice(start, start + block)
-        vectors = (
-            np.asarray(x, dtype=np.float32) for x in (observed[s[at]], a[at], observed[g[at]])
-        )
-        result[at] = score(*vectors)
+    pairs = np.broadcast_shapes(rows.shape, actions.shape[:-1])
+    shape = np.broadcast_shapes(pairs, goals.shape)
+    states = split.observations[np.broadcast_to(rows, pairs).reshape(-1)]
+    candidates = np.broadcast_to(actions, (*pairs, width)).reshape(-1, width)
+    different, number = np.unique(goals, return_inverse=True)
+    numbers = (np.arange(len(states)).reshape(pairs), number.reshape(goals.shape))
+    asked = np.stack([np.broadcast_to(x, shape).reshape(-1) for x in numbers], axis=1)
+    vectors = (states, candidates, split.observations[different])
+    s, a, g = (np.asarray(x, dtype=np.float32) for x in vectors)
+    result = np.empty(len(asked), dtype=np.float32)
+    for at, scores in score_shared(score, s, a, g, asked, block):
+        result[at] = scores
     return result.reshape(shape)
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.studies.semantics.config import EXCLUSIONS, GEODESIC, ORACLE, SemanticsConfig
-from toptail.studies.semantics.measure import Estimates, Measured
+from toptail.studies.semantics.jobs import Estimates
+from toptail.studies.semantics.measure import Measured
 from toptail.studies.tables import Cell, Rows, cell, table
 
 RETRIEVAL = ("auc", "hard_negative_auc", "recall_1", "recall_5", "same_trajectory", "nearer_goal")

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import LEVEL, TrajectoryBootstrap
+from toptail.audit.triples.bootstrap import LEVEL
 from toptail.audit.triples.calibration import calibration, calibration_gap
 from toptail.audit.triples.ordering import ordering
 from toptail.audit.triples.retrieval import recall, retrieval_auc
 from toptail.pools.triples import ScoredTriples
 from toptail.studies.common import Tick
-from toptail.studies.semantics.config import SemanticsConfig
-from toptail.studies.semantics.load import TemperatureScores
-from toptail.studies.semantics.measure import Estimates, by_seed, resampling
+from toptail.studies.semantics.config import SWEEP, SemanticsConfig
+from toptail.studies.semantics.jobs import Estimates, Job, measure_each
+from toptail.studies.semantics.load import BesideScores
+from toptail.studies.semantics.measure import alone_triples, by_seed, resampling
 from toptail.studies.semantics.tables import estimate_cell
 from toptail.studies.tables import Cell, Rows, table
 
@@ -31,16 +33,28 @@ AS_GOOD = 0.005
 
 
 def temperature_table(
-    sweeps: Sequence[TemperatureScores], config: SemanticsConfig, tick: Tick | None = None
+    sweeps: Sequence[BesideScores],
+    config: SemanticsConfig,
+    tick: Tick | None = None,
+    workers: int = 1,
+    kept: Path | None = None,
 ) -> dict[str, Any] | None:
-    """``tables/temperature.json``; None without a sweep."""
-    rows: Rows = {}
-    for done, sweep in enumerate(sweeps):
-        rows[sweep.key] = _rows(sweep.triples, config)
-        if tick is not None:
-            tick("temperature study", (done + 1) / len(sweeps))
-    if not rows:
+    """``tables/temperature.json``; None without a sweep.
+
+    What ``kept`` holds of an earlier call, and still fits, is not measured again.
+    """
+    if not sweeps:
         return None
+    jobs = [
+        Job(f"{SWEEP}/{sweep.task}", column, source, config, _measure, sweep.triples, alone_triples)
+        for sweep in sweeps
+        for column, source in sweep.sources.items()
+    ]
+    results = iter(measure_each(jobs, "temperature study", kept, tick, workers))
+    rows: Rows = {
+        sweep.key: _rows(sweep.triples, {column: next(results) for column in sweep.sources})
+        for sweep in sweeps
+    }
     notes = [
         "score_mean and score_std: over all goals that were scored, true ones and others.",
         f"collapsed: share of seeds whose score_std is below {COLLAPSED:g} or whose 95 % interval "
@@ -62,10 +76,8 @@ def temperature_table(
     )
 
 
-def _rows(triples: ScoredTriples, config: SemanticsConfig) -> dict[str, dict[str, Cell]]:
+def _rows(triples: ScoredTriples, measured: Mapping[str, Estimates]) -> dict[str, dict[str, Cell]]:
     """``binary_nce@0.05`` -> metric -> cell, losses and temperatures in order."""
-    bootstrap = resampling(triples, config)
-    measured = {column: _measure(triples, column, bootstrap) for column in triples.scores}
     scorers = triples.scorers
     metrics = ("tau", "auc", "recall_1", "gap", "score_mean", "score_std")
     rows = {}
@@ -93,7 +105,8 @@ def _place(setting: str) -> float:
     return np.inf if text == "learned" else float(text)
 
 
-def _measure(t: ScoredTriples, column: str, bootstrap: TrajectoryBootstrap) -> Estimates:
+def _measure(t: ScoredTriples, column: str, config: SemanticsConfig) -> Estimates:
+    bootstrap = resampling(t, config)
     scored = np.column_stack([t.column("scores", column), t.column("negatives", column)])
     # Around the mean, so that the square of a large mean does not drown a small spread.
     middle = scored.mean()

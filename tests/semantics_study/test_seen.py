@@ -1,0 +1,87 @@
+"""Seen and held-out trajectories: a critic that learned its data by heart is found out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.semantics import world
+from tests.semantics_study.scored import CONFIG, FAMILIES, manipulation
+from toptail.pools.triples import ScoredTriples
+from toptail.studies.semantics.load import BesideScores, TaskScores
+from toptail.studies.semantics.seen import measure_held_out, measure_seen, seen_table
+
+REWARD = {"tdq": 0.0, "raw": 0.0, "mine": 0.0}
+BOTH = ("tdq@42", "tdq@43", "raw@42", "raw@43")
+
+
+def scored(critics: dict[str, str]) -> ScoredTriples:
+    """Column -> which critic of the regular world it is."""
+    base = world.scored()
+    families: dict[str, Any] = {
+        name: {column: getattr(base, name)[critic] for column, critic in critics.items()}
+        for name in FAMILIES
+    }
+    return replace(base, **families, readouts={}, query_means={}, values={}, step_reward=REWARD)
+
+
+def held_out() -> TaskScores:
+    columns = dict.fromkeys((*BOTH, "mine"), "exact")
+    sources = {column: f"{column} held out" for column in columns}
+    return replace(manipulation(), triples=scored(columns), sources=sources)
+
+
+def seen() -> BesideScores:
+    """TD-Q as before; raw knows whose goal it is, and nothing else."""
+    columns = {c: "exact" if c.startswith("tdq") else "separator" for c in BOTH}
+    triples = scored(columns)
+    return BesideScores(
+        "cube-single-play-v0", "Cube-single", triples, {column: column for column in columns}
+    )
+
+
+def test_learned_by_heart_is_perfect_retrieval_without_any_order() -> None:
+    table = seen_table([held_out()], [seen()], CONFIG)
+    assert table is not None
+    raw, tdq = (table["rows"]["Cube-single"][scorer] for scorer in ("raw", "tdq"))
+    assert raw["auc_seen"]["mean"] == 1.0
+    assert raw["nearer_goal_seen"]["mean"] == 0.5  # both goals score alike: half a win each
+    assert raw["tau_seen"]["mean"] == pytest.approx(0.0)
+    for kind in ("held_out", "seen"):
+        assert tdq[f"nearer_goal_{kind}"]["mean"] == 1.0
+        assert tdq[f"tau_{kind}"]["mean"] == pytest.approx(1.0)
+    assert raw["tau_held_out"] == tdq["tau_held_out"]
+    fall = table["falls"]["Cube-single"]["raw"]
+    assert (fall["mean"], fall["low"], fall["high"]) == (0.5, 0.5, 0.5)
+    assert fall["seeds"] == {"42": 0.5, "43": 0.5}
+    assert table["falls"]["Cube-single"]["tdq"]["mean"] == 0.0
+
+
+def test_only_what_was_scored_on_both_is_compared() -> None:
+    table = seen_table([held_out()], [seen()], CONFIG)
+    assert table is not None
+    assert set(table["rows"]["Cube-single"]) == {"tdq", "raw"}  # "mine" was shown one split
+    other = replace(seen(), task="scene-play-v0", key="Scene")
+    assert seen_table([held_out()], [other], CONFIG) is None
+    assert seen_table([held_out()], [], CONFIG) is None
+
+
+def test_the_two_kinds_have_resamples_of_their_own() -> None:
+    triples = world.noisy()
+    one = measure_held_out(triples, "any@7", CONFIG)["auc_held_out"]
+    other = measure_seen(triples, "any@7", CONFIG)["auc_seen"]
+    assert one.point == other.point
+    assert (one.draws != other.draws).any()
+
+
+def test_what_was_kept_of_another_column_is_not_read(tmp_path: Path) -> None:
+    before = seen_table([held_out()], [seen()], CONFIG, kept=tmp_path)
+    assert seen_table([held_out()], [seen()], CONFIG, kept=tmp_path) == before
+    worse = replace(seen(), triples=scored(dict.fromkeys(BOTH, "opposite")))
+    changed = replace(worse, sources={column: f"{column} changed" for column in BOTH})
+    table = seen_table([held_out()], [changed], CONFIG, kept=tmp_path)
+    assert table is not None
+    assert table["rows"]["Cube-single"]["raw"]["nearer_goal_seen"]["mean"] == 0.0
