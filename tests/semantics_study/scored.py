@@ -139,7 +139,7 @@ def manipulation() -> TaskScores:
 def seen() -> BesideScores:
     """The cube's critics on trajectories that they were trained on: they answer as ever."""
     task = manipulation()
-    return BesideScores(task.task, task.key, task.triples, task.sources)
+    return BesideScores(task.task, task.key, task.triples, task.origins, task.sources)
 
 
 def temperature() -> BesideScores:
@@ -170,4 +170,4 @@ def temperature() -> BesideScores:
         negative_rows=base.negative_rows,
     )
     sources = {column: column for column in kept.scores}
-    return BesideScores("pointmaze-medium-navigate-v0", "PointMaze", kept, sources)
+    return BesideScores("pointmaze-medium-navigate-v0", "PointMaze", kept, {}, sources)

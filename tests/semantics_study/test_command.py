@@ -65,6 +65,12 @@ class TestFlags:
         assert config.seeds == (1, 2)
         assert config.n_near == SemanticsConfig.n_near
 
+    def test_few_triples_need_no_second_flag(self) -> None:
+        config = StudySemantics(task=("PointMaze",), triples=200).config()
+        assert (config.triples, config.support_queries) == (200, 200)
+        given = StudySemantics(task=("PointMaze",), triples=900, support_queries=7).config()
+        assert given.support_queries == 7
+
     def test_what_is_given_reaches_the_training(self) -> None:
         study = StudySemantics(steps=7, diffusion_steps=0, critics="raw,tdq", temperature=True)
         training = study.training()

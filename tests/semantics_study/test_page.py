@@ -23,6 +23,7 @@ from toptail.report.semantics_data import in_order, looks, read_semantics, score
 from toptail.report.semantics_figures import drawings
 from toptail.report.semantics_markdown import render
 from toptail.report.semantics_page import summary, write_semantics_report
+from toptail.report.semantics_seen import seen_lines
 from toptail.report.semantics_tables import LAYOUTS, beside, differs, notes, show, show_apart
 from toptail.report.semantics_temperature import (
     not_chosen_lines,
@@ -93,6 +94,12 @@ class TestPage:
         assert "by heart on Cube-single" in by_heart
         assert "Raw bilinear 0.720 and 0.500" in by_heart
         assert "TD-Q" not in by_heart
+
+    def test_a_small_fall_is_not_called_learned_by_heart(self, folder: Path) -> None:
+        stored = read_semantics(folder).tables["seen"]
+        assert len(seen_lines(stored)) == 1
+        small = {t: {s: cell(0.06) for s in row} for t, row in stored["falls"].items()}
+        assert seen_lines({**stored, "falls": small}) == []  # from 0.04 on
 
     def test_controls_are_shown_on_demand(self, tmp_path: Path) -> None:
         path = write_folder(tmp_path / "run", mazes=(), sweep=False)

@@ -24,6 +24,7 @@ from toptail.studies.semantics.load import TaskScores, read_seen, read_task, rea
 from toptail.studies.semantics.scorers import Score, run_scorers
 from toptail.studies.semantics.scoring import _Shown, evaluate, score_tasks
 from toptail.studies.stored import Stored
+from toptail.tasks.files import save_file
 from toptail.training.offline import GoalSampling, device_data
 
 VAL = WALKS.data.val
@@ -215,6 +216,22 @@ def test_a_study_of_the_training_split_has_no_other_kind(home: Path, tmp_path: P
     config = small_config(str(home / "walks.npz"), split="train")
     score_tasks(config, RunFolder(tmp_path), None, [f"{home / 'mine.py'}:make_score"])
     assert read_seen(tmp_path) == []
+
+
+def test_too_few_seen_trajectories_are_left_out(tmp_path: Path) -> None:
+    file, mine = walks_file(tmp_path), tmp_path / "mine.py"
+    save_file(Path(file), WALKS.data.train.select(np.array([0])))
+    mine.write_text(USER)
+    score_tasks(small_config(file), RunFolder(tmp_path / "out"), None, [f"{mine}:make_score"])
+    assert set(read_task(tmp_path / "out", "walks").triples.scores) == {"mine"}
+    assert read_seen(tmp_path / "out") == []
+
+
+def test_too_few_triples_are_refused_before_anything_is_scored(home: Path, tmp_path: Path) -> None:
+    config = small_config(str(home / "walks.npz"), triples=17)
+    with pytest.raises(InputError, match=r"17 triples .* at least 18 with --triples"):
+        score_tasks(config, RunFolder(tmp_path), None, [f"{home / 'mine.py'}:make_score"])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_stored_is_not_scored_again(copy: Path) -> None:

@@ -39,7 +39,7 @@ def seen() -> BesideScores:
     columns = {c: "exact" if c.startswith("tdq") else "separator" for c in BOTH}
     triples = scored(columns)
     return BesideScores(
-        "cube-single-play-v0", "Cube-single", triples, {column: column for column in columns}
+        "cube-single-play-v0", "Cube-single", triples, {}, {column: column for column in columns}
     )
 
 
@@ -67,6 +67,17 @@ def test_only_what_was_scored_on_both_is_compared() -> None:
     other = replace(seen(), task="scene-play-v0", key="Scene")
     assert seen_table([held_out()], [other], CONFIG) is None
     assert seen_table([held_out()], [], CONFIG) is None
+
+
+def test_a_critic_that_was_scored_again_on_one_split_only_is_left_out() -> None:
+    origins = {column: {"params": "old", "scores_sha256": "a"} for column in BOTH}
+    own = replace(held_out(), origins=origins)
+    same = {column: {"params": "old", "scores_sha256": "b"} for column in BOTH}
+    assert seen_table([own], [replace(seen(), origins=same)], CONFIG) is not None
+    one_new = {**same, "raw@42": {"params": "new", "scores_sha256": "b"}}
+    table = seen_table([own], [replace(seen(), origins=one_new)], CONFIG)
+    assert table is not None
+    assert set(table["rows"]["Cube-single"]["raw"]["auc_seen"]["seeds"]) == {"43"}
 
 
 def test_the_two_kinds_have_resamples_of_their_own() -> None:

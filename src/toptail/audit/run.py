@@ -105,6 +105,11 @@ def audit(
             f"{int(single.sum()):,} of {pools.queries:,} pools have one candidate; "
             "they cannot be searched and are left out."
         )
+        if pools_per_query > 1:
+            raise InputError(
+                f"{pools.source}: {int(single.sum()):,} pools have one candidate: with several "
+                "pools per query every pool needs at least two."
+            )
         judged = judged.select(np.repeat(~single, pools.sizes))
         pools = pools.select(~single)
     counts = _counts(pools, k)

@@ -98,7 +98,7 @@ class StudySemantics:
     """Goals of other trajectories beside each true one; 49 unless given."""
 
     support_queries: int | None = None
-    """Triples that get pools of near and random actions; 500 unless given."""
+    """Triples that get pools of near and random actions; 500, or all of fewer, unless given."""
 
     n_near: Annotated[str | None, tyro.conf.arg(metavar="N,N,...")] = None
     """How many nearest states count as near, separated by commas; 50,200,800 unless given."""
@@ -113,6 +113,7 @@ class StudySemantics:
         """Train and score what is missing, then make everything of the stored scores."""
         report = self.work(shlex.join(["toptail", *sys.argv[1:]]))
         _print_tables(self.out, ("main", "retrieval"))
+        _print_memory(self.out)
         print(f"Tables: {self.out / 'tables'}\nReport: {report}")
         return 0
 
@@ -192,6 +193,8 @@ class StudySemantics:
             **{name: getattr(self, name) for name in ("support_queries", "resamples")},
         }
         base = SemanticsConfig(tasks=tasks) if stored is None else replace(stored, tasks=tasks)
+        if self.triples is not None and self.support_queries is None:
+            given["support_queries"] = min(self.triples, base.support_queries)
         return replace(base, **{name: x for name, x in given.items() if x is not None})
 
     def recorded(self, config: SemanticsConfig) -> dict[str, Any]:
@@ -206,7 +209,7 @@ class StudySemantics:
         return stored_config(self.out) if (self.out / "config.json").is_file() else None
 
     def _check_stored(self) -> None:
-        """Refuse tasks that were never scored, and settings that only scoring can change."""
+        """Refuse tasks that were never scored, and other settings than the folder's."""
         from toptail.studies.semantics.load import read_task
         from toptail.training.records import differences
 
@@ -279,6 +282,15 @@ def _print_tables(out: Path, names: Sequence[str]) -> bool:
     for name in found:
         print_table(show(name, study.tables[name]))
     return bool(found)
+
+
+def _print_memory(out: Path) -> None:
+    """Name the critics that have learned their trajectories by heart."""
+    from toptail.report.semantics_data import read_semantics
+    from toptail.report.semantics_seen import seen_lines
+
+    for line in seen_lines(read_semantics(out).tables.get("seen", {})):
+        print(line)
 
 
 def _print_figure(out: Path, label: str) -> None:

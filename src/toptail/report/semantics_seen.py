@@ -15,6 +15,9 @@ from toptail.report.text import join, number
 _ROWS: Final = (("auc", "retrieval AUC"), ("nearer_goal", "nearer goal higher"))
 _KINDS: Final = (("held_out", "held out"), ("seen", "seen"))
 
+BY_HEART: Final = 0.05
+"""Share of cases by which the order must be worse on seen trajectories, with certainty."""
+
 SEEN_CAPTION: Final = (
     "Each line is a critic, from trajectories that it was not trained on to those it was. Top: the "
     "true goal is told from goals of other trajectories. Bottom: of two goals of one trajectory "
@@ -35,7 +38,8 @@ def seen_figure(table: Mapping[str, Any]) -> Figure:
                 cells = [rows[task][scorer].get(f"{metric}_{kind}") for kind, _ in _KINDS]
                 # Side by side, so that intervals of equal critics do not cover each other.
                 places = [x + 0.05 * (index - (len(scorers) - 1) / 2) for x in range(len(_KINDS))]
-                there = [(x, c) for x, c in zip(places, cells, strict=True) if mean_of(c)]
+                both = zip(places, cells, strict=True)
+                there = [(x, cell) for x, cell in both if mean_of(cell) is not None]
                 for x, cell in there:
                     interval(panel, cell, x, horizontal=False, colour=colour)
                 panel.plot(
@@ -57,10 +61,10 @@ def seen_figure(table: Mapping[str, Any]) -> Figure:
 
 
 def seen_lines(table: Mapping[str, Any]) -> list[str]:
-    """Name the critics that know less of the order where they were trained."""
+    """Name the critics that know clearly less of the order where they were trained."""
     lines = []
     for task, falls in table.get("falls", {}).items():
-        found = in_order(s for s, fall in falls.items() if (fall.get("low") or 0.0) > 0.0)
+        found = in_order(s for s, fall in falls.items() if (fall.get("low") or 0.0) > BY_HEART)
         rows = table["rows"][task]
         cells = [
             f"{scorer_name(s)} {number(rows[s]['nearer_goal_held_out']['mean'], 3)} and "

@@ -17,6 +17,10 @@ MAX_OFFSET = 60
 _CHUNK = 512
 
 
+class TooFewTrajectoriesError(InputError):
+    """The data set has too few trajectories to draw goals of others."""
+
+
 @dataclass(frozen=True, eq=False)
 class Triples:
     """State and action of one row, and as goal the observation of a later row.
@@ -94,7 +98,7 @@ def negatives(triples: Triples, count: int, rng: np.random.Generator) -> IntArra
     others = len(triples) - own
     if others.min() < count:
         at = int(np.argmin(others))
-        raise InputError(
+        raise TooFewTrajectoriesError(
             f"Trajectory {triples.trajectory[at]} leaves {others[at]} triples on other "
             f"trajectories, and {count} negatives are wanted: draw triples from more trajectories."
         )
@@ -116,7 +120,7 @@ def hard_negatives(triples: Triples, trajectories: Trajectories) -> IntArray:
         Rows of the hard negative goals, ``[n]``.
     """
     if len(np.unique(triples.trajectory)) < 2:
-        raise InputError(
+        raise TooFewTrajectoriesError(
             "Hard negatives need triples on at least two trajectories, and all of these "
             "are on one: draw from a larger data set."
         )

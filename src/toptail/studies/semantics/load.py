@@ -102,6 +102,9 @@ class BesideScores:
     """Their columns are ``binary_nce-0.05@0`` in the temperature study, which has scores and
     negatives alone, and the critics' own, ``raw@42``, on the trajectories they were trained on."""
 
+    origins: Mapping[str, dict[str, Any]]
+    """Column to where it comes from."""
+
     sources: Mapping[str, str]
     """Column to a hash of every stored file that its diagnostics are made of."""
 
@@ -140,7 +143,8 @@ def _read_beside(out: str | Path, name: str) -> list[BesideScores]:
         if columns:
             header = draws.header
             triples = _triples(draws, columns, folder)
-            result.append(BesideScores(header["task"], header["key"], triples, _sources(columns)))
+            task, key = header["task"], header["key"]
+            result.append(BesideScores(task, key, triples, _origins(columns), _sources(columns)))
     return result
 
 
@@ -197,7 +201,7 @@ def _require_fit(
 def _task_scores(folder: Path) -> TaskScores:
     draws, columns, proposals = _read_folder(folder)
     oracle = [column for column in columns if split_seed(column)[0] == ORACLE]
-    origins = {column: dict(stored.header["origin"]) for column, stored in columns.items()}
+    origins = _origins(columns)
     judge = columns.pop(oracle[0]) if oracle else None
     beside = _judged(folder, draws)
     values = {} if judge is None else {ORACLE: judge.arrays["scores"]}
@@ -217,6 +221,10 @@ def _task_scores(folder: Path) -> TaskScores:
         origins=origins,
         sources=_sources(columns, judge, beside),
     )
+
+
+def _origins(columns: Mapping[str, Stored]) -> dict[str, dict[str, Any]]:
+    return {column: dict(stored.header["origin"]) for column, stored in columns.items()}
 
 
 def _sources(

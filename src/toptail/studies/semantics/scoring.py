@@ -31,6 +31,7 @@ from toptail.studies.semantics.user_scorers import user_scorer
 from toptail.studies.stored import Stored
 from toptail.tasks.names import OGBENCH_NAMES
 from toptail.tasks.trajectories import IntArray, Trajectories
+from toptail.tasks.triples import TooFewTrajectoriesError
 from toptail.training.records import differences
 from toptail.training.runs import require_data
 
@@ -102,7 +103,7 @@ class _Task:
             scorers = [*run_scorers(runs, self.task.name, self.config), *users]
             sweep = sweep_scorers(runs, self.task.name)
         self._require_sound(scorers + sweep, runs)
-        seen = self._also_on_seen(scorers)
+        seen, seen_draws = self._also_on_seen(scorers)
         columns = len(scorers) + len(sweep) + len(seen)
         if scorers:
             draws = self._draws(self.home, draw, spec(self.config, self.task))
@@ -113,19 +114,24 @@ class _Task:
             home, wanted = self.scores / SWEEP, spec(self.config, self.task, "sweep")
             draws = self._draws(home / self.task.name, draw_sweep, wanted)
             self._score_columns(sweep, home / self.task.name, draws, None, columns)
-        if seen:
-            home, wanted = self.scores / SEEN, spec(self.config, self.task, "seen")
-            draws = self._draws(home / self.task.name, draw_seen, wanted)
-            self._score_columns(seen, home / self.task.name, draws, None, columns)
+        if seen_draws is not None:
+            home = self.scores / SEEN / self.task.name
+            self._score_columns(seen, home, seen_draws, None, columns)
 
-    def _also_on_seen(self, scorers: Sequence[Scorer]) -> list[Scorer]:
-        """Those that are also shown the trajectories that critics are trained on.
+    def _also_on_seen(self, scorers: Sequence[Scorer]) -> tuple[list[Scorer], Stored | None]:
+        """Who is also shown the trajectories that critics are trained on, and what of them.
 
-        None where the study draws from these in any case; and the oracle is not judged.
+        Nobody where the study draws from these in any case, or where they are too few to draw
+        from; and the oracle is not judged.
         """
-        if self.config.split == "train":
-            return []
-        return [s for s in scorers if split_seed(s.column)[0] != ORACLE]
+        seen = [s for s in scorers if split_seed(s.column)[0] != ORACLE]
+        if self.config.split == "train" or not seen:
+            return [], None
+        wanted = spec(self.config, self.task, "seen")
+        try:
+            return seen, self._draws(self.scores / SEEN / self.task.name, draw_seen, wanted)
+        except TooFewTrajectoriesError:
+            return [], None
 
     def _score_columns(
         self,
@@ -145,6 +151,7 @@ class _Task:
 
     def _require_sound(self, scorers: Sequence[Scorer], runs: Path | None) -> None:
         """Columns are there and have different names; runs were trained on this very data."""
+        self._require_enough()
         if not scorers:
             seeds = ", ".join(map(str, self.config.seeds))
             raise InputError(
@@ -163,6 +170,15 @@ class _Task:
             origin, train = scorer.origin, self.task.data.train
             if "data" in origin:
                 require_data(origin["run"], origin["data"], train.source, train.sha256)
+
+    def _require_enough(self) -> None:
+        """Refuse too few triples before anything is scored: pools need K of each quartile."""
+        least = 9 * max(self.config.k) // 2  # not 4: quartiles of whole steps differ in size
+        if self.task.navigation and self.config.triples < least:
+            raise InputError(
+                f"{self.config.triples} triples are too few to take the best of "
+                f"{max(self.config.k)} within quartiles: ask for at least {least} with --triples."
+            )
 
     def _draws(
         self,

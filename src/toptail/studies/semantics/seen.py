@@ -46,7 +46,8 @@ def seen_table(
 ) -> dict[str, Any] | None:
     """``tables/seen.json``: METRIC_held_out beside METRIC_seen; None where nothing was scored.
 
-    Only columns that were scored on both are compared, so that both cells have the same seeds.
+    Only columns that were scored on both are compared, so that both cells have the same seeds and
+    are of the same critics.
     What ``kept`` holds of an earlier call, and still fits, is not measured again.
     """
     held_out = {task.task: task for task in tasks}
@@ -79,7 +80,18 @@ def seen_table(
 
 
 def _both(own: TaskScores, each: BesideScores) -> list[str]:
-    return [column for column in each.triples.scores if column in own.triples.scores]
+    """Columns of one critic on both: one that was scored again on one split only is left out."""
+    return [
+        column
+        for column in each.triples.scores
+        if column in own.triples.scores
+        and _critic(own.origins.get(column, {})) == _critic(each.origins.get(column, {}))
+    ]
+
+
+def _critic(origin: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a column comes from, whatever it was asked about."""
+    return {name: entry for name, entry in origin.items() if name != "scores_sha256"}
 
 
 def _jobs(own: TaskScores, each: BesideScores, config: SemanticsConfig) -> list[Job]:
