@@ -17,6 +17,7 @@ from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
+    from toptail.report.semantics_data import Semantics
     from toptail.studies.semantics.config import SemanticsConfig
     from toptail.studies.semantics.train import Training
 
@@ -111,9 +112,14 @@ class StudySemantics:
 
     def run(self) -> int:
         """Train and score what is missing, then make everything of the stored scores."""
+        from toptail.report.semantics_data import read_semantics
+        from toptail.report.semantics_seen import seen_lines
+
         report = self.work(shlex.join(["toptail", *sys.argv[1:]]))
-        _print_tables(self.out, ("main", "retrieval"))
-        _print_memory(self.out)
+        study = read_semantics(self.out)
+        _print_tables(study, ("main", "retrieval"))
+        for line in seen_lines(study.tables.get("seen", {})):
+            print(line)
         print(f"Tables: {self.out / 'tables'}\nReport: {report}")
         return 0
 
@@ -261,7 +267,9 @@ def reproduce(
     flags += ["--train"] if train else []
     report = study.work(shlex.join(["toptail", "reproduce", label, f"--out={out}", *flags]))
     if label in TABLES:
-        if not _print_tables(out, [label.removeprefix("tab:")]):
+        from toptail.report.semantics_data import read_semantics
+
+        if not _print_tables(read_semantics(out), [label.removeprefix("tab:")]):
             raise InputError(
                 f"{out} has no scores for {label}; score the critics and behaviour models that it "
                 "needs with 'toptail study semantics --runs RUNS --train'."
@@ -272,25 +280,14 @@ def reproduce(
     return report
 
 
-def _print_tables(out: Path, names: Sequence[str]) -> bool:
+def _print_tables(study: Semantics, names: Sequence[str]) -> bool:
     """Print the stored tables of these names; whether there was any."""
-    from toptail.report.semantics_data import read_semantics
     from toptail.report.semantics_tables import show
 
-    study = read_semantics(out)
     found = [name for name in names if study.rows(name)]
     for name in found:
         print_table(show(name, study.tables[name]))
     return bool(found)
-
-
-def _print_memory(out: Path) -> None:
-    """Name the critics that have learned their trajectories by heart."""
-    from toptail.report.semantics_data import read_semantics
-    from toptail.report.semantics_seen import seen_lines
-
-    for line in seen_lines(read_semantics(out).tables.get("seen", {})):
-        print(line)
 
 
 def _print_figure(out: Path, label: str) -> None:

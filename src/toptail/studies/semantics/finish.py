@@ -55,10 +55,9 @@ def write_results(
     """
     folder, config = Path(out), stored_config(out)
     workers, kept = workers or os.cpu_count() or 1, folder / MEASURED
-    tasks = read_tasks(out)
-    measured = measure_all(tasks, config, tick, workers, kept)
+    measured = measure_all(read_tasks(out), config, tick, workers, kept)
     tables = all_tables(measured, config)
-    seen = seen_table(tasks, read_seen(out), config, tick, workers, kept)
+    seen = seen_table(measured, read_seen(out), config, tick, workers, kept)
     if seen is not None:
         tables[SEEN] = seen
     sweep = temperature_table(read_temperature(out), config, tick, workers, kept)

@@ -7,7 +7,7 @@ have intervals of their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -45,7 +45,7 @@ from toptail.pools.triples import ScoredTriples
 from toptail.studies.common import Tick
 from toptail.studies.semantics.config import ORACLE, SemanticsConfig
 from toptail.studies.semantics.jobs import Estimates, Job, measure_each
-from toptail.studies.semantics.load import TaskScores
+from toptail.studies.semantics.load import BesideScores, TaskScores
 
 T = TypeVar("T")
 
@@ -108,8 +108,10 @@ def measure(task: TaskScores, column: str, config: SemanticsConfig) -> Estimates
     """Every diagnostic of one column that the task allows."""
     triples, bootstrap = task.triples, resampling(task.triples, config)
     found = _retrieval(triples, column, bootstrap)
+    found["order"] = ordering(triples, column, bootstrap)
     if not task.navigation:
         return found
+    found["tau"] = found["order"]  # only where recorded distances are a value
     found |= _graded(triples, column, config, bootstrap)
     over_k, scalars = _search(task, column, config, bootstrap)
     over_k |= _support(task, column, config)
@@ -146,11 +148,10 @@ def distance_edges(config: SemanticsConfig) -> tuple[int, ...]:
 def _graded(
     t: ScoredTriples, column: str, config: SemanticsConfig, bootstrap: TrajectoryBootstrap
 ) -> Estimates:
-    """What the score says of γ^d: order, deciles, decay, recursion, and other readouts."""
+    """What the score says of γ^d beside its order: deciles, decay, recursion, other readouts."""
     deciles = calibration(t, column, bootstrap)
     bellman = bellman_consistency(t, column, bootstrap)
     found = {
-        "tau": ordering(t, column, bootstrap),
         "deciles": deciles,
         "gap": calibration_gap(deciles),
         "profile": distance_profile(t, column, bootstrap, distance_edges(config)),
@@ -249,6 +250,21 @@ def alone(task: TaskScores, column: str) -> TaskScores:
             k: replace(p, scores=_only(p.scores, column)) for k, p in task.diffusion.items()
         },
     )
+
+
+def jobs_beside(
+    name: str,
+    beside: BesideScores,
+    columns: Iterable[str],
+    config: SemanticsConfig,
+    how: Callable[[ScoredTriples, str, SemanticsConfig], Estimates],
+) -> list[Job]:
+    """One job for each of the columns that a task has beside the study's own."""
+    scores, sources = beside.triples, beside.sources
+    return [
+        Job(f"{name}/{beside.task}", column, sources[column], config, how, scores, alone_triples)
+        for column in columns
+    ]
 
 
 def alone_triples(t: ScoredTriples, column: str) -> ScoredTriples:

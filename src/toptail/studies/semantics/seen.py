@@ -23,21 +23,29 @@ from toptail.audit.triples.retrieval import (
 from toptail.pools.triples import ScoredTriples
 from toptail.studies.common import Tick
 from toptail.studies.semantics.config import SEEN, SemanticsConfig
-from toptail.studies.semantics.jobs import Estimates, Job, measure_each
+from toptail.studies.semantics.jobs import Estimates, measure_each
 from toptail.studies.semantics.load import BesideScores, TaskScores
-from toptail.studies.semantics.measure import alone_triples, by_seed, resampling
+from toptail.studies.semantics.measure import Measured, by_seed, jobs_beside
 from toptail.studies.semantics.tables import estimate_cell
 from toptail.studies.tables import Cell, Rows, table
 
-METRICS = ("auc", "hard_negative_auc", "nearer_goal", "tau")
-"""What is asked about both kinds of trajectories."""
+METRICS = {
+    "auc": retrieval_auc,
+    "hard_negative_auc": hard_negative_win_rate,
+    "nearer_goal": nearer_goal_win_rate,
+    "order": ordering,
+}
+"""What is asked about both kinds of trajectories, by the names that `measure` has for it."""
+
+CALLED = {"order": "tau"}
+"""Metrics that the table calls by another name."""
 
 HELD_OUT = "held_out"
 """The other kind: trajectories that no critic was trained on."""
 
 
 def seen_table(
-    tasks: Sequence[TaskScores],
+    measured: Sequence[Measured],
     seen: Sequence[BesideScores],
     config: SemanticsConfig,
     tick: Tick | None = None,
@@ -47,24 +55,28 @@ def seen_table(
     """``tables/seen.json``: METRIC_held_out beside METRIC_seen; None where nothing was scored.
 
     Only columns that were scored on both are compared, so that both cells have the same seeds and
-    are of the same critics.
-    What ``kept`` holds of an earlier call, and still fits, is not measured again.
+    are of the same critics. What ``kept`` holds of an earlier call, and still fits, is not
+    measured again.
     """
-    held_out = {task.task: task for task in tasks}
+    held_out = {task.task.task: task for task in measured}
     pairs = [(held_out[each.task], each) for each in seen if each.task in held_out]
-    jobs = [job for own, each in pairs for job in _jobs(own, each, config)]
+    jobs = [
+        job
+        for own, each in pairs
+        for job in jobs_beside(SEEN, each, _both(own.task, each), config, measure_seen)
+    ]
     if not jobs:
         return None
     results = iter(measure_each(jobs, "seen trajectories", kept, tick, workers))
     rows: Rows = {}
     falls: dict[str, dict[str, Cell]] = {}
     for own, each in pairs:
-        columns = _both(own, each)
-        measured = {column: next(results) | next(results) for column in columns}
-        scorers = _scorers(each.triples, columns)
+        there = {column: next(results) for column in _both(own.task, each)}
+        kinds = {HELD_OUT: own.columns, SEEN: there}
+        scorers = _scorers(each.triples, list(there))
         if scorers:
-            rows[own.key] = {name: _cells(seeds, measured) for name, seeds in scorers.items()}
-            falls[own.key] = {name: _fall(seeds, measured) for name, seeds in scorers.items()}
+            rows[own.task.key] = {name: _cells(seeds, kinds) for name, seeds in scorers.items()}
+            falls[own.task.key] = {name: _fall(seeds, kinds) for name, seeds in scorers.items()}
     return table(
         SEEN,
         f"The same questions about trajectories of both splits, {config.triples} triples of each",
@@ -94,36 +106,11 @@ def _critic(origin: Mapping[str, Any]) -> dict[str, Any]:
     return {name: entry for name, entry in origin.items() if name != "scores_sha256"}
 
 
-def _jobs(own: TaskScores, each: BesideScores, config: SemanticsConfig) -> list[Job]:
-    """Two for every column: first on held-out trajectories, then on seen ones."""
-    found = []
-    for column in _both(own, each):
-        there = (own.sources[column], config, measure_held_out, own.triples, alone_triples)
-        here = (each.sources[column], config, measure_seen, each.triples, alone_triples)
-        found.append(Job(f"{SEEN}/{own.task}/{HELD_OUT}", column, *there))
-        found.append(Job(f"{SEEN}/{own.task}/{SEEN}", column, *here))
-    return found
-
-
-def measure_held_out(t: ScoredTriples, column: str, config: SemanticsConfig) -> Estimates:
-    """All metrics on the study's own triples, with the resamples that all its tables share."""
-    return _measure(t, column, resampling(t, config), HELD_OUT)
-
-
 def measure_seen(t: ScoredTriples, column: str, config: SemanticsConfig) -> Estimates:
     """All metrics on triples of the training split, with resamples of their own."""
     rng = np.random.default_rng([config.draw_seed, 3])
-    return _measure(t, column, TrajectoryBootstrap(t.trajectory, rng, config.resamples), SEEN)
-
-
-def _measure(t: ScoredTriples, column: str, bootstrap: TrajectoryBootstrap, kind: str) -> Estimates:
-    found = {
-        "auc": retrieval_auc(t, column, bootstrap),
-        "hard_negative_auc": hard_negative_win_rate(t, column, bootstrap),
-        "nearer_goal": nearer_goal_win_rate(t, column, bootstrap),
-        "tau": ordering(t, column, bootstrap),
-    }
-    return {f"{metric}_{kind}": estimate for metric, estimate in found.items()}
+    bootstrap = TrajectoryBootstrap(t.trajectory, rng, config.resamples)
+    return {metric: estimate(t, column, bootstrap) for metric, estimate in METRICS.items()}
 
 
 def _scorers(t: ScoredTriples, columns: Sequence[str]) -> dict[str, dict[str | None, str]]:
@@ -135,12 +122,17 @@ def _scorers(t: ScoredTriples, columns: Sequence[str]) -> dict[str, dict[str | N
     return {name: seeds for name, seeds in kept.items() if seeds}
 
 
-def _cells(seeds: Mapping[str | None, str], measured: Mapping[str, Estimates]) -> dict[str, Cell]:
-    names = [f"{metric}_{kind}" for metric in METRICS for kind in (HELD_OUT, SEEN)]
-    return {name: estimate_cell(by_seed(seeds, measured, name)) for name in names}
+def _cells(
+    seeds: Mapping[str | None, str], kinds: Mapping[str, Mapping[str, Estimates]]
+) -> dict[str, Cell]:
+    return {
+        f"{CALLED.get(metric, metric)}_{kind}": estimate_cell(by_seed(seeds, measured, metric))
+        for metric in METRICS
+        for kind, measured in kinds.items()
+    }
 
 
-def _fall(seeds: Mapping[str | None, str], measured: Mapping[str, Estimates]) -> Cell:
+def _fall(seeds: Mapping[str | None, str], kinds: Mapping[str, Mapping[str, Estimates]]) -> Cell:
     """How much less often the nearer goal scores higher once the trajectory was trained on."""
-    held_out, seen = (by_seed(seeds, measured, f"nearer_goal_{kind}") for kind in (HELD_OUT, SEEN))
+    held_out, seen = (by_seed(seeds, kinds[kind], "nearer_goal") for kind in (HELD_OUT, SEEN))
     return estimate_cell({seed: each - seen[seed] for seed, each in held_out.items()})

@@ -16,9 +16,9 @@ from toptail.audit.triples.retrieval import recall, retrieval_auc
 from toptail.pools.triples import ScoredTriples
 from toptail.studies.common import Tick
 from toptail.studies.semantics.config import SWEEP, SemanticsConfig
-from toptail.studies.semantics.jobs import Estimates, Job, measure_each
+from toptail.studies.semantics.jobs import Estimates, measure_each
 from toptail.studies.semantics.load import BesideScores
-from toptail.studies.semantics.measure import alone_triples, by_seed, resampling
+from toptail.studies.semantics.measure import by_seed, jobs_beside, resampling
 from toptail.studies.semantics.tables import estimate_cell
 from toptail.studies.tables import Cell, Rows, table
 
@@ -46,9 +46,9 @@ def temperature_table(
     if not sweeps:
         return None
     jobs = [
-        Job(f"{SWEEP}/{sweep.task}", column, source, config, _measure, sweep.triples, alone_triples)
+        job
         for sweep in sweeps
-        for column, source in sweep.sources.items()
+        for job in jobs_beside(SWEEP, sweep, sweep.sources, config, _measure)
     ]
     results = iter(measure_each(jobs, "temperature study", kept, tick, workers))
     rows: Rows = {
