@@ -13,47 +13,74 @@ import toptail
 from tests.light import HEAVY
 
 ROOT = Path(toptail.__file__).parent
-LIGHT_ROOMS = ("stats", "pools", "audit", "report")
-# Left to right: a room imports only from rooms before it (and from toptail.errors).
-ORDER = (
-    *("stats", "pools", "tasks", "critics", "training", "proposals", "judges", "audit", "report"),
-    *("results", "studies", "bench", "commands", "cli"),
-)
+DOWNSTAIRS = ("stats", "pools", "audit", "report", "results")
+"""The instrument, left to right: a room imports only from rooms before it."""
+UPSTAIRS = ("tasks", "critics", "training", "proposals", "judges", "studies", "paper")
+"""The lab, left to right; every room of it may use the instrument."""
+ABOVE = ("bench", "commands", "cli")
+"""What uses both storeys."""
 
 
 def imports(path: Path) -> set[str]:
+    """Modules of this package and others that a file imports, wherever it does so."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
     return found
 
 
-@pytest.mark.parametrize("room", ORDER)
-def test_rooms_import_only_from_rooms_to_their_left(room: str) -> None:
-    allowed = {"errors", *ORDER[: ORDER.index(room) + 1]}
-    files = list((ROOT / room).rglob("*.py")) or [ROOT / f"{room}.py"]
-    for path in files:
-        for module in imports(path):
-            if module.startswith("toptail."):
-                assert module.split(".")[1] in allowed, f"{path} imports {module}"
+def own(path: Path) -> set[str]:
+    """What a file imports of this package, as ``room`` or ``lab.room``."""
+    found = set()
+    for module in imports(path):
+        parts = module.split(".")
+        if parts[0] == "toptail" and len(parts) > 1 and (ROOT / parts[1]).exists():
+            found.add(".".join(parts[1:3]) if parts[1] == "lab" else parts[1])
+        elif parts[0] == "toptail" and len(parts) > 1 and (ROOT / f"{parts[1]}.py").exists():
+            found.add(parts[1])
+    return found - {"lab"}
 
 
-@pytest.mark.parametrize("room", LIGHT_ROOMS)
-def test_light_rooms_import_nothing_heavy(room: str) -> None:
-    light = {"errors", *LIGHT_ROOMS}
-    for path in (ROOT / room).rglob("*.py"):
-        for module in imports(path):
-            assert module.split(".")[0] not in HEAVY, f"{path} imports {module}"
-            if module.startswith("toptail."):
-                assert module.split(".")[1] in light, f"{path} imports {module}"
+def files(room: str) -> list[Path]:
+    """Every module of a room."""
+    place = ROOT / room.replace(".", "/")
+    return list(place.rglob("*.py")) or [place.with_suffix(".py")]
+
+
+@pytest.mark.parametrize("room", DOWNSTAIRS)
+def test_the_instrument_imports_only_to_its_left_and_nothing_heavy(room: str) -> None:
+    allowed = {"errors", *DOWNSTAIRS[: DOWNSTAIRS.index(room) + 1]}
+    for path in files(room):
+        assert own(path) <= allowed, f"{path} imports {own(path) - allowed}"
+        heavy = {module.split(".")[0] for module in imports(path)} & set(HEAVY)
+        assert not heavy, f"{path} imports {heavy}"
+
+
+@pytest.mark.parametrize("room", UPSTAIRS)
+def test_the_lab_imports_only_to_its_left(room: str) -> None:
+    left = UPSTAIRS[: UPSTAIRS.index(room) + 1]
+    allowed = {"errors", *DOWNSTAIRS, *(f"lab.{name}" for name in left)}
+    for path in files(f"lab.{room}"):
+        assert own(path) <= allowed, f"{path} imports {own(path) - allowed}"
+
+
+def test_only_commands_and_benchmarks_import_from_above() -> None:
+    for i, room in enumerate(ABOVE):
+        below = {f"lab.{name}" for name in UPSTAIRS}
+        allowed = {"errors", *DOWNSTAIRS, *below, *ABOVE[: i + 1]}
+        for path in files(room):
+            assert own(path) <= allowed, f"{path} imports {own(path) - allowed}"
 
 
 def test_every_room_has_its_place() -> None:
-    rooms = {p.stem for p in ROOT.iterdir() if p.is_dir() or p.suffix == ".py"}
-    assert rooms - {"__pycache__", "__init__", "__main__", "errors"} == set(ORDER)
+    ignored = {"__pycache__", "__init__", "__main__", "errors", "lab", "py"}
+    rooms = {p.stem for p in ROOT.iterdir() if p.is_dir() or p.suffix == ".py"} - ignored
+    assert rooms == {*DOWNSTAIRS, *ABOVE}
+    lab = {p.stem for p in (ROOT / "lab").iterdir() if p.is_dir() or p.suffix == ".py"}
+    assert lab - ignored == set(UPSTAIRS)
 
 
 def test_importing_toptail_and_its_command_line_loads_nothing_heavy() -> None:

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from toptail.audit import audit
-from toptail.pools import ScoredPools
-from toptail.pools.files import write_arrays
-from toptail.studies.theory import (
+from toptail.lab.studies.controlled.theory import (
     BadRegion,
     StateActions,
     check_theory,
     region_outside_disk,
 )
+from toptail.pools import ScoredPools
+from toptail.pools.files import write_arrays
 
 SEEDS = ("42", "43", "44")
 K = (1, 2, 4, 8, 16)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.controlled.synthetic import cell, results, share
-from toptail.studies.claims import CONTROLLED, decide, render_markdown, tally
-from toptail.studies.claims.ledger import (
+from toptail.lab.paper import CONTROLLED, decide, render_markdown, tally
+from toptail.lab.paper.ledger import (
     NotMeasuredError,
     from_parts,
     from_seeds,

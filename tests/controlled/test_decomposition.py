@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tests.controlled.tiny import TINY
-from toptail.studies.controlled.cells import Cell, Trained
-from toptail.studies.controlled.decomposition import counterfactual_scores, decompose, picks_of
-from toptail.studies.controlled.evaluate import Pools, Scores
-from toptail.studies.controlled.noise import noise_cells
-from toptail.studies.tables import cell
-from toptail.tasks.controlled import ControlledWorld
+from toptail.lab.studies.controlled.cells import Cell, Trained
+from toptail.lab.studies.controlled.decomposition import counterfactual_scores, decompose, picks_of
+from toptail.lab.studies.controlled.evaluate import Pools, Scores
+from toptail.lab.studies.controlled.noise import noise_cells
+from toptail.lab.studies.tables import cell
+from toptail.lab.tasks.controlled import ControlledWorld
 
 CONFIG = replace(TINY, queries=2, pool=4)
 

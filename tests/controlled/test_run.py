@@ -13,16 +13,16 @@ import pytest
 
 from tests.controlled.tiny import TINY
 from toptail.errors import InputError
+from toptail.lab.studies.common import RunFolder
+from toptail.lab.studies.controlled import SWEEPS, StudyConfig, choose_default, run_controlled
+from toptail.lab.studies.controlled import cells as cells_module
+from toptail.lab.studies.controlled import choice as choice_module
+from toptail.lab.studies.controlled.plan import Plan
+from toptail.lab.tasks.controlled import ControlledWorld, exact_value, on_support
+from toptail.lab.training.seeds import train_seeds
 from toptail.pools import ScoredPools
 from toptail.pools.files import read_arrays
 from toptail.stats import best_of_k
-from toptail.studies.common import RunFolder
-from toptail.studies.controlled import SWEEPS, StudyConfig, choose_default, run_controlled
-from toptail.studies.controlled import cells as cells_module
-from toptail.studies.controlled import choice as choice_module
-from toptail.studies.controlled.plan import Plan
-from toptail.tasks.controlled import ControlledWorld, exact_value, on_support
-from toptail.training.seeds import train_seeds
 
 
 @pytest.fixture(scope="module")

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-import toptail.studies.controlled as study_module
-import toptail.studies.finish as finish_module
+import toptail.lab.studies.controlled as study_module
+import toptail.lab.studies.finish as finish_module
 from tests.controlled.tiny import TINY
 from toptail.bench.controlled import bench
 from toptail.commands.study_controlled import StudyControlled
 from toptail.errors import InputError
-from toptail.studies.common import RunFolder
-from toptail.studies.controlled import SWEEPS, StudyConfig
+from toptail.lab.studies.common import RunFolder
+from toptail.lab.studies.controlled import SWEEPS, StudyConfig
 
 
 def test_flags_become_the_configuration() -> None:

@@ -19,13 +19,13 @@ from tests.pages import assert_asks_for_nothing
 from toptail.commands.demo import Demo, print_table
 from toptail.commands.reproduce import FIGURES, TABLES, Reproduce
 from toptail.errors import InputError
-from toptail.report.study_compare import Comparison, comparisons, reason
-from toptail.report.study_data import read_study
-from toptail.report.study_figures import drawings, svg_and_png, tick_text
-from toptail.report.study_page import write_study_report
-from toptail.report.study_parts import data_address
-from toptail.report.study_tables import difference_table, paper_table, paper_tables
-from toptail.studies.finish import write_claims
+from toptail.lab.studies.controlled.compare import Comparison, comparisons, reason
+from toptail.lab.studies.controlled.figures import drawings, svg_and_png, tick_text
+from toptail.lab.studies.controlled.page import write_study_report
+from toptail.lab.studies.controlled.results import read_study
+from toptail.lab.studies.controlled.show import difference_table, paper_table, paper_tables
+from toptail.lab.studies.finish import write_claims
+from toptail.lab.studies.page import data_address
 
 
 @pytest.fixture(scope="module")
@@ -159,8 +159,8 @@ class TestFigures:
     def test_settings_of_the_process_do_not_reach_the_figures(self, folder: Path) -> None:
         code = (
             "import matplotlib, sys; matplotlib.rcParams['font.size'] = 30\n"
-            "from toptail.report.study_data import read_study\n"
-            "from toptail.report.study_figures import drawings, svg_and_png\n"
+            "from toptail.lab.studies.controlled.results import read_study\n"
+            "from toptail.lab.studies.controlled.figures import drawings, svg_and_png\n"
             "d = [d for d in drawings(read_study(sys.argv[1])) if d.name == 'norm'][0]\n"
             "sys.stdout.buffer.write(svg_and_png(d)[0])\n"
             "assert matplotlib.rcParams['font.size'] == 30\n"

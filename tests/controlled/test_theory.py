@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from toptail.critics import Params, Raw
-from toptail.studies.common import RunFolder, write_json
-from toptail.studies.controlled import StudyConfig
-from toptail.studies.controlled.cells import unit_of
-from toptail.studies.controlled.config import CriticSettings
-from toptail.studies.controlled.sweeps import cells_of
-from toptail.studies.theory import (
+from toptail.lab.critics import Params, Raw
+from toptail.lab.studies.common import RunFolder, write_json
+from toptail.lab.studies.controlled import StudyConfig
+from toptail.lab.studies.controlled.cells import unit_of
+from toptail.lab.studies.controlled.config import CriticSettings
+from toptail.lab.studies.controlled.sweeps import cells_of
+from toptail.lab.studies.controlled.theory import (
     BadRegion,
     StateActions,
     TwoSetWorld,
@@ -41,8 +41,8 @@ from toptail.studies.theory import (
     two_epsilon_is_tight,
     within_epsilon,
 )
-from toptail.studies.theory.trained import embeddings, write_theory
-from toptail.training.checkpoint import save_params
+from toptail.lab.studies.controlled.theory.trained import embeddings, write_theory
+from toptail.lab.training.checkpoint import save_params
 
 Floats = NDArray[np.float64]
 RADIUS = 0.4

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.judges import ClosedFormJudge
-from toptail.proposals import clipped_gaussian
-from toptail.tasks.controlled import (
+from toptail.lab.judges import ClosedFormJudge
+from toptail.lab.proposals import clipped_gaussian
+from toptail.lab.tasks.controlled import (
     ControlledWorld,
     Queries,
     exact_value,

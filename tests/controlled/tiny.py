@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from toptail.studies.controlled import StudyConfig
-from toptail.studies.controlled.config import CriticSettings
+from toptail.lab.studies.controlled import StudyConfig
+from toptail.lab.studies.controlled.config import CriticSettings
 
 TINY = StudyConfig(
     critics=CriticSettings(hidden=(4,), embed_dim=2, ensemble=1, layer_norm=False),

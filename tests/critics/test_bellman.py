@@ -22,9 +22,9 @@ from tests.critics.full_cases import (
     target_source,
 )
 from tests.critics.slow_full import expectile
-from toptail.critics.bellman import Bellman, expectile_loss, iql_losses
-from toptail.critics.full import FULL_SIZE
-from toptail.training.loop import TrainConfig, init_state, make_train, train_step
+from toptail.lab.critics.bellman import Bellman, expectile_loss, iql_losses
+from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.training.loop import TrainConfig, init_state, make_train, train_step
 
 BELLMAN = ("tdq", "hybrid", "two_head_separate", "two_head_joint", "td_bilinear")
 

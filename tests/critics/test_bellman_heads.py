@@ -21,11 +21,11 @@ from tests.critics.full_cases import (
     random_params,
     rough,
 )
-from toptail.critics.base import Batch, Info, Params
-from toptail.critics.bellman import iql_losses
-from toptail.critics.bellman_heads import BellmanHybrid, TwoHeadJoint
-from toptail.critics.cosine import Cosine
-from toptail.critics.stack import Stack, StackedEncoders
+from toptail.lab.critics.base import Batch, Info, Params
+from toptail.lab.critics.bellman import iql_losses
+from toptail.lab.critics.bellman_heads import BellmanHybrid, TwoHeadJoint
+from toptail.lab.critics.cosine import Cosine
+from toptail.lab.critics.stack import Stack, StackedEncoders
 
 ENCODERS = StackedEncoders(hidden=(16, 16), embed_dim=SLOW.embed_dim, ensemble=SLOW.members)
 

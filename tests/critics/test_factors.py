@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from tests.critics import slow_full as slow
 from tests.critics.full_cases import DIMS, SLOW, double, make, quick_jit, random_params
-from toptail.critics import FAMILIES
-from toptail.critics.base import CPU_BLOCK, Critic, Params, TrainedCritic
-from toptail.critics.full import FULL_SIZE
+from toptail.lab.critics import FAMILIES
+from toptail.lab.critics.base import CPU_BLOCK, Critic, Params, TrainedCritic
+from toptail.lab.critics.full import FULL_SIZE
 
 Array = NDArray[np.float32]
 

@@ -24,12 +24,12 @@ from tests.critics.full_cases import (
     random_batch,
     target_source,
 )
-from toptail.critics.base import Batch, TrainedCritic, parameter_count
-from toptail.critics.bilinear import EmbeddingCritic
-from toptail.critics.full import FULL_SIZE, full_size
 from toptail.errors import InputError
-from toptail.training.checkpoint import flatten, load_params, save_params
-from toptail.training.loop import TrainConfig, TrainState, init_state, train_step
+from toptail.lab.critics.base import Batch, TrainedCritic, parameter_count
+from toptail.lab.critics.bilinear import EmbeddingCritic
+from toptail.lab.critics.full import FULL_SIZE, full_size
+from toptail.lab.training.checkpoint import flatten, load_params, save_params
+from toptail.lab.training.loop import TrainConfig, TrainState, init_state, train_step
 
 LN2 = float(np.log(2.0))
 TD = 1.0  # (q - (r + gamma v'))^2 with q = v' = 0 and r = -1; V's own error is 0

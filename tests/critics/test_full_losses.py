@@ -23,7 +23,7 @@ from tests.critics.full_cases import (
     random_batch,
     slow_rows,
 )
-from toptail.critics.full import FULL_SIZE
+from toptail.lab.critics.full import FULL_SIZE
 
 
 @pytest.fixture(scope="module", params=FULL_SIZE)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.critics.full_cases import no_promotion, quick_jit
-from toptail.critics import fused
-from toptail.critics.losses import binary_nce
+from toptail.lab.critics import fused
+from toptail.lab.critics.losses import binary_nce
 
 N, ROWS, WIDTH = 3, 32, 16  # networks; two blocks of rows for the backward kernel
 NAMES = ("h", "bias", "scale", "shift")

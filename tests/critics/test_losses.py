@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from toptail.critics import (
+from toptail.lab.critics import (
     FAMILIES,
     TDQ,
     Batch,
@@ -24,9 +24,9 @@ from toptail.critics import (
     Raw,
     TwoHead,
 )
-from toptail.critics.base import Info, TrainedCritic, parameter_count
-from toptail.critics.bilinear import capped_score
-from toptail.critics.losses import (
+from toptail.lab.critics.base import Info, TrainedCritic, parameter_count
+from toptail.lab.critics.bilinear import capped_score
+from toptail.lab.critics.losses import (
     CONTRASTS,
     Contrast,
     binary_nce,
@@ -34,7 +34,7 @@ from toptail.critics.losses import (
     squared_td_error,
     symmetric_info_nce,
 )
-from toptail.critics.networks import Embeddings, norm, unit
+from toptail.lab.critics.networks import Embeddings, norm, unit
 
 Floats = NDArray[np.float64]
 

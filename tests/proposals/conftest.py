@@ -4,9 +4,9 @@ import jax
 import pytest
 
 from tests.proposals.mixture import data_set
-from toptail.proposals.denoiser import Diffusion
-from toptail.proposals.diffusion import DiffusionPolicy
-from toptail.training.loop import TrainConfig, make_train
+from toptail.lab.proposals.denoiser import Diffusion
+from toptail.lab.proposals.diffusion import DiffusionPolicy
+from toptail.lab.training.loop import TrainConfig, make_train
 
 
 @pytest.fixture(scope="session")

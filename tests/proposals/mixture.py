@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from toptail.critics.base import Batch
-from toptail.proposals.sampling import Predict
-from toptail.proposals.schedule import Schedule
+from toptail.lab.critics.base import Batch
+from toptail.lab.proposals.sampling import Predict
+from toptail.lab.proposals.schedule import Schedule
 
 Floats: TypeAlias = NDArray[np.float64]
 

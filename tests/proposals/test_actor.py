@@ -14,11 +14,11 @@ import pytest
 
 from tests.critics.full_cases import DIMS, SLOW, make, random_batch, rough
 from tests.critics.slow_full import Array, Tree, joint, mlp
-from toptail.critics.base import Batch, Critic, Info, Params, Readout, TrainedCritic
 from toptail.errors import InputError
-from toptail.proposals.actor import Actor, ActorConfig, TrainedActor, train_actor
-from toptail.tasks.trajectories import Trajectories
-from toptail.training.offline import OfflineData, device_data
+from toptail.lab.critics.base import Batch, Critic, Info, Params, Readout, TrainedCritic
+from toptail.lab.proposals.actor import Actor, ActorConfig, TrainedActor, train_actor
+from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.training.offline import OfflineData, device_data
 
 CRITIC = make("tdq")
 ACTOR = Actor(CRITIC, "q", (16, 16), alpha=0.4)

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from tests.proposals.mixture import Floats
-from toptail.critics.base import Batch, Params, TrainedCritic, parameter_count
 from toptail.errors import InputError
-from toptail.proposals.denoiser import Diffusion
-from toptail.proposals.diffusion import DiffusionPolicy
-from toptail.training.loop import TrainConfig, init_state, train_step
+from toptail.lab.critics.base import Batch, Params, TrainedCritic, parameter_count
+from toptail.lab.proposals.denoiser import Diffusion
+from toptail.lab.proposals.diffusion import DiffusionPolicy
+from toptail.lab.training.loop import TrainConfig, init_state, train_step
 
 MODEL = Diffusion(hidden=(16, 16), levels=10, time_dim=4, ema_decay=0.9)
 STATE, ACTION, GOAL = 3, 2, 4

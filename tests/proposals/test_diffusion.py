@@ -13,13 +13,13 @@ import pytest
 
 from tests.proposals import mixture
 from tests.proposals.mixture import CONTEXTS, SAMPLES
-from toptail.critics.base import Params
 from toptail.errors import InputError
-from toptail.proposals import diffusion
-from toptail.proposals.denoiser import Diffusion
-from toptail.proposals.diffusion import DiffusionPolicy
-from toptail.proposals.sampling import row_keys
-from toptail.training.checkpoint import load_params, save_params
+from toptail.lab.critics.base import Params
+from toptail.lab.proposals import diffusion
+from toptail.lab.proposals.denoiser import Diffusion
+from toptail.lab.proposals.diffusion import DiffusionPolicy
+from toptail.lab.proposals.sampling import row_keys
+from toptail.lab.training.checkpoint import load_params, save_params
 
 MODEL = Diffusion(hidden=(16,), levels=8, time_dim=4)
 KEY = jax.random.key(7)

@@ -11,14 +11,14 @@ import pytest
 
 from tests.training.toy import toy_data, toy_dataset, walks
 from toptail.errors import InputError
-from toptail.proposals.denoiser import Diffusion
-from toptail.proposals.diffusion import DiffusionPolicy
-from toptail.proposals.diffusion_loss import RowErrors, held_out_loss, loss_gap
-from toptail.proposals.diffusion_runs import DiffusionRun, load_policy
-from toptail.training.checkpoint import load_params
-from toptail.training.loop import TrainConfig, make_train
-from toptail.training.offline import GoalSampling, device_data
-from toptail.training.session import train_runs
+from toptail.lab.proposals.denoiser import Diffusion
+from toptail.lab.proposals.diffusion import DiffusionPolicy
+from toptail.lab.proposals.diffusion_loss import RowErrors, held_out_loss, loss_gap
+from toptail.lab.proposals.diffusion_runs import DiffusionRun, load_policy
+from toptail.lab.training.checkpoint import load_params
+from toptail.lab.training.loop import TrainConfig, make_train
+from toptail.lab.training.offline import GoalSampling, device_data
+from toptail.lab.training.session import train_runs
 
 SETTINGS = (("hidden", (8,)), ("levels", 6), ("time_dim", 4), ("ema_decay", 0.9))
 CONFIG = DiffusionRun(

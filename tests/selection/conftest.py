@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.selection.stored_stages import paper_like
-from toptail.studies.common import write_json
-from toptail.studies.selection import audits
-from toptail.studies.selection.finish import finish_selection
+from toptail.lab.studies.common import write_json
+from toptail.lab.studies.selection import audits
+from toptail.lab.studies.selection.finish import finish_selection
 
 
 def write_audit(audit: dict[str, Any], out: Path) -> Path:

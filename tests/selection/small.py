@@ -7,15 +7,15 @@ from typing import Any
 
 from tests.semantics_study.fake_runs import write_run
 from tests.training.toy import toy_config, toy_dataset
-from toptail.proposals.diffusion_runs import DiffusionRun
-from toptail.studies.selection.config import (
+from toptail.lab.proposals.diffusion_runs import DiffusionRun
+from toptail.lab.studies.selection.config import (
     PoolSettings,
     ReferenceSettings,
     RolloutSettings,
     SelectionConfig,
     SupportSettings,
 )
-from toptail.tasks.queries import Queries, QueryConfig, freeze_queries
+from toptail.lab.tasks.queries import Queries, QueryConfig, freeze_queries
 
 TASK = "walks"
 DIFFUSION = DiffusionRun(

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.lab.studies.common import write_json
+from toptail.lab.studies.selection.config import PoolSettings, SelectionConfig
+from toptail.lab.studies.selection.declare import declare
+from toptail.lab.studies.selection.files import SelectionFolder
+from toptail.lab.studies.selection.pools import Pools
+from toptail.lab.studies.selection.rollout_design import candidates_sha256, selector_picks
+from toptail.lab.studies.selection.rollout_results import RolloutAudit
+from toptail.lab.studies.stored import Stored
+from toptail.lab.tasks.queries import Queries, QueryConfig
 from toptail.stats.resample import wilson
-from toptail.studies.common import write_json
-from toptail.studies.selection.config import PoolSettings, SelectionConfig
-from toptail.studies.selection.declare import declare
-from toptail.studies.selection.files import SelectionFolder
-from toptail.studies.selection.pools import Pools
-from toptail.studies.selection.rollout_design import candidates_sha256, selector_picks
-from toptail.studies.selection.rollout_results import RolloutAudit
-from toptail.studies.stored import Stored
-from toptail.tasks.queries import Queries, QueryConfig
 
 TASK = "pointmaze-medium-navigate-v0"
 Floats = NDArray[np.float64]

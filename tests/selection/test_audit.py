@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tests.selection.stored_stages import Stages
+from toptail.lab.studies.selection.audits import audit_pools, to_pools
+from toptail.lab.studies.selection.load import read_selection
+from toptail.lab.studies.selection.tables import Measured
 from toptail.report.text import data_sentences
 from toptail.results import read_audit
-from toptail.studies.selection.audits import audit_pools, to_pools
-from toptail.studies.selection.load import read_selection
-from toptail.studies.selection.tables import Measured
 
 
 @pytest.fixture(scope="module")

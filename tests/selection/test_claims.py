@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from toptail.studies.claims import FIXED_QUERY, decide
-from toptail.studies.common import read_json
+from toptail.lab.paper import FIXED_QUERY, decide
+from toptail.lab.studies.common import read_json
 
 Tables = dict[str, Any]
 P = "PointMaze"

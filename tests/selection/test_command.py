@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import toptail.studies.selection.run as run_module
+import toptail.lab.studies.selection.run as run_module
 from tests.light import run_light
 from tests.selection.stored_stages import TASK, paper_like
 from tests.training.toy import toy_dataset, walks
 from toptail.commands import study_selection
 from toptail.commands.study_selection import StudySelection, reproduce, timed_progress
 from toptail.errors import InputError
-from toptail.studies.common import read_json
-from toptail.studies.selection.config import SelectionConfig
-from toptail.studies.selection.run import STAGES, Stages, read_judge
-from toptail.tasks.files import save_file
+from toptail.lab.studies.common import read_json
+from toptail.lab.studies.selection.config import SelectionConfig
+from toptail.lab.studies.selection.run import STAGES, Stages, read_judge
+from toptail.lab.tasks.files import save_file
 
 CRITIC = """
 import numpy as np
@@ -165,7 +165,7 @@ def test_tables_alone_are_made_from_stored_stages_by_label(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from tests.selection.conftest import write_audit
-    from toptail.studies.selection import audits
+    from toptail.lab.studies.selection import audits
 
     monkeypatch.setattr(audits, "write_report", write_audit)
     paper_like(tmp_path, per_group=2)
@@ -180,7 +180,7 @@ def test_tables_alone_are_made_from_stored_stages_by_label(
 def test_tables_are_made_without_the_packages_that_train(tmp_path: Path) -> None:
     stages = paper_like(tmp_path, per_group=2)
     code = """
-from toptail.studies.selection import audits, finish
+from toptail.lab.studies.selection import audits, finish
 audits.write_report = lambda audit, out: out / "report.html"  # pages take longer than all the rest
 print(finish.finish_selection(sys.argv[1], resamples=20))
 """
@@ -201,8 +201,8 @@ def test_every_stage_of_a_maze_is_called_in_order(
 
         return stage
 
-    from toptail.studies.selection import deployment, rollout_stage
-    from toptail.studies.selection.study import Selection
+    from toptail.lab.studies.selection import deployment, rollout_stage
+    from toptail.lab.studies.selection.study import Selection
 
     for name in ("make_queries", "make_pools", "judge_reference", "judge_geodesic"):
         monkeypatch.setattr(run_module, name, note(name))
@@ -224,7 +224,7 @@ def test_every_stage_of_a_maze_is_called_in_order(
 def test_training_asks_for_judges_critics_and_a_behaviour_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toptail.studies.semantics import train
+    from toptail.lab.studies.semantics import train
 
     asked: list[tuple[Any, Any]] = []
     monkeypatch.setattr(train, "train_missing", lambda c, t, *_: asked.append((c, t)))

@@ -11,16 +11,16 @@ import pytest
 
 from tests.selection.small import small_config, small_queries
 from toptail.errors import InputError
-from toptail.pools.files import write_arrays
-from toptail.studies.selection.config import (
+from toptail.lab.studies.selection.config import (
     PoolSettings,
     ReferenceSettings,
     SelectionConfig,
     SupportSettings,
 )
-from toptail.studies.selection.declare import declare, read_declared, require_declared
-from toptail.studies.selection.files import SelectionFolder
-from toptail.tasks.queries import QueryConfig
+from toptail.lab.studies.selection.declare import declare, read_declared, require_declared
+from toptail.lab.studies.selection.files import SelectionFolder
+from toptail.lab.tasks.queries import QueryConfig
+from toptail.pools.files import write_arrays
 
 CONFIG, QUERIES = small_config(), small_queries()
 

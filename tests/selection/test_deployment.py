@@ -13,25 +13,29 @@ from numpy.typing import NDArray
 
 from tests.critics.slow_full import Settings, embed
 from tests.training.toy import walks
-from toptail.critics.base import TrainedCritic
-from toptail.critics.full import full_size
 from toptail.errors import InputError
-from toptail.proposals.denoiser import Diffusion
-from toptail.proposals.diffusion import DiffusionPolicy
-from toptail.proposals.sampling import row_keys
-from toptail.studies.selection.deployment.config import EpisodeConfig, SearchConfig, SpreadConfig
-from toptail.studies.selection.deployment.episodes import (
+from toptail.lab.critics.base import TrainedCritic
+from toptail.lab.critics.full import full_size
+from toptail.lab.proposals.denoiser import Diffusion
+from toptail.lab.proposals.diffusion import DiffusionPolicy
+from toptail.lab.proposals.sampling import row_keys
+from toptail.lab.studies.selection.deployment.config import (
+    EpisodeConfig,
+    SearchConfig,
+    SpreadConfig,
+)
+from toptail.lab.studies.selection.deployment.episodes import (
     Act,
     evaluation_episodes,
     follow,
     reset_seed,
     success,
 )
-from toptail.studies.selection.deployment.search import Chooser
-from toptail.studies.selection.deployment.spread import score_spread, spread_of
-from toptail.tasks.maze import Maze
-from toptail.tasks.queries import QueryConfig, freeze_queries
-from toptail.tasks.simulator import make_env, package_randomness
+from toptail.lab.studies.selection.deployment.search import Chooser
+from toptail.lab.studies.selection.deployment.spread import score_spread, spread_of
+from toptail.lab.tasks.maze import Maze
+from toptail.lab.tasks.queries import QueryConfig, freeze_queries
+from toptail.lab.tasks.simulator import make_env, package_randomness
 
 POINT = "pointmaze-medium-v0"
 Floats = NDArray[np.float32]

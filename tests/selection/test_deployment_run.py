@@ -11,18 +11,22 @@ import pytest
 
 from tests.training.toy import SMALL, walks
 from toptail.errors import InputError
+from toptail.lab.proposals.actor import ActorConfig
+from toptail.lab.proposals.diffusion_runs import DiffusionRun
+from toptail.lab.studies.common import read_json, write_json
+from toptail.lab.studies.selection.deployment import DeploymentConfig, run_deployment
+from toptail.lab.studies.selection.deployment.config import (
+    EpisodeConfig,
+    SearchConfig,
+    SpreadConfig,
+)
+from toptail.lab.studies.selection.deployment.results import load_source
+from toptail.lab.tasks.files import Dataset
+from toptail.lab.training.checkpoint import load_params
+from toptail.lab.training.config import RunConfig
+from toptail.lab.training.session import train_runs
+from toptail.lab.training.task_data import TaskData
 from toptail.pools.files import sha256
-from toptail.proposals.actor import ActorConfig
-from toptail.proposals.diffusion_runs import DiffusionRun
-from toptail.studies.common import read_json, write_json
-from toptail.studies.selection.deployment import DeploymentConfig, run_deployment
-from toptail.studies.selection.deployment.config import EpisodeConfig, SearchConfig, SpreadConfig
-from toptail.studies.selection.deployment.results import load_source
-from toptail.tasks.files import Dataset
-from toptail.training.checkpoint import load_params
-from toptail.training.config import RunConfig
-from toptail.training.session import train_runs
-from toptail.training.task_data import TaskData
 
 TASK = "pointmaze-medium-navigate-v0"
 DATA = Dataset(walks(10, 80, seed=1), walks(4, 80, seed=2), None)

@@ -11,8 +11,8 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from toptail.errors import InputError
-from toptail.judges.geodesic import STEP, Geodesic, geodesic_values
-from toptail.tasks.maze import Maze
+from toptail.lab.judges.geodesic import STEP, Geodesic, geodesic_values
+from toptail.lab.tasks.maze import Maze
 
 Points = NDArray[np.float64]
 

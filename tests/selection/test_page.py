@@ -14,11 +14,11 @@ from playwright.sync_api import sync_playwright
 
 from tests.selection.stored_stages import Stages
 from toptail.errors import InputError
-from toptail.report.selection_data import SelectionResults, read_selection_results
-from toptail.report.selection_figures import drawings
-from toptail.report.selection_judges import judge_table
-from toptail.report.selection_page import render_selection
-from toptail.report.selection_tables import (
+from toptail.lab.studies.selection.figures import drawings
+from toptail.lab.studies.selection.finish import finish_selection
+from toptail.lab.studies.selection.page import render_selection
+from toptail.lab.studies.selection.results import SelectionResults, read_selection_results
+from toptail.lab.studies.selection.show import (
     circular_words,
     deployment_tables,
     group_tables,
@@ -27,9 +27,9 @@ from toptail.report.selection_tables import (
     square_table,
     verdict_table,
 )
-from toptail.report.semantics_data import scorer_name
+from toptail.lab.studies.selection.show_judges import judge_table
+from toptail.lab.studies.semantics.results import scorer_name
 from toptail.report.table import Table
-from toptail.studies.selection.finish import finish_selection
 
 
 @pytest.fixture(scope="module")

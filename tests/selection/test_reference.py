@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from toptail.errors import InputError
-from toptail.judges.reference import admission, agreement, ensemble_value, resolved
+from toptail.lab.judges.reference import admission, agreement, ensemble_value, resolved
 
 Floats = NDArray[np.float64]
 QUERIES, POOLS, SIZE = 60, 2, 64

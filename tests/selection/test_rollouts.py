@@ -11,16 +11,16 @@ import pytest
 from numpy.typing import ArrayLike
 
 from toptail.errors import InputError
-from toptail.judges import rollouts
-from toptail.judges.rollouts import RolloutRules, Starts, rollout_returns
-from toptail.proposals.denoiser import Diffusion
-from toptail.proposals.diffusion import DiffusionPolicy
-from toptail.tasks.files import load_file
-from toptail.tasks.maze import Maze
-from toptail.tasks.names import parse_name
-from toptail.tasks.restore import Simulator
-from toptail.tasks.simulator import make_env
-from toptail.tasks.trajectories import FloatArray, IntArray, Trajectories
+from toptail.lab.judges import rollouts
+from toptail.lab.judges.rollouts import RolloutRules, Starts, rollout_returns
+from toptail.lab.proposals.denoiser import Diffusion
+from toptail.lab.proposals.diffusion import DiffusionPolicy
+from toptail.lab.tasks.files import load_file
+from toptail.lab.tasks.maze import Maze
+from toptail.lab.tasks.names import parse_name
+from toptail.lab.tasks.restore import Simulator
+from toptail.lab.tasks.simulator import make_env
+from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
 DATA = Path(__file__).parent.parent / "tasks" / "data"
 POINT, ANT = "pointmaze-medium-navigate-v0", "antmaze-medium-navigate-v0"

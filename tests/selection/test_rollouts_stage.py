@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 
 from toptail.errors import InputError
-from toptail.proposals.diffusion_runs import DiffusionRun
-from toptail.studies.selection.config import (
+from toptail.lab.proposals.diffusion_runs import DiffusionRun
+from toptail.lab.studies.selection.config import (
     PoolSettings,
     RolloutSettings,
     SelectionConfig,
     SupportSettings,
 )
-from toptail.studies.selection.pools import Pools
-from toptail.studies.selection.rollout_stage import make_rollouts
-from toptail.studies.selection.stages import make_pools, make_queries, score_critics
-from toptail.studies.selection.study import Selection
-from toptail.studies.semantics.scorers import Scorer
-from toptail.studies.stored import Stored
-from toptail.tasks.files import Dataset, load_file
-from toptail.tasks.queries import Queries, QueryConfig
-from toptail.training.session import train_runs
-from toptail.training.task_data import TaskData
+from toptail.lab.studies.selection.pools import Pools
+from toptail.lab.studies.selection.rollout_stage import make_rollouts
+from toptail.lab.studies.selection.stages import make_pools, make_queries, score_critics
+from toptail.lab.studies.selection.study import Selection
+from toptail.lab.studies.semantics.scorers import Scorer
+from toptail.lab.studies.stored import Stored
+from toptail.lab.tasks.files import Dataset, load_file
+from toptail.lab.tasks.queries import Queries, QueryConfig
+from toptail.lab.training.session import train_runs
+from toptail.lab.training.task_data import TaskData
 
 TASK = "pointmaze-medium-navigate-v0"
 FILES = Path(__file__).parent.parent / "tasks" / "data"

@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
 from toptail.errors import InputError
-from toptail.pools import JudgedPicks
-from toptail.studies.selection import rollout_store
-from toptail.studies.selection.config import RolloutSettings
-from toptail.studies.selection.rollout_design import (
+from toptail.lab.studies.selection import rollout_store
+from toptail.lab.studies.selection.config import RolloutSettings
+from toptail.lab.studies.selection.rollout_design import (
     audited_queries,
     random_candidates,
     selector_picks,
 )
-from toptail.studies.selection.rollout_results import RANDOM, RolloutAudit, agreement, power
-from toptail.studies.selection.rollouts import RolloutWorld, judge_by_rollouts
-from toptail.studies.stored import Stored
-from toptail.tasks.files import load_file
-from toptail.tasks.queries import Queries, QueryConfig, freeze_queries
-from toptail.tasks.trajectories import IntArray, Trajectories
+from toptail.lab.studies.selection.rollout_results import RANDOM, RolloutAudit, agreement, power
+from toptail.lab.studies.selection.rollouts import RolloutWorld, judge_by_rollouts
+from toptail.lab.studies.stored import Stored
+from toptail.lab.tasks.files import load_file
+from toptail.lab.tasks.queries import Queries, QueryConfig, freeze_queries
+from toptail.lab.tasks.trajectories import IntArray, Trajectories
+from toptail.pools import JudgedPicks
 
 TASK = "pointmaze-medium-navigate-v0"
 DATA = Path(__file__).parent.parent / "tasks" / "data"

@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 from tests.selection.small import DIFFUSION, TASK, small_config, write_runs
 from tests.semantics_study.fake_runs import write_run
 from tests.training.toy import toy_config, toy_dataset, walks
-from toptail.critics.base import TrainedCritic
 from toptail.errors import InputError
-from toptail.judges.reference import admission
-from toptail.pools.files import write_arrays
-from toptail.proposals.diffusion_runs import load_policy
-from toptail.studies.selection import study as study_module
-from toptail.studies.selection.config import SelectionConfig
-from toptail.studies.selection.pools import Pools, file_proposal
-from toptail.studies.selection.stages import (
+from toptail.lab.critics.base import TrainedCritic
+from toptail.lab.judges.reference import admission
+from toptail.lab.proposals.diffusion_runs import load_policy
+from toptail.lab.studies.selection import study as study_module
+from toptail.lab.studies.selection.config import SelectionConfig
+from toptail.lab.studies.selection.pools import Pools, file_proposal
+from toptail.lab.studies.selection.stages import (
     add_values,
     critic_scorers,
     judge_geodesic,
@@ -32,11 +31,12 @@ from toptail.studies.selection.stages import (
     make_queries,
     score_critics,
 )
-from toptail.studies.selection.study import Selection
-from toptail.studies.semantics.scorers import Scorer, of_run
-from toptail.studies.stored import Stored
-from toptail.tasks.queries import Queries
-from toptail.training.runs import load_run
+from toptail.lab.studies.selection.study import Selection
+from toptail.lab.studies.semantics.scorers import Scorer, of_run
+from toptail.lab.studies.stored import Stored
+from toptail.lab.tasks.queries import Queries
+from toptail.lab.training.runs import load_run
+from toptail.pools.files import write_arrays
 
 DATA = toy_dataset()
 Array = NDArray[Any]

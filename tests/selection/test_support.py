@@ -8,9 +8,9 @@ import pytest
 from tests.selection.small import small_config, small_queries
 from tests.training.toy import toy_dataset
 from toptail.errors import InputError
-from toptail.proposals.support import local_rows, support_distance
-from toptail.studies.selection.pools import Proposal, draw_pools
-from toptail.tasks.queries import Queries
+from toptail.lab.proposals.support import local_rows, support_distance
+from toptail.lab.studies.selection.pools import Proposal, draw_pools
+from toptail.lab.tasks.queries import Queries
 
 
 def slow_distance(query: int, action: np.ndarray, nearest: int) -> float:

@@ -12,19 +12,19 @@ from scipy.stats import kendalltau
 
 from tests.selection.stored_stages import Stages
 from toptail.errors import InputError
-from toptail.stats import wilson
-from toptail.studies.selection.judge_tables import (
+from toptail.lab.studies.selection.judge_tables import (
     deployment_table,
     judges_table,
     rollout_cells,
 )
-from toptail.studies.selection.load import read_selection
-from toptail.studies.selection.tables import (
+from toptail.lab.studies.selection.load import read_selection
+from toptail.lab.studies.selection.tables import (
     Measured,
     fixed_query_table,
     function_class_table,
 )
-from toptail.studies.stored import Stored
+from toptail.lab.studies.stored import Stored
+from toptail.stats import wilson
 
 
 def measure(stages: Stages, resamples: int = 50) -> Measured:

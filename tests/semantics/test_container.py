@@ -11,9 +11,9 @@ import pytest
 
 from tests.semantics.world import GAMMA, NEGATIVES, scored
 from toptail.errors import InputError
+from toptail.lab.tasks.triples import Triples
 from toptail.pools.files import read_arrays, write_arrays
 from toptail.pools.triples import ScoredTriples
-from toptail.tasks.triples import Triples
 
 TRIPLES = scored(4)
 N = len(TRIPLES)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from toptail.errors import InputError
-from toptail.tasks import neighbours
-from toptail.tasks.neighbours import TREE_DIMENSIONS, Method, nearest_rows, nearest_to_points
+from toptail.lab.tasks import neighbours
+from toptail.lab.tasks.neighbours import TREE_DIMENSIONS, Method, nearest_rows, nearest_to_points
 
 
 def slow(

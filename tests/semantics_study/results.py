@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from toptail.studies.semantics.tables import paper_rows
+from toptail.lab.studies.semantics.tables import paper_rows
 
 NAVIGATION = ("PointMaze", "AntMaze", "HumanoidMaze", "AntSoccer")
 EIGHT = (*NAVIGATION, "Cube-single", "Cube-double", "Scene", "Puzzle")

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.semantics import world
-from toptail.pools.triples import ScoredTriples
-from toptail.studies.semantics.config import SemanticsConfig
-from toptail.studies.semantics.load import (
+from toptail.lab.studies.semantics.config import SemanticsConfig
+from toptail.lab.studies.semantics.load import (
     BesideScores,
     DiffusionPools,
     SupportPools,
     TaskScores,
 )
+from toptail.pools.triples import ScoredTriples
 
 CONFIG = SemanticsConfig(
     tasks=("PointMaze",),

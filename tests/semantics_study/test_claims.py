@@ -13,11 +13,11 @@ import pytest
 from tests.semantics_study import scored
 from tests.semantics_study.results import NAVIGATION, cell, line, results
 from toptail.errors import InputError
-from toptail.studies.claims import SEMANTICS, decide
-from toptail.studies.claims.ledger import NotMeasuredError
-from toptail.studies.common import write_json
-from toptail.studies.semantics import finish
-from toptail.studies.semantics.load import TaskScores
+from toptail.lab.paper import SEMANTICS, decide
+from toptail.lab.paper.ledger import NotMeasuredError
+from toptail.lab.studies.common import write_json
+from toptail.lab.studies.semantics import finish
+from toptail.lab.studies.semantics.load import TaskScores
 
 RESULTS = results()
 BY_ID = {claim.id: claim for claim in SEMANTICS}

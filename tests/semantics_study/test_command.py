@@ -14,9 +14,9 @@ from tests.semantics_study.made_up import MAIN, write_folder
 from toptail.commands import study_semantics
 from toptail.commands.study_semantics import LABELS, SAME, StudySemantics, reproduce
 from toptail.errors import InputError
-from toptail.report.semantics_data import read_semantics
-from toptail.report.semantics_figures import drawings
-from toptail.studies.semantics.config import SemanticsConfig
+from toptail.lab.studies.semantics.config import SemanticsConfig
+from toptail.lab.studies.semantics.figures import drawings
+from toptail.lab.studies.semantics.results import read_semantics
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "tasks" / "data"
@@ -180,7 +180,7 @@ class TestReproduce:
             reproduce("tab:toy", tmp_path)
 
     def test_every_table_has_a_layout(self) -> None:
-        from toptail.report.semantics_tables import LAYOUTS
+        from toptail.lab.studies.semantics.show import LAYOUTS
 
         tables = {label.removeprefix("tab:") for label in study_semantics.TABLES}
         assert tables == set(LAYOUTS) - {"temperature", "seen"}

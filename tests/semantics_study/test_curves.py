@@ -9,9 +9,9 @@ import pytest
 
 from tests.semantics import world
 from tests.semantics_study.scored import CONFIG, manipulation, navigation
-from toptail.studies.semantics.curves import all_curves
-from toptail.studies.semantics.measure import distance_edges, measure_all
-from toptail.studies.semantics.tables import all_tables
+from toptail.lab.studies.semantics.curves import all_curves
+from toptail.lab.studies.semantics.measure import distance_edges, measure_all
+from toptail.lab.studies.semantics.tables import all_tables
 
 MEASURED = measure_all([navigation(), manipulation()], CONFIG)
 CURVES = all_curves(MEASURED, CONFIG)

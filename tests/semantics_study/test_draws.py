@@ -11,9 +11,9 @@ import pytest
 
 from tests.semantics_study.small import WALKS, small_config, walks_file
 from toptail.errors import InputError
-from toptail.studies.semantics.config import SemanticsConfig, is_navigation, task_key
-from toptail.studies.semantics.draws import TaskDataset, _random_rows, draw, draw_sweep
-from toptail.tasks.names import parse_name
+from toptail.lab.studies.semantics.config import SemanticsConfig, is_navigation, task_key
+from toptail.lab.studies.semantics.draws import TaskDataset, _random_rows, draw, draw_sweep
+from toptail.lab.tasks.names import parse_name
 
 VAL = WALKS.data.val
 

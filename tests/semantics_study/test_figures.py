@@ -20,8 +20,8 @@ from tests.semantics_study.made_up import (
     temperature,
     write_folder,
 )
-from toptail.report.semantics_data import Band, Semantics, read_semantics
-from toptail.report.semantics_figures import (
+from toptail.lab.studies.controlled.figures import svg_and_png
+from toptail.lab.studies.semantics.figures import (
     calibration_figure,
     curse_figure,
     drawings,
@@ -29,13 +29,13 @@ from toptail.report.semantics_figures import (
     readout_figure,
     retrieval_figure,
 )
-from toptail.report.semantics_temperature import (
+from toptail.lab.studies.semantics.results import Band, Semantics, read_semantics
+from toptail.lab.studies.semantics.temperature_figure import (
     Setting,
     setting_name,
     temperature_caption,
     temperature_figure,
 )
-from toptail.report.study_figures import svg_and_png
 
 SCORERS = (*MAIN, "mine")
 

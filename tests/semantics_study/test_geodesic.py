@@ -12,15 +12,15 @@ from toptail.audit.triples.bootstrap import TrajectoryBootstrap
 from toptail.audit.triples.crossquery import cross_query
 from toptail.audit.triples.ordering import value_agreement
 from toptail.errors import InputError
-from toptail.judges.geodesic import geodesic_values
+from toptail.lab.judges.geodesic import geodesic_values
+from toptail.lab.studies.common import RunFolder
+from toptail.lab.studies.semantics.config import SemanticsConfig
+from toptail.lab.studies.semantics.load import TaskScores, read_task
+from toptail.lab.studies.semantics.measure import measure_all
+from toptail.lab.studies.semantics.scoring import score_tasks
+from toptail.lab.studies.semantics.tables import all_tables
+from toptail.lab.tasks.files import load
 from toptail.pools.files import write_arrays
-from toptail.studies.common import RunFolder
-from toptail.studies.semantics.config import SemanticsConfig
-from toptail.studies.semantics.load import TaskScores, read_task
-from toptail.studies.semantics.measure import measure_all
-from toptail.studies.semantics.scoring import score_tasks
-from toptail.studies.semantics.tables import all_tables
-from toptail.tasks.files import load
 
 DATA = Path(__file__).parent.parent / "tasks" / "data" / "pointmaze-medium-navigate-v0.npz"
 CRITIC = """
@@ -93,7 +93,7 @@ def test_two_judges_that_say_the_same_agree(task: TaskScores) -> None:
 def test_values_of_other_triples_are_refused(out: Path, task: TaskScores, tmp_path: Path) -> None:
     import shutil
 
-    from toptail.studies.stored import Stored
+    from toptail.lab.studies.stored import Stored
 
     copy = tmp_path / "copy"
     shutil.copytree(out, copy)

@@ -13,13 +13,13 @@ import pytest
 
 import toptail
 from tests.semantics_study.small import WALKS, small_config
-from toptail.studies.common import write_json
-from toptail.studies.semantics import jobs, measure, temperature
-from toptail.studies.semantics.config import SemanticsConfig
-from toptail.studies.semantics.draws import draw
-from toptail.studies.semantics.finish import write_results
-from toptail.studies.semantics.jobs import MEASURED, Estimates, code_hash
-from toptail.studies.stored import Stored
+from toptail.lab.studies.common import write_json
+from toptail.lab.studies.semantics import jobs, measure, temperature
+from toptail.lab.studies.semantics.config import SemanticsConfig
+from toptail.lab.studies.semantics.draws import draw
+from toptail.lab.studies.semantics.finish import write_results
+from toptail.lab.studies.semantics.jobs import MEASURED, Estimates, code_hash
+from toptail.lab.studies.stored import Stored
 
 COLUMNS = ["a", "b@1", "b@2"]
 SWEEP = ["binary_nce-0.05@0", "binary_nce-1@0"]

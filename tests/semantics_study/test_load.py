@@ -10,9 +10,9 @@ import pytest
 
 from tests.semantics_study.small import WALKS, small_config
 from toptail.errors import InputError
-from toptail.studies.semantics.draws import draw
-from toptail.studies.semantics.load import read_task, read_tasks, read_temperature
-from toptail.studies.stored import Stored
+from toptail.lab.studies.semantics.draws import draw
+from toptail.lab.studies.semantics.load import read_task, read_tasks, read_temperature
+from toptail.lab.studies.stored import Stored
 
 FAMILIES = ("scores", "hard_negatives", "second_goals", "next_scores")
 

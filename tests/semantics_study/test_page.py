@@ -19,20 +19,20 @@ from tests.pages import assert_asks_for_nothing
 from tests.report.test_browser import ARGUMENTS
 from tests.semantics_study.made_up import MAIN, cell, claims, dump, table, write_folder
 from toptail.errors import InputError
-from toptail.report.semantics_data import in_order, looks, read_semantics, scorer_name
-from toptail.report.semantics_figures import drawings
-from toptail.report.semantics_markdown import render
-from toptail.report.semantics_page import summary, write_semantics_report
-from toptail.report.semantics_seen import seen_lines
-from toptail.report.semantics_tables import LAYOUTS, beside, differs, notes, show, show_apart
-from toptail.report.semantics_temperature import (
+from toptail.lab.studies.controlled.compare import Comparison
+from toptail.lab.studies.page import data_address
+from toptail.lab.studies.semantics.config import TEMPERATURE
+from toptail.lab.studies.semantics.figures import drawings
+from toptail.lab.studies.semantics.markdown import render
+from toptail.lab.studies.semantics.page import summary, write_semantics_report
+from toptail.lab.studies.semantics.results import in_order, looks, read_semantics, scorer_name
+from toptail.lab.studies.semantics.seen_figure import seen_lines
+from toptail.lab.studies.semantics.show import LAYOUTS, beside, differs, notes, show, show_apart
+from toptail.lab.studies.semantics.temperature_figure import (
     not_chosen_lines,
     temperature_lines,
     trained_lines,
 )
-from toptail.report.study_compare import Comparison
-from toptail.report.study_parts import data_address
-from toptail.studies.semantics.config import TEMPERATURE
 
 
 @pytest.fixture(scope="module")
@@ -332,7 +332,7 @@ def test_reading_and_drawing_load_no_networks(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "run", mazes=(), sweep=False)
     code = (
         "import sys\n"
-        "from toptail.report.semantics_page import write_semantics_report\n"
+        "from toptail.lab.studies.semantics.page import write_semantics_report\n"
         "write_semantics_report(sys.argv[1])\n"
         "assert not {'jax', 'mujoco', 'torch', 'matplotlib.pyplot'} & set(sys.modules)"
     )

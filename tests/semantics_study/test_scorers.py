@@ -13,11 +13,11 @@ import pytest
 from tests.semantics_study.fake_runs import write_run
 from tests.semantics_study.small import small_config
 from tests.training.toy import toy_config
-from toptail.critics.base import TrainedCritic
 from toptail.errors import InputError
-from toptail.studies.semantics.scorers import Rows, run_scorers, score_shared, sweep_scorers
-from toptail.studies.semantics.user_scorers import user_scorer
-from toptail.training.runs import load_run
+from toptail.lab.critics.base import TrainedCritic
+from toptail.lab.studies.semantics.scorers import Rows, run_scorers, score_shared, sweep_scorers
+from toptail.lab.studies.semantics.user_scorers import user_scorer
+from toptail.lab.training.runs import load_run
 
 
 def rows(n: int = 5) -> tuple[Rows, Rows, Rows]:

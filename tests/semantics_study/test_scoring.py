@@ -16,16 +16,16 @@ from tests.semantics_study.fake_runs import write_run
 from tests.semantics_study.small import WALKS, small_config, walks_file
 from tests.training.toy import toy_config
 from toptail.errors import InputError
-from toptail.proposals.diffusion_loss import LossGap, held_out_loss
-from toptail.proposals.diffusion_runs import DiffusionRun, load_policy
-from toptail.studies.common import RunFolder
-from toptail.studies.semantics.behaviour import _LOSS
-from toptail.studies.semantics.load import TaskScores, read_seen, read_task, read_temperature
-from toptail.studies.semantics.scorers import Score, run_scorers
-from toptail.studies.semantics.scoring import _Shown, evaluate, score_tasks
-from toptail.studies.stored import Stored
-from toptail.tasks.files import save_file
-from toptail.training.offline import GoalSampling, device_data
+from toptail.lab.proposals.diffusion_loss import LossGap, held_out_loss
+from toptail.lab.proposals.diffusion_runs import DiffusionRun, load_policy
+from toptail.lab.studies.common import RunFolder
+from toptail.lab.studies.semantics.behaviour import _LOSS
+from toptail.lab.studies.semantics.load import TaskScores, read_seen, read_task, read_temperature
+from toptail.lab.studies.semantics.scorers import Score, run_scorers
+from toptail.lab.studies.semantics.scoring import _Shown, evaluate, score_tasks
+from toptail.lab.studies.stored import Stored
+from toptail.lab.tasks.files import save_file
+from toptail.lab.training.offline import GoalSampling, device_data
 
 VAL = WALKS.data.val
 USER = """

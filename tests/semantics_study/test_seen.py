@@ -10,10 +10,10 @@ import pytest
 
 from tests.semantics import world
 from tests.semantics_study.scored import CONFIG, FAMILIES, manipulation
+from toptail.lab.studies.semantics.load import BesideScores, TaskScores
+from toptail.lab.studies.semantics.measure import measure, measure_all
+from toptail.lab.studies.semantics.seen import measure_seen, seen_table
 from toptail.pools.triples import ScoredTriples
-from toptail.studies.semantics.load import BesideScores, TaskScores
-from toptail.studies.semantics.measure import measure, measure_all
-from toptail.studies.semantics.seen import measure_seen, seen_table
 
 REWARD = {"tdq": 0.0, "raw": 0.0, "mine": 0.0}
 BOTH = ("tdq@42", "tdq@43", "raw@42", "raw@43")

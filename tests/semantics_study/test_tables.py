@@ -15,9 +15,9 @@ from toptail.audit.triples.bootstrap import seed_mean
 from toptail.audit.triples.crossquery import cross_query, pooled_selection
 from toptail.audit.triples.ordering import ordering
 from toptail.audit.triples.retrieval import retrieval_auc
-from toptail.studies.semantics.measure import Measured, alone, measure, measure_all, resampling
-from toptail.studies.semantics.tables import all_tables, paper_rows
-from toptail.studies.semantics.temperature import temperature_table
+from toptail.lab.studies.semantics.measure import Measured, alone, measure, measure_all, resampling
+from toptail.lab.studies.semantics.tables import all_tables, paper_rows
+from toptail.lab.studies.semantics.temperature import temperature_table
 
 TASK = navigation()
 MEASURED = measure_all([TASK, manipulation()], CONFIG)

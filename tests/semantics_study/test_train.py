@@ -13,10 +13,10 @@ from tests.semantics_study.fake_runs import write_run
 from tests.semantics_study.small import small_config, walks_file
 from tests.training.toy import SMALL
 from toptail.errors import InputError
-from toptail.studies.semantics import train
-from toptail.studies.semantics.train import Training, setting_name, train_missing
-from toptail.training.config import RunConfig
-from toptail.training.run_files import Run, read_run
+from toptail.lab.studies.semantics import train
+from toptail.lab.studies.semantics.train import Training, setting_name, train_missing
+from toptail.lab.training.config import RunConfig
+from toptail.lab.training.run_files import Run, read_run
 
 TRAINING = Training(
     critics=("cosine", "tdq"),
@@ -98,7 +98,7 @@ def test_without_tdq_among_the_critics_the_oracle_is_still_trained(
 def test_play_data_gets_the_critics_of_retrieval_only(
     tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toptail.studies.semantics.draws.is_navigation", lambda _task: False)
+    monkeypatch.setattr("toptail.lab.studies.semantics.draws.is_navigation", lambda _task: False)
     training = Training(**{**vars(TRAINING), "play_critics": ("raw", "tdq"), "sweep": True})
     training = Training(**{**vars(training), "play_steps": 50})
     train_missing(small_config(walks_file(tmp_path)), training, tmp_path / "runs")

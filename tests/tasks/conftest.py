@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toptail.tasks.trajectories import Trajectories
+from toptail.lab.tasks.trajectories import Trajectories
 
 DATA = Path(__file__).parent / "data"
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.tasks.collect import Collection, collect
-from toptail.tasks.expert import Situation
-from toptail.tasks.files import record_path
-from toptail.tasks.names import PAPER_TASKS, parse_name
+from toptail.lab.tasks.collect import Collection, collect
+from toptail.lab.tasks.expert import Situation
+from toptail.lab.tasks.files import record_path
+from toptail.lab.tasks.names import PAPER_TASKS, parse_name
 
 DATA = Path(__file__).parent / "data"
 EPISODES, VAL_EPISODES, ROWS, SEED = 4, 2, 61, 0

@@ -13,11 +13,11 @@ import pytest
 from tests.tasks.conftest import DATA
 from tests.tasks.make_fixtures import collection
 from toptail.errors import InputError
-from toptail.tasks import collect as collecting
-from toptail.tasks.collect import Collection, collect, make_collector
-from toptail.tasks.files import load, load_file, read_record
-from toptail.tasks.manipulation import block_in_sight
-from toptail.tasks.names import PAPER_TASKS
+from toptail.lab.tasks import collect as collecting
+from toptail.lab.tasks.collect import Collection, collect, make_collector
+from toptail.lab.tasks.files import load, load_file, read_record
+from toptail.lab.tasks.manipulation import block_in_sight
+from toptail.lab.tasks.names import PAPER_TASKS
 
 POINT = "pointmaze-medium-navigate-v0"
 MANIPULATION = [name for name in PAPER_TASKS.values() if name.endswith("play-v0")]
@@ -89,8 +89,8 @@ def test_a_killed_collection_leaves_no_process_behind_and_goes_on(tmp_path: Path
     script = tmp_path / "script.py"
     script.write_text(
         "from pathlib import Path\n"
-        "from toptail.tasks import collect as collecting\n"
-        "from toptail.tasks.collect import Collection, collect\n"
+        "from toptail.lab.tasks import collect as collecting\n"
+        "from toptail.lab.tasks.collect import Collection, collect\n"
         "collecting._MAZE_GROUP = 3\n"
         "if __name__ == '__main__':\n"
         f"    collect({config!r}, Path({str(out)!r}), workers=2)\n"

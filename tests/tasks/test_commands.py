@@ -11,7 +11,7 @@ from tests.tasks.conftest import DATA
 from toptail.bench.sim import bench_sim
 from toptail.commands.data import Data
 from toptail.errors import InputError
-from toptail.tasks.files import load, load_file
+from toptail.lab.tasks.files import load, load_file
 
 POINT = "pointmaze-medium-navigate-v0"
 
@@ -87,7 +87,7 @@ def test_check_wants_to_know_the_task(tmp_path: Path) -> None:
 def test_get_without_a_network_says_how_to_collect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toptail.tasks.download.MIRRORS", ())
+    monkeypatch.setattr("toptail.lab.tasks.download.MIRRORS", ())
     with pytest.raises(InputError, match=r"no mirror is known.*toptail data collect"):
         run("get", "PointMaze", "--folder", str(tmp_path))
 

@@ -9,8 +9,8 @@ import pytest
 from tests.tasks.conftest import DATA, hand_made
 from tests.tasks.test_maze import SMALL
 from toptail.errors import InputError
-from toptail.tasks.collect import Collection, make_collector
-from toptail.tasks.compare import (
+from toptail.lab.tasks.collect import Collection, make_collector
+from toptail.lab.tasks.compare import (
     compare,
     describe,
     occupancy_distance,
@@ -19,15 +19,15 @@ from toptail.tasks.compare import (
     step_lengths,
     visited_cells,
 )
-from toptail.tasks.expert import DirectionExpert
-from toptail.tasks.files import load_file
-from toptail.tasks.maze import Maze
-from toptail.tasks.names import parse_name
-from toptail.tasks.navigation import Episode, Navigator
-from toptail.tasks.picture import maze_figure, save_maze_figure
-from toptail.tasks.reference import reference_episodes
-from toptail.tasks.simulator import make_env
-from toptail.tasks.trajectories import Trajectories
+from toptail.lab.tasks.expert import DirectionExpert
+from toptail.lab.tasks.files import load_file
+from toptail.lab.tasks.maze import Maze
+from toptail.lab.tasks.names import parse_name
+from toptail.lab.tasks.navigation import Episode, Navigator
+from toptail.lab.tasks.picture import maze_figure, save_maze_figure
+from toptail.lab.tasks.reference import reference_episodes
+from toptail.lab.tasks.simulator import make_env
+from toptail.lab.tasks.trajectories import Trajectories
 
 POINT = parse_name("pointmaze-medium-navigate-v0")
 MEDIUM = Maze.of(make_env("pointmaze-medium-v0"))

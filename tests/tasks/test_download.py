@@ -11,9 +11,9 @@ import pytest
 
 from tests.tasks.conftest import DATA
 from toptail.errors import InputError
-from toptail.tasks.download import MIRRORS, Patience, get, get_file, mirrors
-from toptail.tasks.files import load, read_record, record_path
-from toptail.tasks.names import parse_name
+from toptail.lab.tasks.download import MIRRORS, Patience, get, get_file, mirrors
+from toptail.lab.tasks.files import load, read_record, record_path
+from toptail.lab.tasks.names import parse_name
 
 POINT = "pointmaze-medium-navigate-v0"
 TASK = parse_name(POINT)

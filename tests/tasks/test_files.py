@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tests.tasks.conftest import DATA, hand_made
 from toptail.errors import InputError
-from toptail.tasks.files import (
+from toptail.lab.tasks.files import (
     find,
     load,
     load_file,
@@ -20,7 +20,7 @@ from toptail.tasks.files import (
     save_file,
     write_record,
 )
-from toptail.tasks.names import PAPER_TASKS, parse_name
+from toptail.lab.tasks.names import PAPER_TASKS, parse_name
 
 POINT = "pointmaze-medium-navigate-v0"
 Arrays = dict[str, NDArray[Any]]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from toptail.errors import InputError
-from toptail.tasks import simulator
-from toptail.tasks.maze import Maze
-from toptail.tasks.reference import _cells
+from toptail.lab.tasks import simulator
+from toptail.lab.tasks.maze import Maze
+from toptail.lab.tasks.reference import _cells
 
 
 def env_of(size: str) -> Any:

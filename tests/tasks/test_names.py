@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from toptail.errors import InputError
-from toptail.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name, published_recipe
+from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name, published_recipe
 
 
 def test_the_paper_has_eight_tasks_and_all_are_ogbench_names() -> None:

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from tests.tasks.conftest import DATA
 from toptail.errors import InputError
-from toptail.tasks.batch import MazeBatch
-from toptail.tasks.files import load_file
-from toptail.tasks.names import PAPER_TASKS, parse_name
-from toptail.tasks.restore import MAZE_TOLERANCE, Simulator, restore_errors
-from toptail.tasks.trajectories import Trajectories
+from toptail.lab.tasks.batch import MazeBatch
+from toptail.lab.tasks.files import load_file
+from toptail.lab.tasks.names import PAPER_TASKS, parse_name
+from toptail.lab.tasks.restore import MAZE_TOLERANCE, Simulator, restore_errors
+from toptail.lab.tasks.trajectories import Trajectories
 
 simulator_of = cache(Simulator)
 MAZE_NAMES = [name for name in PAPER_TASKS.values() if "navigate" in name]

@@ -6,8 +6,8 @@ from scipy import stats
 
 from tests.tasks.conftest import hand_made
 from toptail.errors import InputError
-from toptail.tasks.trajectories import Trajectories
-from toptail.tasks.triples import (
+from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.tasks.triples import (
     Triples,
     hard_negatives,
     negatives,

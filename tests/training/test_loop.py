@@ -11,11 +11,11 @@ import numpy as np
 import optax
 import pytest
 
-from toptail.critics import TDQ, Batch, Critic, Encoders, Params, Raw, TwoHead
 from toptail.errors import InputError
-from toptail.training.checkpoint import load_params, save_params
-from toptail.training.loop import TrainConfig, init_state, make_train, uniform_rows
-from toptail.training.seeds import train_seeds
+from toptail.lab.critics import TDQ, Batch, Critic, Encoders, Params, Raw, TwoHead
+from toptail.lab.training.checkpoint import load_params, save_params
+from toptail.lab.training.loop import TrainConfig, init_state, make_train, uniform_rows
+from toptail.lab.training.seeds import train_seeds
 
 TINY = Encoders(hidden=(4,), embed_dim=2)
 SMALL = TDQ((4,))

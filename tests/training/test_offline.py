@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare
 
 from toptail.errors import InputError
-from toptail.tasks.trajectories import Trajectories
-from toptail.training.offline import GoalSampling, OfflineData, device_data
+from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.training.offline import GoalSampling, OfflineData, device_data
 
 LENGTHS = (2, 7, 1, 12, 4)  # one trajectory has no transition at all
 ROWS = sum(LENGTHS)

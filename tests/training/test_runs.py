@@ -15,11 +15,10 @@ import pytest
 from tests.training.toy import toy_config, toy_data
 from toptail.commands.runs import Runs, standing
 from toptail.errors import InputError
-from toptail.pools.files import sha256
-from toptail.training.checkpoint import load_params, save_params
-from toptail.training.group import Tick
-from toptail.training.records import digest
-from toptail.training.runs import (
+from toptail.lab.training.checkpoint import load_params, save_params
+from toptail.lab.training.group import Tick
+from toptail.lab.training.records import digest
+from toptail.lab.training.runs import (
     Run,
     find_fault,
     find_runs,
@@ -28,7 +27,8 @@ from toptail.training.runs import (
     load_run,
     read_run,
 )
-from toptail.training.session import train_runs
+from toptail.lab.training.session import train_runs
+from toptail.pools.files import sha256
 
 HOME = Path("walks/raw")
 

@@ -18,15 +18,15 @@ from safetensors.numpy import load_file, save_file
 
 from tests.training.toy import toy_config, toy_data, toy_dataset, walks
 from toptail.errors import InputError
+from toptail.lab.tasks.files import Dataset
+from toptail.lab.training.checkpoint import load_params
+from toptail.lab.training.group import Tick
+from toptail.lab.training.loop import init_state, train_step
+from toptail.lab.training.metrics import read_lines
+from toptail.lab.training.runs import Run, invalid_reason, invalidate, load_run, read_run
+from toptail.lab.training.session import train_runs
+from toptail.lab.training.task_data import TaskData
 from toptail.pools.files import sha256
-from toptail.tasks.files import Dataset
-from toptail.training.checkpoint import load_params
-from toptail.training.group import Tick
-from toptail.training.loop import init_state, train_step
-from toptail.training.metrics import read_lines
-from toptail.training.runs import Run, invalid_reason, invalidate, load_run, read_run
-from toptail.training.session import train_runs
-from toptail.training.task_data import TaskData
 
 SEEDS = (42, 43)
 HOME = Path("walks/raw")
@@ -69,7 +69,7 @@ def results(out: Path) -> dict[str, bytes]:
 @pytest.fixture(autouse=True)
 def _no_git(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking git takes longer than a whole training here."""
-    monkeypatch.setattr("toptail.training.group.commit", lambda: None)
+    monkeypatch.setattr("toptail.lab.training.group.commit", lambda: None)
 
 
 @pytest.fixture(scope="module")

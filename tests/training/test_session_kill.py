@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 from tests.training.toy import toy_file
-from toptail.training.metrics import logged_steps, read_lines
-from toptail.training.runs import find_runs, invalid_reason
+from toptail.lab.training.metrics import logged_steps, read_lines
+from toptail.lab.training.runs import find_runs, invalid_reason
 
 STEPS, LOG_EVERY, KILLS = 800, 5, 3
 

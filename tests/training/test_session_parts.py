@@ -12,25 +12,25 @@ import pytest
 from scipy.stats import kendalltau
 
 from tests.training.toy import toy_config, toy_data, toy_dataset, walks
-from toptail.critics.full import FULL_SIZE
 from toptail.errors import InputError
-from toptail.tasks.files import Dataset
-from toptail.tasks.trajectories import Trajectories
-from toptail.training import memory
-from toptail.training.config import RunConfig, setting_names
-from toptail.training.diagnostics import Probe
-from toptail.training.joint import arrays_of, find_joint, save_joint, state_of
-from toptail.training.metrics import (
+from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.tasks.files import Dataset
+from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.training import memory
+from toptail.lab.training.config import RunConfig, setting_names
+from toptail.lab.training.diagnostics import Probe
+from toptail.lab.training.joint import arrays_of, find_joint, save_joint, state_of
+from toptail.lab.training.metrics import (
     append_line,
     cut_lines,
     logged_steps,
     metrics_line,
     read_lines,
 )
-from toptail.training.offline import device_data
-from toptail.training.programs import fresh_state, state_shapes, with_twin
-from toptail.training.records import differences
-from toptail.training.task_data import TaskData
+from toptail.lab.training.offline import device_data
+from toptail.lab.training.programs import fresh_state, state_shapes, with_twin
+from toptail.lab.training.records import differences
+from toptail.lab.training.task_data import TaskData
 
 
 def test_a_joint_state_comes_back_bit_for_bit_and_by_seed(tmp_path: Path) -> None:
@@ -149,14 +149,14 @@ def test_what_does_not_fit_is_refused_before_anything_is_placed(
     needed = memory.tree_bytes(memory.data_shapes(toy_dataset().train))
     config = toy_config(settings=(("hidden", (512,)),))
     needed += memory.tree_bytes(state_shapes(config.training, 3, toy_data().rows))
-    monkeypatch.setattr("toptail.training.task_data.free_bytes", lambda: needed - 2_000_000)
+    monkeypatch.setattr("toptail.lab.training.task_data.free_bytes", lambda: needed - 2_000_000)
     with pytest.raises(
         InputError,
         match=rf"^Training 3 seeds at once on 200 rows needs {needed / 1e9:.2f} GB .* are free on "
         r".*: 0\.00 GB are missing; train fewer seeds",
     ):
         TaskData.place(toy_dataset(), [config], seeds=3)
-    monkeypatch.setattr("toptail.training.task_data.free_bytes", lambda: needed)
+    monkeypatch.setattr("toptail.lab.training.task_data.free_bytes", lambda: needed)
     TaskData.place(toy_dataset(), [config], seeds=3)
 
 

@@ -15,10 +15,10 @@ from tests.training.toy import toy_file
 from toptail.commands.train import Train
 from toptail.commands.train_progress import Clock, numbers
 from toptail.errors import InputError
-from toptail.report.training_figure import save_training_figure, training_figure
-from toptail.training.defaults import keep_compiled
-from toptail.training.group import Tick
-from toptail.training.runs import load_run
+from toptail.lab.training.defaults import keep_compiled
+from toptail.lab.training.figure import save_training_figure, training_figure
+from toptail.lab.training.group import Tick
+from toptail.lab.training.runs import load_run
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_training_leaves_runs_curves_and_a_list(
 def test_an_invalid_run_gives_exit_code_1(
     small: Train, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("toptail.training.policy.is_finite", lambda _: False)
+    monkeypatch.setattr("toptail.lab.training.policy.is_finite", lambda _: False)
     assert small.run() == 1
     assert "non-finite parameters" in capsys.readouterr().out
 

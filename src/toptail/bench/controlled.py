@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from toptail.bench.table import Row
 
 if TYPE_CHECKING:
-    from toptail.critics import Batch
-    from toptail.training.loop import TrainConfig
+    from toptail.lab.critics import Batch
+    from toptail.lab.training.loop import TrainConfig
 
 SHORT = 500
 """Steps that a rate is measured on, after compilation."""
@@ -27,9 +27,9 @@ def bench(steps: int = SHORT, critics: Sequence[str] = CRITICS) -> Iterator[Row]
     The other side is the loop that most code bases have: one seed, NumPy draws the batch, one
     jitted update per step. Both sides are warmed up before the clock starts.
     """
-    from toptail.studies.controlled import StudyConfig
-    from toptail.studies.controlled.cells import training_data
-    from toptail.training.loop import TrainConfig
+    from toptail.lab.studies.controlled import StudyConfig
+    from toptail.lab.studies.controlled.cells import training_data
+    from toptail.lab.training.loop import TrainConfig
 
     study = StudyConfig()
     data = {seed: training_data(study, study.world, seed) for seed in study.seeds}
@@ -68,7 +68,7 @@ def _fused(config: TrainConfig, data: dict[int, Batch]) -> tuple[float, float]:
     """Seconds of compilation and of ``config.steps`` fused steps of all seeds."""
     from dataclasses import replace
 
-    from toptail.training.seeds import train_seeds
+    from toptail.lab.training.seeds import train_seeds
 
     # Two equal halves: the first also compiles, so what it takes longer is compilation.
     halves = [config.steps, 2 * config.steps]
@@ -85,7 +85,7 @@ def _stepwise(config: TrainConfig, data: Batch) -> float:
     import jax
     import numpy as np
 
-    from toptail.training.loop import init_state, train_step
+    from toptail.lab.training.loop import init_state, train_step
 
     def given(key: jax.Array, batch: Batch, size: int) -> Batch:
         """Take the batch as it comes: NumPy has drawn it."""

@@ -12,9 +12,9 @@ import numpy as np
 from toptail.bench.table import Row
 
 if TYPE_CHECKING:
-    from toptail.critics.base import Critic
-    from toptail.studies.semantics.scorers import Rows, Score
-    from toptail.tasks.trajectories import IntArray
+    from toptail.lab.critics.base import Critic
+    from toptail.lab.studies.semantics.scorers import Rows, Score
+    from toptail.lab.tasks.trajectories import IntArray
 
 CRITICS = ("raw", "cosine", "tdq", "hybrid")
 STATE, ACTION = 29, 8
@@ -47,8 +47,8 @@ def bench_blocks(
     import jax
     import jax.numpy as jnp
 
-    from toptail.critics.base import in_blocks
-    from toptail.critics.full import full_size
+    from toptail.lab.critics.base import in_blocks
+    from toptail.lab.critics.full import full_size
 
     data = [jnp.asarray(x) for x in _normal(rows, STATE, ACTION, STATE)]
     for name in critics:
@@ -78,7 +78,7 @@ def bench_factors(
     the sums over seeds are reported. A critic without factors counts on both sides of the last
     row with the same seconds.
     """
-    from toptail.critics.full import full_size
+    from toptail.lab.critics.full import full_size
 
     rows = _normal(triples, STATE, ACTION, STATE)
     goal = np.random.default_rng(1).integers(triples, size=(triples, goals))
@@ -110,9 +110,9 @@ def _both_sides(
     """Seconds by the factors and of triples read whole; the first alone if there are no factors."""
     import jax
 
-    from toptail.critics.base import TrainedCritic
-    from toptail.studies.semantics.scorers import RunScore, score_shared
-    from toptail.studies.semantics.scoring import BLOCK
+    from toptail.lab.critics.base import TrainedCritic
+    from toptail.lab.studies.semantics.scorers import RunScore, score_shared
+    from toptail.lab.studies.semantics.scoring import BLOCK
 
     states, actions, goals = rows
 

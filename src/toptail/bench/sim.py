@@ -32,7 +32,7 @@ def bench_sim(
     take turns, and medians over the rounds are reported, so that other work on the machine
     weighs on both alike.
     """
-    from toptail.tasks.simulator import available_cores
+    from toptail.lab.tasks.simulator import available_cores
 
     threads = available_cores()
     for environment in environments:
@@ -57,7 +57,7 @@ def _speed(steps: Callable[[], int], seconds: float) -> float:
 
 def _one_by_one(environment: str) -> Callable[[], int]:
     """Return a function that takes some steps of the package's own environment."""
-    from toptail.tasks.simulator import make_env, package_randomness
+    from toptail.lab.tasks.simulator import make_env, package_randomness
 
     env = make_env(environment, terminate_at_goal=False, max_episode_steps=10**9)
     with package_randomness(np.random.SeedSequence(0)) as seed:
@@ -74,8 +74,8 @@ def _one_by_one(environment: str) -> Callable[[], int]:
 
 def _batched(environment: str, size: int, threads: int) -> Callable[[], int]:
     """Return a function that takes some steps of a batch, observations included."""
-    from toptail.tasks.batch import MazeBatch
-    from toptail.tasks.simulator import package_randomness
+    from toptail.lab.tasks.batch import MazeBatch
+    from toptail.lab.tasks.simulator import package_randomness
 
     batch = MazeBatch(environment, size, threads)
     with package_randomness(np.random.SeedSequence(0)) as seed:

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.bench.table import Row
-from toptail.critics.base import Batch
-from toptail.critics.full import full_size
-from toptail.tasks.trajectories import Trajectories
-from toptail.training.loop import TrainConfig, TrainState, init_state, run_steps, train_step
-from toptail.training.offline import GoalSampling, OfflineData, device_data
+from toptail.lab.critics.base import Batch
+from toptail.lab.critics.full import full_size
+from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps, train_step
+from toptail.lab.training.offline import GoalSampling, OfflineData, device_data
 
 BATCH = 1024
 CRITICS = ("raw", "cosine", "tdq")
@@ -169,9 +169,9 @@ def bench_quality(
 
     Both are measured on 3,000 triples of the validation split of ``task``, after ``steps`` steps.
     """
+    from toptail.lab.tasks.files import load
+    from toptail.lab.tasks.triples import negatives, sample_triples
     from toptail.stats import auc, kendall_tau_b
-    from toptail.tasks.files import load
-    from toptail.tasks.triples import negatives, sample_triples
 
     dataset = load(task)
     data = device_data(dataset.train)

@@ -13,9 +13,9 @@ import tyro
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
-    from toptail.tasks.maze import Maze
-    from toptail.tasks.names import TaskName
-    from toptail.tasks.trajectories import IntArray, Trajectories
+    from toptail.lab.tasks.maze import Maze
+    from toptail.lab.tasks.names import TaskName
+    from toptail.lab.tasks.trajectories import IntArray, Trajectories
 
 _Name = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
 _NameOrFile = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|FILE")]
@@ -30,8 +30,8 @@ class ListData:
 
     def run(self) -> int:
         """Print one line per data set."""
-        from toptail.tasks.files import data_folders, split_path
-        from toptail.tasks.names import OGBENCH_NAMES, parse_name
+        from toptail.lab.tasks.files import data_folders, split_path
+        from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name
 
         table = _table("data set", "the paper's", "training file", "validation file")
         for name in OGBENCH_NAMES:
@@ -62,8 +62,8 @@ class GetData:
 
     def run(self) -> int:
         """Download both files and print where they are."""
-        from toptail.tasks.download import get, mirrors
-        from toptail.tasks.files import data_folders
+        from toptail.lab.tasks.download import get, mirrors
+        from toptail.lab.tasks.files import data_folders
 
         folder = self.folder or data_folders()[0]
         with _download_bars() as progress:
@@ -82,7 +82,7 @@ class InfoData:
 
     def run(self) -> int:
         """Load, check and print."""
-        from toptail.tasks.files import find, load_file, read_record
+        from toptail.lab.tasks.files import find, load_file, read_record
 
         path = find(self.file)
         data = load_file(path)
@@ -128,9 +128,9 @@ class CollectData:
 
     def run(self) -> int:
         """Collect both splits and print where they are."""
-        from toptail.tasks.collect import Collection, collect
-        from toptail.tasks.files import data_folders
-        from toptail.tasks.simulator import available_cores
+        from toptail.lab.tasks.collect import Collection, collect
+        from toptail.lab.tasks.files import data_folders
+        from toptail.lab.tasks.simulator import available_cores
 
         collection = Collection(self.name, self.episodes, self.val_episodes, self.rows, self.seed)
         out = self.out or data_folders()[0] / f"{collection.task.name}.npz"
@@ -164,8 +164,8 @@ class CheckData:
 
     def run(self) -> int:
         """Print every comparison; the exit code is 1 where something does not hold."""
-        from toptail.tasks.compare import recipe_facts
-        from toptail.tasks.files import find, load_file
+        from toptail.lab.tasks.compare import recipe_facts
+        from toptail.lab.tasks.files import find, load_file
 
         path = find(self.file)
         task = self._task(path)
@@ -185,8 +185,8 @@ class CheckData:
         return 0 if all(holds) else 1
 
     def _task(self, path: Path) -> TaskName:
-        from toptail.tasks.files import task_of
-        from toptail.tasks.names import parse_name
+        from toptail.lab.tasks.files import task_of
+        from toptail.lab.tasks.names import parse_name
 
         task = parse_name(self.task) if self.task is not None else task_of(path)
         if task is None:
@@ -200,8 +200,8 @@ class CheckData:
         self, path: Path, task: TaskName, data: Trajectories
     ) -> Iterator[tuple[str, Trajectories]]:
         """Yield what there is to compare with."""
-        from toptail.tasks.files import data_folders, find, load_file
-        from toptail.tasks.reference import reference_episodes
+        from toptail.lab.tasks.files import data_folders, find, load_file
+        from toptail.lab.tasks.reference import reference_episodes
 
         if self.reference_episodes and task.family == "pointmaze":
             rows = int(data.lengths.max())
@@ -215,7 +215,7 @@ class CheckData:
                 yield str(other), load_file(other, task)
 
     def _print_goals(self, path: Path, task: TaskName) -> None:
-        from toptail.tasks.files import read_record
+        from toptail.lab.tasks.files import read_record
 
         goals = (read_record(path) or {}).get("goals_per_episode")
         if goals:
@@ -229,7 +229,7 @@ class CheckData:
             return True
         import numpy as np
 
-        from toptail.tasks.restore import MAZE_TOLERANCE, restore_errors
+        from toptail.lab.tasks.restore import MAZE_TOLERANCE, restore_errors
 
         rng = np.random.default_rng(0)
         rows = np.sort(rng.choice(data.transitions, size=self.restore_rows))
@@ -242,7 +242,7 @@ class CheckData:
     def _draw(self, data: Trajectories, maze: Maze | None, task: TaskName) -> None:
         if self.picture is None:
             return
-        from toptail.tasks.picture import maze_figure, save_maze_figure
+        from toptail.lab.tasks.picture import maze_figure, save_maze_figure
 
         if maze is None:
             raise InputError(f"--picture draws mazes, and {task.name} is none: leave it out.")
@@ -273,7 +273,7 @@ class Data:
 def _print_differences(
     data: Trajectories, other: Trajectories, maze: Maze | None, title: str
 ) -> list[bool]:
-    from toptail.tasks.compare import compare, describe, occupancy_distance
+    from toptail.lab.tasks.compare import compare, describe, occupancy_distance
 
     table = _table(f"against {title}", "this file", "the other", "95 % interval", "p", "")
     differences = compare(describe(data, maze), describe(other, maze))
@@ -291,8 +291,8 @@ def _print_differences(
 def _maze_of(task: TaskName) -> Maze | None:
     if not task.is_maze:
         return None
-    from toptail.tasks.maze import Maze
-    from toptail.tasks.simulator import make_env
+    from toptail.lab.tasks.maze import Maze
+    from toptail.lab.tasks.simulator import make_env
 
     return Maze.of(make_env(task.environment))
 

@@ -29,11 +29,11 @@ class Demo:
     def run(self) -> int:
         """Run the study's default setting, render everything, and say where it is."""
         need_training("demo")
-        from toptail.report.study_data import read_study
-        from toptail.report.study_tables import paper_tables
-        from toptail.studies.claims import tally
-        from toptail.studies.controlled import StudyConfig, run_controlled
-        from toptail.studies.finish import finish_controlled
+        from toptail.lab.paper import tally
+        from toptail.lab.studies.controlled import StudyConfig, run_controlled
+        from toptail.lab.studies.controlled.results import read_study
+        from toptail.lab.studies.controlled.show import paper_tables
+        from toptail.lab.studies.finish import finish_controlled
 
         config = StudyConfig()
         with progress_bar() as tick:

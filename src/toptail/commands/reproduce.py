@@ -78,11 +78,11 @@ class Reproduce:
                 "--task, --runs and --train."
             )
         need_training("reproduce")
-        from toptail.report.study_data import read_study
-        from toptail.report.study_figures import drawings
-        from toptail.report.study_tables import paper_tables
-        from toptail.studies.controlled import StudyConfig, run_controlled
-        from toptail.studies.finish import finish_controlled
+        from toptail.lab.studies.controlled import StudyConfig, run_controlled
+        from toptail.lab.studies.controlled.figures import drawings
+        from toptail.lab.studies.controlled.results import read_study
+        from toptail.lab.studies.controlled.show import paper_tables
+        from toptail.lab.studies.finish import finish_controlled
 
         config = StudyConfig(radii=RADII if self.label == "tab:r-sweep" else ())
         with progress_bar() as tick:

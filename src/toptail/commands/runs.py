@@ -11,7 +11,7 @@ import tyro
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
-    from toptail.training.runs import Run
+    from toptail.lab.training.runs import Run
 
 INVALIDATE = "invalidate"
 
@@ -44,7 +44,7 @@ class Runs:
         return self._list()
 
     def _list(self) -> int:
-        from toptail.training.runs import find_runs
+        from toptail.lab.training.runs import find_runs
 
         runs = [run for folder in self.words for run in find_runs(folder)]
         if not runs:
@@ -54,7 +54,7 @@ class Runs:
         return 0
 
     def _invalidate(self, folders: Sequence[str]) -> int:
-        from toptail.training.runs import invalidate
+        from toptail.lab.training.runs import invalidate
 
         if not folders or self.reason is None:
             raise InputError("Recording a bug takes the folder of a run and --reason with the bug.")
@@ -108,8 +108,8 @@ def _cells(run: Run) -> dict[str, str]:
 
 def standing(run: Run) -> tuple[str, str]:
     """State of a run in one word, and why where it is not finished."""
-    from toptail.training.run_files import in_training
-    from toptail.training.runs import find_fault
+    from toptail.lab.training.run_files import in_training
+    from toptail.lab.training.runs import find_fault
 
     fault = find_fault(run)
     if fault is None:

@@ -16,7 +16,7 @@ from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
-    from toptail.studies.controlled import StudyConfig
+    from toptail.lab.studies.controlled import StudyConfig
 
 T = TypeVar("T")
 
@@ -43,8 +43,8 @@ class StudyControlled:
     def run(self) -> int:
         """Train what is missing, write the tables, and render the page."""
         need_training("study")
-        from toptail.studies.controlled import choose_default, run_controlled
-        from toptail.studies.finish import finish_controlled
+        from toptail.lab.studies.controlled import choose_default, run_controlled
+        from toptail.lab.studies.finish import finish_controlled
 
         config = self.config()
         command = shlex.join(["toptail", *sys.argv[1:]])
@@ -61,7 +61,7 @@ class StudyControlled:
 
     def config(self) -> StudyConfig:
         """The study's configuration with what was asked for."""
-        from toptail.studies.controlled import SWEEPS, StudyConfig
+        from toptail.lab.studies.controlled import SWEEPS, StudyConfig
 
         sweeps = SWEEPS if self.sweep == "all" else _list("--sweep", self.sweep, str)
         config = StudyConfig(

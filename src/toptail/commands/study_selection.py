@@ -19,8 +19,8 @@ from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
-    from toptail.studies.selection.config import SelectionConfig
-    from toptail.studies.semantics.draws import TaskDataset
+    from toptail.lab.studies.selection.config import SelectionConfig
+    from toptail.lab.studies.semantics.draws import TaskDataset
 
 LABELS: Final = ("tab:fixed-query", "tab:function-class")
 """What `reproduce` knows, by the paper's labels."""
@@ -112,8 +112,8 @@ class StudySelection:
     def declared(self) -> Path:
         """Freeze the queries and declare the criteria; returns the declaration's path."""
         need_training("study selection")
-        from toptail.studies.selection.stages import make_queries
-        from toptail.studies.selection.study import Selection
+        from toptail.lab.studies.selection.stages import make_queries
+        from toptail.lab.studies.selection.study import Selection
 
         task = self._dataset()
         study = Selection.at(self.out, self.config(task.name))
@@ -129,14 +129,14 @@ class StudySelection:
         folder = self._make(making, command) if making else self.out / self._name()
         if TABLES not in stages:
             return folder, None
-        from toptail.studies.selection.finish import finish_selection
+        from toptail.lab.studies.selection.finish import finish_selection
 
         with timed_progress() as tick:
             return folder, finish_selection(folder, tick)
 
     def stages(self) -> list[str]:
         """The stages asked for, in their order."""
-        from toptail.studies.selection.config import STAGES
+        from toptail.lab.studies.selection.config import STAGES
 
         known = (*STAGES, TABLES)
         asked = names(self.stage)
@@ -147,9 +147,9 @@ class StudySelection:
 
     def config(self, task: str) -> SelectionConfig:
         """The task's settings with what was asked for."""
-        from toptail.studies.selection.config import PoolSettings, ReferenceSettings
-        from toptail.studies.selection.run import task_config
-        from toptail.tasks.queries import QueryConfig
+        from toptail.lab.studies.selection.config import PoolSettings, ReferenceSettings
+        from toptail.lab.studies.selection.run import task_config
+        from toptail.lab.tasks.queries import QueryConfig
 
         pools = _given(count=self.pool_count, size=self.pool_size)
         changes: dict[str, Any] = {
@@ -166,13 +166,13 @@ class StudySelection:
         return task_config(task, **changes)
 
     def _dataset(self) -> TaskDataset:
-        from toptail.studies.semantics.draws import TaskDataset
+        from toptail.lab.studies.semantics.draws import TaskDataset
 
         return TaskDataset.load(self.task)
 
     def _name(self) -> str:
         """The task's name; its data is not needed where only tables are made."""
-        from toptail.tasks.names import PAPER_TASKS
+        from toptail.lab.tasks.names import PAPER_TASKS
 
         path = Path(self.task)
         return path.stem if path.suffix == ".npz" else PAPER_TASKS.get(self.task, self.task)
@@ -180,9 +180,9 @@ class StudySelection:
     def _make(self, making: Sequence[str], command: str) -> Path:
         """Train what is missing, if asked to, and make the stages; returns the task's folder."""
         need_training("study selection")
-        from toptail.studies.common import RunFolder
-        from toptail.studies.selection.run import Brought, Stages
-        from toptail.studies.selection.study import Selection
+        from toptail.lab.studies.common import RunFolder
+        from toptail.lab.studies.selection.run import Brought, Stages
+        from toptail.lab.studies.selection.study import Selection
 
         task = self._dataset()
         config = self.config(task.name)
@@ -203,9 +203,9 @@ class StudySelection:
     def _train(self, config: SelectionConfig, command: str) -> None:
         """Train the reference ensemble, the critics and the behaviour model where missing."""
         from toptail.commands.train_progress import progress
-        from toptail.studies.selection.run import CRITICS
-        from toptail.studies.semantics.config import SemanticsConfig
-        from toptail.studies.semantics.train import Training, train_missing
+        from toptail.lab.studies.selection.run import CRITICS
+        from toptail.lab.studies.semantics.config import SemanticsConfig
+        from toptail.lab.studies.semantics.train import Training, train_missing
 
         assert self.runs is not None
         first, *others = config.reference.seeds
@@ -292,8 +292,8 @@ def timed_progress() -> Iterator[Callable[[str, float], None]]:
 
 def _print(folder: Path, labels: Sequence[str]) -> bool:
     """Print the tables of these labels that the folder has; whether there was any."""
-    from toptail.report.selection_data import read_selection_results
-    from toptail.report.selection_tables import main_table, square_table
+    from toptail.lab.studies.selection.results import read_selection_results
+    from toptail.lab.studies.selection.show import main_table, square_table
 
     study = read_selection_results(folder)
     tables = [table for table in (main_table(study), square_table(study)) if table is not None]

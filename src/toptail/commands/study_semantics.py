@@ -17,9 +17,9 @@ from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
-    from toptail.report.semantics_data import Semantics
-    from toptail.studies.semantics.config import SemanticsConfig
-    from toptail.studies.semantics.train import Training
+    from toptail.lab.studies.semantics.config import SemanticsConfig
+    from toptail.lab.studies.semantics.results import Semantics
+    from toptail.lab.studies.semantics.train import Training
 
 TABLES: Final = (
     *("tab:main", "tab:calibration-summary", "tab:retrieval", "tab:readout", "tab:bellman"),
@@ -112,8 +112,8 @@ class StudySemantics:
 
     def run(self) -> int:
         """Train and score what is missing, then make everything of the stored scores."""
-        from toptail.report.semantics_data import read_semantics
-        from toptail.report.semantics_seen import seen_lines
+        from toptail.lab.studies.semantics.results import read_semantics
+        from toptail.lab.studies.semantics.seen_figure import seen_lines
 
         report = self.work(shlex.join(["toptail", *sys.argv[1:]]))
         study = read_semantics(self.out)
@@ -132,7 +132,7 @@ class StudySemantics:
                 "--temperature trains the temperature study and needs --train; runs of it that "
                 "are there are scored in any case."
             )
-        from toptail.studies.semantics.finish import finish_semantics
+        from toptail.lab.studies.semantics.finish import finish_semantics
 
         if self.runs is None and not self.critic:
             self._check_stored()
@@ -145,9 +145,9 @@ class StudySemantics:
         """Train what is missing, if asked to, and score what is not stored."""
         need_training("study semantics")
         from toptail.commands.train_progress import progress
-        from toptail.studies.common import RunFolder
-        from toptail.studies.semantics.scoring import score_tasks
-        from toptail.studies.semantics.train import train_missing
+        from toptail.lab.studies.common import RunFolder
+        from toptail.lab.studies.semantics.scoring import score_tasks
+        from toptail.lab.studies.semantics.train import train_missing
 
         config = self.config()
         if self.train and self.runs is not None:
@@ -162,8 +162,8 @@ class StudySemantics:
 
     def training(self) -> Training:
         """What --train trains."""
-        from toptail.critics.full import FULL_SIZE
-        from toptail.studies.semantics.train import Training
+        from toptail.lab.critics.full import FULL_SIZE
+        from toptail.lab.studies.semantics.train import Training
 
         given: dict[str, Any] = {"sweep": self.temperature}
         if self.steps is not None:
@@ -183,7 +183,7 @@ class StudySemantics:
 
     def config(self) -> SemanticsConfig:
         """What is scored: the folder's settings, where it has any, with what was asked for."""
-        from toptail.studies.semantics.config import SemanticsConfig
+        from toptail.lab.studies.semantics.config import SemanticsConfig
 
         stored = self._stored()
         tasks = names(self.task) or (stored.tasks if stored is not None else ())
@@ -210,14 +210,14 @@ class StudySemantics:
         return replace(config, tasks=tuple(dict.fromkeys((*before, *config.tasks)))).described()
 
     def _stored(self) -> SemanticsConfig | None:
-        from toptail.studies.semantics.finish import stored_config
+        from toptail.lab.studies.semantics.finish import stored_config
 
         return stored_config(self.out) if (self.out / "config.json").is_file() else None
 
     def _check_stored(self) -> None:
         """Refuse tasks that were never scored, and other settings than the folder's."""
-        from toptail.studies.semantics.load import read_task
-        from toptail.training.records import differences
+        from toptail.lab.studies.semantics.load import read_task
+        from toptail.lab.training.records import differences
 
         for task in names(self.task):
             read_task(self.out, task)
@@ -267,7 +267,7 @@ def reproduce(
     flags += ["--train"] if train else []
     report = study.work(shlex.join(["toptail", "reproduce", label, f"--out={out}", *flags]))
     if label in TABLES:
-        from toptail.report.semantics_data import read_semantics
+        from toptail.lab.studies.semantics.results import read_semantics
 
         if not _print_tables(read_semantics(out), [label.removeprefix("tab:")]):
             raise InputError(
@@ -282,7 +282,7 @@ def reproduce(
 
 def _print_tables(study: Semantics, names: Sequence[str]) -> bool:
     """Print the stored tables of these names; whether there was any."""
-    from toptail.report.semantics_tables import show
+    from toptail.lab.studies.semantics.show import show
 
     found = [name for name in names if study.rows(name)]
     for name in found:
@@ -292,8 +292,8 @@ def _print_tables(study: Semantics, names: Sequence[str]) -> bool:
 
 def _print_figure(out: Path, label: str) -> None:
     """Say where a figure's files are."""
-    from toptail.report.semantics_data import read_semantics
-    from toptail.report.semantics_figures import drawings
+    from toptail.lab.studies.semantics.figures import drawings
+    from toptail.lab.studies.semantics.results import read_semantics
 
     for drawing in drawings(read_semantics(out)):
         if drawing.label == SAME.get(label, label):

@@ -14,8 +14,8 @@ import tyro
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
-    from toptail.training.config import RunConfig
-    from toptail.training.runs import Run
+    from toptail.lab.training.config import RunConfig
+    from toptail.lab.training.runs import Run
 
 _Flag = tyro.conf.FlagCreatePairsOff[bool]
 
@@ -101,10 +101,10 @@ class Train:
         seeds = self._seeds()
         configs = self._configs()
         from toptail.commands.train_progress import progress
-        from toptail.tasks.files import load
-        from toptail.training.defaults import checkpoint_every, keep_compiled
-        from toptail.training.session import train_runs
-        from toptail.training.task_data import TaskData
+        from toptail.lab.tasks.files import load
+        from toptail.lab.training.defaults import checkpoint_every, keep_compiled
+        from toptail.lab.training.session import train_runs
+        from toptail.lab.training.task_data import TaskData
 
         keep_compiled()
         data = TaskData.place(load(self.task), configs, len(seeds))
@@ -138,9 +138,9 @@ class Train:
 
     def _configs(self) -> list[RunConfig]:
         """One configuration per critic; a setting that none of them has is refused."""
-        from toptail.tasks.files import find, task_of
-        from toptail.training.config import RunConfig, setting_names
-        from toptail.training.defaults import log_every, on_gpu
+        from toptail.lab.tasks.files import find, task_of
+        from toptail.lab.training.config import RunConfig, setting_names
+        from toptail.lab.training.defaults import log_every, on_gpu
 
         if self.bfloat16 and self.no_bfloat16:
             raise InputError("Give --bfloat16 or --no-bfloat16, not both.")
@@ -176,7 +176,7 @@ class Train:
         return configs
 
     def _critics(self) -> list[str]:
-        from toptail.critics.full import FULL_SIZE
+        from toptail.lab.critics.full import FULL_SIZE
 
         names = [part.strip() for part in self.critic.split(",") if part.strip()]
         for name in names:
@@ -211,9 +211,9 @@ class Train:
 def _finish(runs: Sequence[Run]) -> int:
     """Draw what is not drawn yet, and say how every run stands."""
     from toptail.commands.runs import print_runs, standing
-    from toptail.report.training_figure import save_training_figure
-    from toptail.training.metrics import read_lines
-    from toptail.training.run_files import METRICS
+    from toptail.lab.training.figure import save_training_figure
+    from toptail.lab.training.metrics import read_lines
+    from toptail.lab.training.run_files import METRICS
 
     for run in runs:
         if not (run.folder / "curves.png").is_file():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from toptail.training.group import Tick, Watch
+    from toptail.lab.training.group import Tick, Watch
 
 SHOWN = {"loss": "loss", "logit_gap": "gap", "phi_norm": "‖φ‖", "psi_norm": "‖ψ‖", "tau": "tau"}
 """Scalars of the progress bar, and what it calls them."""

@@ -1,5 +1,0 @@
-"""Who says what a candidate is worth."""
-
-from toptail.judges.closed_form import ClosedFormJudge
-
-__all__ = ["ClosedFormJudge"]

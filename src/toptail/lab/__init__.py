@@ -1,0 +1,1 @@
+"""Upstairs: where critics are made and questioned. Needs the extras `train` and `sim`."""

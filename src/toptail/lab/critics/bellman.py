@@ -1,0 +1,109 @@
+"""Bellman training by expectiles (IQL): what every critic with a value target shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from toptail.lab.critics.base import Batch, Info, Params
+from toptail.lab.critics.losses import squared_td_error
+from toptail.lab.critics.stack import Stack
+
+Reward: TypeAlias = Literal["-1/0", "0/1"]
+"""Step reward: -1 until the goal and 0 at it, or 0 until the goal and 1 at it."""
+
+
+def expectile_loss(error: jax.Array, expectile: float) -> jax.Array:
+    """Mean of |expectile - 1(error < 0)| error^2: the larger the expectile, the more optimistic.
+
+    With ``error = q - v`` the minimizer v is the expectile of q: the mean at 0.5, the maximum
+    as the expectile goes to 1 (Kostrikov et al., 2021).
+    """
+    weight = jnp.where(error >= 0, expectile, 1.0 - expectile)
+    return jnp.mean(weight * error * error)
+
+
+def iql_losses(
+    q: jax.Array,
+    v: jax.Array,
+    target_q: jax.Array,
+    next_v: jax.Array,
+    batch: Batch,
+    gamma: float,
+    expectile: float,
+) -> tuple[jax.Array, Info]:
+    """Q to r + gamma mask V(s', g), and V to the expectile of the smaller target Q.
+
+    Parameters
+    ----------
+    q, target_q
+        [members, B] the trained Q networks and their slow copies, at (s, a, g).
+    v, next_v
+        [B] the V network at (s, g) and at (s', g).
+    batch
+        Its rewards and masks belong to the value goals.
+    """
+    if batch.masks is None:
+        raise ValueError("Bellman targets need batch.masks: where does the episode end?")
+    goal = batch.rewards + gamma * batch.masks * jax.lax.stop_gradient(next_v)
+    q_loss, info = squared_td_error(q, goal[None])
+    smaller = jax.lax.stop_gradient(jnp.min(target_q, axis=0))
+    v_loss = expectile_loss(smaller - v, expectile)
+    return q_loss + v_loss, {"q_loss": q_loss, "v_loss": v_loss, "q_mean": jnp.mean(q), **info}
+
+
+@dataclass(frozen=True)
+class Bellman:
+    """Settings of the value target."""
+
+    gamma: float = 0.99
+    """Discount."""
+
+    expectile: float = 0.9
+    """Expectile of V."""
+
+    tau: float = 0.005
+    """Share of the trained parameters that the target network takes over after each step."""
+
+    def follow(self, target: Params, params: Params) -> Params:
+        """Move a target tree towards the parameters of the same names (Polyak averaging)."""
+        own = {name: params[name] for name in target}
+        moved: Params = jax.tree.map(lambda t, p: t + self.tau * (p - t), target, own)
+        return moved
+
+
+@dataclass(frozen=True)
+class ValueNetwork:
+    """V(s, g), a joint-input network of the same shape as a Q network."""
+
+    hidden: tuple[int, ...]
+    """Width of each hidden layer."""
+
+    bfloat16: bool = False
+    """As in `Stack`."""
+
+    @property
+    def stack(self) -> Stack:
+        """The network."""
+        return Stack((("v", 1),), self.hidden, 1, self.bfloat16)
+
+    def init(self, key: jax.Array, state_dim: int, goal_dim: int) -> Params:
+        """Fresh parameters."""
+        return self.stack.init(key, {"v": state_dim + goal_dim})
+
+    def now_and_next(self, params: Params, batch: Batch) -> tuple[jax.Array, jax.Array]:
+        """V(s, g) and V(s', g) of the value goals, each [B]."""
+        states = jnp.concatenate([batch.states, _next_states(batch)])
+        goals = jnp.concatenate([batch.td_goals, batch.td_goals])
+        both = self.stack.apply(params, {"v": jnp.concatenate([states, goals], axis=-1)})
+        now, after = jnp.split(both["v"][0, :, 0].astype(jnp.float32), 2)
+        return now, after
+
+
+def _next_states(batch: Batch) -> jax.Array:
+    if batch.next_states is None:
+        raise ValueError("Bellman targets need batch.next_states")
+    return batch.next_states

@@ -1,0 +1,94 @@
+"""What the embedding critics share: encoders, and the scalars read from phi and psi."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from toptail.lab.critics.base import Critic, Factors, Params, Readout, half_kernels
+from toptail.lab.critics.networks import (
+    Embeddings,
+    Encoders,
+    inner,
+    join,
+    norm,
+    unit,
+)
+
+Scalar: TypeAlias = Callable[[Params, Embeddings], jax.Array]
+"""(params, phi and psi [members, ..., d]) -> scores [...]: a readout behind the encoders."""
+
+
+def raw_score(e: Embeddings) -> jax.Array:
+    """Phi . psi of matching rows, mean over members: [members, ..., d] to [...]."""
+    return jnp.mean(inner(e.phi, e.psi), axis=0)
+
+
+def cosine_score(e: Embeddings) -> jax.Array:
+    """f_cos: the cosine of phi and psi, mean over members."""
+    return jnp.mean(inner(unit(e.phi), unit(e.psi)), axis=0)
+
+
+def phi_norm(e: Embeddings) -> jax.Array:
+    """||phi||, mean over members."""
+    return jnp.mean(norm(e.phi), axis=0)
+
+
+def capped_score(e: Embeddings, cap: jax.Array) -> jax.Array:
+    """Phi . psi with each member's ||phi|| cut down to its ``cap`` [members]."""
+    caps = cap.reshape(cap.shape + (1,) * (e.phi.ndim - 2))
+    shrink = jnp.minimum(1.0, caps / norm(e.phi))
+    return jnp.mean(shrink * inner(e.phi, e.psi), axis=0)
+
+
+@dataclass(frozen=True)
+class EmbeddingCritic(Critic):
+    """A critic whose scalars are read from phi(s, a) and psi(g)."""
+
+    encoders: Encoders = Encoders()
+    """Sizes of the two encoders."""
+
+    def compute_params(self, params: Params) -> Params:
+        """Kernels in bfloat16 where the encoders' products are."""
+        return half_kernels(params) if self.encoders.half else params
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        """Fresh encoders."""
+        return self.encoders.init(key, state_dim, action_dim, goal_dim)
+
+    def embed(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> Embeddings:
+        """phi(s, a) and psi(g), not normalized."""
+        return self.encoders.embed(params, states, actions, goals)
+
+    def scalars(self) -> Mapping[str, Scalar]:
+        """The inner product, its cosine, and the norm of phi alone."""
+        return {
+            "f_raw": lambda _, e: raw_score(e),
+            "f_cos": lambda _, e: cosine_score(e),
+            "phi_norm": lambda _, e: phi_norm(e),
+        }
+
+    def readouts(self) -> Mapping[str, Readout]:
+        """Every scalar of the embeddings."""
+
+        def read(of: Scalar) -> Readout:
+            return lambda params, s, a, g: of(params, self.embed(params, s, a, g))
+
+        return {name: read(of) for name, of in self.scalars().items()}
+
+    def factors(self, readout: str) -> Factors | None:
+        """Phi and psi, each by its encoder alone, for the scalars that are read from them."""
+        of = self.scalars().get(readout)
+        if of is None:
+            return None
+        return Factors(
+            lambda params, s, a: self.encoders.side(params, "phi", join(s, a)),
+            lambda params, g: self.encoders.side(params, "psi", g),
+            lambda params, phi, psi: of(params, Embeddings(phi, psi)),
+        )

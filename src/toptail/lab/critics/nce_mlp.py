@@ -1,0 +1,104 @@
+"""The contrastive MLP: the contrastive objective in TD-Q's function class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from toptail.lab.critics.base import Batch, Critic, Info, Params, Readout, half_kernels
+from toptail.lab.critics.gciql import ensemble_readouts
+from toptail.lab.critics.losses import softplus
+from toptail.lab.critics.stack import Stack, flat_rows
+
+
+def sampled_binary_nce(
+    positive: jax.Array, negative: jax.Array, batch_size: int
+) -> tuple[jax.Array, Info]:
+    """Binary NCE over all B x B pairs, estimated from some of the negatives: lower is better.
+
+    All pairs would give [sum_i softplus(-x_ii) + sum_{i != j} softplus(x_ij)] / B^2. With n of a
+    row's B - 1 negatives drawn uniformly, each stands for (B - 1) / n of them:
+
+        [mean_i softplus(-x_ii) + (B - 1) mean softplus(x_ij)] / B,
+
+    whose expectation is the full loss.
+
+    Parameters
+    ----------
+    positive
+        [members, B] logits of the own goals.
+    negative
+        [members, n, B] logits of drawn goals of other rows.
+    """
+    others = (batch_size - 1) * jnp.mean(softplus(negative))
+    loss = (jnp.mean(softplus(-positive)) + others) / batch_size
+    mean = jnp.mean(positive)
+    return loss, {"positive_logit": mean, "logit_gap": mean - jnp.mean(negative)}
+
+
+@dataclass(frozen=True)
+class NCEMLP(Critic):
+    """Twin logits MLP_j([s; g; a]) of TD-Q's shape, trained by binary NCE; the score is their mean.
+
+    A joint network cannot score all B x B pairs of a batch in one step's budget. Each row meets
+    its own goal and the goals of ``negatives`` other rows, at offsets drawn anew each step
+    without replacement; their weight makes the loss an unbiased estimate of the full one.
+    """
+
+    name: ClassVar[str] = "nce_mlp"
+    deployed: ClassVar[str] = "logit"
+
+    hidden: tuple[int, ...] = (512, 512, 512)
+    """Width of each hidden layer."""
+
+    ensemble: int = 2
+    """Networks; all are trained, the score is their mean."""
+
+    negatives: int = 7
+    """Goals of other rows that each row meets in a step."""
+
+    beta: float = 1.0
+    """Standard deviations that the readout ``logit_lcb`` subtracts from the mean logit."""
+
+    bfloat16: bool = False
+    """Whether matrix products and activations are bfloat16."""
+
+    @property
+    def stack(self) -> Stack:
+        """The networks."""
+        return Stack((("q", self.ensemble),), self.hidden, 1, self.bfloat16)
+
+    def compute_params(self, params: Params) -> Params:
+        """Kernels in bfloat16 where the products are."""
+        return half_kernels(params) if self.bfloat16 else params
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        """Fresh networks."""
+        return self.stack.init(key, {"q": state_dim + goal_dim + action_dim})
+
+    def members(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> jax.Array:
+        """Each network's logit of rows [..., dim]: [members, ...]."""
+        x, lead = flat_rows(states, goals, actions)
+        out = self.stack.apply(params, {"q": x})["q"]
+        return out.reshape(self.ensemble, *lead).astype(jnp.float32)
+
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        """Contrast each row's own goal with some of the others."""
+        size = batch.states.shape[0]
+        offsets = 1 + jax.random.choice(
+            key, size - 1, (min(self.negatives, size - 1),), replace=False
+        )
+        shifts = jnp.concatenate([jnp.zeros(1, jnp.int32), offsets])
+        rows = (jnp.arange(size)[None] + shifts[:, None]) % size
+        logits = self.members(params, batch.states, batch.actions, batch.goals[rows])
+        return sampled_binary_nce(logits[:, 0], logits[:, 1:], size)
+
+    def readouts(self) -> Mapping[str, Readout]:
+        """Mean, minimum and lower confidence bound of the logits."""
+        return ensemble_readouts(self.members, self.beta, "logit")

@@ -1,0 +1,33 @@
+"""The raw bilinear critic: contrastive training of phi(s, a) . psi(g), deployed as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+
+from toptail.lab.critics.base import Batch, Info, Params
+from toptail.lab.critics.bilinear import EmbeddingCritic
+from toptail.lab.critics.losses import CONTRASTS, Contrast, contrast_pairs
+from toptail.lab.critics.networks import all_pairs
+
+
+@dataclass(frozen=True)
+class Raw(EmbeddingCritic):
+    """Logits phi . psi / sqrt(d); the deployed scalar is phi . psi, which nothing bounds."""
+
+    name: ClassVar[str] = "raw"
+    deployed: ClassVar[str] = "f_raw"
+
+    contrast: Contrast = "binary_nce"
+    """The contrastive loss."""
+
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        """Contrast each pair's own goal with the other goals of the batch."""
+        del key
+        e = self.embed(params, batch.states, batch.actions, batch.goals)
+        scale = self.encoders.embed_dim**-0.5
+        if self.encoders.half:
+            return contrast_pairs(self.contrast, e.phi * scale, e.psi, bfloat16=True)
+        return CONTRASTS[self.contrast](all_pairs(e.phi, e.psi) / self.encoders.embed_dim**0.5)

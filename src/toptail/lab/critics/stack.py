@@ -1,0 +1,230 @@
+"""Networks of one shape that run as one: a few MLPs whose inputs differ and whose rest does not.
+
+A full-size critic is several equal networks: two copies each of phi and psi, or two Q networks
+and a V network. They differ only in what they read. Stored as one stack they are one batched
+matrix product per layer instead of four, which is what a GPU is good at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import jax
+import jax.numpy as jnp
+
+from toptail.errors import InputError
+from toptail.lab.critics.base import Params
+from toptail.lab.critics.fused import add_bias, bias_gelu_norm
+from toptail.lab.critics.networks import Embeddings, Encoders, Side
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Groups of MLPs: Dense, GELU and LayerNorm per hidden layer, then a linear layer."""
+
+    groups: tuple[tuple[str, int], ...]
+    """Name and number of members of each group; the members of a group read the same input."""
+
+    hidden: tuple[int, ...]
+    """Width of each hidden layer."""
+
+    out: int
+    """Width of the output."""
+
+    bfloat16: bool = False
+    """Whether matrix products and activations are bfloat16; parameters are float32 either way."""
+
+    @property
+    def members(self) -> int:
+        """Networks in the stack."""
+        return sum(count for _, count in self.groups)
+
+    @property
+    def dtype(self) -> jnp.dtype:
+        """Type of matrix products and activations."""
+        dtype: jnp.dtype = jnp.dtype(jnp.bfloat16 if self.bfloat16 else jnp.float32)
+        return dtype
+
+    def init(self, key: jax.Array, inputs: Mapping[str, int]) -> Params:
+        """Fresh parameters; ``inputs`` gives the input width of each group.
+
+        Kernels are uniform with variance 2 / (fan in + fan out), as the reference agents have
+        them; biases start at 0 and scales at 1.
+        """
+        draw = jax.nn.initializers.variance_scaling(1.0, "fan_avg", "uniform", batch_axis=(0,))
+        n, widths = self.members, (*self.hidden, self.out)
+        keys = iter(jax.random.split(key, len(self.groups) + len(self.hidden)))
+        params: Params = {
+            f"kernel_{name}": draw(next(keys), (count, inputs[name], widths[0]))
+            for name, count in self.groups
+        }
+        for i, width in enumerate(widths):
+            if i:
+                params[f"kernel_{i}"] = draw(next(keys), (n, widths[i - 1], width))
+            params[f"bias_{i}"] = jnp.zeros((n, width))
+            if i < len(self.hidden):
+                params[f"scale_{i}"] = jnp.ones((n, width))
+                params[f"shift_{i}"] = jnp.zeros((n, width))
+        return params
+
+    def apply(
+        self, params: Params, inputs: Mapping[str, jax.Array], *, features: bool = False
+    ) -> dict[str, jax.Array]:
+        """Each group's outputs: name to [members, B, out].
+
+        Inputs are [B, in], or [members, B, in] where each member reads its own; B is the same
+        for all groups. ``features`` returns the last hidden layer instead. Outputs have the type
+        of the matrix products.
+        """
+        h = self._first(params, inputs)
+        for i in range(len(self.hidden)):
+            h = bias_gelu_norm(h, *(params[f"{part}_{i}"] for part in ("bias", "scale", "shift")))
+            last = i == len(self.hidden) - 1
+            if last and features:
+                break
+            h = _product(h, params[f"kernel_{i + 1}"], self.dtype)
+        else:
+            h = add_bias(h, params[f"bias_{len(self.hidden)}"])
+        return dict(zip((name for name, _ in self.groups), self._split(h), strict=True))
+
+    def _split(self, stacked: jax.Array) -> list[jax.Array]:
+        """Each group's part of [members, ...].
+
+        Splitting, unlike slicing, has a single concatenation as its gradient.
+        """
+        counts = [count for _, count in self.groups]
+        parts: list[jax.Array] = jnp.split(stacked, list(accumulate(counts[:-1])))
+        return parts
+
+    def with_copy(self, params: Params, name: str, copy: str) -> tuple[Stack, Params]:
+        """The stack with group ``name`` once more, as its last group ``copy``, and its parameters.
+
+        The two groups may read different inputs. They share their weights, so the gradients of
+        both add up.
+        """
+        names = [group for group, _ in self.groups]
+        place, depth = names.index(name), len(self.hidden)
+        wide = {f"kernel_{group}": params[f"kernel_{group}"] for group in names}
+        wide[f"kernel_{copy}"] = params[f"kernel_{name}"]
+        for label in (
+            *(f"{part}_{i}" for i in range(depth) for part in ("bias", "scale", "shift")),
+            *(f"kernel_{i + 1}" for i in range(depth)),
+            f"bias_{depth}",
+        ):
+            parts = self._split(params[label])
+            wide[label] = jnp.concatenate([*parts, parts[place]])
+        return replace(self, groups=(*self.groups, (copy, self.groups[place][1]))), wide
+
+    def _first(self, params: Params, inputs: Mapping[str, jax.Array]) -> jax.Array:
+        """The first product of all members at once: narrow inputs are filled up with zeros."""
+        width = max(x.shape[-1] for x in inputs.values())
+        rows, kernels = [], []
+        for name, count in self.groups:
+            x, kernel = (y.astype(self.dtype) for y in (inputs[name], params[f"kernel_{name}"]))
+            missing = width - x.shape[-1]
+            x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
+            rows.append(jnp.broadcast_to(x, (count, *x.shape[-2:])))
+            kernels.append(jnp.pad(kernel, [(0, 0), (0, missing), (0, 0)]))
+        return _product(jnp.concatenate(rows), jnp.concatenate(kernels), self.dtype)
+
+
+def _product(x: jax.Array, kernel: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    """[n, B, in] times [n, in, out]; a single output column is computed as one of eight.
+
+    The compiler turns a product with one column into sums over rows and columns that take longer
+    than the hidden layers' products.
+    """
+    out = kernel.shape[-1]
+    kernel = kernel.astype(dtype)
+    if out == 1:
+        kernel = jnp.pad(kernel, [(0, 0), (0, 0), (0, 7)])
+    y = jnp.einsum("nbi,nij->nbj", x.astype(dtype), kernel, preferred_element_type=dtype)
+    return y[..., :out]
+
+
+def flat_rows(*parts: jax.Array) -> tuple[jax.Array, tuple[int, ...]]:
+    """Join rows [..., dim] whose leading axes broadcast into [B, sum of dims]; give the axes."""
+    lead = jnp.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    rows = [jnp.broadcast_to(part, (*lead, part.shape[-1])) for part in parts]
+    joined = jnp.concatenate(rows, axis=-1)
+    return joined.reshape(-1, joined.shape[-1]), lead
+
+
+@dataclass(frozen=True)
+class StackedEncoders(Encoders):
+    """phi(s, a) and psi(g) at full size: all copies of both as one stack."""
+
+    hidden: tuple[int, ...] = (512, 512, 512)
+    """Width of each hidden layer."""
+
+    embed_dim: int = 512
+    """Dimension d of the embeddings."""
+
+    ensemble: int = 2
+    """Independent copies of the pair."""
+
+    layer_norm: bool = True
+    """A LayerNorm follows each activation; the stack has no other form."""
+
+    bfloat16: bool = False
+    """Whether matrix products and activations are bfloat16."""
+
+    def __post_init__(self) -> None:
+        if not self.layer_norm:
+            raise InputError("Full-size encoders have a LayerNorm after each hidden layer.")
+
+    @property
+    def half(self) -> bool:
+        """Whether matrix products are bfloat16."""
+        return self.bfloat16
+
+    @property
+    def stack(self) -> Stack:
+        """The networks."""
+        groups = (("phi", self.ensemble), ("psi", self.ensemble))
+        return Stack(groups, self.hidden, self.embed_dim, self.bfloat16)
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        """Fresh parameters of both sides."""
+        return self.stack.init(key, {"phi": state_dim + action_dim, "psi": goal_dim})
+
+    def embed(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> Embeddings:
+        """Embed rows [..., dim] of states and actions, and of goals, in float32."""
+        return self.embed_goals(params, states, actions, goals)[0]
+
+    def embed_goals(
+        self, params: Params, states: jax.Array, actions: jax.Array, *goal_sets: jax.Array
+    ) -> tuple[Embeddings, ...]:
+        """Embed rows of states and actions once, with each of several sets of goals [..., dim].
+
+        One pass computes phi of the pairs and psi of every set; the results share phi.
+        """
+        lead = jnp.broadcast_shapes(*(x.shape[:-1] for x in (states, actions, *goal_sets)))
+        axes = jnp.zeros((*lead, 0))
+        stack, inputs = self.stack, {"phi": flat_rows(states, actions, axes)[0]}
+        for i, goals in enumerate(goal_sets):
+            name = f"psi_{i}" if i else "psi"
+            if i:
+                stack, params = stack.with_copy(params, "psi", name)
+            inputs[name] = flat_rows(goals, axes)[0]
+        out = stack.apply(params, inputs)
+
+        def shaped(x: jax.Array) -> jax.Array:
+            return x.reshape(self.ensemble, *lead, self.embed_dim).astype(jnp.float32)
+
+        phi, *psis = (shaped(out[name]) for name in inputs)
+        return tuple(Embeddings(phi, psi) for psi in psis)
+
+    def side(self, params: Params, side: Side, rows: jax.Array) -> jax.Array:
+        """One encoder without the other, of its inputs [n, in]: [members, n, d] in float32."""
+        first = 0 if side == "phi" else self.ensemble
+        own = slice(first, first + self.ensemble)
+        # The first kernels have the names of their groups; whatever is numbered is of all groups.
+        part = {name: x[own] for name, x in params.items() if name.rpartition("_")[2].isdigit()}
+        part[f"kernel_{side}"] = params[f"kernel_{side}"]
+        alone = replace(self.stack, groups=((side, self.ensemble),))
+        return alone.apply(part, {side: rows})[side].astype(jnp.float32)

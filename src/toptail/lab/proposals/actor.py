@@ -1,0 +1,198 @@
+"""A behaviour-regularized actor (DDPG+BC): one action per query, led by a frozen critic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from toptail.errors import InputError
+from toptail.lab.critics.base import Batch, Critic, Info, Params, Readout, TrainedCritic
+from toptail.lab.critics.stack import Stack, flat_rows
+from toptail.lab.training.loop import TARGET, TrainConfig, init_state, run_steps
+from toptail.lab.training.offline import GoalSampling, OfflineData
+
+CHUNK = 500
+"""Steps of one compiled program, at most."""
+
+SCALE_FLOOR = 1e-6
+"""Added to the mean |Q| that the critic's part of the loss is divided by."""
+
+
+@dataclass(frozen=True)
+class ActorConfig:
+    """How an actor is trained. The same for every critic, so that the critic alone differs."""
+
+    steps: int = 100_000
+    """Optimizer steps."""
+
+    alpha: float = 0.1
+    """Weight of behaviour cloning, for all critics: OGBench's for contrastive RL on AntMaze."""
+
+    hidden: tuple[int, ...] = (512, 512, 512)
+    """Width of each hidden layer of the actor."""
+
+    batch_size: int = 1024
+    """Rows per step."""
+
+    learning_rate: float = 3e-4
+    """Adam's step size."""
+
+    uniform_goals: bool = True
+    """Whether goals are uniform over the rest of the trajectory, as OGBench's actors have them;
+    otherwise their distance is geometric."""
+
+    gamma: float = 0.99
+    """Discount of the geometric distances."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: expected at least 1.")
+        if not self.alpha >= 0:
+            raise InputError(f"alpha is {self.alpha:g}: expected 0 or more.")
+
+    def training(self, critic: TrainedCritic) -> TrainConfig:
+        """The training of an actor for this critic, as the loop wants it."""
+        readout = critic.readout or critic.critic.deployed
+        actor = Actor(critic.critic, readout, self.hidden, self.alpha)
+        sampling = GoalSampling(self.gamma, 0.0, 1.0, self.uniform_goals)
+        return TrainConfig(actor, self.steps, self.batch_size, self.learning_rate, sampling)
+
+
+@dataclass(frozen=True)
+class Actor(Critic):
+    """pi(s, g), trained to raise the score of a critic that stays as it is.
+
+    With f the critic's readout, a the data's action and means over the batch,
+
+        loss = -mean f(s, pi(s, g), g) / mean |f| + alpha mean |a - pi(s, g)|^2 / 2
+
+    where no gradient flows through mean |f|: it brings scores of all sizes to one scale. The
+    second part is the negative log-likelihood of a under a Gaussian around pi with variance 1, up
+    to a constant.
+
+    The critic's parameters stand beside the actor's under "target", where the loop keeps what
+    gets no gradient. The trainer knows only critics, and an actor is one in this sense: its
+    readout scores an action by its likelihood. No study selects with it.
+    """
+
+    name: ClassVar[str] = "actor"
+    deployed: ClassVar[str] = "likelihood"
+
+    critic: Critic
+    """The family of the frozen critic, with its settings."""
+
+    readout: str
+    """Name of the critic's readout to follow."""
+
+    hidden: tuple[int, ...] = (512, 512, 512)
+    """Width of each hidden layer."""
+
+    alpha: float = 0.1
+    """Weight of behaviour cloning."""
+
+    def stack(self, action_dim: int) -> Stack:
+        """The network, as a stack of one."""
+        return Stack((("actor", 1),), self.hidden, action_dim)
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        """A fresh actor; the caller adds the frozen critic."""
+        return self.stack(action_dim).init(key, {"actor": state_dim + goal_dim})
+
+    def act(self, params: Params, states: jax.Array, goals: jax.Array) -> jax.Array:
+        """pi(s, g) in (-1, 1): rows [..., s] and [..., g] to [..., a]."""
+        rows, lead = flat_rows(states, goals)
+        dim = params[f"bias_{len(self.hidden)}"].shape[-1]
+        out = self.stack(dim).apply(params, {"actor": rows})["actor"][0]
+        return jnp.tanh(out).reshape(*lead, dim)
+
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        """DDPG+BC on the value goals; see the class."""
+        del key
+        goals = batch.td_goals
+        actions = self.act(params, batch.states, goals)
+        follow = self.critic.readouts()[self.readout]
+        score = follow(params[TARGET], batch.states, actions, goals)
+        scale = jax.lax.stop_gradient(jnp.mean(jnp.abs(score))) + SCALE_FLOOR
+        distance = jnp.mean(jnp.sum((batch.actions - actions) ** 2, axis=-1))
+        info = {"score": jnp.mean(score), "squared_distance": distance}
+        return -jnp.mean(score) / scale + self.alpha * distance / 2, info
+
+    def readouts(self) -> Mapping[str, Readout]:
+        """Log-likelihood of an action under the Gaussian around pi, up to a constant."""
+
+        def likelihood(params: Params, s: jax.Array, a: jax.Array, g: jax.Array) -> jax.Array:
+            return -jnp.sum((a - self.act(params, s, g)) ** 2, axis=-1) / 2
+
+        return {"likelihood": likelihood}
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedActor:
+    """An actor after training."""
+
+    actor: Actor
+    """Its settings."""
+
+    params: Params
+    """Its own parameters, without the critic's."""
+
+    info: dict[str, float]
+    """Loss, mean score and mean |a - pi|^2, each a mean over the last chunk of steps."""
+
+
+Progress = Callable[[int], None]
+"""Called with the number of steps that have just been done."""
+
+
+def train_actor(
+    config: ActorConfig,
+    critic: TrainedCritic,
+    data: OfflineData,
+    seed: int,
+    progress: Progress | None = None,
+) -> TrainedActor:
+    """Train one actor against one trained critic, which stays as it is.
+
+    Parameters
+    ----------
+    config
+        How to train.
+    critic
+        The critic to follow; its readout, or the deployed one.
+    data
+        The data set that the critic was trained on, on the device.
+    seed
+        Decides first weights and batches.
+    progress
+        Called after every chunk of steps.
+    """
+    training = config.training(critic)
+    chunk = math.gcd(CHUNK, config.steps)
+    advance = _advance(training, chunk)
+    state = init_state(training, jax.random.key(seed), data)
+    # Copies, because the compiled steps take over the memory of what they are given.
+    frozen = jax.tree.map(jnp.array, critic.params)
+    state = state._replace(params={**state.params, TARGET: frozen})
+    for _ in range(config.steps // chunk):
+        state, info = advance(state, data)
+        if progress is not None:
+            jax.block_until_ready(state)
+            progress(chunk)
+    own = {name: np.asarray(leaf) for name, leaf in state.params.items() if name != TARGET}
+    means = {name: float(np.mean(np.asarray(values))) for name, values in info.items()}
+    assert isinstance(training.critic, Actor)
+    return TrainedActor(training.critic, own, means)
+
+
+@lru_cache(maxsize=8)
+def _advance(config: TrainConfig, steps: int) -> Any:
+    """The compiled function (state, data) -> (state, info) of so many steps."""
+    return jax.jit(lambda state, data: run_steps(config, state, data, steps), donate_argnums=0)

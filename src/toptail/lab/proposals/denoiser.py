@@ -1,0 +1,184 @@
+"""The goal-conditioned DDPM behaviour model: an MLP that says which noise an action holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from toptail.errors import InputError
+from toptail.lab.critics.base import Batch, Critic, Info, Params, Readout, half_kernels
+from toptail.lab.critics.stack import Stack, flat_rows
+from toptail.lab.proposals.schedule import Schedule
+
+TARGET = "target"
+"""Where the trainer expects what follows the parameters without a gradient: here their EMA."""
+
+READOUT_LEVELS = 16
+"""Noise levels at which the readout looks at an action."""
+
+
+@dataclass(frozen=True)
+class Diffusion(Critic):
+    """pi(a | s, g) as a DDPM: eps(x_t, t, s, g) predicts the noise in a noised action.
+
+    It is trained on the actions of the data set, with a future state of the same trajectory as
+    the goal, and is sampled with the moving average (EMA) of its parameters.
+
+    It says where actions come from, not what they are worth. The trainer knows only critics, and
+    a behaviour model is one in this sense: its single readout scores an action by how well the
+    model denoises it, that is, by how usual it is. No study selects with it.
+    """
+
+    name: ClassVar[str] = "diffusion"
+    deployed: ClassVar[str] = "denoising"
+
+    hidden: tuple[int, ...] = (512, 512, 512)
+    """Width of each hidden layer."""
+
+    levels: int = 100
+    """T, the number of noise levels of the cosine `Schedule`."""
+
+    time_dim: int = 32
+    """Width of the sinusoidal embedding of the level; even."""
+
+    ema_decay: float = 0.999
+    """Share of the moving average of the parameters that stays after each step."""
+
+    bfloat16: bool = False
+    """Whether matrix products and activations are bfloat16."""
+
+    def __post_init__(self) -> None:
+        if self.time_dim < 2 or self.time_dim % 2:
+            raise InputError(f"time_dim is {self.time_dim}: expected an even number from 2 up.")
+        if not 0 <= self.ema_decay < 1:
+            raise InputError(f"ema_decay is {self.ema_decay:g}: expected 0 or more, and below 1.")
+        if not self.hidden:
+            raise InputError("The denoiser needs at least one hidden layer.")
+        _ = self.schedule  # refuses numbers of levels that make no schedule
+
+    @property
+    def schedule(self) -> Schedule:
+        """The noise levels."""
+        return Schedule(self.levels)
+
+    def stack(self, action_dim: int) -> Stack:
+        """The network, as a stack of one."""
+        return Stack((("denoiser", 1),), self.hidden, action_dim, self.bfloat16)
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        """A fresh network, and its copy as the first moving average."""
+        inputs = {"denoiser": state_dim + goal_dim + action_dim + self.time_dim}
+        params = self.stack(action_dim).init(key, inputs)
+        return {**params, TARGET: jax.tree.map(jnp.copy, params)}
+
+    def compute_params(self, params: Params) -> Params:
+        """What the loss reads: not the average, and kernels in bfloat16 where the products are."""
+        trained = {name: value for name, value in params.items() if name != TARGET}
+        return half_kernels(trained) if self.bfloat16 else trained
+
+    def after_update(self, params: Params) -> Params:
+        """Move the average a little towards the parameters."""
+        rate = 1.0 - self.ema_decay
+        average = {
+            name: value + rate * (params[name] - value) for name, value in params[TARGET].items()
+        }
+        return {**params, TARGET: average}
+
+    def predict(
+        self, params: Params, noised: jax.Array, level: jax.Array, context: jax.Array
+    ) -> jax.Array:
+        """The noise eps(x_t, t, s, g) that noised actions hold, in float32.
+
+        eps = sin(angle_t) x_t + cos(angle_t) F(x_t, t, s, g) with F the network, whose target is
+        then of order 1 at every level. The action that follows, cos(angle_t) x_t - sin(angle_t) F,
+        divides F's error by nothing, where a network that gives eps itself has its error at the
+        last level divided by 0.05: DDIM's few long steps do not recover from that.
+
+        Parameters
+        ----------
+        params
+            One set of network parameters: the trained ones, or their average.
+        noised
+            [n, a] actions x_t.
+        level
+            [n] or [] their levels t.
+        context
+            [n, s + g] states and goals side by side.
+        """
+        time = jnp.broadcast_to(self.embed_level(level), (len(noised), self.time_dim))
+        rows = jnp.concatenate([context, noised, time], axis=-1)
+        out = self.stack(noised.shape[-1]).apply(params, {"denoiser": rows})["denoiser"]
+        keep, spread = self.schedule.amplitudes(level)
+        return spread * noised + keep * out[0].astype(jnp.float32)
+
+    def embed_level(self, level: jax.Array) -> jax.Array:
+        """Sines and cosines of t / T at frequencies from 1 to 1000: [..., time_dim]."""
+        frequency = jnp.asarray(np.geomspace(1.0, 1000.0, self.time_dim // 2), jnp.float32)
+        phase = level[..., None].astype(jnp.float32) / self.levels * frequency
+        return jnp.concatenate([jnp.sin(phase), jnp.cos(phase)], axis=-1)
+
+    def errors(
+        self,
+        params: Params,
+        states: jax.Array,
+        actions: jax.Array,
+        goals: jax.Array,
+        level: jax.Array,
+        noise: jax.Array,
+    ) -> jax.Array:
+        """|eps(x_t, t, s, g) - noise|^2 / cos^2(angle_t), mean over the action's coordinates.
+
+        The weight makes it the squared error of the network F: see `predict`. Rows are [..., dim]
+        with leading axes that broadcast, also against ``level`` [...]; the result has those axes.
+        """
+        x = self.schedule.noised(actions, level, noise)
+        rows, lead = flat_rows(states, goals, x, noise)
+        context, x, noise = jnp.split(
+            rows, np.cumsum([states.shape[-1] + goals.shape[-1], x.shape[-1]]), axis=-1
+        )
+        at = jnp.broadcast_to(level, lead).reshape(-1)
+        error = (self.predict(params, x, at, context) - noise) / self.schedule.amplitudes(at)[0]
+        return jnp.mean(error * error, axis=-1).reshape(lead)
+
+    def draw_levels(self, key: jax.Array, rows: int) -> jax.Array:
+        """Levels [rows] uniform on 1 ... T, spread evenly over the batch by one common shift."""
+        place = (jnp.arange(rows) / rows + jax.random.uniform(key)) % 1.0
+        return jnp.minimum(1 + (place * self.levels).astype(jnp.int32), self.levels)
+
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        """Mean of `errors` over rows, with a level and a noise drawn for each.
+
+        The info has the mean over each half of the levels: the lower one decides how sharp the
+        actions are, the upper one which mode they belong to.
+        """
+        key_level, key_noise = jax.random.split(key)
+        level = self.draw_levels(key_level, len(batch.actions))
+        noise = jax.random.normal(key_noise, batch.actions.shape)
+        error = self.errors(params, batch.states, batch.actions, batch.goals, level, noise)
+        low = (2 * level <= self.levels).astype(jnp.float32)
+
+        def mean(weight: jax.Array) -> jax.Array:
+            return jnp.sum(weight * error) / jnp.maximum(jnp.sum(weight), 1.0)
+
+        return jnp.mean(error), {"low_noise_loss": mean(low), "high_noise_loss": mean(1.0 - low)}
+
+    def readouts(self) -> Mapping[str, Readout]:
+        """Minus the denoising error of the action, averaged over levels and fixed noise."""
+        return {"denoising": self._denoising}
+
+    def _denoising(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> jax.Array:
+        """All rows meet the same noise, so that candidates differ by themselves alone."""
+        level = jnp.asarray(np.linspace(1, self.levels, READOUT_LEVELS).round(), jnp.int32)
+        noise = jax.random.normal(jax.random.key(0), (READOUT_LEVELS, actions.shape[-1]))
+
+        def at(one: tuple[jax.Array, jax.Array]) -> jax.Array:
+            return self.errors(params[TARGET], states, actions, goals, *one)
+
+        return -jnp.mean(jax.lax.map(at, (level, noise)), axis=0)

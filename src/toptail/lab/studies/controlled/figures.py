@@ -1,0 +1,334 @@
+"""Figures of the controlled study, drawn with Matplotlib from its stored files alone.
+
+Every figure is a ``Figure`` object of its own: no pyplot, no global state. The same files give
+the same SVG, byte for byte, under one version of Matplotlib.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
+from typing import Any, Final
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from toptail.lab.studies.controlled.results import Curves, Study, Sweep, critic_name
+from toptail.lab.studies.controlled.surfaces import landscape_figure, mechanism_figure
+from toptail.lab.studies.strokes import (
+    INK,
+    SETTINGS,
+    end_labels,
+    k_axis,
+    look,
+    new_figure,
+    seed_curves,
+    wrapped,
+)
+from toptail.report.palette import NEUTRAL
+
+COUNTERFACTUALS: Final[Mapping[str, str]] = {
+    "support_only": "pool restricted to the support",
+    "cosine_readout": "cosine of the same embeddings",
+    "norm_cap": "norm capped at its in-support 99th percentile",
+    "norm_cap_data": "norm capped at the data's 99th percentile",
+    "norm_only": "norm alone",
+}
+"""What each counterfactual of the decomposition selects with."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One figure of the study, ready to be drawn."""
+
+    name: str
+    """Name of its files."""
+    label: str
+    """The paper's label, or empty."""
+    title: str
+    """A few words, the heading on the page."""
+    caption: str
+    """How to read it."""
+    draw: Callable[[], Figure]
+    """Draws it from what was stored."""
+
+
+def drawings(study: Study) -> list[Drawing]:
+    """Every figure that the stored files suffice for, in the order of the page."""
+    found: list[Drawing] = []
+    curves, surfaces = study.curves, study.landscape
+    if surfaces is not None and curves is not None:
+        found.append(
+            Drawing(
+                "mechanism",
+                "fig:cartoon",
+                "The failure mechanism",
+                _MECHANISM,
+                partial(mechanism_figure, surfaces, curves, _auc(study, str(surfaces.seed))),
+            )
+        )
+    if surfaces is not None:
+        found.append(
+            Drawing(
+                "landscape",
+                "fig:landscape",
+                "The score landscape",
+                _LANDSCAPE,
+                partial(landscape_figure, surfaces),
+            )
+        )
+    if curves is not None:
+        found.append(
+            Drawing(
+                "curse",
+                "fig:curse",
+                "Best-of-K: score and value of the pick",
+                _CURSE,
+                partial(curse_figure, curves),
+            )
+        )
+        found.append(
+            Drawing(
+                "norm", "fig:toy-regret", "The norm channel", _NORM, partial(norm_figure, curves)
+            )
+        )
+    if "support-decomposition" in study.tables:
+        table = study.tables["support-decomposition"]
+        found.append(
+            Drawing(
+                "decomposition",
+                "",
+                "Support decomposition",
+                _DECOMPOSITION,
+                partial(decomposition_figure, table),
+            )
+        )
+    base = None if curves is None else float(curves.of("raw", "off_support")[0, 0])
+    for sweep in study.sweeps():
+        label = "tab:r-sweep" if sweep.name == "sweep_radius" else ""
+        found.append(
+            Drawing(
+                sweep.name,
+                label,
+                f"Sweep: {sweep.title}",
+                _sweep_caption(sweep),
+                partial(sweep_figure, sweep, base),
+            )
+        )
+    return found
+
+
+_MECHANISM: Final = (
+    "Above: a contrastive critic tells held-out compatible pairs from random ones (1), without "
+    "having to order them by distance (2); more search then finds what it gets wrong (3). Below: "
+    "all 256 candidates of one pool under each critic. Search moves to the right; what counts is "
+    "how high the rightmost point lies."
+)
+_LANDSCAPE: Final = (
+    "First seed, first query, whatever they show. Rows: score surface over the action square; its "
+    "contours with the 256 candidates, the selected action and the support disk; norm of the "
+    "score's gradient."
+)
+_CURSE: Final = (
+    "Left: score of the pick, in each critic's own units. Right: its true value, between the best "
+    "candidate and a random one. Thin lines are seeds."
+)
+_NORM: Final = (
+    "Left: true value of the pick. Right: length of the pick's embedding, relative to that of a "
+    "random candidate. TD-Q has no embedding of its own; its last hidden layer stands in."
+)
+_DECOMPOSITION: Final = (
+    "Share of regret that goes away on the same pools when a critic selects in another way: 1 "
+    "means all of it, 0 none, below 0 that it gets worse. A cap on the norm cannot change a "
+    "cosine. “Norm alone” near 0 would say that the norm by itself selects as badly as the critic. "
+    "Lines are 95 % intervals over queries, dots are seeds."
+)
+
+
+def _auc(study: Study, seed: str, critic: str = "raw") -> float | None:
+    """Stored retrieval AUC of one seed's critic."""
+    row = study.tables.get("toy-support", {}).get("rows", {}).get("controlled", {}).get(critic, {})
+    auc: float | None = row.get("retrieval_auc", {}).get("seeds", {}).get(seed)
+    return auc
+
+
+def _sweep_caption(sweep: Sweep) -> str:
+    text = "Lines go through means over seeds; dots are seeds."
+    if any(p.paper is not None for c in sweep.critics for p in sweep.points(c, "regret")):
+        text += " Hollow markers on dotted lines are the paper's."
+    if sweep.default is not None:
+        text += f" The study's default is marked: {tick_text(sweep.default)}."
+    return f"{text} The dashed line is a random candidate."
+
+
+def curse_figure(curves: Curves) -> Figure:
+    """Best-of-K: what the critics think of their pick (left), and what it is worth (right)."""
+    figure = new_figure(9.6, 4.3)
+    grid = figure.add_gridspec(2, 20)
+    for index, critic in enumerate(curves.critics):
+        row, column = divmod(index, 2)
+        panel = figure.add_subplot(grid[row, 5 * column : 5 * column + 5])
+        seed_curves(panel, curves.k, curves.of(critic, "selected_score"), critic)
+        panel.set_title(critic_name(critic), color=look(critic)[0])
+        panel.yaxis.set_major_locator(MaxNLocator(4))
+        k_axis(panel, curves.k, label=row == 1, every=4)
+        if column == 0:
+            panel.set_ylabel("selected score")
+    _value_panel(figure.add_subplot(grid[:, 10:]), curves)
+    return figure
+
+
+def norm_figure(curves: Curves) -> Figure:
+    """True value of the pick (left) and length of its embedding against a random one's (right)."""
+    figure = new_figure(9.6, 3.9)
+    left, right = figure.subplots(1, 2)
+    _value_panel(left, curves)
+    labels = []
+    for critic in curves.critics:
+        norms = curves.of(critic, "phi_norm")
+        relative = norms / norms[:, :1]
+        seed_curves(right, curves.k, relative, critic)
+        labels.append((float(relative[:, -1].mean()), critic_name(critic), critic))
+    right.axhline(1.0, color=NEUTRAL, linewidth=1, linestyle="--")
+    right.set_ylabel("‖φ(s, pick)‖ relative to K = 1")
+    right.set_title("Embedding norm of the pick")
+    k_axis(right, curves.k)
+    end_labels(right, labels)
+    return figure
+
+
+def _value_panel(panel: Axes, curves: Curves) -> None:
+    """True value of the pick over K, with the oracle and a random candidate."""
+    labels = []
+    for critic in curves.critics:
+        values = curves.of(critic, "value")
+        seed_curves(panel, curves.k, values, critic)
+        labels.append((float(values[:, -1].mean()), critic_name(critic), critic))
+    panel.plot(curves.k, curves.oracle, color=NEUTRAL, linestyle=":", linewidth=1.6)
+    panel.axhline(curves.random, color=NEUTRAL, linestyle="--", linewidth=1)
+    labels += [(float(curves.oracle[-1]), "Oracle", ""), (curves.random, "Random", "")]
+    panel.set_ylabel("true value Q*")
+    panel.set_title("True value of the pick")
+    k_axis(panel, curves.k)
+    end_labels(panel, labels)
+
+
+def decomposition_figure(table: Mapping[str, Any]) -> Figure:
+    """Share of regret that each counterfactual removes, with intervals."""
+    rows: Mapping[str, Any] = table["rows"]["controlled"]
+    names = [n for n in COUNTERFACTUALS if any(f"share/{n}" in row for row in rows.values())]
+    figure = new_figure(9.2, 3.9)
+    panel = figure.subplots()
+    width = 0.8 / len(rows)
+    for index, (critic, row) in enumerate(rows.items()):
+        colour, _ = look(critic)
+        for place, name in enumerate(names):
+            share = row[f"share/{name}"]
+            x = place + (index - (len(rows) - 1) / 2) * width
+            legend = critic_name(critic) if place == 0 else None
+            pooled = np.nan if share["pooled"] is None else share["pooled"]
+            panel.bar(x, pooled, width * 0.88, color=colour, alpha=0.55, label=legend)
+            if share.get("low") is not None and share.get("high") is not None:
+                panel.plot([x, x], [share["low"], share["high"]], color=INK, linewidth=1.4)
+            seeds = [v for v in share["seeds"].values() if v is not None]
+            panel.plot([x + 0.3 * width] * len(seeds), seeds, ".", color=colour, markersize=4)
+    panel.axhline(0, color=NEUTRAL, linewidth=1)
+    panel.axhline(0.5, color=NEUTRAL, linewidth=0.8, linestyle=":")
+    panel.set_xticks(range(len(names)), [wrapped(COUNTERFACTUALS[n]) for n in names])
+    panel.tick_params(axis="x", length=0)
+    panel.set_ylabel("share of regret removed")
+    # Where a critic hardly fails its shares run far below zero and would flatten all others.
+    panel.set_ylim(max(panel.get_ylim()[0], -1.5), 1.08)
+    panel.grid(axis="y")
+    figure.legend(loc="outside upper left", ncols=len(rows))
+    return figure
+
+
+_METRICS: Final = (("regret", "Regret"), ("off_support", "Picks off support"))
+
+
+def sweep_figure(sweep: Sweep, base_rate: float | None) -> Figure:
+    """Regret and off-support rate against one setting, one line per critic."""
+    figure = new_figure(9.6, 4.0)
+    axes = figure.subplots(1, 2)
+    for panel, (metric, title) in zip(axes, _METRICS, strict=True):
+        _sweep_panel(panel, sweep, metric)
+        panel.set_title(title)
+        panel.set_xlabel(sweep.title)
+    if base_rate is not None:
+        axes[1].axhline(base_rate, color=NEUTRAL, linestyle="--", linewidth=1)
+    axes[1].yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes[1].set_ylim(-0.04, 1.04)
+    axes[0].set_ylim(bottom=0)
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), fontsize=8.5)
+    return figure
+
+
+def _sweep_panel(panel: Axes, sweep: Sweep, metric: str) -> None:
+    """Lines through the means, every seed as a dot, and the paper's numbers where it has any."""
+    places = _places(list(sweep.tasks))
+    words = any(isinstance(x, str) for x in sweep.tasks)
+    step = 0.05 if words else 0.012 * (max(places.values()) - min(places.values()))
+    for index, critic in enumerate(sweep.critics):
+        colour, marker = look(critic)
+        points = sweep.points(critic, metric)
+        shift = step * (index - (len(sweep.critics) - 1) / 2)  # seeds stay apart
+        x = np.array([places[p.x] + shift for p in points])
+        for at, point in zip(x, points, strict=True):
+            dots = [at] * len(point.seeds)
+            panel.plot(dots, point.seeds, ".", color=colour, markersize=3, alpha=0.6)
+        means = np.array([np.mean(p.seeds) for p in points])
+        line: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5}
+        # Only numbers lie on a line; words such as "learned" stand beside it.
+        on_line = np.array([isinstance(p.x, float) for p in points], dtype=bool)
+        panel.plot(x[~on_line], means[~on_line], **line, linestyle="none")
+        panel.plot(x[on_line], means[on_line], **line, linewidth=1.5, label=critic_name(critic))
+        reported = [(at, p.paper) for at, p in zip(x, points, strict=True) if p.paper is not None]
+        if reported:
+            at_paper, theirs = zip(*reported, strict=True)
+            line |= {"linestyle": ":", "markerfacecolor": "white", "linewidth": 1}
+            panel.plot(at_paper, theirs, **line)
+    if sweep.default is not None:
+        panel.axvline(places[sweep.default], color="#e4e7eb", linewidth=9, zorder=0)
+    panel.set_xticks(list(places.values()), [wrapped(tick_text(x), 14) for x in places])
+    panel.margins(x=0.12)
+    panel.grid(axis="y")
+
+
+def _places(settings: list[float | str]) -> dict[float | str, float]:
+    """Where each setting lies on the axis: to scale if all are numbers, else side by side."""
+    numbers = [x for x in settings if isinstance(x, float)]
+    if len(numbers) < len(settings):
+        return {x: float(i) for i, x in enumerate(settings)}
+    if min(numbers) > 0 and max(numbers) / min(numbers) > 6:
+        return {x: math.log2(x) for x in numbers}
+    return {x: x for x in numbers}
+
+
+_WORDS: Final = {"binary_nce": "binary NCE", "symmetric_info_nce": "symmetric InfoNCE"}
+
+
+def tick_text(setting: float | str) -> str:
+    """Write a setting as an axis does."""
+    if isinstance(setting, str):
+        return _WORDS.get(setting, setting.replace(",steps=", ", ").replace("_", " "))
+    return f"{setting:,.0f}" if setting >= 100 else f"{setting:g}"
+
+
+def svg_and_png(drawing: Drawing) -> tuple[bytes, bytes]:
+    """Draw a figure as SVG and as PNG, with the house settings whatever the process has set."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(SETTINGS)
+        figure = drawing.draw()
+        svg, png = BytesIO(), BytesIO()
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+        figure.savefig(png, format="png", dpi=150)
+    return svg.getvalue(), png.getvalue()

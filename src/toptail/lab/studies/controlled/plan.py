@@ -1,0 +1,138 @@
+"""What a configuration asks for: which cells are trained, on which pools, in which order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from toptail.lab.studies.common import RunFolder
+from toptail.lab.studies.controlled.cells import Cell, Trained, compute_cell, unit_of
+from toptail.lab.studies.controlled.config import MAIN, NOISE_SIGMA, WITHIN, StudyConfig, Sweep
+from toptail.lab.studies.controlled.evaluate import Pools
+from toptail.lab.studies.controlled.sweeps import SETTINGS, Setting, cells_of
+from toptail.lab.tasks.controlled import ControlledWorld
+
+COST = {"tdq": 0.3, "raw": 1.0, "cosine": 1.1, "hybrid": 1.4, "two_head": 1.4}
+"""Rough relative cost of a step, for the progress bar and the order of work."""
+
+
+@dataclass
+class Plan:
+    """The cells of one call by the part of the study they serve."""
+
+    config: StudyConfig
+    """What was asked for."""
+
+    run: RunFolder
+    """Where the units lie."""
+
+    main: dict[str, Cell] = field(init=False)
+    """The four critics and the two-head network at the default setting."""
+
+    noisy: Cell = field(init=False)
+    """TD-Q trained on noisy rewards."""
+
+    by_radius: dict[float, tuple[Cell, ...]] = field(init=False)
+    """The four critics at each radius of the radius sweep."""
+
+    sweeps: dict[Sweep, list[Setting]] = field(init=False)
+    """The points of each sweep."""
+
+    _pools: dict[ControlledWorld, Pools] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Lay out the cells; nothing is computed yet."""
+        config = self.config
+        names = (*MAIN, "two_head")
+        kept = [replace(cell, keep_scores=True) for cell in cells_of(config, names)]
+        self.main = dict(zip(names, kept, strict=True))
+        noise = replace(config.world, sigma=NOISE_SIGMA)
+        self.noisy = replace(cells_of(config, ("tdq",), world=noise)[0], keep_scores=True)
+        self.by_radius = {
+            radius: tuple(
+                replace(cell, keep_scores=True)
+                for cell in cells_of(
+                    config, MAIN, world=config.at_radius(radius), seeds=config.radius_seeds
+                )
+            )
+            for radius in config.radii
+        }
+        self.sweeps = {name: SETTINGS[name](config) for name in config.sweeps}
+
+    def stages(self) -> list[list[Cell]]:
+        """Cells in the order they run; those of one stage may run at the same time."""
+        first = [*self.main.values(), self.noisy]
+        radii = [cell for cells in self.by_radius.values() for cell in cells]
+        # A later stage finds finished what an earlier one shares with it.
+        swept = [
+            list(dict.fromkeys(cell for setting in settings for cell in setting.cells))
+            for settings in self.sweeps.values()
+        ]
+        return [first, radii, *swept]
+
+    def pools(self, world: ControlledWorld | None = None) -> Pools:
+        """The pools of a world, the main one by default; noise does not change what is judged."""
+        world = replace(world or self.config.world, sigma=0.0)
+        if world not in self._pools:
+            self._pools[world] = Pools.draw(self.config, world)
+        return self._pools[world]
+
+    def units(self, cell: Cell, steps: int | None = None) -> list[Trained]:
+        """The stored units of a cell at one training length, by seed."""
+        at = steps or self.config.steps
+        return [unit_of(self.run, self.config, cell, seed, at) for seed in cell.seeds]
+
+    def deployments(self) -> list[tuple[str, list[Trained], str]]:
+        """(name, units, readout) of every scalar of the main and the within-model table."""
+        two_head = self.units(self.main["two_head"])
+        return [
+            *((n, self.units(self.main[n]), self.main[n].critic.deployed) for n in MAIN),
+            *((name, two_head, name) for name in WITHIN),
+        ]
+
+    def is_default(self, setting: Setting) -> bool:
+        """Whether a point of a sweep is the default setting."""
+        main = {cell.critic for cell in self.main.values()}
+        return setting.steps == self.config.steps and all(
+            cell.critic in main and cell.world == self.config.world for cell in setting.cells
+        )
+
+    def compute(self, progress: Callable[[str, float], None] | None = None) -> None:
+        """Train every cell, ``workers`` at a time, the longest first."""
+        stages = self.stages()
+        total = sum(_cost(cell) for cells in stages for cell in cells)
+        done = 0.0
+        lock = threading.Lock()
+        stop = threading.Event()
+
+        def work(cell: Cell) -> None:
+            def advanced(steps: int) -> None:
+                nonlocal done
+                if stop.is_set():
+                    raise RuntimeError("another critic's training failed or was interrupted")
+                with lock:
+                    done += _cost(cell) * steps / cell.steps[-1]
+                    if progress is not None:
+                        progress(f"training {cell.critic.name}", done / total)
+
+            trained = compute_cell(self.run, self.config, cell, self.pools(cell.world), advanced)
+            with lock:
+                self.run.units += len(cell.seeds) * len(cell.steps)
+                self.run.trained += trained
+
+        for cells in stages:
+            for cell in cells:
+                self.pools(cell.world)  # drawn here, so that the threads only read them
+            with ThreadPoolExecutor(self.config.workers) as pool:
+                try:
+                    list(pool.map(work, sorted(cells, key=_cost, reverse=True)))
+                except BaseException:
+                    # Leaving the block waits for the other threads: end them at their next chunk.
+                    stop.set()
+                    raise
+
+
+def _cost(cell: Cell) -> float:
+    return COST[cell.critic.name] * cell.steps[-1] * len(cell.seeds)

@@ -1,0 +1,276 @@
+"""What a study left in its folder, as its figures and pages want to see it.
+
+Reads stored files only; see `toptail.lab.studies.controlled` for what they hold. A part that a run
+did not make is None or empty, and what would be drawn from it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.lab.studies.stored_json import read_stored
+from toptail.pools.files import read_arrays
+
+Floats = NDArray[np.float64]
+
+MAIN: Final = ("tdq", "raw", "cosine", "hybrid")
+WITHIN: Final = ("f_cos", "q_td", "q_hybrid")
+
+NAMES: Final[Mapping[str, str]] = {
+    "tdq": "TD-Q",
+    "raw": "Raw bilinear",
+    "cosine": "Cosine",
+    "hybrid": "Hybrid",
+    "f_cos": "Two heads: f_cos",
+    "q_td": "Two heads: q_td",
+    "q_hybrid": "Two heads: q_td + α f_cos",
+    "oracle": "Oracle",
+    "tdq_noisy_reward": "TD-Q trained on noisy rewards",
+}
+"""How the critics and readouts are called in figures and tables."""
+
+
+def critic_name(critic: str) -> str:
+    """Name of a critic as a reader sees it."""
+    return NAMES.get(critic, critic)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Best-of-K curves of several critics, over seeds."""
+
+    k: tuple[int, ...]
+    """Candidate counts."""
+    oracle: Floats
+    """[K] value of the best of K candidates."""
+    random: float
+    """Value of a random candidate."""
+    content: Mapping[str, Any]
+    """critic → metric → {"seeds": {seed: [K]}}."""
+    in_support: Mapping[str, Mapping[str, float]]
+    """critic → {"mean", "p99"}: embedding norms of the pools' in-support candidates."""
+    critics: tuple[str, ...] = MAIN
+    """Which critics are drawn, in this order."""
+
+    def of(self, critic: str, metric: str) -> Floats:
+        """Curves [seeds, K] of one metric."""
+        return np.array(list(self.content[critic][metric]["seeds"].values()), dtype=float)
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """Score surfaces of one seed, and one pool."""
+
+    arrays: Mapping[str, NDArray[np.generic]]
+    """The arrays of ``landscape.npz``."""
+
+    def array(self, name: str) -> Floats:
+        """One array as floats."""
+        return np.asarray(self.arrays[name], dtype=float)
+
+    @property
+    def critics(self) -> tuple[str, ...]:
+        """Critics that have a surface."""
+        return tuple(name for name in MAIN if f"score_{name}" in self.arrays)
+
+    @property
+    def radius(self) -> float:
+        """Radius of the support disk."""
+        return float(self.array("radius").item())
+
+    @property
+    def seed(self) -> int:
+        """The seed whose critics were drawn."""
+        return int(self.array("seed").item())
+
+    @property
+    def off_support(self) -> NDArray[np.bool_]:
+        """Which candidates lie off the support."""
+        return np.asarray(np.linalg.norm(self.array("candidates"), axis=-1) > self.radius)
+
+    def pick(self, critic: str) -> int:
+        """Index of the candidate that a critic selects."""
+        return int(self.array(f"pick_{critic}").item())
+
+    def pick_norm(self, critic: str) -> float:
+        """Length of the selected action."""
+        return float(np.linalg.norm(self.array("candidates")[self.pick(critic)]))
+
+    def regret(self, critic: str) -> float:
+        """Value of the best candidate minus that of the selected one."""
+        value = self.array("candidate_value")
+        return float(value.max() - value[self.pick(critic)])
+
+
+class Point(NamedTuple):
+    """One setting of a sweep and one metric of one critic there."""
+
+    x: float | str
+    """The setting: a number, or a word such as "learned"."""
+    seeds: tuple[float, ...]
+    """The metric, by seed."""
+    paper: float | None
+    """What the paper reports, if anything."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One setting changed at a time."""
+
+    name: str
+    """Identifier, the name of the figure's file."""
+    title: str
+    """What is swept, the label of the axis."""
+    tasks: Mapping[float | str, str]
+    """Setting → task in the table, in order."""
+    table: Mapping[str, Any]
+    """The stored table."""
+
+    @property
+    def critics(self) -> tuple[str, ...]:
+        """Critics with a cell in at least one setting."""
+        rows = self.table["rows"]
+        return tuple(c for c in (*MAIN, *WITHIN) if any(c in rows[t] for t in self.tasks.values()))
+
+    @property
+    def default(self) -> float | str | None:
+        """The setting that is the study's default."""
+        tasks = self.table.get("default", ())
+        return next((x for x, task in self.tasks.items() if task in tasks), None)
+
+    def points(self, critic: str, metric: str) -> list[Point]:
+        """What one critic's line is drawn through."""
+        result = []
+        for x, task in self.tasks.items():
+            cell = self.table["rows"][task].get(critic, {}).get(metric)
+            if cell is None:
+                continue
+            reported = self.table["paper"].get(task, {}).get(critic, {}).get(metric, {})
+            seeds = tuple(float(v) for v in cell["seeds"].values() if v is not None)
+            if seeds:
+                result.append(Point(x, seeds, reported.get("mean")))
+        return result
+
+
+_SWEEPS: Final = (
+    ("r-sweep", "R", "support radius R"),
+    ("sweep-steps", "steps", "training steps"),
+    ("sweep-temperature", "temperature", "temperature of the cosine logits"),
+    ("sweep-loss", "loss", "contrastive loss"),
+    ("sweep-bias", "aligned_share", "share of goal-aligned actions"),
+    ("sweep-bias", "aligned_noise", "noise of goal-aligned actions, in units of R"),
+    ("sweep-layer_norm", "layer_norm", "LayerNorm and training steps"),
+)
+"""Table, the setting's name in its tasks, and the label of its axis."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything a run folder holds for a reader."""
+
+    folder: Path
+    """Where it was read from."""
+    config: Mapping[str, Any]
+    """The study's configuration."""
+    record: Mapping[str, Any]
+    """Command, versions, commit, seconds."""
+    tables: Mapping[str, Mapping[str, Any]]
+    """``tables/*.json`` by name."""
+    curves: Curves | None
+    """Best-of-K curves."""
+    landscape: Landscape | None
+    """Score surfaces."""
+    theory: Mapping[str, Any] | None
+    """``theory.json``: {"checks": [...], ...}."""
+    claims: Sequence[Mapping[str, Any]]
+    """``claims.json``."""
+    audit: Mapping[str, Any] | None
+    """``audit/audit.json``."""
+
+    def sweeps(self) -> list[Sweep]:
+        """Every sweep this run made, one per figure."""
+        found = []
+        for table, key, title in _SWEEPS:
+            if table not in self.tables:
+                continue
+            tasks: dict[float | str, str] = {
+                _setting(task, key): task
+                for task in self.tables[table]["rows"]
+                if task.startswith(f"controlled@{key}=")
+            }
+            if len(tasks) > 1:
+                name = "radius" if key == "R" else key
+                found.append(Sweep(f"sweep_{name}", title, tasks, self.tables[table]))
+        return found
+
+    def results(self) -> dict[str, Mapping[str, Any]]:
+        """The stored results by name, as the claims are decided from them."""
+        found: dict[str, Mapping[str, Any]] = dict(self.tables)
+        if self.curves is not None:
+            found["curves"] = {
+                "k": self.curves.k,
+                "critics": self.curves.content,
+                "phi_norm_in_support": self.curves.in_support,
+            }
+        if self.theory is not None:
+            found["theory"] = self.theory
+        if self.landscape is not None:
+            surfaces = self.landscape
+            norms = {critic: surfaces.pick_norm(critic) for critic in surfaces.critics}
+            found["landscape"] = {"radius": surfaces.radius, "pick_norm": norms}
+        return found
+
+
+def _setting(task: str, key: str) -> float | str:
+    """The value in ``controlled@key=value``: a number where it is one."""
+    text = task.partition(f"@{key}=")[2]
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def read_study(folder: str | Path) -> Study:
+    """Read a run folder of the controlled study.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no run, or a file in it cannot be read.
+    """
+    path = Path(folder)
+    if not (path / "config.json").is_file():
+        raise InputError(
+            f"{path} holds no study (config.json is missing); run 'toptail study controlled "
+            f"--out {path}' first."
+        )
+    curves = read_stored(path / "curves.json")
+    surfaces = path / "landscape.npz"
+    return Study(
+        folder=path,
+        config=read_stored(path / "config.json")["config"],
+        record=read_stored(path / "record.json") or {},
+        tables={p.stem: read_stored(p) for p in sorted((path / "tables").glob("*.json"))},
+        curves=None if curves is None else _curves(curves),
+        landscape=Landscape(read_arrays(surfaces)) if surfaces.is_file() else None,
+        theory=read_stored(path / "theory.json"),
+        claims=read_stored(path / "claims.json") or [],
+        audit=read_stored(path / "audit" / "audit.json"),
+    )
+
+
+def _curves(content: Mapping[str, Any]) -> Curves:
+    return Curves(
+        k=tuple(content["k"]),
+        oracle=np.array(content["oracle"], dtype=float),
+        random=float(content["random"]),
+        content=content["critics"],
+        in_support=content.get("phi_norm_in_support", {}),
+    )

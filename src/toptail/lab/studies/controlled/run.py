@@ -1,0 +1,60 @@
+"""The whole study: compute what is missing, then write what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from toptail.lab.studies.common import RunFolder, Tick, no_tick
+from toptail.lab.studies.controlled.config import StudyConfig
+from toptail.lab.studies.controlled.plan import Plan
+from toptail.lab.studies.controlled.write import (
+    write_audit,
+    write_curves,
+    write_landscape,
+    write_pools,
+    write_tables,
+)
+
+TRAINING_SHARE = 0.9
+"""Share of the progress bar that training takes."""
+
+WRITERS: tuple[tuple[str, Callable[[Plan], None]], ...] = (
+    ("writing pools", write_pools),
+    ("writing tables", write_tables),
+    ("writing curves", write_curves),
+    ("writing surfaces", write_landscape),
+    ("auditing", write_audit),
+)
+
+
+def run_controlled(
+    config: StudyConfig,
+    out: str | Path,
+    progress: Tick | None = None,
+    command: str | None = None,
+) -> RunFolder:
+    """Run the study and store everything under ``out``; finished units are not repeated.
+
+    Parameters
+    ----------
+    config
+        What to run; the default is the main table, the within-model control, curves,
+        decomposition, noise, landscape and audit.
+    out
+        The run folder; see `toptail.lab.studies.controlled` for what it holds afterwards.
+    progress
+        Called as the work goes on.
+    command
+        What to record as the command; the process's own by default.
+    """
+    tick = progress or no_tick
+    run = RunFolder(Path(out))
+    plan = Plan(config, run)
+    with run.recording(config.described(), list(config.seeds), command):
+        plan.compute(lambda stage, share: tick(stage, TRAINING_SHARE * share))
+        for i, (stage, write) in enumerate(WRITERS):
+            tick(stage, TRAINING_SHARE + (1.0 - TRAINING_SHARE) * i / len(WRITERS))
+            write(plan)
+    tick("finished", 1.0)
+    return run

@@ -1,0 +1,129 @@
+"""What the paper leaves unsaid: the same critics with one setting changed at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from toptail.lab.studies.controlled.cells import Cell
+from toptail.lab.studies.controlled.config import MAIN, StudyConfig, Sweep
+from toptail.lab.tasks.controlled import ControlledWorld
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of a sweep."""
+
+    task: str
+    """Its name in the table, such as ``controlled@steps=1000``."""
+
+    steps: int
+    """The training length it is read at."""
+
+    cells: tuple[Cell, ...]
+    """One per critic; cells of several settings may be the same run."""
+
+
+CONTRASTIVE = ("raw", "cosine", "hybrid", "two_head")
+"""What the contrastive loss trains."""
+
+LONGEST_LAYER_NORM = 10_000
+"""The longest training of the layer_norm sweep."""
+
+COSINES = ("cosine", "hybrid", "two_head")
+"""What has a temperature."""
+
+EVERY = (*MAIN, "two_head")
+"""All critics of the study."""
+
+
+def cells_of(
+    config: StudyConfig,
+    names: tuple[str, ...],
+    *,
+    world: ControlledWorld | None = None,
+    steps: tuple[int, ...] | None = None,
+    seeds: int | None = None,
+    **changes: Any,
+) -> tuple[Cell, ...]:
+    """One cell per named critic, at the default setting but for the changes.
+
+    ``seeds`` is how many of the study's seeds to take, all by default.
+    """
+    settings = replace(config.critics, **changes)
+    where, lengths = world or config.world, steps or (config.steps,)
+    return tuple(Cell(settings.make(name), where, config.seeds[:seeds], lengths) for name in names)
+
+
+def _steps(config: StudyConfig) -> list[Setting]:
+    cells = cells_of(config, EVERY, steps=config.sweep_steps)
+    return [Setting(f"controlled@steps={n}", n, cells) for n in config.sweep_steps]
+
+
+def _temperature(config: StudyConfig) -> list[Setting]:
+    points = {f"{t:g}": (t, False) for t in config.sweep_temperatures} | {"learned": (1.0, True)}
+    return [
+        Setting(
+            f"controlled@temperature={name}",
+            config.steps,
+            cells_of(config, COSINES, temperature=start, learn_temperature=learn),
+        )
+        for name, (start, learn) in points.items()
+    ]
+
+
+def _loss(config: StudyConfig) -> list[Setting]:
+    # Their scores are kept: the support decomposition is read under both losses.
+    return [
+        Setting(
+            f"controlled@loss={name}",
+            config.steps,
+            tuple(
+                replace(cell, keep_scores=True)
+                for cell in cells_of(config, CONTRASTIVE, contrast=name)
+            ),
+        )
+        for name in ("binary_nce", "symmetric_info_nce")
+    ]
+
+
+def _bias(config: StudyConfig) -> list[Setting]:
+    points = [
+        *(("aligned_share", share) for share in config.sweep_shares),
+        *(("aligned_noise", noise) for noise in config.sweep_noises),
+    ]
+    return [
+        Setting(
+            f"controlled@{name}={value:g}",
+            config.steps,
+            cells_of(config, EVERY, world=replace(config.world, **{name: value})),
+        )
+        for name, value in points
+    ]
+
+
+def _layer_norm(config: StudyConfig) -> list[Setting]:
+    lengths = tuple(n for n in config.sweep_steps if n <= LONGEST_LAYER_NORM)
+    result = []
+    for word, layer_norm in (("off", False), ("on", True)):
+        cells = cells_of(config, EVERY, steps=lengths, layer_norm=layer_norm)
+        result += [Setting(f"controlled@layer_norm={word},steps={n}", n, cells) for n in lengths]
+    return result
+
+
+SETTINGS: dict[Sweep, Callable[[StudyConfig], list[Setting]]] = {
+    "steps": _steps,
+    "temperature": _temperature,
+    "loss": _loss,
+    "bias": _bias,
+    "layer_norm": _layer_norm,
+}
+
+CAPTIONS: dict[Sweep, str] = {
+    "steps": "Training length: one run per seed, read at several steps",
+    "temperature": "Temperature of the cosine logits, fixed or learned from 1",
+    "loss": "Contrastive loss",
+    "bias": "Share of goal-aligned actions, and their noise in units of R",
+    "layer_norm": "LayerNorm in every network, at several training lengths",
+}

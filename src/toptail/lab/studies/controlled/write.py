@@ -1,0 +1,188 @@
+"""From stored units to tables, curves, surfaces and the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from toptail.audit import audit
+from toptail.lab.studies.common import write_json
+from toptail.lab.studies.controlled.cells import Cell
+from toptail.lab.studies.controlled.config import MAIN, NOISE_SIGMA, WITHIN, Sweep
+from toptail.lab.studies.controlled.decomposition import COUNTERFACTUALS, decompose
+from toptail.lab.studies.controlled.landscape import landscape
+from toptail.lab.studies.controlled.noise import noise_rows
+from toptail.lab.studies.controlled.plan import Plan
+from toptail.lab.studies.controlled.selection import (
+    curve_entry,
+    in_support_norm,
+    paper_rows,
+    pick_cells,
+    plain_cells,
+)
+from toptail.lab.studies.controlled.sweeps import CAPTIONS
+from toptail.lab.studies.tables import Cell as TableCell
+from toptail.lab.studies.tables import Rows, table
+from toptail.pools import ScoredPools
+from toptail.pools.files import write_arrays
+from toptail.results import write_report
+from toptail.stats import oracle
+
+DECOMPOSED = ("raw", "cosine", "hybrid")
+"""Critics of the support decomposition."""
+
+
+def write_pools(plan: Plan) -> None:
+    """Store what the critics of each radius were scored on."""
+    for radius in sorted({plan.config.world.radius, *plan.config.radii}):
+        pools = plan.pools(plan.config.at_radius(radius))
+        arrays = {
+            "states": pools.queries.states,
+            "goals": pools.queries.goals,
+            "actions": pools.actions,
+            "value": pools.value,
+            "value_noisy": pools.value_noisy,
+            "support": pools.support,
+        }
+        write_arrays(plan.run.path / "pools" / f"R{radius:.2f}.npz", dict(arrays))
+
+
+def write_tables(plan: Plan) -> None:
+    """Write every table that this plan has the units for."""
+    _write_main(plan)
+    _write_within(plan)
+    _write_decomposition(plan)
+    _write_noise(plan)
+    if plan.by_radius:
+        _write_radii(plan)
+    for name in plan.sweeps:
+        _write_sweep(plan, name)
+
+
+def _caption(plan: Plan, text: str, most_seeds: int | None = None) -> str:
+    seeds = len(plan.config.seeds[:most_seeds])
+    return f"{text}, K={plan.config.pool}, {seeds} seeds"
+
+
+def _rows(plan: Plan, cells: Sequence[Cell]) -> dict[str, dict[str, TableCell]]:
+    """One row per critic, read at its deployed scalar."""
+    return {
+        cell.critic.name: pick_cells(
+            plan.units(cell), cell.critic.deployed, plan.config, plan.pools(cell.world)
+        )
+        for cell in cells
+    }
+
+
+def _write_main(plan: Plan) -> None:
+    label = "tab:toy-support"
+    rows: Rows = {"controlled": _rows(plan, [plan.main[name] for name in MAIN])}
+    caption = _caption(plan, f"Controlled candidate selection, R={plan.config.world.radius:.2f}")
+    plan.run.write_table("toy-support", table(label, caption, rows, paper_rows(label)))
+
+
+def _write_within(plan: Plan) -> None:
+    label = "tab:toy-within"
+    units = plan.units(plan.main["two_head"])
+    cells = {name: pick_cells(units, name, plan.config, plan.pools()) for name in WITHIN}
+    caption = _caption(plan, "Within-model readout control: one two-head network per seed")
+    plan.run.write_table(
+        "toy-within", table(label, caption, {"controlled": cells}, paper_rows(label))
+    )
+
+
+def _write_radii(plan: Plan) -> None:
+    label = "tab:r-sweep"
+    rows: Rows = {
+        f"controlled@R={radius:.2f}": _rows(plan, cells) for radius, cells in plan.by_radius.items()
+    }
+    caption = _caption(plan, "Support-radius robustness", plan.config.radius_seeds)
+    plan.run.write_table("r-sweep", table(label, caption, rows, paper_rows(label)))
+
+
+def _write_decomposition(plan: Plan) -> None:
+    cells = {"controlled": [plan.main[name] for name in DECOMPOSED]}
+    for setting in plan.sweeps.get("loss", []):
+        if not plan.is_default(setting):
+            cells[setting.task] = [c for c in setting.cells if c.critic.name in DECOMPOSED]
+    rows: Rows = {
+        task: {c.critic.name: decompose(plan.units(c), plan.config, plan.pools()) for c in row}
+        for task, row in cells.items()
+    }
+    notes = [f"{name}: {what}." for name, what in COUNTERFACTUALS.items()]
+    name = "support-decomposition"
+    caption = _caption(plan, "Support decomposition: regret without one channel")
+    plan.run.write_table(name, table(name, caption, rows, {}, notes))
+
+
+def _write_noise(plan: Plan) -> None:
+    critics = {name: plan.units(plan.main[name]) for name in MAIN}
+    task = f"controlled@sigma={NOISE_SIGMA:.2f}"
+    rows: Rows = {task: noise_rows(critics, plan.units(plan.noisy), plan.pools())}
+    notes = [
+        "The contrastive critics never see the reached state, so noise leaves their data, "
+        "parameters and picks as they are.",
+        "The paper's 0.063 is a bound, sigma sqrt(pi/2).",
+    ]
+    caption = _caption(plan, "Transition noise: changed picks and shifted regret")
+    plan.run.write_table("noise", table("noise", caption, rows, paper_rows("noise"), notes))
+
+
+def _write_sweep(plan: Plan, name: Sweep) -> None:
+    settings = plan.sweeps[name]
+    rows: Rows = {}
+    for setting in settings:
+        rows[setting.task] = {
+            readout if cell.critic.name == "two_head" else cell.critic.name: plain_cells(
+                plan.units(cell, setting.steps), readout
+            )
+            for cell in setting.cells
+            for readout in cell.readouts
+        }
+    default = [setting.task for setting in settings if plan.is_default(setting)]
+    caption = _caption(plan, CAPTIONS[name])
+    content = table(f"sweep-{name}", caption, rows, {}, axis=name, default=default)
+    plan.run.write_table(f"sweep-{name}", content)
+
+
+def write_curves(plan: Plan) -> None:
+    """Store every metric over K, for all seeds."""
+    pools = plan.pools()
+    deployments = plan.deployments()
+    content = {
+        "label": ["fig:curse", "fig:toy-regret"],
+        "k": list(plan.config.k),
+        "oracle": oracle(pools.value, plan.config.k).mean(axis=0).tolist(),
+        "random": float(pools.value.mean()),
+        "critics": {name: curve_entry(units, readout) for name, units, readout in deployments},
+        "phi_norm_in_support": {
+            name: in_support_norm(units, pools) for name, units, _ in deployments
+        },
+    }
+    write_json(plan.run.path / "curves.json", content)
+
+
+def write_landscape(plan: Plan) -> None:
+    """Store the score surfaces of the first seed."""
+    units = {name: plan.units(plan.main[name])[0] for name in MAIN}
+    write_arrays(plan.run.path / "landscape.npz", landscape(units, plan.config, plan.pools()))
+
+
+def write_audit(plan: Plan) -> None:
+    """Put the pools through the audit that any user runs, from the file on."""
+    pools = plan.pools()
+    scores = {
+        f"{name}@{unit.seed}": unit.scores()[readout]
+        for name, units, readout in plan.deployments()
+        for unit in units
+    }
+    path = plan.run.path / "audit_pools.npz"
+    ScoredPools.from_arrays(scores, pools.value, support=pools.support).write(path)
+    result = audit(
+        # By its name: the file lies beside the audit, and nobody else has this path.
+        replace(ScoredPools.read(path), source=path.name),
+        k=plan.config.k,
+        resamples=plan.config.resamples,
+        command=f"toptail audit {path.name}",
+    )
+    write_report(result, plan.run.path / "audit")

@@ -1,0 +1,95 @@
+"""Settings of the deployment checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from toptail.errors import InputError
+from toptail.lab.proposals.actor import ActorConfig
+
+
+@dataclass(frozen=True)
+class EpisodeConfig:
+    """Which episodes success is counted over: the environment's own evaluation goals."""
+
+    per_goal: int = 20
+    """Episodes of each evaluation goal (the mazes have five), each with its own start and goal
+    noise, the environment's."""
+
+    limit: int | None = None
+    """Steps after which an episode has failed; None is the environment's own limit."""
+
+    seed: int = 0
+    """Seed of starts and goals."""
+
+    def __post_init__(self) -> None:
+        if self.per_goal < 1 or (self.limit is not None and self.limit < 1):
+            raise InputError("Episodes per goal and their limit must be at least 1.")
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """Best-of-K at every step: one behaviour sample, K noisy copies of it, the critic's maximum."""
+
+    ks: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    """Sizes K, rising. The candidates of a smaller K are the first ones of a larger."""
+
+    noise: float = 0.3
+    """Standard deviation of the Gaussian noise on every coordinate, before clipping to [-1, 1]."""
+
+    keep_base: bool = False
+    """Whether the first candidate is the behaviour sample itself. Otherwise it is noisy like the
+    others, as in the paper, and K = 1 executes behaviour plus noise whatever the critic."""
+
+    ddim_steps: int = 10
+    """Steps of the deterministic sampler that draws the behaviour sample."""
+
+    seed: int = 0
+    """Key of the draws, which all critics and all K share."""
+
+    def __post_init__(self) -> None:
+        if not self.ks or list(self.ks) != sorted(set(self.ks)) or self.ks[0] < 1:
+            raise InputError(f"The sizes K must rise from at least 1, not {self.ks}.")
+        if not self.noise >= 0:
+            raise InputError(f"The candidates' noise is {self.noise:g}: expected 0 or more.")
+
+
+@dataclass(frozen=True)
+class SpreadConfig:
+    """How much a score changes over the cube of actions at a fixed state and goal."""
+
+    actions: int = 256
+    """Actions drawn uniformly from [-1, 1]^a, the same for all states."""
+
+    per_group: int = 100
+    """States and goals of each distance group, drawn from the validation split."""
+
+    seed: int = 0
+    """Seed of states, goals and actions."""
+
+    def __post_init__(self) -> None:
+        if self.actions < 2 or self.per_group < 1:
+            raise InputError("A spread needs at least 2 actions and 1 state per distance group.")
+
+
+@dataclass(frozen=True)
+class DeploymentConfig:
+    """All deployment checks of a task."""
+
+    actor: ActorConfig = field(default_factory=ActorConfig)
+    """How the actors are trained."""
+
+    episodes: EpisodeConfig = EpisodeConfig()
+    """What success is counted over, by actors and by the search alike."""
+
+    search: SearchConfig = SearchConfig()
+    """Best-of-K at every step."""
+
+    searched: tuple[str, ...] = ("tdq", "raw")
+    """Critics that the search is run with; actors and spreads are made for all."""
+
+    policy_seed: int = 42
+    """Seed of the behaviour model's run."""
+
+    spread: SpreadConfig = SpreadConfig()
+    """The measurement that explains what the search does."""

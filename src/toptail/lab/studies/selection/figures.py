@@ -1,0 +1,140 @@
+"""Figures of the selection study, drawn with Matplotlib from its stored tables and curves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from toptail.lab.studies.controlled.figures import Drawing
+from toptail.lab.studies.panels import interval, legend, line, mean_of, reported
+from toptail.lab.studies.selection.results import SelectionResults, judge_name, selector_name
+from toptail.lab.studies.semantics.results import Band, drawn, in_order, looks
+from toptail.lab.studies.strokes import k_axis, new_figure
+from toptail.report.palette import NEUTRAL
+
+_CURVES: Final = (
+    "What the best of K by score is worth: 0 is a random candidate, 1 the best candidate of the "
+    "whole pool by the judge. The exact expectation over all subsets of K; bands are ± one "
+    "standard deviation over training seeds. Dashed: the best of K by the judge itself. A curve "
+    "that bends down is harmed by more search."
+)
+_ROLLOUTS: Final = (
+    "Discounted success after the picked action and a fixed continuation policy, less the mean of "
+    "random candidates of the same pool; paired 95 % intervals, trajectories resampled. Hollow "
+    "markers are the paper's. The grey strip is the smallest effect of interest."
+)
+_CLOSED: Final = (
+    "Success when the best of K by score is executed at every step, with 95 % Wilson intervals "
+    "over episodes. Hollow markers are the paper's."
+)
+
+
+def drawings(study: SelectionResults) -> list[Drawing]:
+    """Every figure that the stored files suffice for, in the order of the page."""
+    scorers = next(iter(study.curves["judges"].values()))["critics"]
+    left_out = len(drawn(scorers)) < len(scorers)
+    caption = _CURVES + (" The two-head critics are in the tables." if left_out else "")
+    draw = partial(curve_figure, study)
+    found = [Drawing("curves", "", "Value of the pick over K", caption, draw)]
+    if any("rollout_delta" in row for row in study.rows("fixed-query").values()):
+        title = "What the pick gains in the simulator"
+        draw = partial(rollout_figure, study)
+        found.append(Drawing("rollouts", "tab:fixed-query", title, _ROLLOUTS, draw))
+    if any(_ks(row) for row in study.rows("deployment").values()):
+        title = "Best of K at every step"
+        draw = partial(closed_loop_figure, study)
+        found.append(Drawing("closed_loop", "app:closed-loop", title, _CLOSED, draw))
+    return found
+
+
+def curve_figure(study: SelectionResults) -> Figure:
+    """One panel per judge: gain of the best of K, in units of what the pool offers."""
+    judges: Mapping[str, Any] = study.curves["judges"]
+    figure = new_figure(max(5.4, 0.6 + 4.3 * len(judges)), 4.6)
+    panels = figure.subplots(1, len(judges), sharey=True, squeeze=False)[0]
+    k = study.curves["k"]
+    scorers = drawn(next(iter(judges.values()))["critics"])
+    style = looks(scorers)
+    for panel, (judge, content) in zip(panels, judges.items(), strict=True):
+        random, top = content["random"], content["oracle"][-1]
+        scale = top - random if top > random else 1.0
+        for scorer in reversed(scorers):  # the paper's critics lie on top
+            band = Band.of(content["critics"][scorer]["value"])
+            line(panel, k, Band((band.mean - random) / scale, band.std / scale), style[scorer])
+        oracle = (np.array(content["oracle"]) - random) / scale
+        panel.plot(k, oracle, color=NEUTRAL, linestyle="--", linewidth=1.2)
+        panel.axhline(0.0, color=NEUTRAL, linewidth=1, linestyle=":")
+        panel.set_title(judge_name(judge))
+        k_axis(panel, k)
+    panels[0].set_ylabel("gain over a random candidate")
+    legend(figure, scorers, (("Best of K", "--"), ("Random", ":")))
+    return figure
+
+
+def rollout_figure(study: SelectionResults) -> Figure:
+    """Every selector's gain over a random candidate, with its interval."""
+    stored, rows = study.tables["fixed-query"], study.rows("fixed-query")
+    names = [n for n in in_order(rows) if mean_of(rows[n].get("rollout_delta")) is not None]
+    figure = new_figure(8.2, 1.1 + 0.36 * len(names))
+    panel = figure.subplots()
+    style = looks(names)
+    e_min = study.declared.get("e_min")
+    if e_min is not None:
+        panel.axvspan(-e_min, e_min, color="#eef0f3", zorder=0)
+    for place, name in enumerate(names):
+        colour, marker = style[name]
+        cell = rows[name]["rollout_delta"]
+        interval(panel, cell, place, horizontal=True, colour=colour)
+        panel.plot(cell["mean"], place, marker, color=colour, markersize=6)
+        theirs = reported(stored, study.task, name, "rollout_delta")
+        if theirs is not None:
+            panel.plot(theirs, place + 0.25, marker, mfc="white", mec=colour, markersize=5)
+    panel.axvline(0.0, color=NEUTRAL, linewidth=1)
+    panel.set_yticks(range(len(names)), [selector_name(name) for name in names])
+    panel.set_ylim(len(names) - 0.4, -0.6)
+    panel.tick_params(axis="y", length=0)
+    panel.set_xlabel("Δ discounted success against a random candidate")
+    panel.grid(axis="x")
+    return figure
+
+
+def closed_loop_figure(study: SelectionResults) -> Figure:
+    """Success against K, one line per critic."""
+    rows = study.rows("deployment")
+    scorers = [name for name in in_order(rows) if _ks(rows[name])]
+    figure = new_figure(9.2, 3.9)
+    panel = figure.subplots()
+    style = looks(scorers)
+    for scorer in scorers:
+        _success(panel, study, scorer, style[scorer])
+    k_axis(panel, sorted({k for scorer in scorers for k in _ks(rows[scorer])}))
+    panel.yaxis.set_major_formatter(PercentFormatter(1.0))
+    panel.set_ylim(-0.03, None)
+    panel.set_ylabel("episodes that reach the goal")
+    panel.grid(axis="y")
+    legend(figure, scorers)
+    return figure
+
+
+def _success(panel: Axes, study: SelectionResults, scorer: str, style: tuple[str, str]) -> None:
+    row, (colour, marker) = study.rows("deployment")[scorer], style
+    ks = _ks(row)
+    cells = [row[f"closed_loop/K={k}"] for k in ks]
+    panel.plot(ks, [c["mean"] for c in cells], color=colour, marker=marker, linewidth=1.6)
+    for k, cell in zip(ks, cells, strict=True):
+        interval(panel, cell, k, horizontal=False, colour=colour)
+        paper = reported(study.tables["deployment"], study.task, scorer, f"closed_loop/K={k}")
+        if paper is not None:
+            panel.plot(k, paper, marker, mfc="white", mec=colour, markersize=6)
+
+
+def _ks(row: Mapping[str, Any]) -> list[int]:
+    """The K at which a critic was searched with."""
+    start = "closed_loop/K="
+    return sorted(int(m.removeprefix(start)) for m in row if m.startswith(start))

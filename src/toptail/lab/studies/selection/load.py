@@ -1,0 +1,228 @@
+"""A task's folder as tables, audits and pages read it: stored stages, checked to fit each other.
+
+Needs neither a network nor a simulator: everything downstream of the stages can be made again
+from their files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.lab.judges.reference import ensemble_value
+from toptail.lab.studies.common import read_json
+from toptail.lab.studies.selection.declare import read_declared
+from toptail.lab.studies.selection.files import REFERENCE, SelectionFolder, check_shape
+from toptail.lab.studies.selection.measure import JudgedPools
+from toptail.lab.studies.selection.pools import Pools
+from toptail.lab.studies.selection.rollout_design import POOL, candidates_sha256, selector_picks
+from toptail.lab.studies.selection.rollout_results import RolloutAudit
+from toptail.lab.studies.stored import Stored
+from toptail.lab.tasks.names import PAPER_TASKS
+from toptail.lab.tasks.queries import load_queries
+from toptail.pools import JudgedPicks
+from toptail.pools.columns import split_seed
+from toptail.stats.best_of_k import Floats
+
+GROUPS = ("near", "medium", "far")
+"""Distance groups, in the order of tables."""
+NO_SEED = 0
+"""The seed under which a scorer without training seeds stands in a table."""
+
+
+@dataclass(frozen=True, eq=False)
+class TaskSelection:
+    """Everything that the stages of one task left behind."""
+
+    folder: Path
+    """``OUT/TASK``."""
+    task: str
+    """The data set's name."""
+    declared: Mapping[str, Any]
+    """``declared.json``: the criteria that were fixed before anything was scored."""
+    trajectory: NDArray[np.int64]
+    """Trajectory of each query, ``[Q]``; intervals resample these."""
+    group: NDArray[np.str_]
+    """Distance group of each query, ``[Q]``."""
+    on_support: NDArray[np.bool_]
+    """Whether a candidate is near the actions of the data, ``[Q, P, N]``."""
+    support_distance: Floats
+    """Distance of a candidate to the nearest of those actions, ``[Q, P, N]``."""
+    threshold: float
+    """Largest distance that counts as on support."""
+    scores: Mapping[str, NDArray[np.float32]]
+    """Column (``raw@42``) to ``[Q, P, N + 1]``; the last entry is the logged action."""
+    values: Mapping[str, NDArray[np.float32]]
+    """Judge to ``[members, Q, P, N + 1]``."""
+    picks: JudgedPicks | None
+    """What the simulator says of each selector's pick, if rollouts were made."""
+    rollouts: RolloutAudit | None
+    """Returns of picks and random candidates, if the rollouts were made here."""
+    deployment: Mapping[str, Any]
+    """``deployment/NAME.json`` by name."""
+
+    @property
+    def key(self) -> str:
+        """The task's name in tables: the paper's, where the data set is one of its."""
+        return next((paper for paper, name in PAPER_TASKS.items() if name == self.task), self.task)
+
+    @property
+    def size(self) -> int:
+        """Candidates in a pool, N."""
+        return int(self.on_support.shape[2])
+
+    @property
+    def k(self) -> tuple[int, ...]:
+        """Candidate counts of the curves, as declared, and the whole pool."""
+        return tuple(sorted({1, *self.declared["k"], self.size}))
+
+    @property
+    def groups(self) -> dict[str, NDArray[np.bool_]]:
+        """Group to which queries are in it, ``[Q]``; known groups first."""
+        found = set(self.group.tolist())
+        names = [g for g in GROUPS if g in found] + sorted(found - set(GROUPS))
+        return {name: self.group == name for name in names}
+
+    @property
+    def critics(self) -> dict[str, dict[int, str]]:
+        """Scorer to its columns by training seed."""
+        result: dict[str, dict[int, str]] = {}
+        for column in self.scores:
+            name, seed = split_seed(column)
+            result.setdefault(name, {})[NO_SEED if seed is None else int(seed)] = column
+        return result
+
+    @property
+    def judges(self) -> list[str]:
+        """The judges that value every candidate, the reference first."""
+        return sorted(self.values, key=lambda name: (name != REFERENCE, name))
+
+    def candidate_scores(self, column: str) -> Floats:
+        """Scores of the pools' candidates without the logged action, ``[Q, P, N]``."""
+        return self.scores[column][..., : self.size].astype(np.float64)
+
+    def members(self, judge: str) -> Floats:
+        """A judge's members on the pools' candidates, ``[members, Q, P, N]``."""
+        return self.values[judge][..., : self.size].astype(np.float64)
+
+    def judged(self, judge: str) -> JudgedPools:
+        """A judge's values on the pools' candidates: the mean over its members."""
+        return JudgedPools(ensemble_value(self.members(judge)), self.k)
+
+
+def read_selection(folder: str | Path) -> TaskSelection:
+    """Read a task's folder.
+
+    Raises
+    ------
+    InputError
+        If a stage that everything needs is missing, or two files do not fit each other.
+    """
+    files = SelectionFolder(Path(folder))
+    for path in (files.queries, files.pools):
+        if not path.is_file():
+            raise InputError(
+                f"{path} does not exist; run 'toptail study selection' for this task, or put your "
+                "own file there in the documented layout."
+            )
+    declared = read_declared(files)
+    queries = load_queries(files.queries)
+    pools = Pools.read(files.pools)
+    _check_made_from(files.pools, pools.header, {"queries": queries.sha256})
+    count, size = pools.shape[1:]
+    columns = partial(
+        _columns,
+        made_from={
+            "declared": declared["hash"],
+            "queries": queries.sha256,
+            "pools": pools.sha256,
+        },
+    )
+    shape = (len(queries), count, size + 1)
+    scores = columns(files.path / "scores", "scores", shape)
+    values = columns(files.path / "values", "values", (-1, *shape))
+    made_from = {
+        "queries": queries.sha256,
+        "candidates": candidates_sha256(pools.with_logged()[:, POOL]),
+    }
+    rollouts = _rollouts(files.rollouts, made_from, scores, values)
+    return TaskSelection(
+        folder=files.path,
+        task=declared["task"],
+        declared=declared,
+        trajectory=np.asarray(queries.trajectory, dtype=np.int64),
+        group=queries.group,
+        on_support=pools.on_support,
+        support_distance=pools.support_distance.astype(np.float64),
+        threshold=float(pools.header["threshold"]),
+        scores=scores,
+        values=values,
+        picks=_picks(files.path / "picks.parquet", rollouts),
+        rollouts=rollouts,
+        deployment={
+            path.stem: read_json(path) for path in sorted(files.path.glob("deployment/*.json"))
+        },
+    )
+
+
+def _rollouts(
+    path: Path,
+    made_from: Mapping[str, str],
+    scores: Mapping[str, NDArray[Any]],
+    values: Mapping[str, NDArray[Any]],
+) -> RolloutAudit | None:
+    """The rollouts, if they are of these candidates and of what these scores pick."""
+    if not path.is_file():
+        return None
+    stored = Stored.read(path)
+    _check_made_from(path, stored.header, made_from)
+    audit = RolloutAudit.of(stored)
+    picks = selector_picks(scores, values.get(REFERENCE))
+    for picked, name in zip(audit.candidate.T, audit.selectors, strict=True):
+        if name in picks and not np.array_equal(picks[name][audit.query], picked):
+            raise InputError(
+                f"{path} holds rollouts of other picks of '{name}' than the scores beside it make: "
+                "put back the scores that were rolled out, or make the rollouts again."
+            )
+    return audit
+
+
+def _picks(path: Path, rollouts: RolloutAudit | None) -> JudgedPicks | None:
+    """The judged picks of the rollouts made here, or else those that somebody brought."""
+    if rollouts is not None:
+        return rollouts.picks()
+    return JudgedPicks.read(path) if path.is_file() else None
+
+
+def _columns(
+    folder: Path, name: str, shape: tuple[int, ...], made_from: Mapping[str, str]
+) -> dict[str, NDArray[np.float32]]:
+    """One array of every stage file of a folder, by the file's name."""
+    found: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.npz")):
+        stored = Stored.read(path)
+        _check_made_from(path, stored.header, made_from)
+        if name not in stored.arrays:
+            raise InputError(
+                f"{path}: there is no array '{name}'; it has {', '.join(stored.arrays)}."
+            )
+        check_shape(path, name, stored.arrays[name], shape)
+        found[path.stem] = stored.arrays[name]
+    return found
+
+
+def _check_made_from(path: Path, header: Mapping[str, Any], made_from: Mapping[str, str]) -> None:
+    """Refuse a file that was made from other queries, pools or criteria than those beside it."""
+    for what, sha256 in made_from.items():
+        if header.get(what) != sha256:
+            raise InputError(
+                f"{path} was made from {what} with the hash {header.get(what)}, not from those "
+                f"beside it ({sha256}): make it again, or put back the file that belongs to it."
+            )

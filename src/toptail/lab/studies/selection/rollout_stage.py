@@ -1,0 +1,93 @@
+"""The rollout stage of a study: the simulator judges what its stored scores pick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.lab.proposals.diffusion_runs import load_policy
+from toptail.lab.studies.selection.files import REFERENCE, fitting
+from toptail.lab.studies.selection.pools import Pools
+from toptail.lab.studies.selection.rollout_design import POOL, candidates_sha256, selector_picks
+from toptail.lab.studies.selection.rollout_results import RolloutAudit
+from toptail.lab.studies.selection.rollouts import RolloutWorld, judge_by_rollouts, rules_of
+from toptail.lab.studies.selection.study import Selection, made_from
+from toptail.lab.tasks.queries import Queries
+from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.training.run_files import read_run, run_folder
+
+
+def make_rollouts(
+    study: Selection,
+    queries: Queries,
+    pools: Pools,
+    val: Trajectories,
+    most_per_group: int | None = None,
+) -> RolloutAudit:
+    """The rollout stage of a study: `judge_by_rollouts` with the picks of its stored scores.
+
+    The continuation is the diffusion run that proposes candidates,
+    ``RUNS/TASK/diffusion/seed-N``. Where no runs are named, stored rollouts are read.
+    """
+    same = made_from(study, queries, pools)
+    if study.runs is None:
+        expected = {
+            "queries": queries.sha256,
+            "candidates": candidates_sha256(pools.with_logged()[:, POOL]),
+            **rules_of(study.config.rollouts),
+        }
+        stored = fitting(study.folder.rollouts, expected)
+        if stored is not None:
+            return RolloutAudit.of(stored)
+    run = run_folder(
+        study.needed_runs("Rolling out") / study.config.task / "diffusion",
+        study.config.pools.policy_seed,
+    )
+    policy_hash = read_run(run).record.get("params_sha256")
+    if pools.header["proposal"].get("params_sha256", policy_hash) != policy_hash:
+        raise InputError(
+            f"{run} is not the behaviour model that proposed the candidates of "
+            f"{study.folder.pools} (the hashes of their parameters differ): name the runs that the "
+            "pools were drawn with."
+        )
+    world = RolloutWorld(
+        study.config.task,
+        val,
+        queries,
+        pools.with_logged()[:, POOL],
+        load_policy(run, study.config.task),
+        str(policy_hash),
+    )
+    scores = {
+        path.stem: _stage_array(path, same, "scores")
+        for path in sorted((study.folder.path / "scores").glob("*.npz"))
+    }
+    reference = study.folder.values(REFERENCE)
+    picks = selector_picks(
+        scores, _stage_array(reference, same, "values") if reference.is_file() else None
+    )
+    if not picks:
+        raise InputError(
+            f"{study.folder.path} has neither scores nor values of a reference ensemble: score the "
+            "candidates first, then roll out what is picked."
+        )
+    return judge_by_rollouts(
+        study.folder.path,
+        world,
+        picks,
+        study.config.rollouts,
+        most_per_group=most_per_group,
+        tick=study.tick,
+    )
+
+
+def _stage_array(path: Path, same: Mapping[str, Any], name: str) -> NDArray[Any]:
+    """The array of a stage file that was made from the same candidates."""
+    stored = fitting(path, same)
+    if stored is None or name not in stored.arrays:
+        raise InputError(f"{path}: there is no array '{name}' in it; make the stage again.")
+    return stored.arrays[name]

@@ -1,0 +1,102 @@
+"""Returns of (query, candidate) pairs: computed once, kept in parts until the study is done."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.lab.studies.common import Tick
+from toptail.lab.studies.selection.files import fitting
+from toptail.lab.studies.stored import Stored
+from toptail.lab.tasks.trajectories import IntArray
+
+Returns32: TypeAlias = NDArray[np.float32]
+Judge: TypeAlias = Callable[[IntArray, IntArray, Callable[[int], None]], Returns32]
+"""(query [m], candidate [m], called with how many rollouts have ended) -> returns [m, repeats]."""
+
+PAIRS_PER_PART = 512
+"""Pairs that are rolled out and stored together: what an interrupted run may lose. Fewer would
+leave slots empty more often, when the last rollouts of a part are not over yet."""
+
+
+class RolloutStore:
+    """A table of returns that fills up.
+
+    Parameters
+    ----------
+    folder
+        Where finished parts lie until :meth:`clear`.
+    made_from
+        Everything that the returns depend on, besides query, candidate and repetition.
+    shape
+        Queries, candidates (the logged action is the last), repetitions.
+    """
+
+    def __init__(
+        self, folder: Path, made_from: Mapping[str, Any], shape: tuple[int, int, int]
+    ) -> None:
+        self._folder, self._made_from = folder, dict(made_from)
+        self._returns = np.full(shape, np.nan, np.float32)
+        self._parts = 0
+        while (stored := fitting(self._path(self._parts), self._made_from)) is not None:
+            arrays = stored.arrays
+            self.add(arrays["query"], arrays["candidate"], arrays["returns"])
+            self._parts += 1
+
+    def add(self, query: IntArray, candidate: IntArray, returns: Returns32) -> None:
+        """Enter known returns, ``[m, repeats]``."""
+        self._returns[query, candidate] = returns
+
+    def get(self, query: IntArray, candidate: IntArray) -> Returns32:
+        """Returns of pairs ``[...]``: ``[..., repeats]``."""
+        return self._returns[query, candidate]
+
+    def fill(self, query: IntArray, candidate: IntArray, judge: Judge, tick: Tick) -> None:
+        """Roll out the pairs (``[m]`` each) that are not known yet, part by part.
+
+        The order of the pairs is kept; a pair that appears twice is rolled out once.
+        """
+        pair = query * self._returns.shape[1] + candidate
+        _, first = np.unique(pair, return_index=True)
+        first = np.sort(first)
+        missing = first[np.isnan(self.get(query[first], candidate[first])).any(axis=-1)]
+        repeats = self._returns.shape[2]
+        clock = _Clock(len(missing) * repeats, tick)
+        for start in range(0, len(missing), PAIRS_PER_PART):
+            part = missing[start : start + PAIRS_PER_PART]
+            returns = judge(query[part], candidate[part], partial(clock, start * repeats))
+            arrays = {"query": query[part], "candidate": candidate[part], "returns": returns}
+            Stored(self._made_from, arrays).write(self._path(self._parts))
+            self._parts += 1
+            self.add(**arrays)
+
+    def clear(self) -> None:
+        """Delete the parts: what they held is in the study's own file now."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _path(self, part: int) -> Path:
+        return self._folder / f"part-{part:04d}.npz"
+
+
+class _Clock:
+    """Says how many rollouts have ended and how long the rest may take."""
+
+    def __init__(self, total: int, tick: Tick) -> None:
+        self._total, self._tick, self._start = total, tick, time.monotonic()
+
+    def __call__(self, before: int, ended: int) -> None:
+        """Tell the progress after ``ended`` rollouts of a part, with ``before`` ahead of it."""
+        ended += before
+        share = ended / self._total
+        text = f"rollouts: {ended:,} of {self._total:,}"
+        if ended:
+            left = (time.monotonic() - self._start) * (1 - share) / share
+            text += f", about {left / 60:.0f} min left" if left > 90 else f", {left:.0f} s left"
+        self._tick(text, share)

@@ -1,0 +1,228 @@
+"""The simulator's audit: which candidates are rolled out, and how many queries it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from toptail.errors import InputError
+from toptail.lab.judges.rollouts import Continuation, RolloutRules, Starts, rollout_returns
+from toptail.lab.studies.common import Tick, no_tick
+from toptail.lab.studies.selection.config import RolloutSettings
+from toptail.lab.studies.selection.files import fitting
+from toptail.lab.studies.selection.rollout_design import (
+    LOGGED,
+    NOISE,
+    audited_queries,
+    candidates_sha256,
+    random_candidates,
+    stream,
+)
+from toptail.lab.studies.selection.rollout_results import RolloutAudit, power
+from toptail.lab.studies.selection.rollout_store import Returns32, RolloutStore
+from toptail.lab.studies.stored import Stored
+from toptail.lab.tasks.names import parse_name
+from toptail.lab.tasks.queries import Queries
+from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
+from toptail.stats.best_of_k import Floats
+
+_FORMAT = "toptail-rollouts-1"
+
+
+@dataclass(frozen=True, eq=False)
+class RolloutWorld:
+    """What rollouts start from and go on with."""
+
+    task: str
+    """The data set's name."""
+    val: Trajectories
+    """The validation split, with simulator state."""
+    queries: Queries
+    """The frozen queries of that split."""
+    candidates: FloatArray
+    """Actions of the audited pool, and the logged action as the last: ``[Q, N + 1, action]``."""
+    policy: Continuation
+    """The behaviour model that goes on after the judged action."""
+    policy_hash: str
+    """Hash of its parameters."""
+
+    def __post_init__(self) -> None:
+        if self.queries.data_sha256 != self.val.sha256:
+            raise InputError(
+                f"The queries were frozen on other data than {self.val.source} (their hashes "
+                "differ): rollouts restore states of the very file that was used."
+            )
+        if len(self.candidates) != len(self.queries):
+            raise InputError(
+                f"There are candidates for {len(self.candidates)} queries and "
+                f"{len(self.queries)} queries: use the pools of these queries."
+            )
+
+    def made_from(self, settings: RolloutSettings) -> dict[str, Any]:
+        """Everything that a return depends on, besides query, candidate and repetition."""
+        return {
+            "format": _FORMAT,
+            "task": self.task,
+            "queries": self.queries.sha256,
+            "candidates": candidates_sha256(self.candidates),
+            "policy": self.policy_hash,
+            **rules_of(settings),
+            "noise": "row_keys(key(seed), query, repeat, step), step = 2, 3, …",
+            "seed": stream(self.queries, NOISE),
+            "versions": {name: version(name) for name in ("mujoco", "ogbench")},
+        }
+
+    def judge(
+        self,
+        query: IntArray,
+        candidate: IntArray,
+        settings: RolloutSettings,
+        tick: Callable[[int], None],
+    ) -> Returns32:
+        """Returns of every repetition of (query, candidate) pairs: ``[m, repeats]``."""
+        repeats = settings.repeats
+        pair = np.repeat(np.arange(len(query)), repeats)
+        starts = Starts(
+            rows=self.queries.rows[query][pair],
+            goals=self.queries.goals[query][pair],
+            actions=self.candidates[query, candidate][pair],
+            query=query[pair],
+            repeat=np.tile(np.arange(repeats), len(query)),
+        )
+        returns = rollout_returns(
+            parse_name(self.task).environment,
+            self.val,
+            starts,
+            self.policy,
+            jax.random.key(stream(self.queries, NOISE)),
+            RolloutRules(settings.horizon, settings.gamma, settings.ddim_steps),
+            tick=tick,
+        )
+        return returns.reshape(len(query), repeats).astype(np.float32)
+
+
+def rules_of(settings: RolloutSettings) -> dict[str, Any]:
+    """The settings that a return depends on."""
+    names = ("repeats", "horizon", "gamma", "ddim_steps")
+    return {name: getattr(settings, name) for name in names}
+
+
+def judge_by_rollouts(
+    folder: Path,
+    world: RolloutWorld,
+    picks: Mapping[str, IntArray],
+    settings: RolloutSettings,
+    *,
+    most_per_group: int | None = None,
+    tick: Tick = no_tick,
+) -> RolloutAudit:
+    """Roll out every selector's picks, logged actions and random candidates, with power.
+
+    It begins with ``settings.per_group`` queries of each group. While some selector's half-width
+    is not below ``settings.e_min``, a share ``settings.growth`` of them is added, up to
+    ``most_per_group``. Only the widths decide about going on, never the differences.
+
+    ``rollouts.npz`` and ``picks.parquet`` are written into ``folder``. What is known from there,
+    or from the parts of an interrupted call, is not rolled out again.
+
+    Parameters
+    ----------
+    picks
+        Selector to the candidate it picks, ``[Q]``: see `selector_picks`. ``logged`` is added.
+    most_per_group
+        Where to stop even without power; by default ``settings.most`` times the first number.
+    """
+    size = world.candidates.shape[1] - 1
+    picks = {**picks, LOGGED: np.full(len(world.queries), size)}
+    count = max(settings.randoms, settings.candidates)
+    randoms = random_candidates(world.queries, size, count)
+    made_from = world.made_from(settings)
+    shape = (len(world.queries), size + 1, settings.repeats)
+    store = RolloutStore(folder / "rollouts.parts", made_from, shape)
+    _reuse(folder / "rollouts.npz", made_from, picks, store)
+    most = settings.most * settings.per_group if most_per_group is None else most_per_group
+
+    per_group = settings.per_group
+    while True:
+        audited = audited_queries(world.queries, per_group)
+        result = _audit(world, picks, randoms, audited, store, settings, tick)
+        complete = len(audited) == len(world.queries)
+        if power(result, settings.e_min)["admitted"] or per_group >= most or complete:
+            break
+        per_group = min(per_group + max(1, int(settings.growth * settings.per_group)), most)
+
+    header = {**made_from, "per_group": per_group, "most_per_group": most}
+    result.stored(header).write(folder / "rollouts.npz")
+    result.picks().write(folder / "picks.parquet")
+    store.clear()
+    return result
+
+
+def _audit(
+    world: RolloutWorld,
+    picks: Mapping[str, IntArray],
+    randoms: IntArray,
+    audited: IntArray,
+    store: RolloutStore,
+    settings: RolloutSettings,
+    tick: Tick,
+) -> RolloutAudit:
+    """Roll out what is missing for these queries, and put the returns together."""
+    names = tuple(picks)
+    picked = np.stack([picks[name][audited] for name in names], axis=1)
+    drawn = randoms[audited]
+    candidate = np.concatenate([picked, drawn], axis=1)
+    query = np.repeat(audited, candidate.shape[1])
+    # Far goals first: long rollouts that start last would leave the slots empty at the end.
+    far_first = np.argsort(-world.queries.distance[query], kind="stable")
+    store.fill(
+        query[far_first],
+        candidate.ravel()[far_first],
+        lambda q, c, ended: world.judge(q, c, settings, ended),
+        tick,
+    )
+    return RolloutAudit(
+        query=audited,
+        trajectory=world.queries.trajectory[audited],
+        group=world.queries.group[audited],
+        selectors=names,
+        candidate=picked,
+        returns=_doubles(store.get(audited[:, None], picked)),
+        random_candidate=drawn,
+        random_returns=_doubles(store.get(audited[:, None], drawn)),
+    )
+
+
+def _doubles(returns: Returns32) -> Floats:
+    return returns.astype(np.float64)
+
+
+def _reuse(
+    path: Path, made_from: Mapping[str, Any], picks: Mapping[str, IntArray], store: RolloutStore
+) -> None:
+    """Enter what an earlier call wrote; more selectors may have come, but none has changed."""
+    stored: Stored | None = fitting(path, made_from)
+    if stored is None:
+        return
+    earlier = RolloutAudit.of(stored)
+    for i, name in enumerate(earlier.selectors):
+        if name not in picks or not np.array_equal(
+            picks[name][earlier.query], earlier.candidate[:, i]
+        ):
+            raise InputError(
+                f"{path} holds rollouts of other picks of '{name}' than the scores of this study "
+                "make: its scores were changed or removed. Choose another --out, or move the file "
+                "away."
+            )
+    for candidate, returns in (
+        (earlier.candidate, earlier.returns),
+        (earlier.random_candidate, earlier.random_returns),
+    ):
+        query = np.broadcast_to(earlier.query[:, None], candidate.shape)
+        store.add(query, candidate, returns.astype(np.float32))

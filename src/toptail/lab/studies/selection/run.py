@@ -1,0 +1,227 @@
+"""The stages of a study in their order, with what a user brings in place of any of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from toptail.errors import InputError
+from toptail.lab.studies.selection.config import STAGES as STAGES
+from toptail.lab.studies.selection.config import SelectionConfig
+from toptail.lab.studies.selection.files import REFERENCE
+from toptail.lab.studies.selection.pools import Pools, file_proposal
+from toptail.lab.studies.selection.stages import (
+    add_values,
+    critic_scorers,
+    judge_geodesic,
+    judge_reference,
+    make_pools,
+    make_queries,
+    score_critics,
+)
+from toptail.lab.studies.selection.study import Selection
+from toptail.lab.studies.semantics.scorers import Scorer
+from toptail.lab.studies.semantics.user_scorers import user_scorer
+from toptail.lab.tasks.files import Dataset
+from toptail.lab.tasks.names import OGBENCH_NAMES, TaskName, parse_name
+from toptail.lab.tasks.queries import Queries
+from toptail.lab.training.run_files import RECORD, run_folder
+from toptail.pools.files import read_arrays, sha256
+
+MAIN = ("tdq", "raw", "cosine", "hybrid")
+"""The paper's four critics."""
+CRITICS = (*MAIN, "td_bilinear", "nce_mlp", "two_head_joint", "two_head_separate")
+"""Critics whose runs are scored where they are there."""
+
+_JUDGE = re.compile(r"[A-Za-z0-9_-]+")
+_TAKEN = ("rollouts", "split_half")
+"""Rows of the table of judges, and files, that no judge of every candidate may take."""
+
+
+@dataclass(frozen=True)
+class Brought:
+    """What a user brings instead of, or beside, what the stages make."""
+
+    pools: Path | None = None
+    """An npz file with ``actions [Q, P, N, a]`` in place of a behaviour model's candidates."""
+    judges: tuple[str, ...] = ()
+    """``NAME=FILE.npz`` with ``values [members, Q, P, N + 1]``, one more judge each."""
+    critics: tuple[str, ...] = ()
+    """``[NAME=]FILE.py:FUNCTION``, one more scorer each."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The stages of one study."""
+
+    study: Selection
+    """Folder, settings, runs and progress."""
+    dataset: Dataset
+    """Both splits of the task's data."""
+    brought: Brought = Brought()
+    """What the user brings."""
+
+    def run(self, stages: Sequence[str] = STAGES) -> list[str]:
+        """Make the stages that are asked for; returns sentences about those that were left out.
+
+        The queries are frozen and the criteria declared in any case. A stage whose file is there
+        and fits is not made again.
+        """
+        steps: Mapping[str, Callable[[], str]] = {
+            "queries": lambda: self._use(self.queries),
+            "pools": lambda: self._use(self.pools),
+            "reference": self._reference,
+            "geodesic": self._geodesic,
+            "scores": self._scores,
+            "rollouts": self._rollouts,
+            "deployment": self._deployment,
+        }
+        unknown = [stage for stage in stages if stage not in steps]
+        if unknown:
+            raise InputError(
+                f"There is no stage '{unknown[0]}': they are {', '.join(steps)} and tables."
+            )
+        self._use(self.queries)
+        self._judges()
+        left_out = [step() for name, step in steps.items() if name in stages]
+        return [sentence for sentence in left_out if sentence]
+
+    @staticmethod
+    def _use(made: Queries | Pools) -> str:
+        """Say nothing about what is made by being asked for."""
+        del made
+        return ""
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The frozen queries; the criteria are declared with them."""
+        return make_queries(self.study, self.dataset.val)
+
+    @cached_property
+    def pools(self) -> Pools:
+        """The cached candidates."""
+        file, settings = self.brought.pools, self.study.config.pools
+        proposal = None if file is None else file_proposal(file, settings)
+        return make_pools(self.study, self.queries, self.dataset.train, proposal)
+
+    @property
+    def name(self) -> TaskName | None:
+        """The task's name taken apart; None for a data set of the user's own."""
+        task = self.study.config.task
+        return parse_name(task) if task in OGBENCH_NAMES else None
+
+    def _judges(self) -> None:
+        """Store the values of the judges that were brought."""
+        for text in self.brought.judges:
+            name, values, origin = read_judge(text)
+            add_values(self.study, self.queries, self.pools, name, values, origin)
+
+    def _reference(self) -> str:
+        path = self.study.folder.values(REFERENCE)
+        another = any(path.parent.glob("*.npz")) or self._knows_ways()
+        if self.study.runs is None and not path.is_file() and another:
+            return "No reference ensemble: it needs --runs, and another judge is there."
+        judge_reference(self.study, self.queries, self.pools)
+        return ""
+
+    def _knows_ways(self) -> bool:
+        """Whether the geodesic judge can value the candidates."""
+        return self.name is not None and self.name.family == "pointmaze"
+
+    def _geodesic(self) -> str:
+        if not self._knows_ways():
+            return "No geodesic judge: it knows PointMaze alone."
+        judge_geodesic(self.study, self.queries, self.pools)
+        return ""
+
+    def _scores(self) -> str:
+        scorers: list[Scorer] = [user_scorer(text) for text in self.brought.critics]
+        runs = self.study.runs
+        if runs is not None and (not scorers or self._trained(CRITICS)):
+            scorers += critic_scorers(self.study, CRITICS)
+        if scorers:
+            score_critics(self.study, self.queries, self.pools, scorers)
+        elif not any((self.study.folder.path / "scores").glob("*.npz")):
+            raise InputError(
+                "There is nothing to score with: name the folder of trained critics with --runs, "
+                "or a critic of your own with --critic."
+            )
+        return ""
+
+    def _trained(self, critics: Sequence[str], seeds: Sequence[int] = ()) -> list[str]:
+        """Those critics that have a run of one of the seeds."""
+        if self.study.runs is None:
+            return []
+        home, config = self.study.runs / self.study.config.task, self.study.config
+        return [
+            critic
+            for critic in critics
+            if any(
+                (run_folder(home / critic, seed) / RECORD).is_file()
+                for seed in (seeds or config.seeds)
+            )
+        ]
+
+    def _rollouts(self) -> str:
+        if self.name is None or not self.name.is_maze:
+            return "No rollouts: they are made in mazes alone."
+        if self.study.runs is None and not self.study.folder.rollouts.is_file():
+            return "No rollouts: they need --runs with the behaviour model that goes on."
+        from toptail.lab.studies.selection.rollout_stage import make_rollouts
+
+        make_rollouts(self.study, self.queries, self.pools, self.dataset.val)
+        return ""
+
+    def _deployment(self) -> str:
+        from toptail.lab.studies.selection.rollout_design import TRAINING_SEED
+
+        if self.name is None or not self.name.is_maze:
+            return "No deployment checks: they are made in mazes alone."
+        critics = self._trained(MAIN, (TRAINING_SEED,))
+        if self.study.runs is None or not critics:
+            return "No deployment checks: they need --runs with trained critics."
+        from toptail.lab.studies.selection.deployment import run_deployment
+
+        def tick(what: str, done: int, total: int) -> None:
+            self.study.tick(what, done / max(total, 1))
+
+        out = self.study.folder.path.parent
+        seeds = (TRAINING_SEED,)
+        run_deployment(
+            self.study.config.task, self.study.runs, out, critics, seeds, tick, None, self.dataset
+        )
+        return ""
+
+
+def read_judge(text: str) -> tuple[str, Any, dict[str, Any]]:
+    """A judge's name, its values and where they come from, of ``NAME=FILE.npz``.
+
+    ``values`` are [members, Q, P, N + 1], or [Q, P, N + 1] for a judge of one member.
+    """
+    name, equals, file = text.partition("=")
+    if not equals or not name or not file:
+        raise InputError(f"--judge {text}: expected NAME=FILE.npz.")
+    if not _JUDGE.fullmatch(name) or name in _TAKEN:
+        raise InputError(
+            f"--judge {text}: '{name}' cannot name a judge; use letters, digits, '_' and '-', and "
+            f"not {' or '.join(_TAKEN)}, which tables use for something else."
+        )
+    path = Path(file).expanduser()
+    arrays = read_arrays(path)
+    if "values" not in arrays:
+        raise InputError(f"{path}: there is no array 'values'; it has {', '.join(arrays)}.")
+    values: Any = arrays["values"]
+    if values.dtype.kind not in "fiu":
+        raise InputError(f"{path}: 'values' must hold numbers, not {values.dtype}.")
+    stack = values[None] if values.ndim == 3 else values
+    return name, stack, {"file": path.name, "sha256": sha256(path)}
+
+
+def task_config(task: str, **changes: Any) -> SelectionConfig:
+    """The paper's settings of a task, or the default ones of a data set of one's own."""
+    known = task in OGBENCH_NAMES
+    return replace(SelectionConfig.of_paper(task) if known else SelectionConfig(task), **changes)

@@ -1,0 +1,100 @@
+"""The judges' table of the selection page: admission numbers beside the declared thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from toptail.lab.studies.selection.results import SelectionResults, judge_name, selector_name
+from toptail.report.table import Cell, Column, Table
+from toptail.report.text import MISSING_SHORT, bracket, join, number
+
+_ORDER: Final = ("resolvability", "spearman")
+"""A judge's own consistency comes first; how it relates to others and to the data, after it."""
+
+
+def judge_table(study: SelectionResults) -> Table:
+    """The judges' admission numbers beside the declared thresholds; those first."""
+    lines = []
+    for judge, row in study.rows("judges").items():
+        shown = {m: text for m in row if (text := _judge_words(m, study)) is not None}
+        order = sorted(shown, key=lambda metric: _place(metric, row[metric]))
+        for place, metric in enumerate(order):
+            cell, head = row[metric], judge_name(judge) if place == 0 else ""
+            lines.append((Cell(head), Cell(shown[metric]), *_judge_cells(metric, cell)))
+    columns = (
+        Column("Judge", "name"),
+        Column("What", "prose"),
+        Column("Number"),
+        Column("Declared"),
+        Column("", "word"),
+    )
+    stored = study.tables["judges"]
+    through, missing = (
+        join(judge_name(judge).lower() for judge in stored[what])
+        for what in ("included_through", "missing")
+    )
+    if through:
+        caption = f"The task enters through: {through}."
+    else:
+        caption = "No judge has passed yet." if missing else "No judge passed: excluded."
+    if missing:
+        caption += f" Not measured: {missing}."
+    return Table("judges", "May the judges judge?", caption, columns, tuple(lines), stacked=True)
+
+
+def _judge_cells(metric: str, cell: Mapping[str, Any]) -> tuple[Cell, Cell, Cell]:
+    """Number, declared threshold and status."""
+    decimals = {"resolvability": 3, "queries": 0, "variance_ratio": 1, "largest_half_width": 4}
+    digits = decimals.get(metric.partition("/")[0], 2)
+    value = number(cell["mean"], digits, MISSING_SHORT)
+    measured = Cell(value, bracket(cell.get("low"), cell.get("high"), digits))
+    if "threshold" not in cell:
+        return measured, Cell(""), Cell("")
+    word = "below" if metric == "largest_half_width" else "at least"
+    status = {"pass": "passes", "fail": "fails"}.get(cell["status"], cell["status"])
+    limit = Cell(f"{word} {cell['threshold']:g}")
+    return measured, limit, Cell(status, status=cell["status"])
+
+
+def _place(metric: str, cell: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Sort key: what decides about admission, then the rest of the judge's own consistency."""
+    return "threshold" not in cell, metric.partition("/")[0] not in _ORDER
+
+
+def _judge_words(metric: str, study: SelectionResults) -> str | None:
+    """What a metric of a judge says; None for those that the page leaves to the stored table."""
+    name, _, rest = metric.partition("/")
+    group = study.declared.get("prespecified_group", "")
+    words = {
+        "resolvability": f"pools resolved, {rest or f'{group}: the prespecified group'}",
+        "spearman": f"members' agreement within pools (Spearman){f', {rest}' if rest else ''}",
+        "support_value_correlation": "value and nearness to the data's actions (Spearman)",
+        "largest_half_width": f"widest half-width of a selector's gain{_widest(study)}",
+        "queries": "queries rolled out",
+        "variance_ratio": f"variance of {selector_name(rest)}'s gain without common random "
+        "numbers over that with them",
+        "spearman_within": f"{_return_words(rest)}, within queries (Spearman)",
+        "spearman_across": f"{_return_words(rest)}, across queries (Spearman)",
+    }
+    if metric == f"resolvability/{group}":
+        return None  # the prespecified group is there already
+    if name in study.judges and rest in ("tau_b", "spearman"):
+        measure = {"tau_b": "τ_b", "spearman": "Spearman"}[rest]
+        return f"agreement with {judge_name(name).lower()} within pools ({measure})"
+    if name == "variance_ratio" and rest not in ("tdq", "raw"):
+        return None
+    return words.get(name)
+
+
+def _widest(study: SelectionResults) -> str:
+    """Whose interval is the widest, where the rollouts say so."""
+    rollouts = study.tables["judges"].get("statuses", {}).get("rollouts", {})
+    selector = rollouts.get("checks", {}).get("selector")
+    return f": {selector_name(selector)}" if selector else ""
+
+
+def _return_words(judge: str) -> str:
+    if judge == "split_half":
+        return "realized return with itself (even and odd repeats)"
+    return f"{judge_name(judge).lower()} and realized return"

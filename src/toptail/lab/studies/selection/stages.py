@@ -1,0 +1,288 @@
+"""The stages of a fixed-query study up to the scores: each is a file, made once.
+
+Every stage looks for its file first. One that is there and fits is read and not made again; one
+that does not fit is refused. Whatever a stage makes can be brought by the user instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values
+from toptail.lab.judges.reference import admission
+from toptail.lab.studies.selection.declare import declare
+from toptail.lab.studies.selection.files import GEODESIC, REFERENCE, check_shape, fitting
+from toptail.lab.studies.selection.pools import (
+    USER,
+    Pools,
+    Proposal,
+    diffusion_proposal,
+    draw_pools,
+    pools_header,
+)
+from toptail.lab.studies.selection.study import Selection, made_from, score_candidates
+from toptail.lab.studies.semantics.scorers import Scorer, of_run, run_origin
+from toptail.lab.studies.stored import Stored
+from toptail.lab.tasks.queries import Queries, freeze_queries, load_queries
+from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.training.records import differences
+from toptail.lab.training.run_files import RECORD, read_run, run_folder
+from toptail.lab.training.runs import require_data
+
+
+def make_queries(study: Selection, val: Trajectories) -> Queries:
+    """Freeze the queries, and declare the criteria for them."""
+    path, config = study.folder.queries, study.config.queries
+    study.tick("queries", 0.0)
+    if path.is_file():
+        queries = load_queries(path)
+        if queries.config != config or queries.data_sha256 != val.sha256:
+            changed = differences(asdict(queries.config), asdict(config)) or ["validation data"]
+            raise InputError(
+                f"{path} was frozen with another {', '.join(changed)}: give what it was frozen "
+                "with, or choose another --out."
+            )
+    else:
+        queries = freeze_queries(val, config)
+        queries.save(path)
+    declare(study.folder, study.config, queries)
+    study.tick("queries", 1.0)
+    return queries
+
+
+def make_pools(
+    study: Selection, queries: Queries, train: Trajectories, proposal: Proposal | None = None
+) -> Pools:
+    """Draw the cached candidates and label their local support.
+
+    Parameters
+    ----------
+    study, queries
+        The study and its frozen queries.
+    train
+        The training split, whose actions are the support.
+    proposal
+        Where candidates come from; by default the task's diffusion run.
+    """
+    declare(study.folder, study.config, queries)
+    path, settings, support = study.folder.pools, study.config.pools, study.config.support
+    study.tick("pools", 0.0)
+    stored = fitting(path, pools_header(queries, train, settings, support))
+    if proposal is None and not (stored and stored.header["proposal"]["kind"] == USER):
+        proposal = _behaviour_model(study, train.sha256, required=stored is None)
+    if stored is not None:
+        if proposal is not None:
+            fitting(path, {"proposal": proposal.origin})
+    elif proposal is not None:
+        stored = draw_pools(
+            queries, train, proposal, settings, support, lambda share: study.tick("pools", share)
+        )
+        stored.write(path)
+    assert stored is not None  # a model that is required is there
+    study.tick("pools", 1.0)
+    return Pools.of(path, stored)
+
+
+def judge_reference(study: Selection, queries: Queries, pools: Pools) -> Stored:
+    """Value every candidate by each member of the reference ensemble, and decide its admission.
+
+    Returns
+    -------
+    ``values`` float32 [members, Q, P, N + 1], the last one the logged action's; the header has
+    ``members`` (origins) and ``admission``.
+    """
+    path, settings = study.folder.values(REFERENCE), study.config.reference
+    expected = made_from(study, queries, pools)
+    members = _reference_members(study, required=not path.is_file())
+    if members:
+        _require_same_data(study, [member.origin for member in members], pools.header["data"])
+        expected["members"] = [dict(member.origin) for member in members]
+    stored = fitting(path, expected)
+    if stored is None:
+        values = np.stack(
+            [
+                score_candidates(member.score, queries, pools, _part(study, REFERENCE, i, members))
+                for i, member in enumerate(members)
+            ]
+        )
+        check_shape(path, "values", values, (-1, *_shape(pools)))
+        verdict = admission(
+            values[..., :-1],
+            queries.group,
+            queries.trajectory,
+            prespecified_group=settings.prespecified_group,
+            resolvability=settings.resolvability,
+            spearman=settings.spearman,
+            rng=np.random.default_rng(0),
+        )
+        stored = Stored({**expected, "admission": verdict}, {"values": values})
+        stored.write(path)
+    study.tick(REFERENCE, 1.0)
+    return stored
+
+
+def judge_geodesic(study: Selection, queries: Queries, pools: Pools) -> Stored:
+    """Value every candidate by the shortest way through the maze; PointMaze only.
+
+    Returns
+    -------
+    ``values`` float32 [1, Q, P, N + 1], the last one the logged action's.
+    """
+    path, gamma = study.folder.values(GEODESIC), study.config.rollouts.gamma
+    header = made_from(study, queries, pools) | {"origin": geodesic_origin(gamma)}
+    stored = fitting(path, header)
+    if stored is None:
+        actions = pools.with_logged()
+        values = geodesic_values(
+            study.config.task,
+            queries.states,
+            actions.reshape(len(actions), -1, actions.shape[-1]),
+            queries.goals,
+            gamma,
+            lambda share: study.tick(GEODESIC, share),
+        )
+        stored = Stored(header, {"values": values.reshape(1, *_shape(pools))})
+        stored.write(path)
+    study.tick(GEODESIC, 1.0)
+    return stored
+
+
+def score_critics(
+    study: Selection, queries: Queries, pools: Pools, scorers: Sequence[Scorer]
+) -> dict[str, Path]:
+    """Score every candidate by every scorer; one file per column.
+
+    The logged action is scored behind the candidates: ``scores`` float32 [Q, P, N + 1].
+
+    Returns
+    -------
+    Column to its file.
+    """
+    columns = [scorer.column for scorer in scorers]
+    repeated = sorted({column for column in columns if columns.count(column) > 1})
+    if repeated:
+        raise InputError(f"Two scorers have the name '{repeated[0]}': give each its own.")
+    _require_same_data(study, [scorer.origin for scorer in scorers], pools.header["data"])
+    paths = {}
+    for i, scorer in enumerate(scorers):
+        path = paths[scorer.column] = study.folder.scores(scorer.column)
+        header = {**made_from(study, queries, pools), "origin": dict(scorer.origin)}
+        tick = _part(study, "scores", i, scorers)
+        scores = None
+        if scorer.opaque:  # only its answers tell whether it is the function that was stored
+            scores = score_candidates(scorer.score, queries, pools, tick)
+            header["origin"]["scores_sha256"] = hashlib.sha256(scores.tobytes()).hexdigest()
+        if fitting(path, header) is None:
+            if scores is None:
+                scores = score_candidates(scorer.score, queries, pools, tick)
+            check_shape(path, "scores", scores, _shape(pools))
+            Stored(header, {"scores": scores}).write(path)
+        study.tick("scores", (i + 1) / len(scorers))
+    return paths
+
+
+def critic_scorers(study: Selection, critics: Sequence[str]) -> list[Scorer]:
+    """The scorers of every run of the audited seeds that was trained, critic by critic."""
+    home = study.needed_runs("Scoring") / study.config.task
+    found = [
+        scorer
+        for critic in critics
+        for seed in study.config.seeds
+        for scorer in of_run(home / critic, seed, study.config.task)
+    ]
+    if not found:
+        raise InputError(
+            f"{home} has no run of the critics {', '.join(critics)} with the seeds "
+            f"{', '.join(map(str, study.config.seeds))}: train them, or name other ones."
+        )
+    return found
+
+
+def add_values(
+    study: Selection,
+    queries: Queries,
+    pools: Pools,
+    judge: str,
+    values: NDArray[np.floating[Any]],
+    origin: Mapping[str, Any],
+) -> Path:
+    """Store a judge's values of every candidate, whoever computed them.
+
+    Parameters
+    ----------
+    study, queries, pools
+        What was judged.
+    judge
+        The judge's name.
+    values
+        [members, Q, P, N + 1]; larger is better, the last column is the logged action.
+    origin
+        How they came about, as JSON has it.
+    """
+    path = study.folder.values(judge)
+    check_shape(path, "values", values, (-1, *_shape(pools)))
+    stored = Stored(
+        {**made_from(study, queries, pools), "origin": dict(origin)},
+        {"values": values.astype(np.float32)},
+    )
+    before = fitting(path, dict(stored.header))
+    if before is not None and before.sha256 != stored.sha256:
+        raise InputError(
+            f"{path} holds other values with the same origin: move it away to store these."
+        )
+    stored.write(path)
+    return path
+
+
+def _require_same_data(study: Selection, origins: Sequence[Mapping[str, Any]], data: str) -> None:
+    """Refuse runs of other training data than the study's; a user's function has none."""
+    for origin in origins:
+        if "data" in origin:
+            require_data(origin["run"], origin["data"], study.config.task, data)
+
+
+def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal | None:
+    """The task's diffusion run; None where it is not there and stored pools do without it."""
+    settings, task = study.config.pools, study.config.task
+    runs = study.needed_runs("Drawing candidates") if required else study.runs
+    if runs is None:
+        return None
+    folder = run_folder(runs / task / "diffusion", settings.policy_seed)
+    if not required and not (folder / RECORD).is_file():
+        return None
+    _require_same_data(study, [run_origin(read_run(folder))], data)
+    return diffusion_proposal(runs, task, settings)
+
+
+def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
+    """The GCIQL runs that judge; none where they are not there and stored values do without."""
+    task, seeds = study.config.task, study.config.reference.seeds
+    runs = study.needed_runs("The reference ensemble") if required else study.runs
+    if runs is None:
+        return []
+    members = {seed: of_run(runs / task / "tdq", seed, task) for seed in seeds}
+    missing = [seed for seed, found in members.items() if not found]
+    if missing and required:
+        raise InputError(
+            f"The reference ensemble needs {run_folder(runs / task / 'tdq', missing[0])}, which is "
+            f"not there: train tdq with the seeds {', '.join(map(str, seeds))}."
+        )
+    return [] if missing else [scorer for found in members.values() for scorer in found]
+
+
+def _shape(pools: Pools) -> tuple[int, int, int]:
+    queries, count, size = pools.shape
+    return queries, count, size + 1
+
+
+def _part(study: Selection, stage: str, i: int, of: Sequence[object]) -> Callable[[float], None]:
+    """Progress of the i-th of several equal parts of a stage."""
+    return lambda share: study.tick(stage, (i + share) / len(of))

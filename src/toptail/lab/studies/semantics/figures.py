@@ -1,0 +1,299 @@
+"""Figures of the semantics study, drawn with Matplotlib from its stored tables and curves alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from toptail.lab.studies.controlled.figures import Drawing
+from toptail.lab.studies.panels import (
+    WIDTH,
+    grouped,
+    interval,
+    legend,
+    line,
+    mean_of,
+    panels,
+    reported,
+    short_task,
+    widths,
+)
+from toptail.lab.studies.semantics.results import (
+    Band,
+    Semantics,
+    drawn,
+    in_order,
+    looks,
+    scorer_name,
+)
+from toptail.lab.studies.semantics.seen_figure import SEEN_CAPTION, seen_figure
+from toptail.lab.studies.semantics.temperature_figure import temperature_caption, temperature_figure
+from toptail.lab.studies.strokes import k_axis, new_figure, wrapped
+from toptail.report.palette import NEUTRAL
+
+Curves = Mapping[str, Mapping[str, Any]]
+"""task → scorer → stored curve."""
+
+_CALIBRATION: Final = (
+    "Triples are split into tenths by score; each point is the mean γ^d of one tenth. A score that "
+    "is safe to maximize rises to the right. Bands are ± one standard deviation over seeds."
+)
+_RANKERS: Final = (
+    "(a) Retrieval AUC (is the true goal told from a random one?) against Kendall τ with γ^d (are "
+    "goals ordered by how near they are?); bars are ± one standard deviation over seeds; hollow "
+    "markers are the paper's, tied to ours. (b) Mean score of a true goal against its distance in "
+    "steps, scaled so that 1 is the nearest bin and 0 the mean score of a random goal; mean over "
+    "tasks."
+)
+_CURSE: Final = (
+    "Top: mean γ^d of the best of K pooled triples by score, exact for every K, between the best "
+    "of K (dashed) and a random one (dotted). Bottom: how much more often the best of K candidates "
+    "at one (s, g) lies off the local support than a random candidate does; 0 is no preference. "
+    "Bands are ± one standard deviation over seeds."
+)
+_RETRIEVAL: Final = (
+    "Retrieval AUC of every critic on every task, with 95 % intervals that resample trajectories. "
+    "Hollow markers are the paper's; the dotted line is chance."
+)
+_READOUT: Final = (
+    "Kendall τ with γ^d of one training's embeddings, read in three ways. Dots are seeds, lines "
+    "95 % intervals, hollow diamonds the paper's numbers."
+)
+
+
+def drawings(study: Semantics) -> list[Drawing]:
+    """Every figure that the stored files suffice for, in the order of the page."""
+    found: list[Drawing] = []
+    deciles = study.curve("deciles")
+    if deciles:
+        draw = partial(calibration_figure, deciles)
+        title = "Score progress calibration"
+        found.append(Drawing("calibration", "fig:calibration", title, _CALIBRATION, draw))
+    if ordered_rankers(study):
+        title = "Good rankers, bad objectives"
+        draw = partial(rankers_figure, study)
+        found.append(Drawing("good_rankers", "fig:good-rankers", title, _RANKERS, draw))
+    if study.rows("retrieval"):
+        draw = partial(retrieval_figure, study.tables["retrieval"])
+        found.append(Drawing("retrieval", "tab:retrieval", "Retrieval", _RETRIEVAL, draw))
+    if study.rows("seen"):
+        draw = partial(seen_figure, study.tables["seen"])
+        found.append(Drawing("seen", "", "Seen and held-out trajectories", SEEN_CAPTION, draw))
+    if study.rows("readout"):
+        draw = partial(readout_figure, study.tables["readout"])
+        found.append(Drawing("readout", "tab:readout", "Training and readout", _READOUT, draw))
+    if study.curve("value") or study.curve("excess_off_support"):
+        draw = partial(curse_figure, study)
+        title = "Best-of-K over pooled triples, and local support"
+        found.append(Drawing("ogbench_curse", "fig:ogbench-curse", title, _CURSE, draw))
+    if study.rows("temperature"):
+        table = study.tables["temperature"]
+        draw = partial(temperature_figure, table)
+        caption = temperature_caption(table)
+        found.append(
+            Drawing("temperature_sweep", "", "Temperature of the cosine critic", caption, draw)
+        )
+    return found
+
+
+# ------------------------------------------------------------------------ one figure each
+
+
+def calibration_figure(deciles: Curves) -> Figure:
+    """Mean return-to-go in each tenth of the scores, one panel per task."""
+    scorers = drawn(s for task in deciles.values() for s in task)
+    figure, grid = panels(len(deciles), 1, 2.9)
+    for (task, curves), panel in zip(deciles.items(), grid[0], strict=True):
+        for scorer in (s for s in scorers if s in curves):
+            band = Band.of(curves[scorer])
+            x = np.arange(1, band.mean.size + 1)
+            line(panel, x, band, looks(scorers)[scorer], widths(scorers)[scorer])
+        panel.set_title(task)
+        panel.set_xlabel("tenth of the scores")
+        panel.set_xticks(range(1, 11, 3))
+    grid[0][0].set_ylabel(r"mean $\gamma^d$")
+    legend(figure, scorers)
+    return figure
+
+
+def rankers_figure(study: Semantics) -> Figure:
+    """Retrieval against ordering, and the score against the distance of the goal."""
+    profiles = study.curve("profile")
+    pairs = ordered_rankers(study)
+    scorers = drawn([s for _, s in pairs] + [s for task in profiles.values() for s in task])
+    figure = new_figure(9.6, 4.2)
+    left, right = figure.subplots(1, 2) if profiles else (figure.subplots(), None)
+    _scatter(left, study, [(t, s) for t, s in pairs if s in scorers], scorers)
+    if right is not None:
+        _profile_panel(right, profiles, study.curve("profile_edges"), scorers)
+    legend(figure, scorers)
+    return figure
+
+
+def ordered_rankers(study: Semantics) -> list[tuple[str, str]]:
+    """Tasks and scorers with both a retrieval AUC and an ordering."""
+    main, retrieval = study.rows("main"), study.rows("retrieval")
+    return [
+        (task, scorer)
+        for task, rows in main.items()
+        for scorer in rows
+        if mean_of(rows[scorer].get("tau")) is not None
+        and mean_of(retrieval.get(task, {}).get(scorer, {}).get("auc")) is not None
+    ]
+
+
+def _scatter(
+    panel: Axes,
+    study: Semantics,
+    pairs: Sequence[tuple[str, str]],
+    scorers: Sequence[str],
+) -> None:
+    style, size = looks(scorers), {s: 3 + 1.8 * width for s, width in widths(scorers).items()}
+    several = len({task for task, _ in pairs}) > 1
+    for task, scorer in sorted(pairs, key=lambda pair: scorers.index(pair[1])):
+        colour, marker = style[scorer]
+        tau = study.rows("main")[task][scorer]["tau"]
+        auc = study.rows("retrieval")[task][scorer]["auc"]
+        panel.errorbar(
+            tau["mean"],
+            auc["mean"],
+            xerr=tau.get("std") or 0.0,
+            yerr=auc.get("std") or 0.0,
+            color=colour,
+            marker=marker,
+            markersize=size[scorer],
+        )
+        x = reported(study.tables["main"], task, scorer, "tau")
+        y = reported(study.tables["retrieval"], task, scorer, "auc")
+        if x is not None and y is not None:
+            # The line says whose point is whose where measured points coincide.
+            ends = [x, tau["mean"]], [y, auc["mean"]]
+            panel.plot(*ends, color=colour, linewidth=0.8, alpha=0.6, zorder=1)
+            panel.plot(x, y, marker, mfc="white", mec=colour, ms=6, zorder=2)
+        if several:
+            panel.annotate(
+                short_task(task),
+                (tau["mean"], auc["mean"]),
+                xytext=(5, -9),
+                textcoords="offset points",
+                fontsize=7,
+            )
+    panel.margins(0.12)
+    panel.axvline(0, color=NEUTRAL, linewidth=0.8, linestyle=":")
+    # Chance is drawn where a point comes near it; else it would only push the points together.
+    panel.set_ylim(panel.get_ylim())
+    panel.axhline(0.5, color=NEUTRAL, linewidth=0.8, linestyle=":")
+    panel.grid()
+    panel.set_xlabel(r"Kendall $\tau$ with $\gamma^d$")
+    panel.set_ylabel("retrieval AUC")
+    panel.set_title("(a) Retrieval and ordering")
+
+
+def _profile_panel(
+    panel: Axes, profiles: Curves, edges: Mapping[str, Mapping[str, Any]], scorers: Sequence[str]
+) -> None:
+    """Mean over tasks of the scaled score of a true goal, against its distance."""
+    style = looks(scorers)
+    for scorer in scorers:
+        bands = {t: Band.of(profiles[t][scorer]) for t in profiles if scorer in profiles[t]}
+        # A score that is not above random goals even at the nearest ones has no profile.
+        bands = {task: band for task, band in bands.items() if np.isfinite(band.mean).any()}
+        if not bands:
+            continue
+        mean = np.mean([band.mean for band in bands.values()], axis=0)
+        std = np.mean([band.std for band in bands.values()], axis=0)
+        starts = np.array(edges[next(iter(bands))][scorer], dtype=float)
+        middles = (starts[:-1] + starts[1:] - 1) / 2
+        line(panel, middles, Band(mean, std), style[scorer], widths(scorers)[scorer])
+    panel.axhline(0, color=NEUTRAL, linewidth=1, linestyle=":")
+    panel.set_xlabel("distance of the goal, steps")
+    panel.set_ylabel("score: 1 nearest, 0 a random goal")
+    panel.set_title("(b) Score of a true goal")
+
+
+def retrieval_figure(table: Mapping[str, Any]) -> Figure:
+    """Retrieval AUC by task and critic."""
+    rows: Mapping[str, Any] = table["rows"]
+    scorers = drawn(s for task in rows.values() for s in task)
+    figure = new_figure(max(WIDTH, min(11.0, 2.0 + 1.25 * len(rows))), 3.4)
+    panel = figure.subplots()
+    grouped(panel, table, list(rows), scorers, "auc", looks(scorers))
+    panel.axhline(0.5, color=NEUTRAL, linewidth=1, linestyle=":")
+    panel.set_xticks(range(len(rows)), [wrapped(task.replace("-", " "), 14) for task in rows])
+    panel.set_ylabel("retrieval AUC")
+    legend(figure, scorers)
+    return figure
+
+
+def readout_figure(table: Mapping[str, Any]) -> Figure:
+    """Ordering of each training and readout, one panel per task."""
+    rows: Mapping[str, Any] = table["rows"]
+    readouts = in_order(r for task in rows.values() for r in task)
+    figure, grid = panels(len(rows), 1, 0.9 + 0.33 * len(readouts))
+    for task, panel in zip(rows, grid[0], strict=True):
+        for place, readout in enumerate(reversed(readouts)):
+            cell = rows[task].get(readout, {}).get("tau")
+            if mean_of(cell) is None:
+                continue
+            colour = looks([readout.partition("_trained")[0]]).popitem()[1][0]
+            panel.barh(place, cell["mean"], 0.6, color=colour, alpha=0.5)
+            seeds = [x for x in cell["seeds"].values() if x is not None]
+            panel.plot(seeds, [place] * len(seeds), ".", color=colour, markersize=5)
+            interval(panel, cell, place, horizontal=True)
+            theirs = reported(table, task, readout, "tau")
+            if theirs is not None:
+                panel.plot(theirs, place, "D", mfc="white", mec=colour, ms=5)
+        panel.axvline(0, color=NEUTRAL, linewidth=1)
+        panel.grid(axis="x")
+        panel.xaxis.set_major_locator(MaxNLocator(4))
+        panel.set_title(task)
+        panel.set_xlabel(r"Kendall $\tau$ with $\gamma^d$")
+        panel.set_yticks(range(len(readouts)), [scorer_name(r) for r in reversed(readouts)])
+        panel.tick_params(axis="y", length=0)
+        panel.label_outer()
+    return figure
+
+
+def curse_figure(study: Semantics) -> Figure:
+    """Value of the best of K pooled triples, and the preference for off-support actions."""
+    values, excess = study.curve("value"), study.curve("excess_off_support")
+    tasks = list(dict.fromkeys([*values, *excess]))
+    kinds = [kind for kind in (values, excess) if kind]
+    scorers = drawn(s for kind in kinds for task in kind.values() for s in task)
+    figure, grid = panels(len(tasks), len(kinds), 2.5 * len(kinds))
+    style = looks(scorers)
+    for row, kind in zip(grid, kinds, strict=True):
+        for task, panel in zip(tasks, row, strict=True):
+            curves = kind.get(task, {})
+            for scorer in (s for s in scorers if s in curves):
+                band = Band.of(curves[scorer])
+                x = np.array(study.k[: band.mean.size])
+                line(panel, x, band, style[scorer], widths(scorers)[scorer])
+            if kind is values:
+                _ends(panel, study, task)
+            else:
+                panel.axhline(0, color=NEUTRAL, linewidth=1, linestyle=":")
+            k_axis(panel, study.k, label=row is grid[-1])
+        row[0].set_ylabel(
+            r"$\gamma^d$ of the pick" if kind is values else "excess off-support rate"
+        )
+    for task, panel in zip(tasks, grid[0], strict=True):
+        panel.set_title(task)
+    legend(figure, scorers, [("best of K", "--"), ("random", ":")] if values else [])
+    return figure
+
+
+def _ends(panel: Axes, study: Semantics, task: str) -> None:
+    """The best of K and a random triple, which are the same for every critic."""
+    oracle = next(iter(study.curve("oracle").get(task, {}).values()), None)
+    random = next(iter(study.curve("random").get(task, {}).values()), None)
+    if oracle is not None:
+        panel.plot(study.k[: len(oracle)], oracle, color=NEUTRAL, linestyle="--", linewidth=1.4)
+    if random is not None:
+        panel.axhline(random, color=NEUTRAL, linestyle=":", linewidth=1.2)

@@ -1,0 +1,324 @@
+"""Stored scores as tables and figures read them: no network is needed, nor JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.lab.studies.semantics.config import ORACLE, SEEN, SWEEP
+from toptail.lab.studies.stored import Stored
+from toptail.lab.tasks.names import PAPER_TASKS
+from toptail.lab.training.records import digest
+from toptail.pools.columns import split_seed
+from toptail.pools.triples import ScoredTriples
+from toptail.stats.best_of_k import Floats
+
+DRAWS, PROPOSALS = "draws", "proposals"
+"""Files of a task's folder that are no column."""
+
+VALUES = "values"
+"""Folder in a task's folder: what judges that are no critics say of the triples."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SupportPools:
+    """Candidates at one (s, g) each, half of them actions of near states."""
+
+    trajectory: Ints
+    """The trajectory of each query's anchor, ``[q]``."""
+
+    on_support: NDArray[np.bool_]
+    """Whether the candidate is the action of one of the nearest states, ``[q, pool]``."""
+
+    scores: Mapping[str, Floats]
+    """Column to the candidates' scores at the query's (s, g), ``[q, pool]``."""
+
+
+@dataclass(frozen=True, eq=False)
+class DiffusionPools:
+    """One behaviour-model action per triple's (s, g), in place of the recorded one."""
+
+    values: Floats
+    """The oracle's value of (s, action, g), ``[n]``."""
+
+    scores: Mapping[str, Floats]
+    """Column to the score of (s, action, g), ``[n]``."""
+
+
+@dataclass(frozen=True, eq=False)
+class TaskScores:
+    """Everything that was scored on one task."""
+
+    task: str
+    """Name of the data set."""
+
+    key: str
+    """Name in tables: the paper's, where the data set is the paper's."""
+
+    navigation: bool
+    """Whether gamma^d is a value there, so that every diagnostic applies; else retrieval only."""
+
+    triples: ScoredTriples
+    """All columns but the oracle's, which is ``values["oracle"]`` where there is one."""
+
+    query_std: Mapping[str, Floats]
+    """Column to the standard deviation of the behaviour actions' scores at (s, g), ``[n]``."""
+
+    support: Mapping[tuple[int, str], SupportPools]
+    """(n_near, "row" or "trajectory") to the pools; empty unless ``navigation``."""
+
+    diffusion: Mapping[int, DiffusionPools]
+    """Behaviour-model seed to its pools; empty without behaviour models or without an oracle."""
+
+    loss_gaps: Mapping[int, dict[str, float]]
+    """Behaviour-model seed to its ``train``, ``held_out``, ``gap``, ``low`` and ``high`` loss."""
+
+    origins: Mapping[str, dict[str, Any]]
+    """Column to where it comes from, the oracle's included."""
+
+    sources: Mapping[str, str]
+    """Column to a hash of every stored file that its diagnostics are made of."""
+
+
+@dataclass(frozen=True, eq=False)
+class BesideScores:
+    """Columns that a task has beside the study's own, scored on draws of their own."""
+
+    task: str
+    """Name of the data set."""
+
+    key: str
+    """Name in tables."""
+
+    triples: ScoredTriples
+    """Their columns are ``binary_nce-0.05@0`` in the temperature study, which has scores and
+    negatives alone, and the critics' own, ``raw@42``, on the trajectories they were trained on."""
+
+    origins: Mapping[str, dict[str, Any]]
+    """Column to where it comes from."""
+
+    sources: Mapping[str, str]
+    """Column to a hash of every stored file that its diagnostics are made of."""
+
+
+def read_tasks(out: str | Path) -> list[TaskScores]:
+    """Every task that has scores in a folder: the paper's tasks first, in its order."""
+    return [_task_scores(folder) for folder in _task_folders(_existing(out))]
+
+
+def read_task(out: str | Path, task: str) -> TaskScores:
+    """One task's scores, by the data set's name, the paper's, or the path of its file."""
+    folder = _existing(out) / PAPER_TASKS.get(task, Path(task).name.removesuffix(".npz"))
+    if not (folder / f"{DRAWS}.npz").is_file():
+        stored = ", ".join(each.name for each in _task_folders(folder.parent)) or "none"
+        raise InputError(
+            f"{out} has no scores of the task '{task}' (stored are: {stored}); score it first, "
+            "with --runs."
+        )
+    return _task_scores(folder)
+
+
+def read_temperature(out: str | Path) -> list[BesideScores]:
+    """The temperature study of every task that has one."""
+    return _read_beside(out, SWEEP)
+
+
+def read_seen(out: str | Path) -> list[BesideScores]:
+    """Scores on the trajectories that critics were trained on, of every task that has any."""
+    return _read_beside(out, SEEN)
+
+
+def _read_beside(out: str | Path, name: str) -> list[BesideScores]:
+    result = []
+    for folder in _task_folders(_existing(out) / name):
+        draws, columns, _ = _read_folder(folder)
+        if columns:
+            header = draws.header
+            triples = _triples(draws, columns, folder)
+            task, key = header["task"], header["key"]
+            result.append(BesideScores(task, key, triples, _origins(columns), _sources(columns)))
+    return result
+
+
+def _existing(out: str | Path) -> Path:
+    folder = Path(out) / "scores"
+    if not folder.is_dir():
+        raise InputError(f"{out} holds no scores: make them with --runs, or name another --out.")
+    return folder
+
+
+def _task_folders(folder: Path) -> list[Path]:
+    paper = list(PAPER_TASKS.values())
+
+    def place(path: Path) -> tuple[int, str]:
+        return paper.index(path.name) if path.name in paper else len(paper), path.name
+
+    return sorted((path.parent for path in folder.glob(f"*/{DRAWS}.npz")), key=place)
+
+
+def _read_folder(folder: Path) -> tuple[Stored, dict[str, Stored], Stored | None]:
+    """Draws, columns by name, and proposals where there are any; all must fit together."""
+    draws = Stored.read(folder / f"{DRAWS}.npz")
+    behind = folder / f"{PROPOSALS}.npz"
+    proposals = Stored.read(behind) if behind.is_file() else None
+    expected = {DRAWS: draws.sha256, PROPOSALS: None if proposals is None else proposals.sha256}
+    if proposals is not None:
+        _require_fit(behind, proposals, {DRAWS: draws.sha256})
+    columns = {}
+    for path in sorted(folder.glob("*.npz"), key=_column_place):
+        if path.stem not in (DRAWS, PROPOSALS) and not path.name.startswith("."):
+            columns[path.stem] = Stored.read(path)
+            _require_fit(path, columns[path.stem], expected)
+    return draws, columns, proposals
+
+
+def _column_place(path: Path) -> tuple[str, int]:
+    """Seeds of a scorer in the order of their numbers."""
+    name, seed = split_seed(path.stem)
+    return name, -1 if seed is None else int(seed)
+
+
+def _require_fit(
+    path: Path, stored: Stored, expected: Mapping[str, str | None], folder: Path | None = None
+) -> None:
+    for name, sha256 in expected.items():
+        if stored.header.get(name) != sha256:
+            raise InputError(
+                f"{path} was scored on other {name} than those of "
+                f"{(folder or path.parent) / name}.npz: score "
+                "it again with --runs (or --critic), or delete it."
+            )
+
+
+def _task_scores(folder: Path) -> TaskScores:
+    draws, columns, proposals = _read_folder(folder)
+    oracle = [column for column in columns if split_seed(column)[0] == ORACLE]
+    origins = _origins(columns)
+    judge = columns.pop(oracle[0]) if oracle else None
+    beside = _judged(folder, draws)
+    values = {} if judge is None else {ORACLE: judge.arrays["scores"]}
+    values |= {name: stored.arrays["values"] for name, stored in beside.items()}
+    if not columns:
+        raise InputError(f"{folder} holds no column of a critic: score one with --runs.")
+    gaps = {} if proposals is None else proposals.header["loss_gaps"]
+    return TaskScores(
+        task=draws.header["task"],
+        key=draws.header["key"],
+        navigation=draws.header["navigation"],
+        triples=_triples(draws, columns, folder, values),
+        query_std=_family(columns, "query_std"),
+        support=_support(draws, columns),
+        diffusion={} if judge is None else _diffusion(columns, judge),
+        loss_gaps={int(seed): gap for seed, gap in gaps.items()},
+        origins=origins,
+        sources=_sources(columns, judge, beside),
+    )
+
+
+def _origins(columns: Mapping[str, Stored]) -> dict[str, dict[str, Any]]:
+    return {column: dict(stored.header["origin"]) for column, stored in columns.items()}
+
+
+def _sources(
+    columns: Mapping[str, Stored],
+    oracle: Stored | None = None,
+    beside: Mapping[str, Stored] | None = None,
+) -> dict[str, str]:
+    """Column -> hash of its file and the judges'; the draws' and proposals' are in its header."""
+    judges = {
+        ORACLE: None if oracle is None else oracle.sha256,
+        VALUES: {name: stored.sha256 for name, stored in (beside or {}).items()},
+    }
+    return {
+        column: digest({"column": stored.sha256, **judges}) for column, stored in columns.items()
+    }
+
+
+def _judged(folder: Path, draws: Stored) -> dict[str, Stored]:
+    """What judges that are no critics say of the triples: ``values/NAME.npz``, ``values [n]``."""
+    result = {}
+    for path in sorted((folder / VALUES).glob("*.npz")):
+        stored = Stored.read(path)
+        _require_fit(path, stored, {DRAWS: draws.sha256}, folder)
+        result[path.stem] = stored
+    return result
+
+
+def _family(columns: Mapping[str, Stored], name: str) -> dict[str, NDArray[Any]]:
+    """One array of every column that has it."""
+    return {
+        column: stored.arrays[name] for column, stored in columns.items() if name in stored.arrays
+    }
+
+
+def _triples(
+    draws: Stored,
+    columns: Mapping[str, Stored],
+    folder: Path,
+    values: Mapping[str, NDArray[Any]] | None = None,
+) -> ScoredTriples:
+    rows = draws.arrays
+    families = ("scores", "negatives", "hard_negatives", "second_goals", "next_scores")
+    return ScoredTriples(
+        rows=rows["rows"],
+        goal_rows=rows["goal_rows"],
+        trajectory=rows["trajectory"],
+        gamma=draws.header["gamma"],
+        negative_rows=rows["negative_rows"],
+        hard_negative_rows=rows.get("hard_negative_rows"),
+        second_goal_rows=rows.get("second_goal_rows"),
+        readouts=_readouts(columns),
+        query_means=_family(columns, "query_means"),
+        step_reward=_step_rewards(columns, folder),
+        values=values or {},
+        data_sha256=draws.header["data"],
+        source=str(folder),
+        **{name: _family(columns, name) for name in families},
+    )
+
+
+def _readouts(columns: Mapping[str, Stored]) -> dict[str, NDArray[Any]]:
+    """``raw:cosine@42``: the readout ``cosine`` of the column ``raw@42``."""
+    result = {}
+    for column, stored in columns.items():
+        scorer, seed = split_seed(column)
+        for name, array in stored.under("readout").items():
+            result[f"{scorer}:{name}" + ("" if seed is None else f"@{seed}")] = array
+    return result
+
+
+def _step_rewards(columns: Mapping[str, Stored], folder: Path) -> dict[str, float]:
+    rewards: dict[str, float] = {}
+    for column, stored in columns.items():
+        scorer, reward = split_seed(column)[0], float(stored.header["step_reward"])
+        if rewards.setdefault(scorer, reward) != reward:
+            raise InputError(
+                f"{folder}: the seeds of '{scorer}' have different step rewards, "
+                f"{rewards[scorer]:g} and {reward:g}; seeds of one scorer must be of one training."
+            )
+    return rewards
+
+
+def _support(draws: Stored, columns: Mapping[str, Stored]) -> dict[tuple[int, str], SupportPools]:
+    pools = {}
+    for name, on_support in draws.under("on_support").items():
+        exclusion, n_near = name.split("/")
+        trajectory = draws.arrays["trajectory"][: len(on_support)]
+        scores = _family(columns, f"support/{name}")
+        pools[int(n_near), exclusion] = SupportPools(trajectory, on_support, scores)
+    return pools
+
+
+def _diffusion(columns: Mapping[str, Stored], judge: Stored) -> dict[int, DiffusionPools]:
+    return {
+        int(seed): DiffusionPools(values, _family(columns, f"diffusion/{seed}"))
+        for seed, values in judge.under("diffusion").items()
+    }

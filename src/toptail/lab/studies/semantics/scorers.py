@@ -1,0 +1,228 @@
+"""Scorers: the columns of a task's scores, made of trained runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.lab.critics.base import TrainedCritic
+from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.studies.semantics.config import ORACLE, SWEEP, SemanticsConfig
+from toptail.lab.tasks.trajectories import IntArray
+from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
+from toptail.lab.training.runs import load_run, stored_config
+
+Rows: TypeAlias = NDArray[np.float32]
+
+Score: TypeAlias = Callable[[Rows, Rows, Rows], Rows]
+"""(states [n, s], actions [n, a], goals [n, g]) -> scores [n]; larger is better."""
+
+READOUTS = {
+    "raw": {"cosine": "f_cos", "norm": "phi_norm"},
+    "cosine": {"raw": "f_raw", "norm": "phi_norm"},
+    "hybrid": {"q_td": "q_td", "q_hybrid": "q_hybrid"},
+}
+"""Critic to the further scalars that are read from its checkpoints: our name to the critic's."""
+
+TWO_HEAD = ("two_head_separate", "two_head_joint")
+"""Critics whose cosine head is a scorer of its own, ``NAME.f_cos``."""
+
+CONTRASTIVE = ("f_raw", "f_cos", "phi_norm", "logit")
+"""Readouts without a value target: no step has a reward."""
+
+SMALLEST_BLOCK = 256
+"""Rows of one compiled call, at least; others are filled up to a power of two."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunScore:
+    """A readout of a run in full float32, which compiles few shapes: see `_filled`."""
+
+    trained: Callable[[], TrainedCritic]
+    """Gives the run's critic, when it is first asked."""
+
+    readout: str
+    """What is read."""
+
+    def __call__(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
+        """Score rows."""
+        rows = (_filled(x) for x in (states, actions, goals))
+        with jax.default_matmul_precision("highest"):
+            return self._critic().score(*rows)[: len(states)]
+
+    def towards(self, goals: Rows) -> Callable[[Rows, Rows, IntArray], Rows] | None:
+        """Embed goals once, for a function that scores pairs towards them.
+
+        Returns
+        -------
+        (states [p, s], actions [p, a], asked [n, 2]) -> scores [n], where ``asked`` has the
+        numbers of a pair and of a goal; None if the readout has no factors.
+        """
+        critic = self._critic()
+        with jax.default_matmul_precision("highest"):
+            psi = critic.embed_goals(_filled(goals))
+        if psi is None:
+            return None
+
+        def score(states: Rows, actions: Rows, asked: IntArray) -> Rows:
+            with jax.default_matmul_precision("highest"):
+                scores = critic.score_pairs(_filled(states), _filled(actions), psi, _filled(asked))
+            return scores[: len(asked)]
+
+        return score
+
+    def _critic(self) -> TrainedCritic:
+        return replace(self.trained(), readout=self.readout)
+
+
+def _filled(rows: NDArray[Any]) -> NDArray[Any]:
+    """Rows filled up with zeros to a power of two of them."""
+    n = len(rows)
+    return np.pad(rows, [(0, max(SMALLEST_BLOCK, 1 << (n - 1).bit_length()) - n), (0, 0)])
+
+
+def score_shared(
+    score: Score, states: Rows, actions: Rows, goals: Rows, asked: IntArray, block: int
+) -> Iterator[tuple[slice, Rows]]:
+    """Score pairs (s, a) towards goals, many of which share a pair or a goal.
+
+    A readout with factors embeds each goal once and each pair once per block; any other scorer is
+    shown every row.
+
+    Parameters
+    ----------
+    score
+        The scorer.
+    states, actions
+        [p, s] and [p, a] the pairs.
+    goals
+        [q, g] the goals.
+    asked
+        [n, 2] number of a pair and number of a goal.
+    block
+        Scores of one call, at most.
+
+    Yields
+    ------
+    Which of the n, and their scores.
+    """
+    towards = score.towards(goals) if isinstance(score, RunScore) else None
+    for start in range(0, len(asked), block):
+        at = slice(start, min(start + block, len(asked)))
+        pair, goal = asked[at].T
+        if towards is None:
+            yield at, score(states[pair], actions[pair], goals[goal])
+        else:
+            own, place = np.unique(pair, return_inverse=True)
+            yield at, towards(states[own], actions[own], np.stack([place, goal], axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """One column: a function of states, actions and goals, and what must be known of it."""
+
+    column: str
+    """``NAME@SEED``, or ``NAME`` where there is no training seed."""
+
+    score: Score
+    """The deployed scalar."""
+
+    origin: Mapping[str, Any]
+    """Where it comes from, as JSON has it; equal origins give equal scores, unless `opaque`."""
+
+    step_reward: float = 0.0
+    """Reward of a step that misses the goal, in the scale of the score."""
+
+    readouts: Mapping[str, Score] = field(default_factory=dict)
+    """Further scalars of the same network."""
+
+    opaque: bool = False
+    """Whether the origin does not decide the scores, as a user's function may read other files."""
+
+
+def run_scorers(runs: Path, task: str, config: SemanticsConfig) -> list[Scorer]:
+    """The scorers of every finished run ``RUNS/TASK/CRITIC/seed-N`` of the wanted seeds.
+
+    Critics that nobody trained and seeds that are missing are left out; what was trained and is
+    not valid is refused. The independently seeded TD-Q comes as ``oracle@SEED``.
+    """
+    scorers = []
+    for critic in FULL_SIZE:
+        for seed in config.seeds:
+            scorers += of_run(runs / task / critic, seed, task)
+    for scorer in of_run(runs / task / "tdq", config.oracle_seed, task):
+        scorers.append(replace(scorer, column=f"{ORACLE}@{config.oracle_seed}"))
+    return scorers
+
+
+def sweep_scorers(runs: Path, task: str) -> list[Scorer]:
+    """The cosine critics of the temperature study: ``RUNS/temperature/SETTING/TASK/...``."""
+    found: list[Scorer] = []
+    for home in sorted((runs / SWEEP).glob(f"*/{task}/cosine")):
+        setting = home.parent.parent.name
+        numbers = [path.name.removeprefix("seed-") for path in home.glob("seed-*")]
+        for seed in sorted(int(number) for number in numbers if number.isdigit()):
+            column = f"{setting}@{seed}"
+            found += [replace(each, column=column) for each in of_run(home, seed, task)]
+    return found
+
+
+def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
+    """The scorers of one run: none if there is no run, two for a two-head checkpoint.
+
+    Whatever it was trained with, a run is read in float32: see `load_run`.
+    """
+    folder = run_folder(home, seed)
+    if not (folder / RECORD).is_file():
+        return []
+    run = read_run(folder)
+
+    @cache
+    def trained() -> TrainedCritic:
+        """Load the run when it is first asked, and put it on the device once for all calls."""
+        loaded = load_run(folder, task, in_float32=True)
+        return replace(loaded, params=jax.device_put(loaded.params))
+
+    if run.state != "finished":
+        trained()  # says what is wrong with it
+    name, deployed = str(run.config["critic"]), stored_config(run).build().deployed
+    reads = {deployed: f"{name}@{seed}"}
+    if name in TWO_HEAD:
+        reads["f_cos"] = f"{name}.f_cos@{seed}"
+    return [
+        Scorer(
+            column,
+            RunScore(trained, read),
+            run_origin(run) | {"readout": read, "read_in": "float32"},
+            -1.0 if run.config["reward"] == "-1/0" and read not in CONTRASTIVE else 0.0,
+            {ours: RunScore(trained, theirs) for ours, theirs in READOUTS.get(name, {}).items()},
+        )
+        for read, column in reads.items()
+    ]
+
+
+def run_origin(run: Run) -> dict[str, Any]:
+    """What identifies a run."""
+    config = run.config
+    return {
+        "run": "/".join(run.folder.parts[-3:]),
+        "critic": config["critic"],
+        "seed": run.record["seed"],
+        "config_hash": run.config_hash,
+        "params_sha256": run.record["params_sha256"],
+        "data": run.record["data"]["train"],
+        "steps": config["steps"],
+        "batch_size": config["batch_size"],
+        "learning_rate": config["learning_rate"],
+        "bfloat16": config["bfloat16"],
+        "reward": config["reward"],
+        "settings": config["settings"],
+        "critic_fields": config["critic_fields"],
+    }

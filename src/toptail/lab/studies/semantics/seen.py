@@ -1,0 +1,138 @@
+"""Seen and held-out trajectories: whether a score knows how near a goal is, or only whose it is.
+
+A critic that has learned its training trajectories by heart tells their goals from all others
+without fault, and no retrieval metric shows that it has nothing to say about their order. So the
+same questions are asked about triples of the validation split and of the training split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap
+from toptail.audit.triples.ordering import ordering
+from toptail.audit.triples.retrieval import (
+    hard_negative_win_rate,
+    nearer_goal_win_rate,
+    retrieval_auc,
+)
+from toptail.lab.studies.common import Tick
+from toptail.lab.studies.semantics.config import SEEN, SemanticsConfig
+from toptail.lab.studies.semantics.jobs import Estimates, measure_each
+from toptail.lab.studies.semantics.load import BesideScores, TaskScores
+from toptail.lab.studies.semantics.measure import Measured, by_seed, jobs_beside
+from toptail.lab.studies.semantics.tables import estimate_cell
+from toptail.lab.studies.tables import Cell, Rows, table
+from toptail.pools.triples import ScoredTriples
+
+METRICS = {
+    "auc": retrieval_auc,
+    "hard_negative_auc": hard_negative_win_rate,
+    "nearer_goal": nearer_goal_win_rate,
+    "order": ordering,
+}
+"""What is asked about both kinds of trajectories, by the names that `measure` has for it."""
+
+CALLED = {"order": "tau"}
+"""Metrics that the table calls by another name."""
+
+HELD_OUT = "held_out"
+"""The other kind: trajectories that no critic was trained on."""
+
+
+def seen_table(
+    measured: Sequence[Measured],
+    seen: Sequence[BesideScores],
+    config: SemanticsConfig,
+    tick: Tick | None = None,
+    workers: int = 1,
+    kept: Path | None = None,
+) -> dict[str, Any] | None:
+    """``tables/seen.json``: METRIC_held_out beside METRIC_seen; None where nothing was scored.
+
+    Only columns that were scored on both are compared, so that both cells have the same seeds and
+    are of the same critics. What ``kept`` holds of an earlier call, and still fits, is not
+    measured again.
+    """
+    held_out = {task.task.task: task for task in measured}
+    pairs = [(held_out[each.task], each) for each in seen if each.task in held_out]
+    jobs = [
+        job
+        for own, each in pairs
+        for job in jobs_beside(SEEN, each, _both(own.task, each), config, measure_seen)
+    ]
+    if not jobs:
+        return None
+    results = iter(measure_each(jobs, "seen trajectories", kept, tick, workers))
+    rows: Rows = {}
+    falls: dict[str, dict[str, Cell]] = {}
+    for own, each in pairs:
+        there = {column: next(results) for column in _both(own.task, each)}
+        kinds = {HELD_OUT: own.columns, SEEN: there}
+        scorers = _scorers(each.triples, list(there))
+        if scorers:
+            rows[own.task.key] = {name: _cells(seeds, kinds) for name, seeds in scorers.items()}
+            falls[own.task.key] = {name: _fall(seeds, kinds) for name, seeds in scorers.items()}
+    return table(
+        SEEN,
+        f"The same questions about trajectories of both splits, {config.triples} triples of each",
+        rows,
+        {},
+        [
+            "tau: order of recorded distances, on play data, too, where they are no value.",
+            "falls: nearer_goal on held-out trajectories less that on seen ones, with its "
+            "interval; the resamples of the two splits are independent.",
+        ],
+        falls=falls,
+    )
+
+
+def _both(own: TaskScores, each: BesideScores) -> list[str]:
+    """Columns of one critic on both: one that was scored again on one split only is left out."""
+    return [
+        column
+        for column in each.triples.scores
+        if column in own.triples.scores
+        and _critic(own.origins.get(column, {})) == _critic(each.origins.get(column, {}))
+    ]
+
+
+def _critic(origin: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a column comes from, whatever it was asked about."""
+    return {name: entry for name, entry in origin.items() if name != "scores_sha256"}
+
+
+def measure_seen(t: ScoredTriples, column: str, config: SemanticsConfig) -> Estimates:
+    """All metrics on triples of the training split, with resamples of their own."""
+    rng = np.random.default_rng([config.draw_seed, 3])
+    bootstrap = TrajectoryBootstrap(t.trajectory, rng, config.resamples)
+    return {metric: estimate(t, column, bootstrap) for metric, estimate in METRICS.items()}
+
+
+def _scorers(t: ScoredTriples, columns: Sequence[str]) -> dict[str, dict[str | None, str]]:
+    """Scorer -> seed -> column, of these columns."""
+    kept = {
+        name: {seed: column for seed, column in seeds.items() if column in columns}
+        for name, seeds in t.scorers.items()
+    }
+    return {name: seeds for name, seeds in kept.items() if seeds}
+
+
+def _cells(
+    seeds: Mapping[str | None, str], kinds: Mapping[str, Mapping[str, Estimates]]
+) -> dict[str, Cell]:
+    return {
+        f"{CALLED.get(metric, metric)}_{kind}": estimate_cell(by_seed(seeds, measured, metric))
+        for metric in METRICS
+        for kind, measured in kinds.items()
+    }
+
+
+def _fall(seeds: Mapping[str | None, str], kinds: Mapping[str, Mapping[str, Estimates]]) -> Cell:
+    """How much less often the nearer goal scores higher once the trajectory was trained on."""
+    held_out, seen = (by_seed(seeds, kinds[kind], "nearer_goal") for kind in (HELD_OUT, SEEN))
+    return estimate_cell({seed: each - seen[seed] for seed, each in held_out.items()})

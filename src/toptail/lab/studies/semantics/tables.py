@@ -1,0 +1,320 @@
+"""From measured columns to ``tables/NAME.json``: which diagnostic stands in which table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from toptail.audit.triples.bootstrap import LEVEL, seed_mean
+from toptail.lab.studies.semantics.config import EXCLUSIONS, GEODESIC, ORACLE, SemanticsConfig
+from toptail.lab.studies.semantics.jobs import Estimates
+from toptail.lab.studies.semantics.measure import Measured
+from toptail.lab.studies.tables import Cell, Rows, cell, table
+
+RETRIEVAL = ("auc", "hard_negative_auc", "recall_1", "recall_5", "same_trajectory", "nearer_goal")
+"""The paper's columns of tab:retrieval, and the two controls beside them."""
+
+CIRCULAR = ("tdq", "two_head_separate", "two_head_joint", "td_bilinear")
+"""Scorers trained by the recursion that trained the value oracle: partly judged by themselves."""
+
+DEPLOYED = {"raw": "raw", "cosine": "cosine", "hybrid": "cosine"}
+"""How the deployed score of an embedding critic reads its embeddings."""
+
+READOUTS = {"norm": "phi_norm"}
+"""Stored readouts that the table calls by another name."""
+
+LEARNED = "learned"
+"""What a table says in place of a temperature that was trained with the critic."""
+
+CURSE = ("regret", "normalized", "value", "oracle", "random")
+"""Diagnostics over K of which the table shows the largest K."""
+
+CURSE_BESIDE = (
+    "regret_quartiles", "centered_tau", "query_std", "median_selected", "share_above_0.9"
+)  # fmt: skip
+"""Diagnostics of that table that are scalars."""
+
+
+def paper_rows(name: str) -> dict[str, Any]:
+    """The cells that the paper reports for a table or figure; empty where it reports none."""
+    rows: dict[str, Any] = _paper().get(name, {}).get("rows", {})
+    return rows
+
+
+@cache
+def _paper() -> dict[str, Any]:
+    text = (files("toptail.lab.paper") / "reported_semantics.json").read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+def all_tables(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, dict[str, Any]]:
+    """Every table that has at least one cell, by name."""
+    made = [
+        _retrieval(measured, config),
+        _main(measured, config),
+        _calibration(measured, config),
+        _readout(measured),
+        _bellman(measured),
+        _curse(measured, config),
+        _robustness(measured, config),
+        _value_oracle(measured, config),
+        _diffusion(measured, config),
+        _two_head(measured),
+    ]
+    return {content["label"].removeprefix("tab:"): content for content in made if content["rows"]}
+
+
+def estimate_cell(by_seed: Estimates) -> Cell:
+    """Mean, spread and every seed of a scalar, with the interval of the mean over seeds.
+
+    The interval resamples trajectories and keeps the seeds. A seed in which the diagnostic is
+    not computable is stored as null and stays out of both.
+    """
+    interval = (float("nan"), float("nan"))
+    finite = [e for e in by_seed.values() if np.isfinite(e.point)]
+    if finite:
+        low, high = seed_mean(finite).interval(LEVEL)
+        interval = float(low), float(high)
+    entry = cell({i: float(e.point) for i, e in enumerate(by_seed.values())}, interval)
+    entry["seeds"] = dict(zip(by_seed, entry["seeds"].values(), strict=True))
+    return entry
+
+
+def _rows(measured: Iterable[Measured], metrics: Mapping[str, str] | Sequence[str]) -> Rows:
+    """One row per scorer that has any of the metrics; metric -> diagnostic where they differ."""
+    names = metrics if isinstance(metrics, Mapping) else {metric: metric for metric in metrics}
+    rows: Rows = {}
+    for task in measured:
+        for scorer in task.task.triples.scorers:
+            cells = _cells({metric: task.seeds(scorer, name) for metric, name in names.items()})
+            if cells:
+                rows.setdefault(task.task.key, {})[scorer] = cells
+    return rows
+
+
+def _cells(metrics: Mapping[str, Estimates]) -> dict[str, Cell]:
+    """The cells of the metrics that some seed has."""
+    return {metric: estimate_cell(seeds) for metric, seeds in metrics.items() if seeds}
+
+
+def _table(
+    name: str, caption: str, rows: Rows, notes: Sequence[str] = (), **more: Any
+) -> dict[str, Any]:
+    label = f"tab:{name}"
+    return table(label, caption, rows, paper_rows(label), notes, **more)
+
+
+def _main(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+    caption = f"Kendall's tau_b of the deployed score with γ^d, {config.triples} triples"
+    return _table("main", caption, _rows(measured, ("tau",)), trained_at=_trained_at(measured))
+
+
+def _calibration(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+    caption = f"Mean γ^d in the top less the bottom score decile, {config.triples} triples"
+    return _table("calibration-summary", caption, _rows(measured, ("gap",)))
+
+
+def _retrieval(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+    caption = (
+        f"Retrieval: {config.triples} triples, pools of {config.negatives + 1} goals, ties half"
+    )
+    notes = [
+        "same_trajectory: which of two goals of one trajectory is called the goal is a coin toss, "
+        "so that every score is at 0.5, a perfect one too: a control of the drawing.",
+        "nearer_goal: how often the nearer of those two goals scores higher; 1 for an exact value.",
+    ]
+    trained_at = _trained_at(measured)
+    return _table("retrieval", caption, _rows(measured, RETRIEVAL), notes, trained_at=trained_at)
+
+
+def _trained_at(measured: Sequence[Measured]) -> dict[str, dict[str, list[float | str]]]:
+    """Task -> scorer -> the temperatures of its seeds' trainings, of scorers that have one.
+
+    A learned temperature is stored as ``"learned"``. Seeds of one training share one entry.
+    """
+    found: dict[str, dict[str, list[float | str]]] = {}
+    for task in measured:
+        for scorer, columns in task.task.triples.scorers.items():
+            trainings = [
+                task.task.origins.get(c, {}).get("critic_fields", {}) for c in columns.values()
+            ]
+            used = {
+                LEARNED if fields.get("learn_temperature") else float(fields["temperature"])
+                for fields in trainings
+                if fields.get("temperature") is not None
+            }
+            if used:
+                found.setdefault(task.task.key, {})[scorer] = sorted(used, key=str)
+    return found
+
+
+def _readout(measured: Sequence[Measured]) -> dict[str, Any]:
+    rows: Rows = {}
+    for task in measured:
+        for scorer, columns in task.task.triples.scorers.items():
+            stored = sorted(
+                {name for c in columns.values() for name in task.columns[c] if "readout/" in name}
+            )
+            if not stored:
+                continue
+            row = rows.setdefault(task.task.key, {})
+            deployed = DEPLOYED.get(scorer, "deployed")
+            row[f"{scorer}_trained/{deployed}"] = {"tau": estimate_cell(task.seeds(scorer, "tau"))}
+            for name in stored:
+                readout = name.removeprefix("readout/")
+                critic = f"{scorer}_trained/{READOUTS.get(readout, readout)}"
+                row[critic] = {"tau": estimate_cell(task.seeds(scorer, name))}
+    notes = ["The deployed score of each training stands first; the others read the same network."]
+    caption = "Training and readout: Kendall's tau_b with γ^d of each readout of each training"
+    return _table("readout", caption, rows, notes)
+
+
+def _bellman(measured: Sequence[Measured]) -> dict[str, Any]:
+    notes = [
+        "rmse: RMSE(δ)/std(f), the paper's; it changes when a constant is added to the score.",
+        "std: std(δ)/std(f), which does not.",
+        "δ = f(s,a,g) − r − γ f(s',a',g) for d ≥ 2, with the critic's own reward r of a step: 0 "
+        "for contrastive scores and 0/1 critics, −1 for −1/0 critics.",
+    ]
+    return _table(
+        "bellman", "Normalized pathwise Bellman error", _rows(measured, ("rmse", "std")), notes
+    )
+
+
+def _curse(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+    names = {metric: f"{metric}@top" for metric in CURSE}
+    names |= {metric: metric for metric in CURSE_BESIDE}
+    notes = [
+        "Exact over all pools of K triples; nothing is sampled. Pools mix queries: this compares "
+        "scores across queries, not actions within one.",
+        "regret_quartiles: the same within quartiles of γ^d, mean of the four.",
+        "centered_tau: tau_b with γ^d of the score less the mean score of "
+        f"{config.behaviour_actions} behaviour-model actions at the same (s, g).",
+        "query_std: standard deviation of the score over those actions, mean over triples, in the "
+        "score's own units.",
+        "share_above_0.9: chance that the picked score is above 0.9, for scores in [-1, 1].",
+    ]
+    caption = f"Best of K={max(config.k)} over pooled triples, judged by γ^d"
+    return _table("ogbench-curse", caption, _rows(measured, names), notes, k=max(config.k))
+
+
+def _robustness(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+    names = {}
+    for without in EXCLUSIONS:
+        for n_near in config.n_near:
+            metric = f"excess_off_{n_near}" + ("_trajectory" if without == "trajectory" else "")
+            names[metric] = f"excess_off/{n_near}/{without}@top"
+    names["regret_full"] = "regret@top"
+    names["regret_within_bucket"] = "regret_quartiles"
+    notes = [
+        f"excess_off_N: off-support rate of the pick over the base rate of a half; pools of "
+        f"{config.support_pool} actions at {config.support_queries} queries, half from the N "
+        "nearest states (the anchor's own row left out), half from random ones.",
+        "excess_off_N_trajectory: the same with the anchor's whole trajectory left out.",
+    ]
+    caption = f"Candidate-pool construction, K={max(config.k)}"
+    return _table("robustness", caption, _rows(measured, names), notes, k=max(config.k))
+
+
+def _value_oracle(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+    judged = [task for task in measured if task.agreement]
+    judges = [name for name in (ORACLE, GEODESIC) if any(name in t.agreement for t in judged)]
+    names = {name: name for judge in judges for name in (f"nregret_{judge}", f"tau_{judge}")}
+    rows = _rows(judged, {"nregret_gamma": "normalized@top", **names})
+    for task in judged:
+        if task.task.key in rows:
+            rows[task.task.key] |= _judge_rows(task, config)
+    caption = (
+        f"Normalized regret at K={max(config.k)} against γ^d and against an independent TD-Q "
+        f"(seed {config.oracle_seed}); 0 is the best, 1 random"
+    )
+    notes = ["spearman: rank correlation of γ^d and the independent value over the triples."]
+    if GEODESIC in judges:
+        notes += [
+            "geodesic: γ to the number of full-speed steps of the shortest way through the maze "
+            "from where the action leads; exact, untrained.",
+            "spearman_oracle: its rank correlation with the independent TD-Q.",
+            "tau_geodesic and tau_oracle: τ_b of the score with these values, as tab:main has it "
+            "with γ^d.",
+        ]
+    return _table("value-oracle", caption, rows, notes, circular=_circular(rows), k=max(config.k))
+
+
+def _judge_rows(task: Measured, config: SemanticsConfig) -> dict[str, dict[str, Cell]]:
+    """What the judges say of γ^d, and of each other."""
+    rows: dict[str, dict[str, Cell]] = {}
+    for name, estimate in task.agreement.items():
+        judge, _, other = name.partition("/")
+        seed = str(config.oracle_seed) if ORACLE in (judge, other) else "none"
+        metric = f"spearman_{other}" if other else "spearman"
+        rows.setdefault(judge, {})[metric] = estimate_cell({seed: estimate})
+    return rows
+
+
+def _diffusion(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+    rows: Rows = {}
+    for task in measured:
+        for scorer in task.task.triples.scorers:
+            models = {str(s): task.seeds(scorer, f"diffusion/{s}") for s in task.task.diffusion}
+            means = {s: seed_mean(list(e.values())) for s, e in models.items() if e}
+            if means:
+                rows.setdefault(task.task.key, {})[scorer] = {
+                    "nregret_oracle_data": estimate_cell(task.seeds(scorer, "nregret_oracle")),
+                    "nregret_oracle_diffusion": estimate_cell(means),
+                }
+    gaps = {
+        task.task.key: {str(seed): gap for seed, gap in task.task.loss_gaps.items()}
+        for task in measured
+        if task.task.key in rows
+    }
+    notes = [
+        "nregret_oracle_data: recorded actions; its seeds are the critics'.",
+        "nregret_oracle_diffusion: one action of a behaviour model at each (s, g); its seeds are "
+        "the behaviour models', each the mean over the critic's seeds.",
+    ]
+    caption = (
+        f"Normalized regret at K={max(config.k)} against the independent value: recorded actions "
+        "and actions of diffusion behaviour models"
+    )
+    return _table(
+        "value-oracle-diffusion",
+        caption,
+        rows,
+        notes,
+        circular=_circular(rows),
+        loss_gaps=gaps,
+        k=max(config.k),
+    )
+
+
+def _circular(rows: Rows) -> list[str]:
+    """The scorers of a table whose regret against the value oracle is no independent evidence."""
+    present = {scorer for row in rows.values() for scorer in row}
+    return [scorer for scorer in CIRCULAR if scorer in present]
+
+
+def _two_head(measured: Sequence[Measured]) -> dict[str, Any]:
+    sources = {
+        "tdq_ref": {"tau": ("tdq", "tau")},
+        "cosine_ref": {"tau": ("cosine", "tau"), "auc": ("cosine", "auc")},
+    }
+    for variant in ("separate", "joint"):
+        heads = f"two_head_{variant}"
+        sources[variant] = {"tau": (heads, "tau"), "auc": (f"{heads}.f_cos", "auc")}
+    rows: Rows = {}
+    for task in measured:
+        heads_there = {"two_head_separate", "two_head_joint"} & set(task.task.triples.scorers)
+        if not (task.task.navigation and heads_there):
+            continue
+        for row, metrics in sources.items():
+            cells = _cells({metric: task.seeds(*source) for metric, source in metrics.items()})
+            if cells:
+                rows.setdefault(task.task.key, {})[row] = cells
+    notes = ["tau: of the TD head q_td; auc: of the cosine head f_cos of the same checkpoint."]
+    return _table("twohead", "Two heads on one checkpoint", rows, notes)

@@ -1,0 +1,180 @@
+"""The temperature study's table: what the cosine critic's temperature decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toptail.audit.sample import Estimate
+from toptail.audit.triples.bootstrap import LEVEL
+from toptail.audit.triples.calibration import calibration, calibration_gap
+from toptail.audit.triples.ordering import ordering
+from toptail.audit.triples.retrieval import recall, retrieval_auc
+from toptail.lab.studies.common import Tick
+from toptail.lab.studies.semantics.config import SWEEP, SemanticsConfig
+from toptail.lab.studies.semantics.jobs import Estimates, measure_each
+from toptail.lab.studies.semantics.load import BesideScores
+from toptail.lab.studies.semantics.measure import by_seed, jobs_beside, resampling
+from toptail.lab.studies.semantics.tables import estimate_cell
+from toptail.lab.studies.tables import Cell, Rows, table
+from toptail.pools.triples import ScoredTriples
+
+COLLAPSED = 1e-3
+"""A critic whose scores have a smaller standard deviation than this tells nothing apart."""
+
+CHOSEN_LOSS = "binary_nce"
+"""The loss whose temperature is chosen: the one the reported critics are trained with."""
+
+AS_GOOD = 0.005
+"""Retrieval AUC within this of the best does not decide between temperatures."""
+
+
+def temperature_table(
+    sweeps: Sequence[BesideScores],
+    config: SemanticsConfig,
+    tick: Tick | None = None,
+    workers: int = 1,
+    kept: Path | None = None,
+) -> dict[str, Any] | None:
+    """``tables/temperature.json``; None without a sweep.
+
+    What ``kept`` holds of an earlier call, and still fits, is not measured again.
+    """
+    if not sweeps:
+        return None
+    jobs = [
+        job
+        for sweep in sweeps
+        for job in jobs_beside(SWEEP, sweep, sweep.sources, config, _measure)
+    ]
+    results = iter(measure_each(jobs, "temperature study", kept, tick, workers))
+    rows: Rows = {
+        sweep.key: _rows(sweep.triples, {column: next(results) for column in sweep.sources})
+        for sweep in sweeps
+    }
+    notes = [
+        "score_mean and score_std: over all goals that were scored, true ones and others.",
+        f"collapsed: share of seeds whose score_std is below {COLLAPSED:g} or whose 95 % interval "
+        "of AUC holds 0.5.",
+        f"chosen: the fixed temperature with the highest AUC under {CHOSEN_LOSS}, mean over seeds "
+        "and tasks. These seeds and triples are not the reported ones, and tau had no say.",
+        "tau_ranges: how far tau moves over the sweep, over the settings in which no seed "
+        f"collapsed, and over those whose AUC is within {AS_GOOD:g} of the best one's.",
+    ]
+    return table(
+        "temperature",
+        "Cosine critic over temperature and contrastive loss",
+        rows,
+        {},
+        notes,
+        chosen=_chosen(rows),
+        as_good_within=AS_GOOD,
+        tau_ranges={task: _ranges(row) for task, row in rows.items()},
+    )
+
+
+def _rows(triples: ScoredTriples, measured: Mapping[str, Estimates]) -> dict[str, dict[str, Cell]]:
+    """``binary_nce@0.05`` -> metric -> cell, losses and temperatures in order."""
+    scorers = triples.scorers
+    metrics = ("tau", "auc", "recall_1", "gap", "score_mean", "score_std")
+    rows = {}
+    for setting in sorted(scorers, key=lambda name: (loss_of(name), _place(name))):
+        found = {metric: by_seed(scorers[setting], measured, metric) for metric in metrics}
+        cells = {metric: estimate_cell(seeds) for metric, seeds in found.items()}
+        cells["collapsed"] = estimate_cell(_collapsed(found["score_std"], found["auc"]))
+        rows[f"{loss_of(setting)}@{temperature_of(setting)}"] = cells
+    return rows
+
+
+def loss_of(setting: str) -> str:
+    """``binary_nce`` of ``binary_nce-0.05``, and of ``binary_nce@0.05``."""
+    return setting.replace("@", "-").rpartition("-")[0]
+
+
+def temperature_of(setting: str) -> str:
+    """``0.05`` of ``binary_nce-0.05``, and of ``binary_nce@0.05``."""
+    return setting.replace("@", "-").rpartition("-")[2]
+
+
+def _place(setting: str) -> float:
+    """Fixed temperatures in order, the learned one last."""
+    text = temperature_of(setting)
+    return np.inf if text == "learned" else float(text)
+
+
+def _measure(t: ScoredTriples, column: str, config: SemanticsConfig) -> Estimates:
+    bootstrap = resampling(t, config)
+    scored = np.column_stack([t.column("scores", column), t.column("negatives", column)])
+    # Around the mean, so that the square of a large mean does not drown a small spread.
+    middle = scored.mean()
+    mean = bootstrap.mean((scored - middle).mean(axis=1))
+    square = bootstrap.mean(((scored - middle) ** 2).mean(axis=1))
+    return {
+        "tau": ordering(t, column, bootstrap),
+        "auc": retrieval_auc(t, column, bootstrap),
+        "recall_1": recall(t, column, 1, bootstrap),
+        "gap": calibration_gap(calibration(t, column, bootstrap)),
+        "score_mean": Estimate(mean.point + middle, mean.draws + middle),
+        "score_std": Estimate(_root(square.point, mean.point), _root(square.draws, mean.draws)),
+    }
+
+
+def _root(square: Any, mean: Any) -> Any:
+    return np.sqrt(np.maximum(square - mean**2, 0.0))
+
+
+def _collapsed(spread: Estimates, auc: Estimates) -> Estimates:
+    """1 for each seed that collapsed, else 0; a rule about a critic, so without resamples."""
+    found = {}
+    for seed, estimate in spread.items():
+        low, high = auc[seed].interval(LEVEL)
+        flat = estimate.point < COLLAPSED or low <= 0.5 <= high
+        found[seed] = Estimate(np.asarray(float(flat)), np.full(1, float(flat)))
+    return found
+
+
+def _chosen(rows: Rows) -> float | None:
+    """The fixed temperature that retrieves best under `CHOSEN_LOSS`, over all tasks."""
+    auc: dict[float, list[float]] = {}
+    for row in rows.values():
+        for setting, cells in row.items():
+            text = temperature_of(setting)
+            if loss_of(setting) == CHOSEN_LOSS and text != "learned":
+                mean = cells["auc"]["mean"]
+                auc.setdefault(float(text), []).append(np.nan if mean is None else mean)
+    means = {t: float(np.mean(found)) for t, found in auc.items() if len(found) == len(rows)}
+    known = {t: mean for t, mean in means.items() if np.isfinite(mean)}
+    return max(known, key=lambda t: known[t]) if known else None
+
+
+def _ranges(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any]:
+    """The range of tau: over all settings, those without collapse, those that retrieve best."""
+    known = {
+        setting: cells
+        for setting, cells in row.items()
+        if cells["tau"]["mean"] is not None and cells["auc"]["mean"] is not None
+    }
+    if not known:
+        return {"all": None, "sound": None, "as_good": None}
+    best = max(cells["auc"]["mean"] for cells in known.values())
+    good = {s: cells for s, cells in known.items() if cells["auc"]["mean"] >= best - AS_GOOD}
+    sound = {s: cells for s, cells in known.items() if not cells["collapsed"]["mean"]}
+    return {"all": _range(known), "sound": _range(sound), "as_good": _range(good)}
+
+
+def _range(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any] | None:
+    if not row:
+        return None
+    tau = {setting: cells["tau"]["mean"] for setting, cells in row.items()}
+    low, high = min(tau, key=lambda s: tau[s]), max(tau, key=lambda s: tau[s])
+    return {
+        "lowest": tau[low],
+        "lowest_at": low,
+        "highest": tau[high],
+        "highest_at": high,
+        "range": tau[high] - tau[low],
+        "settings": len(tau),
+    }

@@ -1,0 +1,122 @@
+"""Scorers of a user's own file: loaded, called on NumPy rows, and checked."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from toptail.errors import InputError
+from toptail.lab.studies.semantics.config import ORACLE
+from toptail.lab.studies.semantics.load import DRAWS, PROPOSALS
+from toptail.lab.studies.semantics.scorers import Rows, Score, Scorer
+from toptail.pools.files import sha256
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
+
+
+def user_scorer(text: str) -> Scorer:
+    """A scorer of a user's file, from ``[NAME=]path/to/file.py:make_score``.
+
+    The object is a function ``score(states, actions, goals)`` of NumPy rows, or a function
+    without required arguments that returns one. Its attribute ``step_reward``, if it has one, is
+    the reward of a step that misses the goal (0 otherwise). The name is the file's unless given;
+    ``NAME@SEED`` makes it a training seed of NAME.
+    """
+    given, equals, rest = text.rpartition("=")
+    file, colon, attribute = rest.rpartition(":")
+    path = Path(file).expanduser()
+    if not colon or not attribute.isidentifier() or path.suffix != ".py":
+        raise InputError(
+            f"--critic {text}: expected path/to/file.py:function, or NAME=path/to/file.py:function."
+        )
+    name = given if equals else path.stem
+    if not _NAME.fullmatch(name) or name.split("@")[0] in (DRAWS, PROPOSALS, ORACLE):
+        raise InputError(
+            f"--critic {text}: '{name}' cannot name a critic; use letters, digits, '_', '-' and "
+            f"'.', and not {DRAWS}, {PROPOSALS} or {ORACLE}."
+        )
+    where = f"{path}:{attribute}"
+    found = getattr(_module(path), attribute, None)
+    if not callable(found):
+        raise InputError(f"{path} has no function '{attribute}': name one that is there.")
+    function = _made(found, where)
+    reward = getattr(function, "step_reward", getattr(found, "step_reward", 0.0))
+    if not isinstance(reward, int | float) or not np.isfinite(reward):
+        raise InputError(f"{where}: step_reward is {reward!r}, expected a finite number.")
+    origin = {"file": path.name, "function": attribute, "file_sha256": sha256(path)}
+    return Scorer(name, _checked(function, where), origin, float(reward), opaque=True)
+
+
+def _module(path: Path) -> ModuleType:
+    """Run a user's file as a module of its own."""
+    if not path.is_file():
+        raise InputError(f"{path} does not exist: expected a Python file with a score function.")
+    spec = importlib.util.spec_from_file_location(f"toptail_critic_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path} cannot be loaded as a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(
+            f"{path} cannot be loaded ({type(error).__name__}: {error}): run it by itself to see "
+            "where."
+        ) from error
+    return module
+
+
+def _made(found: Callable[..., Any], where: str) -> Callable[..., Any]:
+    """The score function itself, or what a function without required arguments returns."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(found).parameters.values()
+    required = [p for p in parameters if p.kind in kinds and p.default is p.empty]
+    variable = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if required or variable:
+        return found
+    try:
+        made = found()
+    except Exception as error:
+        raise InputError(f"{where} failed ({type(error).__name__}: {error}).") from error
+    if not callable(made):
+        raise InputError(
+            f"{where} returned {type(made).__name__}: expected a function of states, actions and "
+            "goals."
+        )
+    function: Callable[..., Any] = made
+    return function
+
+
+def _checked(function: Callable[..., Any], where: str) -> Score:
+    """A user's function that fails in one sentence rather than in a table."""
+
+    def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
+        try:
+            given = np.asarray(function(states, actions, goals))
+            with np.errstate(over="ignore"):  # infinite then, and named below
+                result = given.astype(np.float32)
+        except Exception as error:
+            raise InputError(
+                f"{where} failed on {len(states)} rows ({type(error).__name__}: {error})."
+            ) from error
+        if result.shape != (len(states),):
+            raise InputError(
+                f"{where} returned scores of shape {result.shape} for {len(states)} rows: expected "
+                f"({len(states)},), one score per row."
+            )
+        finite = np.isfinite(result)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise InputError(
+                f"{where} returned {given[row]} for row {row} (state {states[row].tolist()}): "
+                "every score must be a finite number in float32."
+            )
+        return result
+
+    return score

@@ -1,0 +1,318 @@
+"""Collecting a data set: episodes in parallel, each seeded on its own, resumable."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from toptail.errors import InputError
+from toptail.lab.tasks.expert import DirectionExpert, Expert
+from toptail.lab.tasks.files import save_file, split_path, write_json, write_record
+from toptail.lab.tasks.manipulation import Player, check_playable
+from toptail.lab.tasks.names import Recipe, Split, TaskName, parse_name, published_recipe
+from toptail.lab.tasks.navigation import Episode, Navigator, check_navigable
+from toptail.lab.tasks.simulator import load_module
+from toptail.lab.tasks.trajectories import Trajectories
+from toptail.pools.files import read_arrays, write_arrays
+
+Progress = Callable[[int, int], None]
+"""Called with the episodes that are done and all that are wanted."""
+
+_SPLITS: tuple[Split, ...] = ("train", "val")
+_MAZE_GROUP = 25
+"""Maze episodes that are stepped together: a second of PointMaze, ten seconds of AntMaze."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What to collect. Every episode depends on the name, the seed and its own number alone."""
+
+    name: str
+    """An OGBench data set name."""
+    episodes: int | None = None
+    """Training episodes; by default as many as the published data set has."""
+    val_episodes: int | None = None
+    """Validation episodes; by default a tenth of the training episodes, and at least one."""
+    rows: int | None = None
+    """Rows per episode; by default as in the published data set."""
+    seed: int = 0
+    """Seed of the whole data set."""
+    expert: Expert | None = None
+    """Low-level controller of the maze's agent; PointMaze needs none."""
+
+    @property
+    def task(self) -> TaskName:
+        """The name, taken apart."""
+        return parse_name(self.name)
+
+    def counts(self) -> dict[Split, int]:
+        """Return the number of episodes of each split."""
+        train = self.episodes
+        if train is None:
+            train = _recipe_or_refuse(self.task, "--episodes").episodes
+        val = max(1, train // 10) if self.val_episodes is None else self.val_episodes
+        if train < 1 or val < 1 or self.seed < 0:
+            raise InputError(
+                f"Cannot collect {train} training and {val} validation episodes with seed "
+                f"{self.seed}: expected at least one of each and a seed of at least 0."
+            )
+        return {"train": train, "val": val}
+
+
+class Collector(Protocol):
+    """Turns seeds into episodes."""
+
+    def collect(self, seeds: list[np.random.SeedSequence]) -> list[Episode]:
+        """Collect one episode per seed."""
+
+
+def check_collectable(collection: Collection) -> None:
+    """Say why a data set cannot be collected, if it cannot."""
+    task = collection.task
+    if not task.is_maze:
+        check_playable(task)
+        return
+    check_navigable(task)
+    if collection.expert is None and task.family != "pointmaze":
+        raise InputError(
+            f"Collecting {task.name} needs a trained low-level expert for {task.family}: "
+            f"give one, or download the data set with `toptail data get {task.name}`."
+        )
+
+
+def make_collector(collection: Collection) -> Collector:
+    """Make what collects a task's episodes, or say why it cannot be collected."""
+    check_collectable(collection)
+    task, rows, noise = collection.task, _rows(collection), _noise(collection)
+    if not task.is_maze:
+        return Player(task, rows, noise)
+    return Navigator(task, rows, noise, collection.expert or DirectionExpert())
+
+
+def collect(
+    collection: Collection, out: Path, workers: int = 1, progress: Progress | None = None
+) -> dict[Split, Path]:
+    """Collect a data set and write ``out`` and its validation file.
+
+    Finished episodes are kept in a folder beside ``out`` until all are there, so that the same
+    call goes on where an interrupted one stopped. The files do not depend on ``workers``. With
+    more than one worker, a script must call this under ``if __name__ == "__main__"``, because
+    the worker processes import it.
+
+    Returns
+    -------
+    dict
+        The path of each split's file.
+    """
+    if out.suffix != ".npz":
+        raise InputError(f"{out} does not end in .npz: expected a file name such as NAME.npz.")
+    if workers < 1:
+        raise InputError(f"workers is {workers}: expected at least 1.")
+    check_collectable(collection)
+    parts = out.with_name(f"{out.name}.parts")
+    counts = collection.counts()
+    _open_parts(collection, out, parts)
+
+    total = sum(counts.values())
+    groups = list(_missing_groups(collection, counts, parts))
+    done = total - sum(group.missing for group in groups)
+    report = progress if progress is not None else lambda _done, _total: None
+    report(done, total)
+    for group in _run(collection, parts, groups, workers):
+        done += group.missing
+        report(done, total)
+
+    paths: dict[Split, Path] = {}
+    for split, count in counts.items():
+        paths[split] = split_path(out, split)
+        _merge(collection, parts, split, count, paths[split])
+    shutil.rmtree(parts)
+    return paths
+
+
+def _recipe_or_refuse(task: TaskName, option: str) -> Recipe:
+    recipe = published_recipe(task)
+    if recipe is None:
+        raise InputError(
+            f"The size of the published {task.name} is not known here: say how much to collect "
+            f"with --episodes and --rows ({option} is missing)."
+        )
+    return recipe
+
+
+def _rows(collection: Collection) -> int:
+    rows = collection.rows
+    if rows is None:
+        rows = _recipe_or_refuse(collection.task, "--rows").rows
+    if rows < 2:
+        raise InputError(f"Episodes of {rows} rows have no transition: expected at least 2 rows.")
+    return rows
+
+
+def _noise(collection: Collection) -> float:
+    recipe = published_recipe(collection.task)
+    if recipe is not None:
+        return recipe.noise
+    return 0.5 if collection.task.family == "pointmaze" else 0.2
+
+
+def _plan(collection: Collection) -> dict[str, Any]:
+    """Return everything that the content of an episode depends on, besides its number."""
+    expert = collection.expert
+    return {
+        "name": collection.task.name,
+        "rows": _rows(collection),
+        "seed": collection.seed,
+        "noise": _noise(collection),
+        "expert": None if expert is None else expert.describe(),
+        "versions": {name: version(name) for name in ("mujoco", "ogbench", "numpy")},
+    }
+
+
+def _open_parts(collection: Collection, out: Path, parts: Path) -> None:
+    """Make the folder of finished episodes, or go on with the one that is there."""
+    load_module("mujoco")  # a missing simulator is said before anything is written
+    plan, plan_file = _plan(collection), parts / "plan.json"
+    if not plan_file.exists():
+        for path in (split_path(out, split) for split in _SPLITS):
+            if path.exists():
+                raise InputError(f"{path} is already there: delete it or choose another file.")
+        parts.mkdir(parents=True, exist_ok=True)
+        write_json(plan_file, plan)
+        return
+    found = json.loads(plan_file.read_text("utf-8"))
+    for key, value in plan.items():
+        if found.get(key) != value:
+            raise InputError(
+                f"{parts} holds episodes of another collection ({key} is {found.get(key)!r} there "
+                f"and {value!r} here): delete that folder or choose another output file."
+            )
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Episodes that are collected together."""
+
+    split: Split
+    episodes: range
+    """All of the group's episodes, whether the data set wants them or ends before."""
+    wanted: range
+    """Those that the data set wants."""
+    missing: int
+    """How many of the wanted ones are not there yet."""
+
+
+def _missing_groups(
+    collection: Collection, counts: dict[Split, int], parts: Path
+) -> Iterator[_Group]:
+    """Yield the groups of episodes that are not complete.
+
+    Groups are fixed by the episodes' numbers: an expert that is a network may round differently
+    in another company, so a group is always collected as a whole.
+    """
+    size = _MAZE_GROUP if collection.task.is_maze else 1
+    for split, count in counts.items():
+        for first in range(0, count, size):
+            wanted = range(first, min(first + size, count))
+            missing = sum(not _part(parts, split, episode).exists() for episode in wanted)
+            if missing:
+                yield _Group(split, range(first, first + size), wanted, missing)
+
+
+def _part(parts: Path, split: Split, episode: int) -> Path:
+    return parts / f"{split}-{episode:06d}.npz"
+
+
+def _run(
+    collection: Collection, parts: Path, groups: list[_Group], workers: int
+) -> Iterator[_Group]:
+    """Collect the groups, in this process or in several, and yield each when it is done."""
+    if workers == 1 or len(groups) <= 1:
+        for group in groups:
+            _collect_group(collection, parts, group)
+            yield group
+        return
+    # Fresh processes: forking one that has started MuJoCo's threads is not safe.
+    context = multiprocessing.get_context("spawn")
+    size = min(workers, len(groups))
+    with ProcessPoolExecutor(size, mp_context=context, initializer=_leave_with_parent) as pool:
+        jobs = {pool.submit(_collect_group, collection, parts, group): group for group in groups}
+        try:
+            for future in as_completed(jobs):
+                future.result()
+                yield jobs[future]
+        except BrokenProcessPool as error:
+            raise InputError(
+                f"One of {size} worker processes was ended from outside, perhaps for lack of "
+                "memory: run the same command again with fewer workers; finished episodes are kept."
+            ) from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _leave_with_parent() -> None:
+    """End this worker when the process that started it is gone, even if it was killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _collect_group(collection: Collection, parts: Path, group: _Group) -> None:
+    """Collect a group of episodes and write each into a file of its own."""
+    split = _SPLITS.index(group.split)
+    seeds = [
+        np.random.SeedSequence([collection.seed, split, episode]) for episode in group.episodes
+    ]
+    collected = _collector_of_this_process(collection).collect(seeds)
+    for number, episode in zip(group.wanted, collected, strict=False):
+        arrays = {**episode.arrays, "goals": np.array([episode.goals])}
+        write_arrays(_part(parts, group.split, number), arrays)
+
+
+@cache
+def _collector_of_this_process(collection: Collection) -> Collector:
+    """Making an environment costs a second: a process does it once."""
+    return make_collector(collection)
+
+
+def _merge(collection: Collection, parts: Path, split: Split, count: int, path: Path) -> None:
+    """Put the episodes one after another into one file, and write its record."""
+    episodes = [read_arrays(_part(parts, split, episode)) for episode in range(count)]
+    goals = [int(episode.pop("goals")[0]) for episode in episodes]
+    arrays: dict[str, Any] = {
+        name: np.concatenate([episode[name] for episode in episodes]) for name in episodes[0]
+    }
+    ends = np.cumsum([len(episode["actions"]) for episode in episodes]) - 1
+    terminals = np.zeros(ends[-1] + 1, dtype=bool)
+    terminals[ends] = True
+    trajectories = Trajectories(**arrays, terminals=terminals, source=str(path))
+    save_file(path, trajectories)
+    record = {
+        "file": path.name,
+        "source": "collected by toptail",
+        "split": split,
+        "content_sha256": trajectories.sha256,
+        **_plan(collection),
+        "episodes": count,
+        "goals_per_episode": goals,
+    }
+    write_record(path, record)

@@ -1,0 +1,196 @@
+"""Is it the same data? Numbers per trajectory, and their differences between two files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from toptail.lab.tasks.maze import POINT_REACH, Maze
+from toptail.lab.tasks.names import TaskName, published_recipe
+from toptail.lab.tasks.trajectories import IntArray, Trajectories
+
+PerTrajectory = NDArray[np.float64]
+"""One number for each trajectory."""
+
+_POINT_STEP = 0.2
+_INNER = 1.0
+"""A cell counts as visited within this distance of its centre on both axes."""
+
+
+def describe(trajectories: Trajectories, maze: Maze | None) -> dict[str, PerTrajectory]:
+    """Return statistics of each trajectory, by name: actions, and in mazes steps and cells."""
+    length = np.abs(trajectories.actions.reshape(len(trajectories), -1))
+    found = {
+        "rows": trajectories.lengths.astype(np.float64),
+        "mean |action|": _per_trajectory(trajectories, length.mean(axis=1)),
+        "mean action²": _per_trajectory(trajectories, (length**2).mean(axis=1)),
+        "share of actions at ±1": _per_trajectory(trajectories, (length >= 1.0).mean(axis=1)),
+    }
+    if maze is None:
+        return found
+    steps = step_lengths(trajectories)
+    split = [steps[a:b] for a, b in zip(trajectories.starts, trajectories.ends, strict=True)]
+    found["mean step length"] = np.array([part.mean() for part in split])
+    for share in (5, 50, 95):
+        name = f"step length, {share}th percentile"
+        found[name] = np.array([np.percentile(part, share) for part in split])
+    visits = [visited_cells(part, maze) for part in _positions_by_trajectory(trajectories)]
+    found["cells visited"] = np.array([len(np.unique(cells)) for cells in visits], dtype=float)
+    found["legs"] = np.array([shortest_path_legs(cells, maze) for cells in visits], dtype=float)
+    return found
+
+
+def step_lengths(trajectories: Trajectories) -> PerTrajectory:
+    """Return ‖xy_{t+1} − xy_t‖ for every row; on a last row the number means nothing."""
+    xy = trajectories.observations[:, :2].astype(np.float64)
+    return np.asarray(np.linalg.norm(np.diff(xy, axis=0, append=xy[-1:]), axis=1))
+
+
+def visited_cells(positions: NDArray[np.floating], maze: Maze) -> IntArray:
+    """Return the cells that a path ``[rows, 2]`` visits, in order and without repetition.
+
+    Only the inner part of a cell counts, so that a path along a border does not seem to go
+    to and fro.
+    """
+    cells = maze.cell(positions)
+    inner = np.all(np.abs(positions - maze.centre(cells)) <= _INNER, axis=1)
+    cells = cells[inner]
+    changed = np.concatenate([[True], cells[1:] != cells[:-1]]) if len(cells) else cells > 0
+    visited: IntArray = cells[changed]
+    return visited
+
+
+def shortest_path_legs(cells: IntArray, maze: Maze) -> int:
+    """Count the fewest shortest paths that a sequence of cells is made of.
+
+    A file does not store its goals. But the way to each goal is a shortest path, so this count
+    is at most one more than the goals that were reached, and it can be computed for any file.
+    """
+    if len(cells) < 2:
+        return 0
+    legs, start, walked = 1, cells[0], 0
+    for here, there in pairwise(cells):
+        walked += maze.steps[here, there]
+        if walked > maze.steps[start, there]:
+            legs, start, walked = legs + 1, here, maze.steps[here, there]
+    return legs
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One statistic of two files."""
+
+    name: str
+    mean: float
+    """Mean over the trajectories of the file in question."""
+    other_mean: float
+    """Mean over the trajectories of the other file."""
+    low: float
+    """Lower end of the 95 % interval of the difference (Welch, trajectories as units)."""
+    high: float
+    """Upper end of that interval."""
+    p: float
+    """p-value of no difference."""
+    same: bool
+    """Whether the difference is within chance (at 0.001) or below 1 % of the value."""
+
+
+def compare(ours: dict[str, PerTrajectory], theirs: dict[str, PerTrajectory]) -> list[Difference]:
+    """Compare two files statistic by statistic."""
+    return [_difference(name, ours[name], theirs[name]) for name in ours if name in theirs]
+
+
+def occupancy_distance(ours: Trajectories, theirs: Trajectories, maze: Maze) -> float:
+    """Return the total variation distance between the cells that two files spend time in."""
+    shares = []
+    for trajectories in (ours, theirs):
+        cells = maze.cell(trajectories.observations[:, :2].astype(np.float64))
+        shares.append(np.bincount(cells, minlength=maze.walls.size) / len(cells))
+    return float(np.abs(shares[0] - shares[1]).sum() / 2)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that the recipe says, and what the file has."""
+
+    name: str
+    found: str
+    expected: str
+    holds: bool | None
+    """None where it is only a matter of size."""
+
+
+def recipe_facts(trajectories: Trajectories, task: TaskName, maze: Maze | None) -> list[Fact]:
+    """Check what the published recipe says for certain about a training file."""
+    facts = []
+    recipe = published_recipe(task)
+    if recipe is not None:
+        count, rows = len(trajectories.ends), np.unique(trajectories.lengths)
+        splits = (recipe.episodes, recipe.episodes // 10)
+        expected = " or ".join(str(n) for n in splits)
+        facts.append(Fact("trajectories", str(count), expected, count in splits or None))
+        found = str(rows[0]) if len(rows) == 1 else f"{rows[0]} to {rows[-1]}"
+        wanted = str(recipe.rows)
+        facts.append(Fact("rows per trajectory", found, wanted, found == wanted))
+    if maze is not None:
+        facts += _maze_facts(trajectories, maze)
+    if task.family == "pointmaze" and maze is not None:
+        facts.append(_free_step_fact(trajectories, maze))
+    return facts
+
+
+def _maze_facts(trajectories: Trajectories, maze: Maze) -> list[Fact]:
+    xy = trajectories.observations[:, :2].astype(np.float64)
+    cells, free = maze.cell(xy), len(maze.free)
+    visited = len(np.intersect1d(cells, maze.free))
+    jumps = int(np.sum(maze.steps[cells[:-1], cells[1:]][~trajectories.terminals[:-1]] > 2))
+    starts = xy[trajectories.starts]
+    offset = float(np.abs(starts - maze.centre(maze.cell(starts))).max())
+    counts = np.array([np.sum(maze.cell(starts) == cell) for cell in maze.free])
+    p = float(stats.chisquare(counts).pvalue)
+    return [
+        Fact("free cells covered", f"{visited} of {free}", f"{free} of {free}", visited == free),
+        Fact("steps that jump over a cell", str(jumps), "0", jumps == 0),
+        Fact("start's offset from its cell", f"{offset:.3f}", "at most 1", offset <= 1.001),
+        Fact("start cells uniform, p", f"{p:.3f}", "at least 0.001", p >= 1e-3),
+    ]
+
+
+def _free_step_fact(trajectories: Trajectories, maze: Maze) -> Fact:
+    """Away from walls the point moves by exactly 0.2 · action."""
+    rows = trajectories.transitions
+    xy = trajectories.observations.astype(np.float64)
+    target = xy[rows] + _POINT_STEP * trajectories.actions[rows]
+    clear = maze.clear_of_walls(target, POINT_REACH)
+    error = np.abs(xy[rows + 1] - target)[clear].max(initial=0.0)
+    name = f"step − 0.2 · action away from walls ({clear.mean():.1%} of steps)"
+    return Fact(name, f"{error:.1e}", "below 1e-5", bool(error < 1e-5))
+
+
+def _difference(name: str, ours: PerTrajectory, theirs: PerTrajectory) -> Difference:
+    mean, other = float(ours.mean()), float(theirs.mean())
+    if min(len(ours), len(theirs)) < 2 or (np.ptp(ours) == 0 and np.ptp(theirs) == 0):
+        same = bool(np.isclose(mean, other, rtol=0.01, atol=0))
+        gap = mean - other
+        return Difference(name, mean, other, gap, gap, 1.0 if same else 0.0, same)
+    test = stats.ttest_ind(ours, theirs, equal_var=False)
+    interval = test.confidence_interval(0.95)
+    close = abs(mean - other) <= 0.01 * abs(other)
+    p = float(test.pvalue)
+    same = bool(p >= 1e-3 or close)
+    return Difference(name, mean, other, float(interval.low), float(interval.high), p, same)
+
+
+def _per_trajectory(trajectories: Trajectories, values: NDArray[np.floating]) -> PerTrajectory:
+    """Return the mean of a row-wise number over each trajectory."""
+    sums = np.add.reduceat(values.astype(np.float64), trajectories.starts)
+    return np.asarray(sums / trajectories.lengths)
+
+
+def _positions_by_trajectory(trajectories: Trajectories) -> list[NDArray[np.float64]]:
+    xy = trajectories.observations[:, :2].astype(np.float64)
+    return np.split(xy, trajectories.starts[1:])

@@ -1,0 +1,240 @@
+"""Downloading published data sets: several mirrors, resumable, checked before they count."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toptail.errors import InputError
+from toptail.lab.tasks.files import load_file, read_record, split_path, write_json, write_record
+from toptail.lab.tasks.names import Split, TaskName, parse_name
+from toptail.pools.files import sha256
+
+MIRRORS: tuple[str, ...] = (
+    "https://rail.eecs.berkeley.edu/datasets/ogbench",
+    "https://huggingface.co/datasets/zhouzypaul/ogbench_datasets/resolve/main",
+)
+"""Folders on the web that hold ``NAME.npz``: the official host and a mirror of it."""
+
+MIRRORS_VARIABLE = "TOPTAIL_MIRRORS"
+"""Environment variable with further mirrors, separated by spaces; they are tried first."""
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with file name, bytes so far, and the file's size where it is known."""
+
+_CHUNK = 1 << 18
+# What a lost connection, a silent server or a name that does not resolve raise.
+_NETWORK_ERRORS = (OSError, http.client.HTTPException)
+_TRY_AGAIN = (408, 416, 429)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How hard to try one mirror."""
+
+    tries: int = 4
+    """How often in a row it may fail to give a single byte."""
+    wait: float = 1.0
+    """Seconds before the second try; doubled for each further one."""
+    timeout: float = 30.0
+    """Seconds without an answer after which a connection counts as lost."""
+
+
+def mirrors(first: tuple[str, ...] = ()) -> list[str]:
+    """Return the mirrors in the order in which they are tried."""
+    named = os.environ.get(MIRRORS_VARIABLE, "").split()
+    return [address.rstrip("/") for address in (*first, *named, *MIRRORS)]
+
+
+def get(
+    name: str,
+    folder: Path,
+    addresses: list[str],
+    patience: Patience | None = None,
+    progress: Progress | None = None,
+) -> dict[Split, Path]:
+    """Download both files of a data set into a folder, unless they are there already."""
+    task = parse_name(name)
+    paths: dict[Split, Path] = {}
+    splits: tuple[Split, ...] = ("train", "val")
+    for split in splits:
+        path = paths[split] = split_path(folder / f"{task.name}.npz", split)
+        if not path.exists():
+            get_file(task, path, addresses, patience or Patience(), progress)
+    return paths
+
+
+def get_file(
+    task: TaskName,
+    path: Path,
+    addresses: list[str],
+    patience: Patience,
+    progress: Progress | None = None,
+) -> None:
+    """Download one file; it appears under its name only when it is whole and checked."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    failures = []
+    for address in addresses:
+        partial = _Partial(path, f"{address}/{path.name}")
+        try:
+            _fetch(partial, patience, progress)
+            _accept(partial, task)
+        except (_UnavailableError, InputError) as error:
+            failures.append(f"{address}: {error}")
+        else:
+            return
+    raise InputError(
+        f"No mirror gave a sound {path.name} ({'; '.join(failures) or 'no mirror is known'}): "
+        f"copy the file to {path.parent} yourself, name another mirror with --mirror, or collect "
+        f"the data set here with `toptail data collect {task.name}`."
+    )
+
+
+class _UnavailableError(Exception):
+    """A mirror does not give the file; the text says why."""
+
+
+@dataclass(frozen=True)
+class _Partial:
+    """A file on its way: the bytes that are here, and beside them where they come from."""
+
+    path: Path
+    """The name that the file will have."""
+    url: str
+    """Where it is being downloaded from."""
+
+    @property
+    def bytes_path(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.part")
+
+    @property
+    def origin_path(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.part.json")
+
+    @property
+    def size(self) -> int:
+        """Bytes that are here and come from this address."""
+        if not self.bytes_path.exists() or self.origin().get("url") != self.url:
+            return 0
+        return self.bytes_path.stat().st_size
+
+    def origin(self) -> dict[str, Any]:
+        """Return address, full size and validator of the bytes; nothing where not known."""
+        try:
+            found = json.loads(self.origin_path.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def begin(self, size: int | None, validator: str | None) -> None:
+        """Start from nothing."""
+        self.remove()
+        write_json(self.origin_path, {"url": self.url, "size": size, "validator": validator})
+
+    def remove(self) -> None:
+        """Forget what is here."""
+        self.bytes_path.unlink(missing_ok=True)
+        self.origin_path.unlink(missing_ok=True)
+
+
+def _fetch(partial: _Partial, patience: Patience, progress: Progress | None) -> None:
+    """Bring all bytes here, going on after every interruption."""
+    fruitless = 0
+    while True:
+        before = partial.size
+        try:
+            if _read_on(partial, patience.timeout, progress):
+                return
+            problem = "the connection was cut"
+        except urllib.error.HTTPError as error:
+            error.close()
+            problem = f"answered {error.code} {error.reason}"
+            if error.code < 500 and error.code not in _TRY_AGAIN:
+                raise _UnavailableError(problem) from error
+            if error.code == 416:  # what is here does not fit what is there
+                partial.remove()
+        except _NETWORK_ERRORS as error:
+            problem = str(getattr(error, "reason", error)) or type(error).__name__
+        fruitless = 0 if partial.size > before else fruitless + 1
+        if fruitless >= patience.tries:
+            raise _UnavailableError(problem)
+        time.sleep(patience.wait * 2 ** max(0, fruitless - 1))
+
+
+def _read_on(partial: _Partial, timeout: float, progress: Progress | None) -> bool:
+    """Read until the file is whole (true) or the connection ends (false)."""
+    origin, have = partial.origin(), partial.size
+    if have and have == origin.get("size"):
+        return True
+    with urllib.request.urlopen(_request(partial.url, have, origin), timeout=timeout) as answer:
+        if answer.status == 206 and _total(answer, have) != origin.get("size"):
+            partial.remove()  # the file there has changed, so its beginning here is worthless
+            return False
+        if answer.status != 206:
+            have = 0
+            partial.begin(_length(answer), _validator(answer))
+        size = partial.origin()["size"]
+        with partial.bytes_path.open("ab") as file:
+            while chunk := answer.read(_CHUNK):
+                file.write(chunk)
+                have += len(chunk)
+                if progress is not None:
+                    progress(partial.path.name, have, size)
+    # Where the server does not say how long the file is, the zip's own checksums decide.
+    return size is None or have == size
+
+
+def _request(url: str, have: int, origin: dict[str, Any]) -> urllib.request.Request:
+    """Ask for the whole file, or for the rest if it is still the same one."""
+    request = urllib.request.Request(url, headers={"User-Agent": "toptail"})
+    if have:
+        request.add_header("Range", f"bytes={have}-")
+        if origin.get("validator"):
+            request.add_header("If-Range", origin["validator"])
+    return request
+
+
+def _length(answer: http.client.HTTPResponse) -> int | None:
+    """Return the length of a whole file."""
+    length = answer.headers.get("Content-Length", "")
+    return int(length) if length.isdigit() else None
+
+
+def _total(answer: http.client.HTTPResponse, have: int) -> int | None:
+    """Return the length of the file that a part belongs to, if the part begins where asked."""
+    span, _, total = answer.headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
+    return int(total) if span.startswith(f"{have}-") and total.isdigit() else None
+
+
+def _validator(answer: http.client.HTTPResponse) -> str | None:
+    """Return what identifies the file's exact bytes; a weak ETag does not promise that."""
+    tag = answer.headers.get("ETag") or answer.headers.get("Last-Modified")
+    return None if tag is None or tag.startswith("W/") else tag
+
+
+def _accept(partial: _Partial, task: TaskName) -> None:
+    """Check a whole file and give it its name, or remove it and say what is wrong."""
+    path, here = partial.path, partial.bytes_path
+    try:
+        found = {"bytes": here.stat().st_size, "file_sha256": sha256(here)}
+        record = read_record(path) or {}
+        for key, value in found.items():
+            if record.get(key, value) != value:
+                raise InputError(
+                    f"its {key} is {value}, and {path.name}.json records {record[key]}; delete "
+                    "that record to accept another file"
+                )
+        content = load_file(here, task).sha256
+        record = {"file": path.name, "source": partial.url, **found, "content_sha256": content}
+        write_record(path, record)
+        here.replace(path)
+    finally:
+        partial.remove()

@@ -1,0 +1,157 @@
+"""Maze episodes by OGBench's recipe: a breadth-first oracle leads a noisy expert."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.lab.tasks.batch import MazeBatch
+from toptail.lab.tasks.expert import Expert, Situation
+from toptail.lab.tasks.maze import Maze
+from toptail.lab.tasks.names import TaskName
+from toptail.lab.tasks.simulator import package_randomness
+
+STITCH_STEPS = 4
+"""How many cells away a stitch episode's goal is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """One collected episode, in the layout of the data set's file."""
+
+    arrays: dict[str, NDArray[Any]]
+    """The rows of each array, without ``terminals``."""
+    goals: int
+    """How often a goal was reached (mazes) or an oracle's plan was finished (manipulation)."""
+
+
+def check_navigable(task: TaskName) -> None:
+    """Refuse maze data that is collected in a way that is not implemented here."""
+    if task.kind not in ("navigate", "stitch") or task.variant == "teleport":
+        raise InputError(
+            f"'{task.name}' cannot be collected here: expected 'navigate' or 'stitch' data of a "
+            "maze without teleports."
+        )
+
+
+class Navigator:
+    """Collects groups of maze episodes, all episodes of a group in step."""
+
+    def __init__(self, task: TaskName, rows: int, noise: float, expert: Expert) -> None:
+        self._task = task
+        self._rows = rows
+        self._noise = noise
+        self._expert = expert
+        self._batch: MazeBatch | None = None
+
+    def collect(self, seeds: Sequence[np.random.SeedSequence]) -> list[Episode]:
+        """Collect one episode per seed; each depends on its own seed alone."""
+        batch = self._sized(len(seeds))
+        streams = [seed.spawn(4) for seed in seeds]
+        goal_rngs = [np.random.default_rng(stream[1]) for stream in streams]
+        noise = np.stack([self._draw_noise(stream[2], batch.action_size) for stream in streams])
+        self._expert.start([np.random.default_rng(stream[3]) for stream in streams])
+
+        goals = self._reset(batch, [stream[0] for stream in streams], goal_rngs)
+        reached_by_row = np.zeros((self._rows, len(seeds)), dtype=bool)
+        rows: dict[str, list[NDArray[Any]]] = {
+            name: [] for name in ("observations", "actions", "qpos", "qvel")
+        }
+        for t in range(self._rows):
+            observations = batch.observations()
+            actions = self._act(batch, observations, goals, noise[:, t])
+            rows["observations"].append(observations.astype(np.float32))
+            rows["actions"].append(actions)
+            rows["qpos"].append(batch.qpos.astype(np.float32))
+            rows["qvel"].append(batch.qvel.astype(np.float32))
+            batch.step(actions)
+            reached_by_row[t] = _distance(batch.goal_seekers(), goals) <= batch.goal_tolerance
+            if self._task.kind == "navigate":
+                for i in np.flatnonzero(reached_by_row[t]):
+                    goals[i] = _goal_in(batch.maze, batch.maze.vertices, goal_rngs[i])
+        by_episode = {name: np.stack(steps, axis=1) for name, steps in rows.items()}
+        return [
+            Episode({name: array[i] for name, array in by_episode.items()}, self._goals(reached))
+            for i, reached in enumerate(reached_by_row.T)
+        ]
+
+    def _goals(self, reached: NDArray[np.bool_]) -> int:
+        """Goals of one episode: every one when new ones are set, else the only one or none."""
+        return int(reached.sum() if self._task.kind == "navigate" else reached.any())
+
+    def _sized(self, size: int) -> MazeBatch:
+        if self._batch is None or self._batch.size != size:
+            self._batch = MazeBatch(self._task.environment, size)
+        return self._batch
+
+    def _draw_noise(self, seed: np.random.SeedSequence, columns: int) -> NDArray[np.float64]:
+        return np.random.default_rng(seed).normal(0.0, self._noise, size=(self._rows, columns))
+
+    def _reset(
+        self,
+        batch: MazeBatch,
+        seeds: Sequence[np.random.SeedSequence],
+        rngs: Sequence[np.random.Generator],
+    ) -> NDArray[np.float64]:
+        """Start every episode by the package's own reset; return the goals, ``[n, 2]``."""
+        env, maze = batch.env, batch.maze
+        qpos, qvel = np.empty_like(batch.qpos), np.empty_like(batch.qvel)
+        goals = np.empty((batch.size, 2))
+        for i, (seed, rng) in enumerate(zip(seeds, rngs, strict=True)):
+            start = int(rng.choice(maze.free))
+            cells = maze.vertices if self._task.kind == "navigate" else _stitch_goals(maze, start)
+            goals[i] = _goal_in(maze, cells, rng)
+            ball = int(rng.choice(maze.free))
+            with package_randomness(seed) as reset_seed:
+                info = _task_info(maze, start, ball, int(maze.cell(goals[i])))
+                env.action_space.seed(reset_seed)
+                env.reset(seed=reset_seed, options={"task_info": info})
+            qpos[i], qvel[i] = env.unwrapped.data.qpos, env.unwrapped.data.qvel
+        batch.restore(qpos, qvel)
+        return goals
+
+    def _act(
+        self,
+        batch: MazeBatch,
+        observations: NDArray[np.float64],
+        goals: NDArray[np.float64],
+        noise: NDArray[np.float64],
+    ) -> NDArray[np.float32]:
+        """Return the expert's action towards the next cell, with noise, as it will be stored."""
+        positions = batch.positions()
+        towards = batch.maze.subgoal(positions, goals) - positions
+        directions = towards / (np.linalg.norm(towards, axis=1, keepdims=True) + 1e-6)
+        situation = Situation(observations, positions, goals, directions, batch.maze)
+        return np.clip(self._expert.actions(situation) + noise, -1.0, 1.0).astype(np.float32)
+
+
+def _goal_in(maze: Maze, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Draw a cell and a position around its centre, uniform within ±1 on each axis."""
+    return maze.centre(rng.choice(cells)) + rng.uniform(-1.0, 1.0, size=2)
+
+
+def _stitch_goals(maze: Maze, start: int) -> NDArray[np.int64]:
+    """Return the free cells exactly four cells away; the start itself where there is none."""
+    cells = maze.free[maze.steps[start, maze.free] == STITCH_STEPS]
+    return cells if len(cells) else np.array([start])
+
+
+def _task_info(maze: Maze, start: int, ball: int, goal: int) -> dict[str, tuple[int, int]]:
+    """Return the cells of an episode by the names that the package's resets read."""
+    columns = maze.walls.shape[1]
+    start_ij, ball_ij, goal_ij = (divmod(cell, columns) for cell in (start, ball, goal))
+    return {
+        "init_ij": start_ij,
+        "agent_init_ij": start_ij,
+        "ball_init_ij": ball_ij,
+        "goal_ij": goal_ij,
+    }
+
+
+def _distance(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(np.linalg.norm(a - b, axis=1), dtype=np.float64)

@@ -1,0 +1,154 @@
+"""Frozen validation queries (state, goal), in groups by distance, in a file with a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
+from toptail.pools.files import read_arrays, write_arrays
+
+_FORMAT = "toptail-queries-1"
+_ARRAYS = ("states", "actions", "goals", "rows", "goal_rows", "trajectory", "group")
+
+
+@dataclass(frozen=True)
+class QueryConfig:
+    """Which queries to freeze."""
+
+    per_group: int = 500
+    """Queries in each distance group."""
+    near: tuple[int, int] = (1, 20)
+    """Smallest and largest distance of the near group, in steps along the trajectory."""
+    medium: tuple[int, int] = (21, 60)
+    """The same for the medium group."""
+    far: tuple[int, int] = (61, 150)
+    """The same for the far group."""
+    seed: int = 0
+    """Seed of the draws."""
+
+    def groups(self) -> dict[str, tuple[int, int]]:
+        """Return the bounds of each group, by name."""
+        return {"near": self.near, "medium": self.medium, "far": self.far}
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Fixed (state, goal) pairs; the logged action is kept as an anchor."""
+
+    states: FloatArray
+    """``[queries, observation]``."""
+    actions: FloatArray
+    """The action that the data has at the state, ``[queries, action]``."""
+    goals: FloatArray
+    """``[queries, observation]``."""
+    rows: IntArray
+    """Row of each state in the validation trajectories, ``[queries]``."""
+    goal_rows: IntArray
+    """Row of each goal, ``[queries]``."""
+    trajectory: IntArray
+    """Trajectory of both, which intervals cluster by, ``[queries]``."""
+    group: NDArray[np.str_]
+    """``near``, ``medium`` or ``far``, ``[queries]``."""
+    config: QueryConfig
+    """How they were drawn."""
+    data_sha256: str
+    """Content hash of the trajectories they were drawn from."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def distance(self) -> IntArray:
+        """Steps from state to goal along the recorded trajectory, ``[queries]``."""
+        return self.goal_rows - self.rows
+
+    @property
+    def sha256(self) -> str:
+        """Hash of everything above: two studies with the same hash ask the same queries."""
+        digest = hashlib.sha256(self._header().encode())
+        for name, array in self._arrays().items():
+            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    def save(self, path: Path) -> None:
+        """Write the queries with their hash."""
+        header = np.array([self._header(), self.sha256])
+        write_arrays(path, {**self._arrays(), "header": header})
+
+    def _header(self) -> str:
+        config = {**self.config.groups(), "per_group": self.config.per_group}
+        header = {"format": _FORMAT, **config, "seed": self.config.seed, "data": self.data_sha256}
+        return json.dumps(header, sort_keys=True)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+
+def freeze_queries(val: Trajectories, config: QueryConfig) -> Queries:
+    """Draw queries from the validation split.
+
+    In each group, the state is a uniformly drawn row with at least the group's smallest
+    distance left in its trajectory (without replacement while there are enough such rows), and
+    the distance is uniform between the group's bounds, cut at the trajectory's end.
+    """
+    rng = np.random.default_rng(config.seed)
+    remaining = val.remaining(np.arange(len(val)))
+    rows, goal_rows = [], []
+    for name, (low, high) in config.groups().items():
+        if not 1 <= low <= high:
+            raise InputError(f"The {name} group has bounds {low}..{high}: expected 1 ≤ low ≤ high.")
+        able = np.flatnonzero(remaining >= low)
+        if not len(able):
+            raise InputError(
+                f"{val.source} has no row with {low} steps left in its trajectory, which the "
+                f"{name} group needs: its longest trajectory has {val.lengths.max()} rows."
+            )
+        drawn = rng.choice(able, size=config.per_group, replace=len(able) < config.per_group)
+        farthest = np.minimum(high, remaining[drawn])
+        rows.append(drawn)
+        goal_rows.append(drawn + rng.integers(low, farthest, endpoint=True))
+    at, to = np.concatenate(rows), np.concatenate(goal_rows)
+    return Queries(
+        states=val.observations[at],
+        actions=val.actions[at],
+        goals=val.observations[to],
+        rows=at,
+        goal_rows=to,
+        trajectory=val.trajectory[at],
+        group=np.repeat(np.array(list(config.groups())), config.per_group),
+        config=config,
+        data_sha256=val.sha256,
+    )
+
+
+def load_queries(path: Path) -> Queries:
+    """Read frozen queries, and refuse a file whose content is not what was frozen."""
+    arrays = read_arrays(path)
+    try:
+        text, recorded = (str(item) for item in arrays["header"])
+        header = json.loads(text)
+        config = QueryConfig(
+            per_group=header["per_group"],
+            seed=header["seed"],
+            **{name: tuple(header[name]) for name in ("near", "medium", "far")},
+        )
+        kept: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
+        queries = Queries(**kept, config=config, data_sha256=header["data"])
+        sound = header["format"] == _FORMAT and queries.sha256 == recorded
+    except (KeyError, ValueError, TypeError):
+        sound = False
+    if not sound:
+        raise InputError(
+            f"{path} is not a file of frozen queries, or was changed after it was frozen "
+            "(its hash does not fit): freeze the queries again."
+        )
+    return queries

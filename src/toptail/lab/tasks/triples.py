@@ -1,0 +1,167 @@
+"""In-distribution triples (state, action, goal), their negatives, and same-trajectory pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from toptail.errors import InputError
+from toptail.lab.tasks.trajectories import IntArray, Trajectories
+
+GAMMA = 0.99
+MAX_OFFSET = 60
+_CHUNK = 512
+
+
+class TooFewTrajectoriesError(InputError):
+    """The data set has too few trajectories to draw goals of others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Triples:
+    """State and action of one row, and as goal the observation of a later row.
+
+    Rows are numbers of rows of the trajectories that the triples were drawn from. Intervals
+    cluster by ``trajectory``, since triples of one trajectory are not independent.
+    """
+
+    rows: IntArray
+    """Row t of the state and the action, ``[n]``."""
+    goal_rows: IntArray
+    """Row t + d of the goal, ``[n]``."""
+    trajectory: IntArray
+    """The trajectory that both rows are on, ``[n]``."""
+    gamma: float
+    """Discount of the return-to-go."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def distance(self) -> IntArray:
+        """Steps d from the state to the goal, ``[n]``."""
+        return self.goal_rows - self.rows
+
+    @property
+    def value(self) -> NDArray[np.float64]:
+        """Return-to-go γ^d of the goal along the recorded trajectory, ``[n]``."""
+        return np.power(self.gamma, self.distance, dtype=np.float64)
+
+    def take(self, keep: IntArray | NDArray[np.bool_]) -> Triples:
+        """Return some of the triples."""
+        return Triples(
+            self.rows[keep], self.goal_rows[keep], self.trajectory[keep], gamma=self.gamma
+        )
+
+
+def sample_triples(
+    trajectories: Trajectories,
+    count: int,
+    rng: np.random.Generator,
+    max_offset: int = MAX_OFFSET,
+    gamma: float = GAMMA,
+) -> Triples:
+    """Draw triples as the paper does.
+
+    A transition (s = o_t, a = a_t) is drawn uniformly, with replacement, from all rows that are
+    not the last of their trajectory; the goal is g = o_{t+d} with d uniform in
+    {1, …, min(max_offset, ℓ)}, where ℓ is the number of steps that remain.
+    """
+    if count < 1 or max_offset < 1:
+        raise InputError(
+            f"Cannot draw {count} triples with offsets up to {max_offset}: expected at least 1."
+        )
+    rows = rng.choice(trajectories.transitions, size=count)
+    longest = np.minimum(max_offset, trajectories.remaining(rows))
+    offsets = rng.integers(1, longest, endpoint=True)
+    return Triples(rows, rows + offsets, trajectories.trajectory[rows], gamma)
+
+
+def negatives(triples: Triples, count: int, rng: np.random.Generator) -> IntArray:
+    """Draw for each triple goals of other triples that lie on other trajectories.
+
+    Returns
+    -------
+    IntArray
+        Rows of the negative goals, ``[n, count]``; in each line ``count`` different triples,
+        each set of them equally likely.
+    """
+    # In the order of trajectories, a triple's own trajectory is one block to step over.
+    order = np.argsort(triples.trajectory, kind="stable")
+    ordered = triples.trajectory[order]
+    first = np.searchsorted(ordered, triples.trajectory, side="left")
+    own = np.searchsorted(ordered, triples.trajectory, side="right") - first
+    others = len(triples) - own
+    if others.min() < count:
+        at = int(np.argmin(others))
+        raise TooFewTrajectoriesError(
+            f"Trajectory {triples.trajectory[at]} leaves {others[at]} triples on other "
+            f"trajectories, and {count} negatives are wanted: draw triples from more trajectories."
+        )
+    drawn = np.stack([rng.choice(n, size=count, replace=False) for n in others])
+    drawn += np.where(drawn >= first[:, None], own[:, None], 0)
+    goals: IntArray = triples.goal_rows[order[drawn]]
+    return goals
+
+
+def hard_negatives(triples: Triples, trajectories: Trajectories) -> IntArray:
+    """Return for each triple the goal of the triple with the nearest state elsewhere.
+
+    Nearest means Euclidean distance between observations, among the sampled triples on other
+    trajectories; ties go to the triple that was drawn first.
+
+    Returns
+    -------
+    IntArray
+        Rows of the hard negative goals, ``[n]``.
+    """
+    if len(np.unique(triples.trajectory)) < 2:
+        raise TooFewTrajectoriesError(
+            "Hard negatives need triples on at least two trajectories, and all of these "
+            "are on one: draw from a larger data set."
+        )
+    states = _states(trajectories, triples.rows)
+    nearest = np.empty(len(triples), dtype=np.int64)
+    for start in range(0, len(triples), _CHUNK):
+        chunk = slice(start, start + _CHUNK)
+        distance = cdist(states[chunk], states, "sqeuclidean")
+        distance[triples.trajectory[chunk, None] == triples.trajectory[None, :]] = np.inf
+        nearest[chunk] = np.argmin(distance, axis=1)
+    goals: IntArray = triples.goal_rows[nearest]
+    return goals
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Triples, each with a second future state of the same trajectory."""
+
+    triples: Triples
+    """Those triples that have a second possible goal."""
+    other_goal_rows: IntArray
+    """Row t + d' of the second goal, ``[n]``, with d' ≠ d."""
+
+
+def same_trajectory_pairs(
+    triples: Triples,
+    trajectories: Trajectories,
+    rng: np.random.Generator,
+    max_offset: int = MAX_OFFSET,
+) -> Pairs:
+    """Draw a second goal for each triple, by the rule of the first one but at another distance.
+
+    d' is uniform in {1, …, min(max_offset, ℓ)} without d; triples one step before the end of
+    their trajectory have no such goal and are left out.
+    """
+    longest = np.minimum(max_offset, trajectories.remaining(triples.rows))
+    kept = triples.take(longest >= 2)
+    offsets = rng.integers(1, longest[longest >= 2] - 1, endpoint=True)
+    offsets += offsets >= kept.distance
+    return Pairs(kept, kept.rows + offsets)
+
+
+def _states(trajectories: Trajectories, rows: IntArray) -> NDArray[Any]:
+    return trajectories.observations[rows].reshape(len(rows), -1).astype(np.float64)

@@ -1,0 +1,99 @@
+"""The curves of one training run, drawn with Matplotlib from its lines of metrics alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
+from toptail.lab.studies.strokes import SETTINGS, new_figure
+from toptail.pools.files import atomic
+from toptail.report.palette import NEUTRAL, style
+
+Line: TypeAlias = Mapping[str, float | None]
+"""A step and the scalars logged there; None where one is not finite."""
+
+
+class _Panel(NamedTuple):
+    """One set of axes: which scalars it shows, by the names that the legend gives them."""
+
+    title: str
+    series: Mapping[str, str]
+
+
+_PANELS: Final = (
+    _Panel(
+        "Loss",
+        {"loss": "total", "contrast": "contrastive", "q_loss": "Q", "v_loss": "V"},
+    ),
+    _Panel("Kendall τ of the score with γᵈ, held-out triples", {"tau": "τ"}),
+    _Panel("Logit gap, positives over negatives", {"logit_gap": "gap"}),
+    _Panel("Mean embedding length, held-out triples", {"phi_norm": "‖φ‖", "psi_norm": "‖ψ‖"}),
+    _Panel("Mean Q of the batch", {"q_mean": "Q"}),
+    _Panel("Temperature", {"temperature": "temperature"}),
+)
+
+
+def training_figure(lines: Sequence[Line], title: str) -> Figure:
+    """Draw a panel for every kind of scalar that the lines have."""
+    logged = set().union(*lines) if lines else set()
+    panels = [panel for panel in _PANELS if logged & panel.series.keys()]
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(SETTINGS)
+        rows = max(1, -(-len(panels) // 2))
+        figure = new_figure(9.2, 2.5 * rows + 0.4)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10, parse_math=False)
+        axes = list(figure.subplots(rows, 2, squeeze=False).flat)
+        for panel, place in zip(panels, axes, strict=False):
+            _draw(place, panel, lines)
+        for empty in axes[len(panels) :]:
+            empty.set_visible(False)
+        return figure
+
+
+def save_training_figure(lines: Sequence[Line], title: str, folder: Path) -> list[Path]:
+    """Write ``curves.svg`` and ``curves.png`` into a run's folder."""
+    figure = training_figure(lines, title)
+    settings: dict[str, dict[str, Any]] = {"svg": {"metadata": {"Date": None}}, "png": {"dpi": 130}}
+    paths = []
+    with mpl.rc_context(SETTINGS):
+        for kind, options in settings.items():
+            path = folder / f"curves.{kind}"
+            atomic(path, lambda p, o=options: figure.savefig(p, **o))  # type: ignore[misc]
+            paths.append(path)
+    return paths
+
+
+def _draw(place: Axes, panel: _Panel, lines: Sequence[Line]) -> None:
+    steps = np.array([line["step"] for line in lines], dtype=float)
+    drawn = {name: label for name, label in panel.series.items() if any(name in x for x in lines)}
+    for rank, (name, label) in enumerate(drawn.items()):
+        values = np.array([_number(line.get(name)) for line in lines])
+        marker = "o" if len(lines) <= 40 else ""
+        colour = style(rank).colour
+        place.plot(steps, values, color=colour, label=label, marker=marker, markersize=2.5)
+        _mark_missing(place, steps, values)
+    if len(drawn) > 1:
+        place.legend(fontsize=8, ncols=len(drawn))
+    place.set_title(panel.title)
+    place.set_xlabel("steps")
+    place.xaxis.set_major_formatter(EngFormatter(sep=""))
+    place.grid(axis="y")
+
+
+def _mark_missing(place: Axes, steps: Any, values: Any) -> None:
+    """Mark the first step at which a scalar is not finite: a gap alone is easily overlooked."""
+    missing = np.flatnonzero(~np.isfinite(values))
+    if len(missing):
+        place.axvline(steps[missing[0]], color=NEUTRAL, linestyle=":", linewidth=1)
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else float(value)

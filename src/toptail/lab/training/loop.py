@@ -1,0 +1,131 @@
+"""One training run as a pure function of a key and a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from toptail.lab.critics.base import Batch, Critic, Info, Params
+
+Sampler: TypeAlias = Callable[[jax.Array, Any, int], Batch]
+"""(key, data set, batch size) -> batch, drawn inside the jitted step."""
+
+TARGET = "target"
+"""Parameters under this name follow the others: no gradient, no optimizer state."""
+
+
+def uniform_rows(key: jax.Array, data: Batch, size: int) -> Batch:
+    """Draw ``size`` rows of the data set uniformly, with replacement."""
+    rows = jax.random.randint(key, (size,), 0, data.states.shape[0])
+    batch: Batch = jax.tree.map(lambda column: column[rows], data)
+    return batch
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Which critic to train, and how."""
+
+    critic: Critic
+    """The family with its settings."""
+
+    steps: int = 10_000
+    """Optimizer steps."""
+
+    batch_size: int = 256
+    """Rows per step."""
+
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+
+    sample: Sampler = uniform_rows
+    """How a batch is drawn from the data set."""
+
+    @property
+    def optimizer(self) -> optax.GradientTransformation:
+        """Adam with its usual decay rates."""
+        return optax.adam(self.learning_rate)
+
+
+class TrainState(NamedTuple):
+    """Everything a run carries from step to step."""
+
+    key: jax.Array
+    """The run's key; step t uses fold_in(key, t), so that chunking cannot change a draw."""
+
+    step: jax.Array
+    """Optimizer steps done."""
+
+    params: Params
+    """The critic's parameters."""
+
+    opt_state: optax.OptState
+    """Adam's moments."""
+
+
+def init_state(config: TrainConfig, key: jax.Array, data: Any) -> TrainState:
+    """A run before its first step; the data set only gives the dimensions."""
+    key_init, key_run = jax.random.split(key)
+    dims = (data.states.shape[-1], data.actions.shape[-1], data.goals.shape[-1])
+    params = config.critic.init(key_init, *dims)
+    return TrainState(key_run, jnp.int32(0), params, config.optimizer.init(_trained(params)))
+
+
+def _trained(params: Params) -> Params:
+    return {name: value for name, value in params.items() if name != TARGET}
+
+
+def train_step(
+    config: TrainConfig, state: TrainState, data: Any, compute: Params | None = None
+) -> tuple[TrainState, Info]:
+    """One draw, one gradient, one Adam update.
+
+    ``compute`` is ``config.critic.compute_params(state.params)`` where the caller has it already.
+    """
+    key_batch, key_loss = jax.random.split(jax.random.fold_in(state.key, state.step))
+    batch = config.sample(key_batch, data, config.batch_size)
+    critic, trained = config.critic, _trained(state.params)
+    if compute is None:
+        compute = critic.compute_params(state.params)
+
+    def loss_of(params: Params) -> tuple[jax.Array, Info]:
+        return critic.loss({**compute, **params}, batch, key_loss)
+
+    (loss, info), grads = jax.value_and_grad(loss_of, has_aux=True)(_trained(compute))
+    grads = jax.tree.map(lambda g, p: g.astype(p.dtype), grads, trained)
+    updates, opt_state = config.optimizer.update(grads, state.opt_state, trained)
+    moved = optax.apply_updates(trained, updates)
+    params = critic.after_update({**state.params, **moved})
+    return TrainState(state.key, state.step + 1, params, opt_state), {"loss": loss, **info}
+
+
+def run_steps(
+    config: TrainConfig, state: TrainState, data: Any, steps: int
+) -> tuple[TrainState, Info]:
+    """Scan ``steps`` steps; the info comes back per step: each entry [steps].
+
+    The copy that the loss computes with is carried along, so that it is made where the parameters
+    are updated.
+    """
+
+    def body(carry: tuple[TrainState, Params], _: None) -> tuple[tuple[TrainState, Params], Info]:
+        state, compute = carry
+        state, info = train_step(config, state, data, compute)
+        return (state, config.critic.compute_params(state.params)), info
+
+    start = (state, config.critic.compute_params(state.params))
+    (state, _), info = jax.lax.scan(body, start, None, length=steps)
+    return state, info
+
+
+def make_train(config: TrainConfig) -> Callable[[jax.Array, Batch], tuple[TrainState, Info]]:
+    """Return ``train(key, data)``: a whole run, pure, ready for `jax.jit` and `jax.vmap`."""
+
+    def train(key: jax.Array, data: Batch) -> tuple[TrainState, Info]:
+        return run_steps(config, init_state(config, key, data), data, config.steps)
+
+    return train

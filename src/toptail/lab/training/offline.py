@@ -1,0 +1,132 @@
+"""Recorded trajectories on the device, and batches with goals drawn inside the jitted step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from toptail.errors import InputError
+from toptail.lab.critics.base import Batch
+from toptail.lab.critics.bellman import Reward
+from toptail.lab.tasks.trajectories import Trajectories
+
+
+class OfflineData(NamedTuple):
+    """A data set's rows as device arrays."""
+
+    observations: jax.Array
+    """[rows, o] float32"""
+
+    actions: jax.Array
+    """[rows, a] float32"""
+
+    last: jax.Array
+    """[rows] int32: the last row of each row's trajectory."""
+
+    transitions: jax.Array
+    """[transitions] int32: rows that have a next row."""
+
+    @property
+    def states(self) -> jax.Array:
+        """States are observations; here for their width."""
+        return self.observations
+
+    @property
+    def goals(self) -> jax.Array:
+        """Goals are observations too."""
+        return self.observations
+
+
+def device_data(trajectories: Trajectories) -> OfflineData:
+    """Put the rows on the default device."""
+    if len(trajectories) > np.iinfo(np.int32).max:
+        raise InputError(
+            f"{trajectories.source} has {len(trajectories):,} rows: too many to index."
+        )
+    last = trajectories.ends[trajectories.trajectory]
+    return OfflineData(
+        jnp.asarray(trajectories.observations, jnp.float32),
+        jnp.asarray(trajectories.actions, jnp.float32),
+        jnp.asarray(last, jnp.int32),
+        jnp.asarray(trajectories.transitions, jnp.int32),
+    )
+
+
+@dataclass(frozen=True)
+class GoalSampling:
+    """How transitions and their goals are drawn; an instance is a sampler for the trainer.
+
+    The contrastive positive is a future state of the same trajectory at a geometric distance.
+    The value goal is the current state, a future state or a random state of the data set. No
+    goal lies beyond the trajectory's end, and the last row of a trajectory, whose action leads
+    nowhere, is never drawn as a transition.
+    """
+
+    gamma: float = 0.99
+    """Discount; a geometric distance d has P(d) = (1 - gamma) gamma^(d - 1), d = 1, 2, ..."""
+
+    current: float = 0.2
+    """Share of value goals that are the current state (reward and end of episode at once)."""
+
+    future: float = 0.5
+    """Share of value goals that are a future state; the rest are random states."""
+
+    uniform_future: bool = False
+    """Whether the future value goals are uniform over the rest of the trajectory, not geometric."""
+
+    reward: Reward = "-1/0"
+    """The reward that value goals give."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.gamma < 1 or min(self.current, self.future) < 0:
+            raise InputError(
+                "gamma must lie between 0 and 1, and goal shares must not be negative."
+            )
+        if self.current + self.future > 1:
+            raise InputError(
+                f"Goal shares {self.current:g} (current) and {self.future:g} (future) add up to "
+                "more than 1."
+            )
+
+    def rows(
+        self, key: jax.Array, data: OfflineData, size: int
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Draw rows [size] of transitions, of contrastive goals, and of value goals."""
+        k_row, k_goal, k_future, k_random, k_kind = jax.random.split(key, 5)
+        row = data.transitions[jax.random.randint(k_row, (size,), 0, data.transitions.shape[0])]
+        last = data.last[row]
+        goal = jnp.minimum(row + self._distance(k_goal, size), last)
+        if self.uniform_future:
+            rest = (last - row).astype(jnp.float32)
+            far = 1 + jnp.floor(jax.random.uniform(k_future, (size,)) * rest).astype(jnp.int32)
+        else:
+            far = self._distance(k_future, size)
+        future = jnp.minimum(row + far, last)
+        anywhere = jax.random.randint(k_random, (size,), 0, data.observations.shape[0])
+        kind = jax.random.uniform(k_kind, (size,))
+        value = jnp.where(kind < self.current + self.future, future, anywhere)
+        return row, goal, jnp.where(kind < self.current, row, value)
+
+    def _distance(self, key: jax.Array, size: int) -> jax.Array:
+        """Geometric distances by inversion: ceil(log(1 - u) / log(gamma)), at least 1."""
+        u = jax.random.uniform(key, (size,))
+        steps = jnp.ceil(jnp.log1p(-u) / jnp.log(self.gamma))
+        return jnp.maximum(steps, 1).astype(jnp.int32)
+
+    def __call__(self, key: jax.Array, data: OfflineData, size: int) -> Batch:
+        """Draw a batch."""
+        row, goal, value_goal = self.rows(key, data, size)
+        reached = (row == value_goal).astype(jnp.float32)
+        return Batch(
+            states=data.observations[row],
+            actions=data.actions[row],
+            goals=data.observations[goal],
+            rewards=reached - 1.0 if self.reward == "-1/0" else reached,
+            value_goals=data.observations[value_goal],
+            next_states=data.observations[row + 1],
+            masks=1.0 - reached,
+        )

@@ -1,0 +1,134 @@
+"""A run's folder: what is in it, which attempt it is, and who works in it."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toptail.errors import InputError
+from toptail.lab.training.metrics import read_lines
+from toptail.lab.training.records import read_object
+
+CONFIG = "config.json"
+RECORD = "record.json"
+METRICS = "metrics.jsonl"
+PARAMS = "params.safetensors"
+HISTORY = "history"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run (task, critic, seed) as its folder holds it at the time of reading."""
+
+    folder: Path
+    """``OUT/TASK/CRITIC/seed-N``."""
+
+    record: dict[str, Any]
+    """The content of ``record.json``; empty if it cannot be read."""
+
+    config: dict[str, Any]
+    """The configuration in ``config.json``; empty if it cannot be read."""
+
+    config_hash: str | None
+    """The hash that ``config.json`` states."""
+
+    @property
+    def state(self) -> str:
+        """``running`` (or stopped on the way), ``finished`` or ``invalid``, as recorded."""
+        return str(self.record.get("state", "unknown"))
+
+    @property
+    def steps(self) -> int:
+        """Steps that the configuration asks for."""
+        return int(self.config.get("steps", 0))
+
+    @property
+    def attempt(self) -> int:
+        """1, and one more for every time that the seed was repeated."""
+        return attempt_at(self.folder)
+
+    def steps_logged(self) -> int:
+        """Steps that ``metrics.jsonl`` reaches."""
+        lines = read_lines(self.folder / METRICS)
+        return int(lines[-1]["step"] or 0) if lines else 0
+
+
+def run_folder(home: Path, seed: int) -> Path:
+    """Where a seed's run lives in its critic's folder."""
+    return home / f"seed-{seed}"
+
+
+def read_run(folder: str | Path) -> Run:
+    """Read a run's record and configuration; damaged files give a run with a fault."""
+    folder = Path(folder)
+    if not (folder / RECORD).is_file():
+        raise InputError(f"{folder} is not the folder of a run: it holds no {RECORD}.")
+    stored = _object_or_empty(folder / CONFIG)
+    config, config_hash = stored.get("config"), stored.get("hash")
+    return Run(
+        folder,
+        _object_or_empty(folder / RECORD),
+        config if isinstance(config, dict) else {},
+        config_hash if isinstance(config_hash, str) else None,
+    )
+
+
+def find_runs(folder: str | Path) -> list[Run]:
+    """Every run in a folder and below, seeds in order, earlier attempts left out."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder: give the one that `toptail train` wrote into.")
+    homes = [path.parent for path in folder.rglob(RECORD)]
+    runs = [home for home in homes if _seed(home) is not None]
+    return [read_run(home) for home in sorted(runs, key=lambda home: (home.parent, _seed(home)))]
+
+
+def attempt_at(folder: Path) -> int:
+    """1, and one more for every attempt in the history."""
+    return 1 + len(list((folder / HISTORY).glob(f"*/{RECORD}")))
+
+
+@contextmanager
+def training_lock(home: Path) -> Iterator[None]:
+    """Hold a critic's folder; the lock goes with the process, however that ends."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{home}: cannot write there ({error.strerror}).") from None
+    with (home / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"{home} is being trained by another process: wait for it, or stop it first."
+            ) from None
+        yield
+
+
+def in_training(home: Path) -> bool:
+    """Whether a process holds a critic's folder right now."""
+    try:
+        with (home / ".lock").open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _seed(folder: Path) -> int | None:
+    """The seed in a run folder's name; None for any other folder, as those of the history."""
+    digits = folder.name.removeprefix("seed-")
+    return int(digits) if digits != folder.name and digits.isdigit() else None
+
+
+def _object_or_empty(path: Path) -> dict[str, Any]:
+    try:
+        return read_object(path)
+    except InputError:
+        return {}

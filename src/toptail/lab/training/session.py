@@ -1,0 +1,157 @@
+"""A training that can be killed at any moment: the same call goes on where it stopped.
+
+All seeds of a critic train together. Step t draws from fold_in(key, t), and steps run in chunks
+that start at the same numbers whatever happened before, so that a run that was stopped ends with
+the same bits as one that was not.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from toptail.errors import InputError
+from toptail.lab.training.config import RunConfig
+from toptail.lab.training.group import Group, Watch
+from toptail.lab.training.joint import JointCheckpoint, find_joint
+from toptail.lab.training.metrics import logged_steps, read_lines
+from toptail.lab.training.policy import Fault, find_fault, identity_fault
+from toptail.lab.training.records import differences
+from toptail.lab.training.run_files import (
+    METRICS,
+    RECORD,
+    Run,
+    attempt_at,
+    read_run,
+    run_folder,
+    training_lock,
+)
+from toptail.lab.training.runs import archive
+from toptail.lab.training.task_data import TaskData
+
+
+def train_runs(
+    config: RunConfig,
+    data: TaskData,
+    seeds: Sequence[int],
+    out: Path,
+    *,
+    checkpoint_every: int = 10_000,
+    command: str = "",
+    watch: Watch | None = None,
+) -> list[Run]:
+    """Train one run per seed, or go on with them, or leave them if they are finished.
+
+    Parameters
+    ----------
+    config
+        What to train.
+    data
+        What to train on.
+    seeds
+        One run each, all trained together.
+    out
+        Runs go to ``out/TASK/CRITIC/seed-N``.
+    checkpoint_every
+        Steps between two checkpoints, rounded up to whole lines of metrics.
+    command
+        What the records say was called.
+    watch
+        Told after every chunk of steps.
+
+    Returns
+    -------
+    The run of each seed: finished, or invalid for the reason in its record.
+    """
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise InputError(f"Seeds must be different numbers of at least 0, not {list(seeds)}.")
+    home = out / config.task / config.critic
+    every = config.log_every * max(1, -(-checkpoint_every // config.log_every))
+    with training_lock(home):
+        attempts = {
+            seed: attempt
+            for seed in seeds
+            if (attempt := _open_attempt(home, seed, config, data)) is not None
+        }
+        for members, checkpoint in _groups(home, config, attempts):
+            Group(config, data, home, members, checkpoint, every, command, watch).train()
+        _remove_used_checkpoints(home)
+    return [read_run(run_folder(home, seed)) for seed in seeds]
+
+
+def _open_attempt(home: Path, seed: int, config: RunConfig, data: TaskData) -> int | None:
+    """Which attempt at a seed to work on; None if its run is finished and valid."""
+    folder = run_folder(home, seed)
+    if not (folder / RECORD).is_file():
+        return attempt_at(folder)
+    run = read_run(folder)
+    if run.state == "running":
+        fault = identity_fault(run) or _checkpoint_fault(run, home)
+    else:
+        fault = find_fault(run)
+    if fault is not None:
+        archive(run, fault)
+        return attempt_at(folder)
+    _require_same(run, config, data)
+    return attempt_at(folder) if run.state == "running" else None
+
+
+def _checkpoint_fault(run: Run, home: Path) -> Fault | None:
+    """Whether the state that a stopped run should go on from is gone."""
+    step = int(run.record.get("checkpoint_step", 0))
+    seed = int(run.record["seed"])
+    if not step or _latest(home, run.record["config_hash"], seed, run.attempt) is not None:
+        return None
+    return Fault("unreadable checkpoint", f"the state at step {step} cannot be read")
+
+
+def _require_same(run: Run, config: RunConfig, data: TaskData) -> None:
+    """Refuse to mix: a valid run of another configuration or other data is not touched."""
+    changed = differences(run.config, config.content)
+    if run.record.get("data", {}).get("train") != data.sha256:
+        changed.append("the data")
+    if changed:
+        raise InputError(
+            f"{run.folder} holds a run with other settings, {', '.join(changed)}: choose another "
+            "--out, or give the settings of that run."
+        )
+
+
+def _latest(home: Path, config_hash: str, seed: int, attempt: int) -> JointCheckpoint | None:
+    """The newest sound checkpoint of an attempt whose metrics are complete up to it."""
+    folder = run_folder(home, seed)
+    logged = [int(line["step"] or 0) for line in read_lines(folder / METRICS)]
+    for found in find_joint(home):
+        if found.config_hash == config_hash and found.holds(seed, attempt) and found.sound():
+            log_every = int(read_run(folder).config["log_every"])
+            if [n for n in logged if n <= found.step] == logged_steps(found.step, log_every):
+                return found
+    return None
+
+
+def _groups(
+    home: Path, config: RunConfig, attempts: Mapping[int, int]
+) -> list[tuple[dict[int, int], JointCheckpoint | None]]:
+    """Seeds that go on from one checkpoint go on together; so do those that start."""
+    groups: dict[Path | None, tuple[dict[int, int], JointCheckpoint | None]] = {}
+    for seed, attempt in attempts.items():
+        found = _latest(home, config.hash, seed, attempt)
+        members, _ = groups.setdefault(found.folder if found else None, ({}, found))
+        members[seed] = attempt
+    return list(groups.values())
+
+
+def _remove_used_checkpoints(home: Path) -> None:
+    """Remove the checkpoints that no unfinished run can go on from."""
+    needed = set()
+    for found in find_joint(home):
+        for seed, attempt in found.attempts.items():
+            folder = run_folder(home, seed)
+            if (folder / RECORD).is_file():
+                run = read_run(folder)
+                if run.state == "running" and run.attempt == attempt:
+                    needed.add(found.folder.parent)
+    for folder in home.glob("checkpoint-*"):
+        if folder not in needed:
+            shutil.rmtree(folder)

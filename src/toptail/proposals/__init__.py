@@ -1,5 +1,0 @@
-"""Where candidates come from."""
-
-from toptail.proposals.gaussian import clipped_gaussian
-
-__all__ = ["clipped_gaussian"]
