@@ -1,0 +1,284 @@
+"""Whether two checkouts give the same results: small runs of everything, compared bit for bit.
+
+A change that only moves code must leave what the code makes as it was. ``make`` runs the command
+line of one checkout on small inputs (collection, training of every critic, the three studies,
+audits) and renders the pages and ledgers of the stored results again; ``compare`` holds what two
+checkouts made against each other:
+
+    python tools/same_results.py make OLD_CHECKOUT /tmp/old
+    python tools/same_results.py make NEW_CHECKOUT /tmp/new
+    python tools/same_results.py compare /tmp/old /tmp/new
+
+Arrays, trained parameters and the numbers of every JSON file must be equal to the last bit; pages
+must have the same words. What names a time, a command, a version or a commit is left out. The
+package must be installed with its extras, so that ``toptail`` can be found through PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TASK = "pointmaze-medium-navigate-v0"
+SMALL = "--steps 20 --batch-size 64 --hidden 32 --depth 2"
+MAIN = "raw,cosine,hybrid,two_head_separate,two_head_joint,td_bilinear,nce_mlp"
+COMMANDS = {
+    "collect": f"data collect {TASK} --episodes 40 --val-episodes 20 --rows 201 "
+    f"--out data/{TASK}.npz",
+    "train": f"train --task data/{TASK}.npz {SMALL} --temperature 0.05 "
+    f"--embed-dim 16 --critic {MAIN} --out runs",
+    "train-tdq": f"train --task data/{TASK}.npz {SMALL} --critic tdq "
+    "--seeds 42,43,44,7,101,102,103 --out runs",
+    "semantics": f"study semantics --task data/{TASK}.npz --runs runs --train --steps 20 "
+    "--diffusion-steps 2 --triples 300 --negatives 9 --support-queries 40 --n-near 5,20 "
+    "--resamples 50 --workers 1 --critic mine=critic.py:score --out semantics",
+    "selection": f"study selection --task data/{TASK}.npz --runs runs --per-group 8 --pool-count 2 "
+    "--pool-size 64 --stage queries,pools,reference,geodesic,scores,rollouts "
+    "--critic mine=critic.py:score --out selection",
+    "selection-tables": f"study selection --task data/{TASK}.npz --stage tables --out selection",
+    "controlled": "study controlled --radii none --seeds 42,43 --steps 100 --sweep loss --workers 2"
+    " --out controlled",
+    "demo-pools": "demo-pools --out demo-pools",
+    "audit": "audit scores.csv --out audit",
+    "audit-picks": "audit --picks picks.csv --out picks",
+}
+"""One command line of the package each, run in this order in an empty folder."""
+
+CRITIC = """
+import numpy as np
+
+def score(states, actions, goals):
+    return -np.abs(states[:, :2] + 0.2 * actions - goals[:, :2]).sum(axis=1)
+"""
+
+RENDER_OLD = """
+from pathlib import Path
+from toptail.report.study_page import write_study_report
+from toptail.report.semantics_page import write_semantics_report
+from toptail.report.selection_page import write_selection_report
+from toptail.studies.claims import FIXED_QUERY, SEMANTICS
+from toptail.studies.finish import decide_stored, write_claims
+from toptail.studies.common import read_json
+
+stored = Path("stored")
+write_claims(stored / "controlled")
+write_study_report(stored / "controlled")
+curves = read_json(stored / "semantics" / "curves.json")
+decide_stored(stored / "semantics", SEMANTICS, curves=curves)
+write_semantics_report(stored / "semantics")
+for folder in (stored / "selection").iterdir():
+    decide_stored(folder, FIXED_QUERY)
+    write_selection_report(folder)
+"""
+RENDER = """
+from pathlib import Path
+from toptail.lab import paper
+from toptail.lab.studies.study import page
+
+stored = Path("stored")
+folders = {"controlled": [stored / "controlled"], "semantics": [stored / "semantics"]}
+for name, found in {**folders, "selection": sorted((stored / "selection").iterdir())}.items():
+    for folder in found:
+        paper.annotate(folder, name)
+        page(name, folder)
+"""
+
+VOLATILE = {
+    *("command", "run", "seconds", "versions", "commit", "machine", "time", "times", "started"),
+    *("finished", "earlier", "host", "peak", "memory", "origin", "path", "sources", "created"),
+    *("code", "made_of", "config_hash"),
+}
+"""Keys of JSON files that name a time, a place or a version."""
+
+
+def make(tree: Path, out: Path) -> None:
+    """Run every command of a checkout in ``out``, which must be new."""
+    out.mkdir(parents=True)
+    (out / "critic.py").write_text(CRITIC)
+    _write_tables(out)
+    for name, command in COMMANDS.items():
+        print(f"{name}: toptail {command}", flush=True)
+        _run(tree, out, name, "-m", "toptail", *command.split())
+    results = tree / "results"
+    for name in ("controlled", "semantics", "selection"):
+        shutil.copytree(results / name, out / "stored" / name)
+    render = RENDER if (tree / "src" / "toptail" / "lab").is_dir() else RENDER_OLD
+    print("pages and ledgers of the stored results", flush=True)
+    _run(tree, out, "render", "-c", render)
+
+
+def _run(tree: Path, out: Path, name: str, *arguments: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(tree.resolve() / "src"), "COLUMNS": "200"}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=out, env=environment, capture_output=True, text=True
+    )
+    (out / "printed").mkdir(exist_ok=True)
+    (out / "printed" / f"{name}.txt").write_text(done.stdout)
+    if done.returncode:
+        raise SystemExit(f"{name} failed with {done.returncode}:\n{done.stderr}")
+
+
+def _write_tables(out: Path) -> None:
+    """Write a table of scores with groups, clusters, seeds and ties, and one of judged picks."""
+    rng = np.random.default_rng(0)
+    lines = ["query,candidate,group,cluster,a@1,a@2,b,value"]
+    for query in range(60):
+        for candidate in range(int(rng.integers(8, 20))):
+            value = rng.random()
+            a, b = value + rng.normal(0, 0.3, 2)
+            row = f"q{query},{candidate},g{query % 3},c{query // 2}"
+            lines.append(f"{row},{a:.6f},{b:.6f},{rng.integers(5)},{value:.6f}")
+    (out / "scores.csv").write_text("\n".join(lines) + "\n")
+    picks = ["query,selector,replicate,value"]
+    for query in range(40):
+        for place, selector in enumerate(("random", "best", "second")):
+            values = rng.normal(0.2 * place, 1, 3)
+            picks += [f"q{query},{selector},{r},{x:.6f}" for r, x in enumerate(values)]
+    (out / "picks.csv").write_text("\n".join(picks) + "\n")
+
+
+def compare(old: Path, new: Path) -> int:
+    """Print what differs between two folders that `make` wrote; return how many files do."""
+    counts: dict[str, int] = {}
+    different = 0
+    names = sorted({*_names(old), *_names(new)})
+    for name in names:
+        kind = "page" if name.endswith(".html") else Path(name).suffix
+        problems = list(_differences(old / name, new / name))
+        counts[kind] = counts.get(kind, 0) + 1
+        different += bool(problems)
+        for problem in problems[:5]:
+            print(f"{name}: {problem}")
+    found = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+    print(f"Compared {len(names)} files ({found}): {different} differ.")
+    return different
+
+
+def _names(folder: Path) -> Iterator[str]:
+    skipped = ("measured", "figures", "printed")
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_file() and not set(name.parts) & set(skipped) and path.suffix != ".lock":
+            yield name.as_posix()
+
+
+def _differences(old: Path, new: Path) -> Iterator[str]:
+    if not old.is_file() or not new.is_file():
+        yield "is there only " + ("after" if new.is_file() else "before")
+    elif old.suffix == ".npz":
+        yield from _arrays(old, new)
+    elif old.suffix == ".json":
+        yield from _json(json.loads(old.read_text()), json.loads(new.read_text()), "")
+    elif old.suffix == ".jsonl":
+        lines = zip(old.read_text().splitlines(), new.read_text().splitlines(), strict=True)
+        for one, other in lines:
+            yield from _json(json.loads(one), json.loads(other), "")
+    elif old.suffix in (".html", ".md", ".tex"):
+        yield from _words(old.read_text(), new.read_text())
+    elif old.suffix == ".safetensors":
+        if _tensors(old) != _tensors(new):
+            yield "other tensors"
+    elif old.read_bytes() != new.read_bytes():
+        yield "other bytes"
+
+
+def _arrays(old: Path, new: Path) -> Iterator[str]:
+    def digests(path: Path) -> dict[str, str]:
+        with zipfile.ZipFile(path) as members:
+            return {
+                name: hashlib.sha256(members.read(name)).hexdigest()
+                for name in members.namelist()
+                if name != "header.npy"
+            }
+
+    one, other = digests(old), digests(new)
+    for name in sorted({*one, *other}):
+        if one.get(name) != other.get(name):
+            yield f"array {name}"
+    with np.load(old) as a, np.load(new) as b:
+        if "header" in a and "header" in b:
+            yield from _json(json.loads(str(a["header"][1])), json.loads(str(b["header"][1])), "")
+
+
+def _tensors(path: Path) -> dict[str, str]:
+    """Names, types, shapes and bytes of a safetensors file, whatever else its header says."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    described = json.loads(content[8 : 8 + length])
+    described.pop("__metadata__", None)
+    data = content[8 + length :]
+    return {
+        name: f"{entry['dtype']} {entry['shape']} "
+        + hashlib.sha256(data[slice(*entry["data_offsets"])]).hexdigest()
+        for name, entry in described.items()
+    }
+
+
+def _json(old: Any, new: Any, where: str) -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new} - VOLATILE):
+            if key not in old or key not in new:
+                yield f"{where}/{key} is there only {'after' if key in new else 'before'}"
+            else:
+                yield from _json(old[key], new[key], f"{where}/{key}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for at, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from _json(one, other, f"{where}/{at}")
+    elif old != new and not (_is_hash(old) and _is_hash(new)):
+        yield f"{where}: {_short(old)} before, {_short(new)} after"
+
+
+def _is_hash(value: Any) -> bool:
+    """Whether a value is a hash of a file: files whose headers name versions have other ones."""
+    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{16,64}", value) is not None
+
+
+def _short(value: Any) -> str:
+    return json.dumps(value)[:120]
+
+
+def _words(old: str, new: str) -> Iterator[str]:
+    one, other = _text(old), _text(new)
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            yield f"{a[:100]!r} before, {b[:100]!r} after"
+    if len(one) != len(other):
+        yield f"{len(one)} lines before, {len(other)} after"
+
+
+def _text(page: str) -> list[str]:
+    """The words of a page, line by line, without tags, pictures, times and versions."""
+    bare = re.sub(r"(?s)<(script|style)\b.*?</\1>", "", page)
+    bare = html.unescape(re.sub(r"(?s)<[^>]+>", "\n", bare))
+    lines = (" ".join(line.split()) for line in bare.splitlines())
+    dated = re.compile(r"seconds|toptail [0-9.]+|python 3|[0-9a-f]{12}|/tmp/|minutes")
+    return [line for line in lines if line and not dated.search(line)]
+
+
+def main() -> int:
+    """Read the command line."""
+    match sys.argv[1:]:
+        case ["make", tree, out]:
+            make(Path(tree), Path(out))
+            return 0
+        case ["compare", old, new]:
+            return int(compare(Path(old), Path(new)) > 0)
+        case _:
+            print(__doc__)
+            return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
