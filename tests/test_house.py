@@ -15,7 +15,7 @@ from tests.light import HEAVY
 ROOT = Path(toptail.__file__).parent
 DOWNSTAIRS = ("stats", "pools", "audit", "report", "results")
 """The instrument, left to right: a room imports only from rooms before it."""
-UPSTAIRS = ("tasks", "critics", "training", "proposals", "judges", "studies", "paper")
+UPSTAIRS = ("tasks", "critics", "training", "experts", "proposals", "judges", "studies", "paper")
 """The lab, left to right; every room of it may use the instrument."""
 ABOVE = ("bench", "commands", "cli")
 """What uses both storeys."""
