@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from tests.critics import slow_full as slow
 from tests.critics.full_cases import DIMS, SLOW, double, make, quick_jit, random_params
-from toptail.lab.critics import FAMILIES
-from toptail.lab.critics.base import CPU_BLOCK, Critic, Params, TrainedCritic
-from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.critics.base import CPU_BLOCK, Critic, TrainedCritic
+from toptail.lab.critics.embedding import EmbeddingCritic
+from toptail.lab.critics.learner import Params
+from toptail.lab.critics.networks import Encoders
+from toptail.lab.critics.one_step import ONE_STEP
+from toptail.lab.critics.registry import names
 
 Array = NDArray[np.float32]
 
@@ -34,9 +37,15 @@ FACTORED: Mapping[str, set[str]] = {
 }
 """Critic to the readouts that are functions of phi and psi."""
 
+
+def small(kind: type[Critic]) -> Critic:
+    """A critic of the controlled world, with its small encoders where it has any."""
+    return kind(encoders=Encoders()) if issubclass(kind, EmbeddingCritic) else kind()
+
+
 CRITICS: Mapping[str, Critic] = {
-    **{f"full-size {name}": make(name, hidden=(16,)) for name in FULL_SIZE},
-    **{f"small {name}": family() for name, family in FAMILIES.items()},
+    **{f"full-size {name}": make(name, hidden=(16,)) for name in names()},
+    **{f"one-step {name}": small(kind) for name, kind in ONE_STEP.items()},
     "bfloat16 raw": make("raw", hidden=(16,), bfloat16=True),
 }
 

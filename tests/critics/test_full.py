@@ -25,9 +25,11 @@ from tests.critics.full_cases import (
     target_source,
 )
 from toptail.errors import InputError
-from toptail.lab.critics.base import Batch, TrainedCritic, parameter_count
-from toptail.lab.critics.bilinear import EmbeddingCritic
-from toptail.lab.critics.full import FULL_SIZE, full_size
+from toptail.lab.critics.base import TrainedCritic
+from toptail.lab.critics.embedding import EmbeddingCritic
+from toptail.lab.critics.full import full_size
+from toptail.lab.critics.learner import Batch, parameter_count
+from toptail.lab.critics.registry import CRITICS
 from toptail.lab.training.checkpoint import flatten, load_params, save_params
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, train_step
 
@@ -64,15 +66,15 @@ CLASSES = {
 
 
 def test_nothing_is_unclassified() -> None:
-    assert set(CLASSES) == set(FULL_SIZE)
+    assert set(CLASSES) == set(CRITICS)
 
 
 def test_unknown_name() -> None:
-    with pytest.raises(InputError, match="no critic 'iql'; the critics are raw, cosine, tdq"):
+    with pytest.raises(InputError, match="no critic 'iql'; the critics are tdq, raw, cosine"):
         full_size("iql")
 
 
-CASES = [(name, half) for name in FULL_SIZE for half in (False, True)]
+CASES = [(name, half) for name in CRITICS for half in (False, True)]
 
 
 @pytest.fixture(
@@ -226,6 +228,6 @@ def test_parameter_counts() -> None:
         "td_bilinear": encoders + v,  # the raw critic's function class
         "nce_mlp": 2 * q,  # TD-Q's Q networks
     }
-    assert {name: parameter_count(case(name, False).params) for name in FULL_SIZE} == expected
+    assert {name: parameter_count(case(name, False).params) for name in CRITICS} == expected
     learned = make("cosine", learn_temperature=True).init(KEY, *DIMS)
     assert parameter_count(learned) == encoders + 1

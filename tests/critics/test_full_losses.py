@@ -23,17 +23,17 @@ from tests.critics.full_cases import (
     random_batch,
     slow_rows,
 )
-from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.critics.registry import CRITICS
 
 
-@pytest.fixture(scope="module", params=FULL_SIZE)
+@pytest.fixture(scope="module", params=CRITICS)
 def name(request: pytest.FixtureRequest) -> str:
     """Scoped so that a family's tests follow each other: they share compiled functions."""
     return str(request.param)
 
 
 def test_every_critic_has_a_slow_version() -> None:
-    assert set(slow.LOSSES) == set(FULL_SIZE)
+    assert set(slow.LOSSES) == set(CRITICS)
 
 
 def test_loss_and_info(name: str) -> None:

@@ -13,11 +13,12 @@ from scipy.stats import kendalltau
 
 from tests.training.toy import toy_config, toy_data, toy_dataset, walks
 from toptail.errors import InputError
-from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.critics.full import setting_names
+from toptail.lab.critics.registry import CRITICS
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training import memory
-from toptail.lab.training.config import RunConfig, setting_names
+from toptail.lab.training.config import RunConfig
 from toptail.lab.training.diagnostics import Probe
 from toptail.lab.training.joint import arrays_of, find_joint, save_joint, state_of
 from toptail.lab.training.metrics import (
@@ -107,16 +108,15 @@ def test_logged_steps(steps: int, every: int, expected: list[int]) -> None:
 @pytest.mark.parametrize("critic", ["raw", "tdq"])
 def test_the_probe_reads_what_a_slow_version_reads(critic: str) -> None:
     config = toy_config(critic=critic).training
+    learner = toy_config(critic=critic).build()
     params = fresh_state(config, [3, 4], toy_data().rows).params
     probe = Probe.draw(toy_dataset().val, gamma=0.9, size=50)
     own = jax.tree.map(lambda leaf: leaf[1], params)
-    scores = config.critic.score(
-        own, *map(jax.numpy.asarray, (probe.states, probe.actions, probe.goals))
-    )
-    read = probe.read(config.critic, params)[1]
+    scores = learner.score(own, *map(jax.numpy.asarray, (probe.states, probe.actions, probe.goals)))
+    read = probe.read(config.learner, params)[1]
     assert read["tau"] == pytest.approx(kendalltau(np.asarray(scores), probe.value).statistic)
     if critic == "raw":
-        e = config.critic.embed(own, probe.states, probe.actions, probe.goals)  # type: ignore[attr-defined]
+        e = learner.embed(own, probe.states, probe.actions, probe.goals)  # type: ignore[attr-defined]
         for name, vectors in (("phi_norm", e.phi), ("psi_norm", e.psi)):
             lengths = np.linalg.norm(np.asarray(vectors), axis=-1)
             assert read[name] == pytest.approx(float(lengths.mean()), rel=1e-5)
@@ -184,7 +184,7 @@ def test_images_are_refused() -> None:
         TaskData.place(Dataset(images, images, None))
 
 
-@pytest.mark.parametrize("name", FULL_SIZE)
+@pytest.mark.parametrize("name", CRITICS)
 def test_a_configuration_comes_back_from_its_file(name: str) -> None:
     settings = (("hidden", (8, 8)), ("temperature", 0.5), ("expectile", 0.7), ("alpha", 2.0))
     config = RunConfig("walks", name, 10, reward="0/1", settings=settings)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toptail.bench.table import Row
 
 if TYPE_CHECKING:
-    from toptail.lab.critics import Batch
+    from toptail.lab.critics.learner import Batch
     from toptail.lab.training.loop import TrainConfig
 
 SHORT = 500

@@ -138,8 +138,9 @@ class Train:
 
     def _configs(self) -> list[RunConfig]:
         """One configuration per critic; a setting that none of them has is refused."""
+        from toptail.lab.critics.full import setting_names
         from toptail.lab.tasks.files import find, task_of
-        from toptail.lab.training.config import RunConfig, setting_names
+        from toptail.lab.training.config import RunConfig
         from toptail.lab.training.defaults import log_every, on_gpu
 
         if self.bfloat16 and self.no_bfloat16:
@@ -176,17 +177,16 @@ class Train:
         return configs
 
     def _critics(self) -> list[str]:
-        from toptail.lab.critics.full import FULL_SIZE
+        from toptail.lab.critics.registry import CRITICS
 
         names = [part.strip() for part in self.critic.split(",") if part.strip()]
         for name in names:
-            if name not in FULL_SIZE:
+            if name not in CRITICS:
                 raise InputError(
-                    f"--critic: there is no critic '{name}'; the critics are "
-                    f"{', '.join(FULL_SIZE)}."
+                    f"--critic: there is no critic '{name}'; the critics are {', '.join(CRITICS)}."
                 )
         if not names:
-            raise InputError(f"--critic names no critic; the critics are {', '.join(FULL_SIZE)}.")
+            raise InputError(f"--critic names no critic; the critics are {', '.join(CRITICS)}.")
         return list(dict.fromkeys(names))
 
     def _settings(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Batch, Info, Params
+from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.losses import squared_td_error
 from toptail.lab.critics.stack import Stack
 

@@ -1,4 +1,4 @@
-"""The two networks every family is built from: an MLP, and a pair of encoders."""
+"""The two small networks that critics are built from: an MLP, and a pair of encoders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Params
+from toptail.lab.critics.learner import Params
 
 NORM_FLOOR = 1e-12
 """Added to squared norms, so that the gradient of a norm is finite at 0."""
@@ -135,6 +135,11 @@ def norm(x: jax.Array) -> jax.Array:
 def unit(x: jax.Array) -> jax.Array:
     """Scale each vector of the last axis to length 1."""
     return x / norm(x)[..., None]
+
+
+def units(e: Embeddings) -> Embeddings:
+    """Both sides scaled to length 1."""
+    return Embeddings(unit(e.phi), unit(e.psi))
 
 
 def inner(x: jax.Array, y: jax.Array) -> jax.Array:

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import Params
 from toptail.lab.critics.fused import add_bias, bias_gelu_norm
+from toptail.lab.critics.learner import Params
 from toptail.lab.critics.networks import Embeddings, Encoders, Side
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import Batch, Critic, Info, Params, Readout, TrainedCritic
+from toptail.lab.critics.base import Critic, TrainedCritic
+from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params
 from toptail.lab.critics.stack import Stack, flat_rows
-from toptail.lab.training.loop import TARGET, TrainConfig, init_state, run_steps
+from toptail.lab.training.loop import TrainConfig, init_state, run_steps
 from toptail.lab.training.offline import GoalSampling, OfflineData
 
 CHUNK = 500
@@ -67,7 +68,7 @@ class ActorConfig:
 
 
 @dataclass(frozen=True)
-class Actor(Critic):
+class Actor(Learner):
     """pi(s, g), trained to raise the score of a critic that stays as it is.
 
     With f the critic's readout, a the data's action and means over the batch,
@@ -78,13 +79,11 @@ class Actor(Critic):
     second part is the negative log-likelihood of a under a Gaussian around pi with variance 1, up
     to a constant.
 
-    The critic's parameters stand beside the actor's under "target", where the loop keeps what
-    gets no gradient. The trainer knows only critics, and an actor is one in this sense: its
-    readout scores an action by its likelihood. No study selects with it.
+    The critic's parameters stand beside the actor's under `TARGET`, where the loop keeps what
+    gets no gradient.
     """
 
     name: ClassVar[str] = "actor"
-    deployed: ClassVar[str] = "likelihood"
 
     critic: Critic
     """The family of the frozen critic, with its settings."""
@@ -124,14 +123,6 @@ class Actor(Critic):
         distance = jnp.mean(jnp.sum((batch.actions - actions) ** 2, axis=-1))
         info = {"score": jnp.mean(score), "squared_distance": distance}
         return -jnp.mean(score) / scale + self.alpha * distance / 2, info
-
-    def readouts(self) -> Mapping[str, Readout]:
-        """Log-likelihood of an action under the Gaussian around pi, up to a constant."""
-
-        def likelihood(params: Params, s: jax.Array, a: jax.Array, g: jax.Array) -> jax.Array:
-            return -jnp.sum((a - self.act(params, s, g)) ** 2, axis=-1) / 2
-
-        return {"likelihood": likelihood}
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,8 +179,8 @@ def train_actor(
             progress(chunk)
     own = {name: np.asarray(leaf) for name, leaf in state.params.items() if name != TARGET}
     means = {name: float(np.mean(np.asarray(values))) for name, values in info.items()}
-    assert isinstance(training.critic, Actor)
-    return TrainedActor(training.critic, own, means)
+    assert isinstance(training.learner, Actor)
+    return TrainedActor(training.learner, own, means)
 
 
 @lru_cache(maxsize=8)

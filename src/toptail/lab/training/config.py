@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from toptail.errors import InputError
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.bellman import Bellman, Reward
-from toptail.lab.critics.full import full_size
+from toptail.lab.critics.full import full_size, setting_names
+from toptail.lab.critics.learner import Learner
 from toptail.lab.training.loop import TrainConfig
 from toptail.lab.training.offline import GoalSampling
 from toptail.lab.training.records import digest
@@ -21,14 +23,14 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class RunConfig:
-    """One critic on one task. Every seed of it is a run."""
+class LearnerConfig(ABC):
+    """One learner on one task. Every seed of it is a run."""
 
     task: str
     """Name of the data set."""
 
     critic: str
-    """Name of the critic, one of `FULL_SIZE`."""
+    """Name of the learner: a critic of the registry, or of another kind of learner."""
 
     steps: int
     """Optimizer steps."""
@@ -52,7 +54,8 @@ class RunConfig:
     """Steps between two lines of ``metrics.jsonl``; one compiled program runs that many."""
 
     settings: tuple[tuple[str, Any], ...] = ()
-    """Settings of the critic that are not the default: names of `full_size` or of `Bellman`."""
+    """Settings of the learner that are not the default: names of its fields, and of fields of the
+    settings inside them."""
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "log_every"):
@@ -67,14 +70,9 @@ class RunConfig:
         if "bellman" not in known:
             object.__setattr__(self, "reward", type(self).reward)
 
-    def build(self) -> Critic:
-        """The critic with its settings."""
-        own = dict(self.settings)
-        value = {name: own.pop(name) for name in ("expectile", "tau") if name in own}
-        bellman = Bellman(gamma=self.gamma, **value)
-        return full_size(
-            self.critic, bfloat16=self.bfloat16, bellman=bellman, reward=self.reward, **own
-        )
+    @abstractmethod
+    def build(self) -> Learner:
+        """The learner with its settings."""
 
     @cached_property
     def training(self) -> TrainConfig:
@@ -94,7 +92,7 @@ class RunConfig:
             "format": FORMAT,
             **asdict(self),
             "settings": dict(self.settings),
-            "critic_fields": asdict(self.training.critic),  # type: ignore[call-overload]
+            "critic_fields": asdict(self.training.learner),  # type: ignore[call-overload]
             "sampler_fields": asdict(self.training.sample),  # type: ignore[call-overload]
         }
         content: dict[str, Any] = json.loads(json.dumps(full, allow_nan=False))
@@ -106,26 +104,28 @@ class RunConfig:
         return digest(self.content)
 
     @classmethod
-    def from_content(cls, content: Mapping[str, Any]) -> RunConfig:
+    def from_content(cls, content: Mapping[str, Any]) -> Self:
         """Build the configuration that a stored `content` describes."""
         own = {k: v for k, v in content.items() if k not in _DERIVED}
         own["settings"] = tuple((k, _hashable(v)) for k, v in content["settings"].items())
         return cls(**own)
 
 
+@dataclass(frozen=True)
+class RunConfig(LearnerConfig):
+    """One critic on one task."""
+
+    def build(self) -> Critic:
+        """The critic with its settings."""
+        own = dict(self.settings)
+        value = {name: own.pop(name) for name in ("expectile", "tau") if name in own}
+        bellman = Bellman(gamma=self.gamma, **value)
+        return full_size(
+            self.critic, bfloat16=self.bfloat16, bellman=bellman, reward=self.reward, **own
+        )
+
+
 _DERIVED = ("format", "critic_fields", "sampler_fields")
-
-
-def setting_names(critic: Critic) -> Iterator[str]:
-    """Names of all fields of a critic, and of the settings inside them."""
-
-    def walk(fields: Mapping[str, Any]) -> Iterator[str]:
-        for name, value in fields.items():
-            yield name
-            if isinstance(value, dict):
-                yield from walk(value)
-
-    return walk(asdict(critic))  # type: ignore[call-overload]
 
 
 def _hashable(value: Any) -> Any:

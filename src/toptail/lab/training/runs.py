@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar, overload
 
 from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.checkpoint import load_params
-from toptail.lab.training.config import RunConfig
+from toptail.lab.training.config import LearnerConfig, RunConfig
 from toptail.lab.training.policy import Fault, find_fault, invalid_reason
 from toptail.lab.training.records import differences, now
 from toptail.lab.training.run_files import (
@@ -21,6 +22,9 @@ from toptail.lab.training.run_files import (
     read_run,
     training_lock,
 )
+
+Config = TypeVar("Config", bound=LearnerConfig)
+"""A kind of configuration."""
 
 __all__ = [
     "Run",
@@ -68,7 +72,11 @@ def load_run(
     return TrainedCritic(config.build(), load_params(run.folder / PARAMS))
 
 
-def stored_config(run: Run, kind: type[RunConfig] = RunConfig) -> RunConfig:
+@overload
+def stored_config(run: Run) -> RunConfig: ...
+@overload
+def stored_config(run: Run, kind: type[Config]) -> Config: ...
+def stored_config(run: Run, kind: type[LearnerConfig] = RunConfig) -> LearnerConfig:
     """The configuration of a run, if this version of the code still reads it the same way."""
     try:
         config = kind.from_content(run.config)

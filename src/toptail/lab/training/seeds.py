@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import Batch, Info, Params
+from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.training.loop import TrainConfig, init_state, run_steps
 
 CHUNK = 500

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toptail.errors import InputError
-from toptail.lab.training.config import RunConfig
+from toptail.lab.training.config import LearnerConfig
 from toptail.lab.training.group import Group, Watch
 from toptail.lab.training.joint import JointCheckpoint, find_joint
 from toptail.lab.training.metrics import logged_steps, read_lines
@@ -32,7 +32,7 @@ from toptail.lab.training.task_data import TaskData
 
 
 def train_runs(
-    config: RunConfig,
+    config: LearnerConfig,
     data: TaskData,
     seeds: Sequence[int],
     out: Path,
@@ -80,7 +80,7 @@ def train_runs(
     return [read_run(run_folder(home, seed)) for seed in seeds]
 
 
-def _open_attempt(home: Path, seed: int, config: RunConfig, data: TaskData) -> int | None:
+def _open_attempt(home: Path, seed: int, config: LearnerConfig, data: TaskData) -> int | None:
     """Which attempt at a seed to work on; None if its run is finished and valid."""
     folder = run_folder(home, seed)
     if not (folder / RECORD).is_file():
@@ -106,7 +106,7 @@ def _checkpoint_fault(run: Run, home: Path) -> Fault | None:
     return Fault("unreadable checkpoint", f"the state at step {step} cannot be read")
 
 
-def _require_same(run: Run, config: RunConfig, data: TaskData) -> None:
+def _require_same(run: Run, config: LearnerConfig, data: TaskData) -> None:
     """Refuse to mix: a valid run of another configuration or other data is not touched."""
     changed = differences(run.config, config.content)
     if run.record.get("data", {}).get("train") != data.sha256:
@@ -131,7 +131,7 @@ def _latest(home: Path, config_hash: str, seed: int, attempt: int) -> JointCheck
 
 
 def _groups(
-    home: Path, config: RunConfig, attempts: Mapping[int, int]
+    home: Path, config: LearnerConfig, attempts: Mapping[int, int]
 ) -> list[tuple[dict[int, int], JointCheckpoint | None]]:
     """Seeds that go on from one checkpoint go on together; so do those that start."""
     groups: dict[Path | None, tuple[dict[int, int], JointCheckpoint | None]] = {}

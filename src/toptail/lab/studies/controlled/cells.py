@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from toptail.lab.critics import Batch, Critic, Params
+from toptail.lab.critics.base import Critic
+from toptail.lab.critics.learner import Batch, Params
 from toptail.lab.studies.common import RunFolder, Unit, write_json
 from toptail.lab.studies.controlled.config import WITHIN, StudyConfig
 from toptail.lab.studies.controlled.evaluate import (

@@ -14,7 +14,7 @@ from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion_runs import DiffusionRun
 from toptail.lab.studies.semantics.config import SWEEP, TEMPERATURE, SemanticsConfig
 from toptail.lab.studies.semantics.draws import TaskDataset
-from toptail.lab.training.config import RunConfig
+from toptail.lab.training.config import LearnerConfig, RunConfig
 from toptail.lab.training.defaults import checkpoint_every, keep_compiled, log_every, on_gpu
 from toptail.lab.training.group import Watch
 from toptail.lab.training.policy import find_fault
@@ -79,7 +79,7 @@ class Training:
 class Job:
     """One configuration with its seeds: what one call of the trainer does."""
 
-    config: RunConfig
+    config: LearnerConfig
     """What to train."""
 
     seeds: tuple[int, ...]
