@@ -35,6 +35,7 @@ def make(name: str, **changes: Any) -> Critic:
         "ensemble": SLOW.members,
         "alpha": SLOW.alpha,
         "td_weight": SLOW.td_weight,
+        "temperature": SLOW.temperature,
         "negatives": BATCH - 1,
         "bellman": Bellman(SLOW.gamma, SLOW.expectile, TAU),
     }

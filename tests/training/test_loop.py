@@ -99,10 +99,10 @@ def test_seeds_do_not_touch_each_other() -> None:
 
 def test_snapshots_are_shorter_runs_and_progress_adds_up() -> None:
     config, data = config_of(SMALL), {seed: data_of(seed) for seed in (0, 1)}
-    done: list[int] = []
-    snapshots = list(train_seeds(config, data, [4, 12], done.append))
+    done: list[float] = []
+    snapshots = list(train_seeds(config, data, [4, 12], lambda _, share: done.append(share)))
     assert [snapshot.step for snapshot in snapshots] == [4, 12]
-    assert sum(done) == 12
+    assert done == pytest.approx([1 / 3, 2 / 3, 1])
     (short,) = train_seeds(replace(config, steps=4), data)
     assert_trees_equal(snapshots[0].params[1], short.params[1])
     first, second = (jax.tree.leaves(short.params[seed]) for seed in (0, 1))

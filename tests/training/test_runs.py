@@ -16,7 +16,7 @@ from tests.training.toy import toy_config, toy_data
 from toptail.commands.runs import Runs, standing
 from toptail.errors import InputError
 from toptail.lab.training.checkpoint import load_params, save_params
-from toptail.lab.training.group import Tick
+from toptail.lab.training.group import Standing
 from toptail.lab.training.records import digest
 from toptail.lab.training.runs import (
     Run,
@@ -220,7 +220,7 @@ def test_recording_a_bug_takes_a_run_and_a_reason(run: Path, tmp_path: Path) -> 
 def test_a_run_in_training_is_listed_as_running_and_cannot_be_invalidated(tmp_path: Path) -> None:
     seen = []
 
-    def watch(tick: Tick) -> None:
+    def watch(tick: Standing) -> None:
         if tick.step == 6:
             run = read_run(tmp_path / HOME / "seed-42")
             seen.append(standing(run))

@@ -20,7 +20,7 @@ from tests.training.toy import toy_config, toy_data, toy_dataset, walks
 from toptail.errors import InputError
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.training.checkpoint import load_params
-from toptail.lab.training.group import Tick
+from toptail.lab.training.group import Standing
 from toptail.lab.training.loop import init_state, train_step
 from toptail.lab.training.metrics import read_lines
 from toptail.lab.training.runs import Run, invalid_reason, invalidate, load_run, read_run
@@ -44,7 +44,7 @@ def train(
 
 
 def stop_at(step: int) -> Any:
-    def watch(tick: Tick) -> None:
+    def watch(tick: Standing) -> None:
         if tick.step == step and tick.lines:
             raise Killed
 
@@ -283,7 +283,7 @@ def test_other_settings_or_other_data_are_refused_and_nothing_changes(
 
 
 def test_two_processes_do_not_train_one_folder(tmp_path: Path) -> None:
-    def watch(_: Tick) -> None:
+    def watch(_: Standing) -> None:
         with pytest.raises(InputError, match="being trained by another process"):
             train(tmp_path)
         raise Killed

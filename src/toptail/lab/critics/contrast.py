@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
+from toptail.errors import InputError
 from toptail.lab.critics.learner import Info, Params
 from toptail.lab.critics.losses import Contrast, contrast_pairs
 from toptail.lab.critics.networks import Embeddings
@@ -25,6 +27,10 @@ class CosineContrast:
 
     learn_temperature: bool = False
     """Whether the temperature is a parameter (trained as its logarithm)."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature < math.inf:
+            raise InputError(f"temperature is {self.temperature:g}: expected a number above 0.")
 
     def init_temperature(self) -> Params:
         """The temperature's own parameters: none where it is fixed."""

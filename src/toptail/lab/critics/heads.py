@@ -17,7 +17,7 @@ from toptail.lab.critics.networks import Embeddings, inner, unit, units
 from toptail.lab.critics.stack import Stack, StackedEncoders
 
 Fitted: TypeAlias = Callable[[Params, Embeddings], jax.Array]
-"""(params, embeddings of length 1) -> the scalar [members, ...] that the Bellman loss fits."""
+"""(params, embeddings) -> the scalar [members, ...] that a TD loss fits."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,7 @@ class BellmanHeads(CosineContrast):
 
     def head_scalars(self) -> Mapping[str, Scalar]:
         """The TD scalar and the sum, as readouts of embeddings of any length."""
-        return head_scalars(self.q_td, self.q_hybrid)
-
-
-def head_scalars(q_td: Fitted, q_hybrid: Fitted) -> Mapping[str, Scalar]:
-    """Means over the members of a TD head's two scalars, of embeddings of any length."""
-    return {
-        "q_td": lambda params, e: jnp.mean(q_td(params, units(e)), axis=0),
-        "q_hybrid": lambda params, e: jnp.mean(q_hybrid(params, units(e)), axis=0),
-    }
+        return {
+            "q_td": lambda params, e: jnp.mean(self.q_td(params, units(e)), axis=0),
+            "q_hybrid": lambda params, e: jnp.mean(self.q_hybrid(params, units(e)), axis=0),
+        }

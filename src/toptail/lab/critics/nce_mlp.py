@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from toptail.lab.critics.base import Critic, Read
 from toptail.lab.critics.learner import Batch, Info, Params, half_kernels
 from toptail.lab.critics.losses import softplus
+from toptail.lab.critics.networks import require_sizes
 from toptail.lab.critics.registry import Entry, Readout
 from toptail.lab.critics.stack import Stack, flat_rows
 from toptail.lab.critics.tdq import ensemble_readouts
@@ -82,6 +83,9 @@ class NCEMLP(Critic):
 
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
+
+    def __post_init__(self) -> None:
+        require_sizes(self.hidden, ensemble=self.ensemble, negatives=self.negatives)
 
     @property
     def stack(self) -> Stack:

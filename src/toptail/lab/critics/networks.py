@@ -9,6 +9,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from toptail.errors import require_count
 from toptail.lab.critics.learner import Params
 
 NORM_FLOOR = 1e-12
@@ -16,6 +17,12 @@ NORM_FLOOR = 1e-12
 
 Side: TypeAlias = Literal["phi", "psi"]
 """One of the two encoders: of pairs (s, a), or of goals."""
+
+
+def require_sizes(hidden: tuple[int, ...], **counts: int) -> None:
+    """Refuse layers without a width, and numbers of things that are not at least 1."""
+    for name, value in (*(("hidden", width) for width in hidden), *counts.items()):
+        require_count(name, value)
 
 
 class MLP(nn.Module):
@@ -84,6 +91,9 @@ class Encoders:
 
     layer_norm: bool = False
     """Whether a LayerNorm follows each activation."""
+
+    def __post_init__(self) -> None:
+        require_sizes(self.hidden, embed_dim=self.embed_dim, ensemble=self.ensemble)
 
     @property
     def half(self) -> bool:

@@ -17,7 +17,7 @@ from toptail.lab.critics.base import Critic, Read
 from toptail.lab.critics.contrast import CosineContrast
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.critics.embedding import EmbeddingCritic, Scalar
-from toptail.lab.critics.heads import Fitted, head_scalars
+from toptail.lab.critics.heads import Fitted
 from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.losses import squared_td_error
 from toptail.lab.critics.networks import (
@@ -93,7 +93,7 @@ class OneStepTDQ(Critic):
 class OneStepHeads(CosineContrast):
     """A TD head q_td(phi_hat, psi_hat) on the encoders of a cosine critic; a part of critics.
 
-    Every method but the loss takes embeddings of length 1.
+    Every method takes embeddings as the encoders give them, and scales them to length 1 itself.
     """
 
     encoders: Encoders = Encoders()
@@ -118,17 +118,24 @@ class OneStepHeads(CosineContrast):
         head = init_ensemble(self.head, key_head, size.ensemble, 2 * size.embed_dim)
         return {**encoders, **self.init_temperature(), "head": head}
 
-    def q_td(self, params: Params, units: Embeddings) -> jax.Array:
+    def q_td(self, params: Params, e: Embeddings) -> jax.Array:
         """Each member's TD scalar for matching rows: [members, ...]."""
 
         def one(head: Params, x: jax.Array) -> jax.Array:
             return cast("jax.Array", self.head.apply({"params": head}, x))[..., 0]
 
-        return jax.vmap(one)(params["head"], join(*units))
+        return jax.vmap(one)(params["head"], join(*units(e)))
 
-    def q_hybrid(self, params: Params, units: Embeddings) -> jax.Array:
+    def q_hybrid(self, params: Params, e: Embeddings) -> jax.Array:
         """Each member's q_td + alpha f_cos for matching rows: [members, ...]."""
-        return self.q_td(params, units) + self.alpha * inner(units.phi, units.psi)
+        return self.q_td(params, e) + self.alpha * inner(*units(e))
+
+    def head_scalars(self) -> Mapping[str, Scalar]:
+        """The TD scalar and the sum, means over the members."""
+        return {
+            "q_td": lambda params, e: jnp.mean(self.q_td(params, e), axis=0),
+            "q_hybrid": lambda params, e: jnp.mean(self.q_hybrid(params, e), axis=0),
+        }
 
     def both_losses(self, params: Params, batch: Batch, fitted: Fitted) -> tuple[jax.Array, Info]:
         """Contrastive loss on the positives plus squared error of ``fitted`` on the value goals."""
@@ -137,7 +144,7 @@ class OneStepHeads(CosineContrast):
         contrast, info = self.contrast_units(params, units(e), bfloat16=False)
         if batch.value_goals is not None:
             e = embed(params, batch.states, batch.actions, batch.value_goals)
-        td, td_info = squared_td_error(fitted(params, units(e)), batch.rewards)
+        td, td_info = squared_td_error(fitted(params, e), batch.rewards)
         return contrast + self.td_weight * td, {"contrast": contrast, **info, **td_info}
 
 
@@ -159,7 +166,7 @@ class OneStepHybrid(OneStepHeads, EmbeddingCritic):
 
     def scalars(self) -> Mapping[str, Scalar]:
         """The embeddings' scalars, the TD scalar, and the sum."""
-        return {**super().scalars(), **head_scalars(self.q_td, self.q_hybrid)}
+        return {**super().scalars(), **self.head_scalars()}
 
 
 @dataclass(frozen=True)
@@ -184,7 +191,7 @@ class OneStepTwoHead(OneStepHeads, EmbeddingCritic):
 
     def scalars(self) -> Mapping[str, Scalar]:
         """The embeddings' scalars, the TD scalar, and the sum."""
-        return {**super().scalars(), **head_scalars(self.q_td, self.q_hybrid)}
+        return {**super().scalars(), **self.head_scalars()}
 
 
 ONE_STEP: Final[Mapping[str, type[Critic]]] = {

@@ -172,6 +172,7 @@ class StackedEncoders(Encoders):
     """Whether matrix products and activations are bfloat16."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.layer_norm:
             raise InputError("Full-size encoders have a LayerNorm after each hidden layer.")
 

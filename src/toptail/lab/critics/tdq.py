@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from toptail.lab.critics.base import Critic, Read
 from toptail.lab.critics.bellman import Bellman, iql_losses
 from toptail.lab.critics.learner import TARGET, Batch, Info, Params, half_kernels
-from toptail.lab.critics.networks import norm
+from toptail.lab.critics.networks import norm, require_sizes
 from toptail.lab.critics.registry import Entry, Readout
 from toptail.lab.critics.stack import Stack, flat_rows
 
@@ -59,6 +59,9 @@ class TDQ(Critic):
 
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
+
+    def __post_init__(self) -> None:
+        require_sizes(self.hidden, ensemble=self.ensemble)
 
     @property
     def stack(self) -> Stack:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -12,12 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from toptail.errors import InputError
+from toptail.errors import InputError, require_count
 from toptail.lab.critics.base import Critic, TrainedCritic
 from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params
 from toptail.lab.critics.stack import Stack, flat_rows
 from toptail.lab.training.loop import TrainConfig, init_state, run_steps
 from toptail.lab.training.offline import GoalSampling, OfflineData
+from toptail.progress import Tick
 
 CHUNK = 500
 """Steps of one compiled program, at most."""
@@ -54,8 +54,7 @@ class ActorConfig:
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: expected at least 1.")
+            require_count(name, getattr(self, name))
         if not self.alpha >= 0:
             raise InputError(f"alpha is {self.alpha:g}: expected 0 or more.")
 
@@ -139,16 +138,12 @@ class TrainedActor:
     """Loss, mean score and mean |a - pi|^2, each a mean over the last chunk of steps."""
 
 
-Progress = Callable[[int], None]
-"""Called with the number of steps that have just been done."""
-
-
 def train_actor(
     config: ActorConfig,
     critic: TrainedCritic,
     data: OfflineData,
     seed: int,
-    progress: Progress | None = None,
+    tick: Tick | None = None,
 ) -> TrainedActor:
     """Train one actor against one trained critic, which stays as it is.
 
@@ -162,8 +157,8 @@ def train_actor(
         The data set that the critic was trained on, on the device.
     seed
         Decides first weights and batches.
-    progress
-        Called after every chunk of steps.
+    tick
+        Told after every chunk of steps.
     """
     training = config.training(critic)
     chunk = math.gcd(CHUNK, config.steps)
@@ -172,11 +167,11 @@ def train_actor(
     # Copies, because the compiled steps take over the memory of what they are given.
     frozen = jax.tree.map(jnp.array, critic.params)
     state = state._replace(params={**state.params, TARGET: frozen})
-    for _ in range(config.steps // chunk):
+    for done in range(chunk, config.steps + 1, chunk):
         state, info = advance(state, data)
-        if progress is not None:
+        if tick is not None:
             jax.block_until_ready(state)
-            progress(chunk)
+            tick("training", done / config.steps)
     own = {name: np.asarray(leaf) for name, leaf in state.params.items() if name != TARGET}
     means = {name: float(np.mean(np.asarray(values))) for name, values in info.items()}
     assert isinstance(training.learner, Actor)

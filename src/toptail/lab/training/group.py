@@ -36,7 +36,7 @@ from toptail.pools.files import sha256
 
 
 @dataclass(frozen=True)
-class Tick:
+class Standing:
     """Where a group stands."""
 
     stage: Literal["compiling", "training"]
@@ -61,7 +61,7 @@ class Tick:
     """Whether this step has just been written to a checkpoint."""
 
 
-Watch: TypeAlias = Callable[[Tick], None]
+Watch: TypeAlias = Callable[[Standing], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +241,7 @@ class Group:
     ) -> None:
         if self.watch is not None:
             name, steps = self.config.critic, self.config.steps
-            self.watch(Tick(stage, name, self.seeds, step, steps, lines or {}, stored))
+            self.watch(Standing(stage, name, self.seeds, step, steps, lines or {}, stored))
 
 
 def _row(params: Params, row: int) -> Params:

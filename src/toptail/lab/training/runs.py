@@ -10,9 +10,9 @@ from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.checkpoint import load_params
-from toptail.lab.training.config import LearnerConfig, RunConfig
+from toptail.lab.training.config import LearnerConfig, RunConfig, changes
 from toptail.lab.training.policy import Fault, find_fault, invalid_reason
-from toptail.lab.training.records import differences, now
+from toptail.lab.training.records import now
 from toptail.lab.training.run_files import (
     HISTORY,
     PARAMS,
@@ -80,7 +80,7 @@ def stored_config(run: Run, kind: type[LearnerConfig] = RunConfig) -> LearnerCon
     """The configuration of a run, if this version of the code still reads it the same way."""
     try:
         config = kind.from_content(run.config)
-        changed = ", ".join(differences(run.config, config.content))
+        changed = ", ".join(changes(run.config, config.content))
     except (KeyError, TypeError) as error:
         changed = str(error)
     if changed:

@@ -11,13 +11,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from toptail.errors import InputError
-from toptail.lab.training.config import LearnerConfig
+from toptail.errors import InputError, require_count
+from toptail.lab.training.config import LearnerConfig, changes, require_seeds
 from toptail.lab.training.group import Group, Watch
 from toptail.lab.training.joint import JointCheckpoint, find_joint
 from toptail.lab.training.metrics import logged_steps, read_lines
 from toptail.lab.training.policy import Fault, find_fault, identity_fault
-from toptail.lab.training.records import differences
 from toptail.lab.training.run_files import (
     METRICS,
     RECORD,
@@ -64,9 +63,10 @@ def train_runs(
     -------
     The run of each seed: finished, or invalid for the reason in its record.
     """
-    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise InputError(f"Seeds must be different numbers of at least 0, not {list(seeds)}.")
+    require_seeds(seeds)
+    require_count("checkpoint_every", checkpoint_every)
     home = out / config.task / config.critic
+    config = _as_recorded(config, home, seeds)
     every = config.log_every * max(1, -(-checkpoint_every // config.log_every))
     with training_lock(home):
         attempts = {
@@ -78,6 +78,19 @@ def train_runs(
             Group(config, data, home, members, checkpoint, every, command, watch).train()
         _remove_used_checkpoints(home)
     return [read_run(run_folder(home, seed)) for seed in seeds]
+
+
+def _as_recorded(config: LearnerConfig, home: Path, seeds: Sequence[int]) -> LearnerConfig:
+    """The configuration as the runs that are there spell it, where they mean the same.
+
+    One left a setting at its default that another gives: their hashes differ, their results not.
+    """
+    for seed in seeds:
+        folder = run_folder(home, seed)
+        stored = read_run(folder).config if (folder / RECORD).is_file() else {}
+        if stored and not changes(stored, config.content):
+            return config.as_recorded(stored)
+    return config
 
 
 def _open_attempt(home: Path, seed: int, config: LearnerConfig, data: TaskData) -> int | None:
@@ -108,7 +121,7 @@ def _checkpoint_fault(run: Run, home: Path) -> Fault | None:
 
 def _require_same(run: Run, config: LearnerConfig, data: TaskData) -> None:
     """Refuse to mix: a valid run of another configuration or other data is not touched."""
-    changed = differences(run.config, config.content)
+    changed = changes(run.config, config.content)
     if run.record.get("data", {}).get("train") != data.sha256:
         changed.append("the data")
     if changed:
