@@ -23,6 +23,7 @@ from toptail.lab.critics.registry import (
     critic_of,
     load,
     names,
+    one_step_names,
     read_entry,
     readout,
     title,
@@ -73,7 +74,7 @@ def test_what_is_read_is_what_is_imported(path: Path) -> None:
 
 
 def test_the_controlled_worlds_critics_are_those_that_entries_name() -> None:
-    assert tuple(ONE_STEP) == tuple(e.one_step for e in CRITICS.values() if e.one_step)
+    assert tuple(ONE_STEP) == one_step_names()
     for entry in CRITICS.values():
         if entry.one_step:
             kind = ONE_STEP[entry.one_step]

@@ -138,12 +138,16 @@ TRAINING = ActorConfig(400, 0.0, (32, 32), batch_size=64, learning_rate=3e-3)
 
 def test_without_cloning_the_actor_finds_the_best_action_of_a_critic_that_stays() -> None:
     critic = TrainedCritic(Peak(), {"sharpness": jnp.ones(())})
-    steps: list[int] = []
-    found, other = (train_actor(TRAINING, critic, data(), seed, steps.append) for seed in (1, 2))
+    shares: list[float] = []
+
+    def tick(_: str, share: float) -> None:
+        shares.append(share)
+
+    found, other = (train_actor(TRAINING, critic, data(), seed, tick) for seed in (1, 2))
     assert miss(found, STATES) < 0.05
     assert miss(found, opposite(STATES)) > 0.5
     np.testing.assert_allclose(found.info["score"], 1.0, atol=0.01)
-    assert sum(steps) == 2 * TRAINING.steps
+    assert shares == [0.25, 0.5, 0.75, 1.0] * 2
     # The critic is not trained, its memory is still its own, and it is not stored with the actor.
     assert float(critic.params["sharpness"]) == 1.0
     assert "target" not in found.params

@@ -12,15 +12,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.bench.table import Row
+from toptail.lab.critics import registry
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.full import full_size
 from toptail.lab.critics.learner import Batch
+from toptail.lab.critics.registry import MAIN
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps, train_step
 from toptail.lab.training.offline import GoalSampling, OfflineData, device_data
 
 BATCH = 1024
-CRITICS = ("raw", "cosine", "tdq")
+CRITICS = tuple(name for name in MAIN if registry.CRITICS[name].trained_by != "both")
+"""The main critics of one objective."""
 
 
 def bench_train(seeds: tuple[int, ...] = (1, 3, 12)) -> Iterator[Row]:

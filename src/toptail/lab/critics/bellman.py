@@ -71,10 +71,9 @@ class Bellman:
 
     def __post_init__(self) -> None:
         for name in ("gamma", "expectile", "tau"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(
-                    f"{name} is {getattr(self, name):g}: expected a number from 0 to 1."
-                )
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise InputError(f"{name} is {value:g}: expected a number from 0 to 1.")
 
     def follow(self, target: Params, params: Params) -> Params:
         """Move a target tree towards the parameters of the same names (Polyak averaging)."""

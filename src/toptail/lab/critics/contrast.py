@@ -30,7 +30,7 @@ class CosineContrast:
 
     def __post_init__(self) -> None:
         if not 0 < self.temperature < math.inf:
-            raise InputError(f"temperature is {self.temperature:g}: expected a number above 0.")
+            raise InputError(f"temperature is {self.temperature:g}: expected more than 0.")
 
     def init_temperature(self) -> Params:
         """The temperature's own parameters: none where it is fixed."""

@@ -171,6 +171,11 @@ MAIN: Final = names("main")
 """The paper's four critics, in its order."""
 
 
+def one_step_names() -> tuple[str, ...]:
+    """What the critics of the controlled world are called there."""
+    return tuple(e.one_step for e in CRITICS.values() if e.one_step)
+
+
 @cache
 def _by_scorer() -> dict[str, tuple[Entry, Readout]]:
     return {scorer: (e, read) for e in CRITICS.values() for scorer, read in e.scorers.items()}

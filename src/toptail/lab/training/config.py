@@ -68,7 +68,9 @@ class LearnerConfig(ABC):
         for name in ("steps", "batch_size", "log_every"):
             require_count(name, getattr(self, name))
         if not 0 < self.learning_rate < math.inf:
-            raise InputError(f"learning_rate is {self.learning_rate:g}: expected a number above 0.")
+            raise InputError(
+                f"learning_rate is {self.learning_rate:g}: expected more than 0 and finite."
+            )
         if not 0 < self.gamma < 1:
             raise InputError(f"gamma is {self.gamma:g}: expected a number between 0 and 1.")
         # Only what the learner has may count, or a flag for one critic would rename another.
@@ -161,15 +163,15 @@ def changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
 
     What ``settings`` say is in ``critic_fields`` too, with every setting that they leave out.
     """
-    return differences(*({**each, "settings": None} for each in (one, other)))
+    return differences({**one, "settings": None}, {**other, "settings": None})
 
 
 def require_seeds(seeds: Sequence[int]) -> None:
     """Refuse seeds that are no seeds, or the same."""
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) > LAST_SEED:
         raise InputError(
-            f"seeds are {', '.join(map(str, seeds)) or 'missing'}: expected different whole numbers "
-            f"from 0 to {LAST_SEED}."
+            f"seeds are {', '.join(map(str, seeds)) or 'missing'}: expected different whole "
+            f"numbers from 0 to {LAST_SEED}."
         )
 
 

@@ -113,7 +113,7 @@ def invalidate(folder: str | Path, reason: str) -> Run:
     """Record that a run is invalid because of a confirmed bug that changes the objective."""
     run = read_run(folder)
     if not reason.strip():
-        raise InputError("A run is recorded as invalid for a reason: give one with --reason.")
+        raise InputError("A run is recorded as invalid for a reason: give one.")
     with training_lock(run.folder.parent):
         mark_invalid(run, Fault("recorded by a person", reason.strip()))
     return read_run(run.folder)

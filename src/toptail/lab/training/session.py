@@ -127,7 +127,7 @@ def _require_same(run: Run, config: LearnerConfig, data: TaskData) -> None:
     if changed:
         raise InputError(
             f"{run.folder} holds a run with other settings, {', '.join(changed)}: choose another "
-            "--out, or give the settings of that run."
+            "folder, or give the settings of that run."
         )
 
 
