@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from tests.critics.facts import facts
 from tests.critics.full_cases import (
     BATCH,
     KEY,
@@ -26,7 +27,7 @@ from toptail.lab.critics.bellman import Bellman, expectile_loss, iql_losses
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.training.loop import TrainConfig, init_state, make_train, train_step
 
-BELLMAN = ("tdq", "hybrid", "two_head_separate", "two_head_joint", "td_bilinear")
+BELLMAN = [name for name, each in facts().items() if each.target]
 
 
 def test_which_critics_have_targets() -> None:
