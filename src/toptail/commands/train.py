@@ -23,15 +23,9 @@ if TYPE_CHECKING:
     from toptail.lab.training.runs import Run
 
 
-@tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
 @dataclass(frozen=True, kw_only=True)
-class Train(RunOptions):
-    """Train critics on a data set, on the GPU or the CPU, whichever is there.
-
-    Every seed of a critic is a run in OUT/TASK/CRITIC/seed-N. Killed at any moment, the same
-    command goes on where it stopped and ends with the same bits. Finished runs are left alone;
-    invalid ones are repeated with the same seed.
-    """
+class _What:
+    """What is trained on what; before the options, so that the help begins with it."""
 
     task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
     """An OGBench name, one of the paper's eight names, or the path of a training file."""
@@ -55,6 +49,17 @@ class Train(RunOptions):
 
     checkpoint_every: int | None = None
     """Steps between two checkpoints; 50000 on a GPU and 1000 on a CPU unless given."""
+
+
+@tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
+@dataclass(frozen=True, kw_only=True)
+class Train(RunOptions, _What):
+    """Train critics on a data set, on the GPU or the CPU, whichever is there.
+
+    Every seed of a critic is a run in OUT/TASK/CRITIC/seed-N. Killed at any moment, the same
+    command goes on where it stopped and ends with the same bits. Finished runs are left alone;
+    invalid ones are repeated with the same seed.
+    """
 
     def run(self) -> int:
         """Train, draw the curves, and list the runs; the exit code is 1 if one is invalid."""

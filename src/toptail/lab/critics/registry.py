@@ -19,8 +19,9 @@ from toptail.errors import InputError
 if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic
 
-Group: TypeAlias = Literal["main", "two_head", "control"]
-"""The paper's four critics; two heads in one checkpoint; objective and network exchanged."""
+Group: TypeAlias = Literal["main", "two_head", "control", "other"]
+"""The paper's four critics; two heads in one checkpoint; objective and network exchanged; and
+whatever else somebody wants to compare with them."""
 
 Objective: TypeAlias = Literal["bellman", "contrastive", "both"]
 """Whose gradient reaches the parameters that a readout is read from."""
