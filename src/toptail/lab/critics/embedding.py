@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +47,14 @@ def capped_score(e: Embeddings, cap: jax.Array) -> jax.Array:
     return jnp.mean(shrink * inner(e.phi, e.psi), axis=0)
 
 
+SCALARS: Final[Mapping[str, Scalar]] = {
+    "f_raw": lambda _, e: raw_score(e),
+    "f_cos": lambda _, e: cosine_score(e),
+    "phi_norm": lambda _, e: phi_norm(e),
+}
+"""The inner product, its cosine, and the norm of phi alone."""
+
+
 @dataclass(frozen=True)
 class EmbeddingCritic(Critic):
     """A critic whose scalars are read from phi(s, a) and psi(g)."""
@@ -69,12 +77,8 @@ class EmbeddingCritic(Critic):
         return self.encoders.embed(params, states, actions, goals)
 
     def scalars(self) -> Mapping[str, Scalar]:
-        """The inner product, its cosine, and the norm of phi alone."""
-        return {
-            "f_raw": lambda _, e: raw_score(e),
-            "f_cos": lambda _, e: cosine_score(e),
-            "phi_norm": lambda _, e: phi_norm(e),
-        }
+        """What is read from embeddings: `SCALARS` at least."""
+        return SCALARS
 
     def readouts(self) -> Mapping[str, Read]:
         """Every scalar of the embeddings."""

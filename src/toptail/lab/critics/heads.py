@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from toptail.lab.critics.bellman import Bellman, ValueNetwork, iql_losses
 from toptail.lab.critics.contrast import CosineContrast
-from toptail.lab.critics.embedding import Scalar
+from toptail.lab.critics.embedding import SCALARS, Scalar
 from toptail.lab.critics.learner import TARGET, Batch, Info, Params
 from toptail.lab.critics.networks import Embeddings, inner, unit, units
 from toptail.lab.critics.stack import Stack, StackedEncoders
@@ -24,9 +24,9 @@ Fitted: TypeAlias = Callable[[Params, Embeddings], jax.Array]
 class BellmanHeads(CosineContrast):
     """A TD head q_td(phi_hat, psi_hat) and a network V(s, g) on the encoders of a cosine critic.
 
-    A part of critics, which say what the Bellman loss fits. Both losses train the encoders; V is
-    a network of its own; the target network is a slow copy of encoders and head. Every method
-    here takes embeddings of length 1.
+    A part of embedding critics, which say what the Bellman loss fits. Both losses train the
+    encoders; V is a network of its own; the target network is a slow copy of encoders and head.
+    Whatever is fitted takes embeddings of length 1.
     """
 
     encoders: StackedEncoders = StackedEncoders()
@@ -52,7 +52,7 @@ class BellmanHeads(CosineContrast):
         """The V network."""
         return ValueNetwork(self.encoders.hidden, self.encoders.bfloat16)
 
-    def init_all(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
         """Fresh encoders, head and V, and copies of the first two as the first target."""
         key_encoders, key_head, key_value = jax.random.split(key, 3)
         encoders = self.encoders.init(key_encoders, state_dim, action_dim, goal_dim)
@@ -64,7 +64,7 @@ class BellmanHeads(CosineContrast):
             TARGET: jax.tree.map(jnp.copy, params),
         }
 
-    def move_target(self, params: Params) -> Params:
+    def after_update(self, params: Params) -> Params:
         """Move the target encoders and head."""
         return {**params, TARGET: self.bellman.follow(params[TARGET], params)}
 
@@ -104,9 +104,10 @@ class BellmanHeads(CosineContrast):
         )
         return contrast + self.td_weight * td, {"contrast": contrast, **info, **td_info}
 
-    def head_scalars(self) -> Mapping[str, Scalar]:
-        """The TD scalar and the sum, as readouts of embeddings of any length."""
+    def scalars(self) -> Mapping[str, Scalar]:
+        """The embeddings' scalars, the TD scalar, and the sum, of embeddings of any length."""
         return {
+            **SCALARS,
             "q_td": lambda params, e: jnp.mean(self.q_td(params, units(e)), axis=0),
             "q_hybrid": lambda params, e: jnp.mean(self.q_hybrid(params, units(e)), axis=0),
         }

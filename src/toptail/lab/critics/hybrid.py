@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
 
-from toptail.lab.critics.embedding import EmbeddingCritic, Scalar
+from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.heads import BellmanHeads
 from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.registry import Entry, Readout
@@ -41,19 +40,7 @@ class Hybrid(BellmanHeads, EmbeddingCritic):
     name: ClassVar[str] = "hybrid"
     deployed: ClassVar[str] = "f_cos"
 
-    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh encoders, head, V and target."""
-        return self.init_all(key, state_dim, action_dim, goal_dim)
-
-    def after_update(self, params: Params) -> Params:
-        """Move the target."""
-        return self.move_target(params)
-
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         """The Bellman loss fits the sum."""
         del key
         return self.both_losses(params, batch, self.q_hybrid)
-
-    def scalars(self) -> Mapping[str, Scalar]:
-        """The embeddings' scalars, the TD scalar, and the sum."""
-        return {**super().scalars(), **self.head_scalars()}

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from toptail.lab.critics.base import Critic, Read
 from toptail.lab.critics.contrast import CosineContrast
 from toptail.lab.critics.cosine import Cosine
-from toptail.lab.critics.embedding import EmbeddingCritic, Scalar
+from toptail.lab.critics.embedding import SCALARS, EmbeddingCritic, Scalar
 from toptail.lab.critics.heads import Fitted
 from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.losses import squared_td_error
@@ -110,7 +110,7 @@ class OneStepHeads(CosineContrast):
         """The TD head: one hidden stack like the encoders', over both unit embeddings."""
         return MLP(self.encoders.hidden, 1, self.encoders.layer_norm)
 
-    def init_all(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
         """Fresh encoders and head."""
         key_encoders, key_head = jax.random.split(key)
         size = self.encoders
@@ -130,9 +130,10 @@ class OneStepHeads(CosineContrast):
         """Each member's q_td + alpha f_cos for matching rows: [members, ...]."""
         return self.q_td(params, e) + self.alpha * inner(*units(e))
 
-    def head_scalars(self) -> Mapping[str, Scalar]:
-        """The TD scalar and the sum, means over the members."""
+    def scalars(self) -> Mapping[str, Scalar]:
+        """The embeddings' scalars, the TD scalar, and the sum."""
         return {
+            **SCALARS,
             "q_td": lambda params, e: jnp.mean(self.q_td(params, e), axis=0),
             "q_hybrid": lambda params, e: jnp.mean(self.q_hybrid(params, e), axis=0),
         }
@@ -155,18 +156,10 @@ class OneStepHybrid(OneStepHeads, EmbeddingCritic):
     name: ClassVar[str] = "hybrid"
     deployed: ClassVar[str] = "f_cos"
 
-    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh encoders and head."""
-        return self.init_all(key, state_dim, action_dim, goal_dim)
-
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         """The TD loss fits the sum."""
         del key
         return self.both_losses(params, batch, self.q_hybrid)
-
-    def scalars(self) -> Mapping[str, Scalar]:
-        """The embeddings' scalars, the TD scalar, and the sum."""
-        return {**super().scalars(), **self.head_scalars()}
 
 
 @dataclass(frozen=True)
@@ -180,18 +173,10 @@ class OneStepTwoHead(OneStepHeads, EmbeddingCritic):
     name: ClassVar[str] = "two_head"
     deployed: ClassVar[str] = "q_td"
 
-    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh encoders and head."""
-        return self.init_all(key, state_dim, action_dim, goal_dim)
-
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         """The TD loss fits the head alone."""
         del key
         return self.both_losses(params, batch, self.q_td)
-
-    def scalars(self) -> Mapping[str, Scalar]:
-        """The embeddings' scalars, the TD scalar, and the sum."""
-        return {**super().scalars(), **self.head_scalars()}
 
 
 ONE_STEP: Final[Mapping[str, type[Critic]]] = {
