@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.stats import kendalltau
 from tests.training.toy import toy_config, toy_data, toy_dataset, walks
 from toptail.errors import InputError
 from toptail.lab.critics.full import setting_names
+from toptail.lab.critics.learner import Batch, Info, Learner, Params
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.trajectories import Trajectories
@@ -21,6 +23,7 @@ from toptail.lab.training import memory
 from toptail.lab.training.config import RunConfig
 from toptail.lab.training.diagnostics import Probe
 from toptail.lab.training.joint import arrays_of, find_joint, save_joint, state_of
+from toptail.lab.training.loop import run_steps
 from toptail.lab.training.metrics import (
     append_line,
     cut_lines,
@@ -122,6 +125,31 @@ def test_the_probe_reads_what_a_slow_version_reads(critic: str) -> None:
             assert read[name] == pytest.approx(float(lengths.mean()), rel=1e-5)
     else:
         assert read.keys() == {"tau"}
+
+
+@dataclass(frozen=True)
+class Constant(Learner):
+    """One number, fitted to the rewards."""
+
+    name: ClassVar[str] = "constant"
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        del key, state_dim, action_dim, goal_dim
+        return {"x": jax.numpy.zeros(())}
+
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        del key
+        return jax.numpy.mean((params["x"] - batch.rewards) ** 2), {}
+
+
+def test_what_is_no_critic_trains_and_has_no_diagnostics() -> None:
+    config = replace(toy_config().training, learner=Constant())
+    state = fresh_state(config, [3, 4], toy_data().rows)
+    steps = jax.vmap(lambda s, d: run_steps(config, s, d, 3), in_axes=(0, None))
+    after, info = jax.jit(steps)(state, toy_data().rows)
+    assert info["loss"].shape == (2, 3)
+    assert (np.asarray(after.params["x"]) < 0).all()
+    assert Probe.draw(toy_dataset().val, 0.9, 50).read(Constant(), after.params) == [{}, {}]
 
 
 def test_the_probe_is_held_out_and_always_the_same() -> None:
