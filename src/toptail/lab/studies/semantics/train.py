@@ -27,6 +27,9 @@ MAIN = ("raw", "cosine", "tdq", "hybrid")
 
 Settings = tuple[tuple[str, Any], ...]
 
+LEARNED: Settings = (("learn_temperature", True), ("temperature", 0.1))
+"""The temperature study's learned temperature, and where it starts."""
+
 
 @dataclass(frozen=True)
 class Training:
@@ -192,13 +195,8 @@ def _sweep_jobs(
     temperatures: list[float | None] = [*training.temperatures, None]
     for contrast in training.contrasts:
         for temperature in temperatures:
-            own: Settings = (
-                ("learn_temperature", True)
-                if temperature is None
-                else ("temperature", temperature),
-                ("contrast", contrast),
-            )
-            settings = (*training.settings, *own)
+            own: Settings = (("temperature", temperature),) if temperature else LEARNED
+            settings = (*training.settings, *own, ("contrast", contrast))
             run = _run(training, task, Cosine.name, training.sweep_steps, settings)
             out = runs / SWEEP / setting_name(contrast, temperature)
             yield Job(run, training.sweep_seeds, out)
