@@ -17,6 +17,8 @@ DOWNSTAIRS = ("stats", "pools", "audit", "report", "results")
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = ("tasks", "critics", "training", "experts", "proposals", "judges", "studies", "paper")
 """The lab, left to right; every room of it may use the instrument."""
+SMALL = {"errors", "progress"}
+"""What everybody may import."""
 ABOVE = ("bench", "commands", "cli")
 """What uses both storeys."""
 
@@ -52,7 +54,7 @@ def files(room: str) -> list[Path]:
 
 @pytest.mark.parametrize("room", DOWNSTAIRS)
 def test_the_instrument_imports_only_to_its_left_and_nothing_heavy(room: str) -> None:
-    allowed = {"errors", *DOWNSTAIRS[: DOWNSTAIRS.index(room) + 1]}
+    allowed = {*SMALL, *DOWNSTAIRS[: DOWNSTAIRS.index(room) + 1]}
     for path in files(room):
         assert own(path) <= allowed, f"{path} imports {own(path) - allowed}"
         heavy = {module.split(".")[0] for module in imports(path)} & set(HEAVY)
@@ -62,7 +64,7 @@ def test_the_instrument_imports_only_to_its_left_and_nothing_heavy(room: str) ->
 @pytest.mark.parametrize("room", UPSTAIRS)
 def test_the_lab_imports_only_to_its_left(room: str) -> None:
     left = UPSTAIRS[: UPSTAIRS.index(room) + 1]
-    allowed = {"errors", *DOWNSTAIRS, *(f"lab.{name}" for name in left)}
+    allowed = {*SMALL, *DOWNSTAIRS, *(f"lab.{name}" for name in left)}
     for path in files(f"lab.{room}"):
         assert own(path) <= allowed, f"{path} imports {own(path) - allowed}"
 
@@ -70,13 +72,13 @@ def test_the_lab_imports_only_to_its_left(room: str) -> None:
 def test_only_commands_and_benchmarks_import_from_above() -> None:
     for i, room in enumerate(ABOVE):
         below = {f"lab.{name}" for name in UPSTAIRS}
-        allowed = {"errors", *DOWNSTAIRS, *below, *ABOVE[: i + 1]}
+        allowed = {*SMALL, *DOWNSTAIRS, *below, *ABOVE[: i + 1]}
         for path in files(room):
             assert own(path) <= allowed, f"{path} imports {own(path) - allowed}"
 
 
 def test_every_room_has_its_place() -> None:
-    ignored = {"__pycache__", "__init__", "__main__", "errors", "lab", "py"}
+    ignored = {"__pycache__", "__init__", "__main__", "lab", "py", *SMALL}
     rooms = {p.stem for p in ROOT.iterdir() if p.is_dir() or p.suffix == ".py"} - ignored
     assert rooms == {*DOWNSTAIRS, *ABOVE}
     lab = {p.stem for p in (ROOT / "lab").iterdir() if p.is_dir() or p.suffix == ".py"}

@@ -1,4 +1,4 @@
-"""The one exception a person can cause."""
+"""The one exception a person can cause, and the commonest reason for it."""
 
 from __future__ import annotations
 
@@ -10,3 +10,9 @@ class InputError(ValueError):
     expected, and what to do. The command line prints it without a traceback and
     exits with code 2.
     """
+
+
+def require_count(name: str, value: int) -> None:
+    """Refuse a number of things that is not at least 1."""
+    if value < 1:
+        raise InputError(f"{name} is {value}: expected at least 1.")

@@ -184,7 +184,7 @@ def test_a_killed_run_goes_on_without_repeating_finished_units(
     train = train_seeds
 
     def watched(config: Any, data: Any, *rest: Any) -> Any:
-        asked.append((config.critic.name, tuple(data)))
+        asked.append((config.learner.name, tuple(data)))
         return train(config, data, *rest)
 
     monkeypatch.setattr(cells_module, "train_seeds", watched)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from toptail.lab.critics import Params, Raw
+from toptail.lab.critics.learner import Params
+from toptail.lab.critics.raw import Raw
 from toptail.lab.studies.common import RunFolder, write_json
 from toptail.lab.studies.controlled import StudyConfig
 from toptail.lab.studies.controlled.cells import unit_of

@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests.critics.slow_full import Rows, Settings, Tree
-from toptail.lab.critics.base import Batch, Critic, Info, Params
+from toptail.lab.critics.base import Critic
 from toptail.lab.critics.bellman import Bellman
 from toptail.lab.critics.full import full_size
+from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.networks import Encoders
 
 DIMS = (5, 2, 3)
@@ -34,6 +35,7 @@ def make(name: str, **changes: Any) -> Critic:
         "ensemble": SLOW.members,
         "alpha": SLOW.alpha,
         "td_weight": SLOW.td_weight,
+        "temperature": SLOW.temperature,
         "negatives": BATCH - 1,
         "bellman": Bellman(SLOW.gamma, SLOW.expectile, TAU),
     }

@@ -8,7 +8,7 @@ difference in ``params`` alone has to agree with the fast code's gradient.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -274,16 +274,3 @@ def nce_mlp(params: Tree, frozen: Tree, rows: Rows, set_: Settings) -> Scalars:
         logits[:, :, j] = joint(params, set_, rows.states, rows.actions, goals)[..., 0]
     loss, info = contrast(logits, "binary_nce")
     return {"loss": loss, **info}
-
-
-LOSSES: Mapping[str, Callable[[Tree, Tree, Rows, Settings], Scalars]] = {
-    "raw": raw,
-    "cosine": cosine,
-    "tdq": tdq,
-    "hybrid": hybrid,
-    "two_head_separate": two_head_separate,
-    "two_head_joint": two_head_joint,
-    "td_bilinear": td_bilinear,
-    "nce_mlp": nce_mlp,
-}
-"""The slow loss of every family."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from tests.critics.facts import facts
 from tests.critics.full_cases import (
     BATCH,
     KEY,
@@ -23,14 +24,14 @@ from tests.critics.full_cases import (
 )
 from tests.critics.slow_full import expectile
 from toptail.lab.critics.bellman import Bellman, expectile_loss, iql_losses
-from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.critics.registry import CRITICS
 from toptail.lab.training.loop import TrainConfig, init_state, make_train, train_step
 
-BELLMAN = ("tdq", "hybrid", "two_head_separate", "two_head_joint", "td_bilinear")
+BELLMAN = [name for name, each in facts().items() if each.target]
 
 
 def test_which_critics_have_targets() -> None:
-    assert {name for name in FULL_SIZE if "target" in random_params(make(name))} == set(BELLMAN)
+    assert {name for name in CRITICS if "target" in random_params(make(name))} == set(BELLMAN)
 
 
 def test_expectile_loss() -> None:
@@ -108,7 +109,7 @@ def test_after_update(name: str) -> None:
                 np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=1e-6, err_msg=label)
 
 
-@pytest.mark.parametrize("name", FULL_SIZE)
+@pytest.mark.parametrize("name", CRITICS)
 def test_target_has_no_optimizer_state(name: str) -> None:
     critic, data = make(name), random_batch()
     config = TrainConfig(critic, batch_size=BATCH)
@@ -122,7 +123,7 @@ def test_target_has_no_optimizer_state(name: str) -> None:
     assert len(paths) == 2 * len(jax.tree.leaves(trained)) + 1  # two moments, and Adam's count
 
 
-@pytest.mark.parametrize("name", FULL_SIZE)
+@pytest.mark.parametrize("name", CRITICS)
 def test_compute_params(name: str) -> None:
     """In bfloat16 every kernel is copied, at any depth; the loss does not notice the copy."""
     half, full = make(name, bfloat16=True), make(name)

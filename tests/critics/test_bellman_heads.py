@@ -21,11 +21,13 @@ from tests.critics.full_cases import (
     random_params,
     rough,
 )
-from toptail.lab.critics.base import Batch, Info, Params
 from toptail.lab.critics.bellman import iql_losses
-from toptail.lab.critics.bellman_heads import BellmanHybrid, TwoHeadJoint
 from toptail.lab.critics.cosine import Cosine
+from toptail.lab.critics.hybrid import Hybrid
+from toptail.lab.critics.learner import Batch, Info, Params
+from toptail.lab.critics.networks import units
 from toptail.lab.critics.stack import Stack, StackedEncoders
+from toptail.lab.critics.two_head_joint import TwoHeadJoint
 
 ENCODERS = StackedEncoders(hidden=(16, 16), embed_dim=SLOW.embed_dim, ensemble=SLOW.members)
 
@@ -108,13 +110,15 @@ def test_with_copy_of_any_group() -> None:
             np.testing.assert_allclose(got[group], own, rtol=1e-5, atol=1e-6, err_msg=group)
 
 
-def plain_loss(critic: BellmanHybrid, params: Params, batch: Batch) -> tuple[jax.Array, Info]:
-    """The definition: a pass per goal set, and the readouts' scalars, which scale by themselves."""
+def plain_loss(
+    critic: Hybrid | TwoHeadJoint, params: Params, batch: Batch
+) -> tuple[jax.Array, Info]:
+    """The definition: a pass per goal set, each scaled by itself."""
     cosine = Cosine(critic.encoders, critic.contrast, critic.temperature, critic.learn_temperature)
     contrast, info = cosine.loss(params, batch, KEY)
 
     def fitted(p: Params) -> jax.Array:
-        e = critic.embed(p, batch.states, batch.actions, batch.td_goals)
+        e = units(critic.embed(p, batch.states, batch.actions, batch.td_goals))
         joint = isinstance(critic, TwoHeadJoint)
         return critic.q_td(p, e) if joint else critic.q_hybrid(p, e)
 
@@ -133,7 +137,7 @@ def plain_loss(critic: BellmanHybrid, params: Params, batch: Batch) -> tuple[jax
 )
 def test_loss_and_gradient_are_the_plain_ones(name: str, settings: dict[str, Any]) -> None:
     critic, batch = make(name, hidden=(16,), **settings), random_batch()
-    assert isinstance(critic, BellmanHybrid)
+    assert isinstance(critic, Hybrid | TwoHeadJoint)
     params = random_params(critic)
 
     def both(p: Params) -> Any:

@@ -12,31 +12,32 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.critics import slow_full as slow
+from tests.critics.facts import WITH_HEADS, facts
 from tests.critics.full_cases import DIMS, SLOW, double, make, quick_jit, random_params
-from toptail.lab.critics import FAMILIES
-from toptail.lab.critics.base import CPU_BLOCK, Critic, Params, TrainedCritic
-from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.critics.base import CPU_BLOCK, Critic, TrainedCritic
+from toptail.lab.critics.embedding import EmbeddingCritic
+from toptail.lab.critics.learner import Params
+from toptail.lab.critics.networks import Encoders
+from toptail.lab.critics.one_step import ONE_STEP
+from toptail.lab.critics.registry import names
 
 Array = NDArray[np.float32]
 
-EMBEDDED = {"f_raw", "f_cos", "phi_norm"}
-HEADS = EMBEDDED | {"q_td", "q_hybrid"}
-FACTORED: Mapping[str, set[str]] = {
-    "raw": EMBEDDED,
-    "cosine": EMBEDDED,
-    "tdq": set(),
-    "hybrid": HEADS,
-    "two_head": HEADS,
-    "two_head_separate": EMBEDDED,  # its TD scalar is another network's, of the joint input
-    "two_head_joint": HEADS,
-    "td_bilinear": EMBEDDED | {"q", "q_min", "q_lcb"},
-    "nce_mlp": set(),
+FACTORED: Mapping[str, frozenset[str]] = {
+    **{name: each.factored for name, each in facts().items()},
+    "two_head": WITH_HEADS,
 }
 """Critic to the readouts that are functions of phi and psi."""
 
+
+def small(kind: type[Critic]) -> Critic:
+    """A critic of the controlled world, with its small encoders where it has any."""
+    return kind(encoders=Encoders()) if issubclass(kind, EmbeddingCritic) else kind()
+
+
 CRITICS: Mapping[str, Critic] = {
-    **{f"full-size {name}": make(name, hidden=(16,)) for name in FULL_SIZE},
-    **{f"small {name}": family() for name, family in FAMILIES.items()},
+    **{f"full-size {name}": make(name, hidden=(16,)) for name in names()},
+    **{f"one-step {name}": small(kind) for name, kind in ONE_STEP.items()},
     "bfloat16 raw": make("raw", hidden=(16,), bfloat16=True),
 }
 
@@ -103,7 +104,7 @@ def test_an_unknown_readout_has_no_factors() -> None:
 def by_hand(params: Params) -> dict[str, list[float]]:
     """The hybrid's readouts in float64, one question after the other."""
     tree = double(params)
-    scores: dict[str, list[float]] = {name: [] for name in HEADS}
+    scores: dict[str, list[float]] = {name: [] for name in WITH_HEADS}
     for pair, goal in ASKED:
         one = [np.asarray(x, np.float64)[None] for x in (*(x[pair] for x in PAIRS), GOALS[goal])]
         phi, psi = slow.embed(tree, SLOW, *one)

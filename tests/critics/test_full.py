@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.critics.facts import ENCODERS, Facts, facts
 from tests.critics.full_cases import (
     BATCH,
     DIMS,
     KEY,
-    SLOW,
     Case,
     case,
     flat,
@@ -25,54 +24,21 @@ from tests.critics.full_cases import (
     target_source,
 )
 from toptail.errors import InputError
-from toptail.lab.critics.base import Batch, TrainedCritic, parameter_count
-from toptail.lab.critics.bilinear import EmbeddingCritic
-from toptail.lab.critics.full import FULL_SIZE, full_size
+from toptail.lab.critics.base import TrainedCritic
+from toptail.lab.critics.embedding import EmbeddingCritic
+from toptail.lab.critics.full import full_size
+from toptail.lab.critics.learner import Batch, parameter_count
+from toptail.lab.critics.registry import CRITICS
 from toptail.lab.training.checkpoint import flatten, load_params, save_params
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, train_step
 
-LN2 = float(np.log(2.0))
-TD = 1.0  # (q - (r + gamma v'))^2 with q = v' = 0 and r = -1; V's own error is 0
-
-
-class Class(NamedTuple):
-    """What the checks need to know of a family."""
-
-    at_zero: float
-    """Loss of fresh parameters where every input is zero: then every logit and value is 0."""
-
-    deployed: str
-    """The readout that the paper's table names for selection."""
-
-    embeds: bool
-    """Whether it has phi and psi."""
-
-    target: bool
-    """Whether it has a target network."""
-
-
-CLASSES = {
-    "raw": Class(LN2, "f_raw", embeds=True, target=False),
-    "cosine": Class(LN2, "f_cos", embeds=True, target=False),
-    "tdq": Class(TD, "q", embeds=False, target=True),
-    "hybrid": Class(LN2 + SLOW.td_weight * TD, "f_cos", embeds=True, target=True),
-    "two_head_separate": Class(LN2 + SLOW.td_weight * TD, "q_td", embeds=True, target=True),
-    "two_head_joint": Class(LN2 + SLOW.td_weight * TD, "q_td", embeds=True, target=True),
-    "td_bilinear": Class(TD, "q", embeds=True, target=True),
-    "nce_mlp": Class(LN2, "logit", embeds=False, target=False),
-}
-
-
-def test_nothing_is_unclassified() -> None:
-    assert set(CLASSES) == set(FULL_SIZE)
-
 
 def test_unknown_name() -> None:
-    with pytest.raises(InputError, match="no critic 'iql'; the critics are raw, cosine, tdq"):
+    with pytest.raises(InputError, match="no critic 'iql'; the critics are tdq, raw, cosine"):
         full_size("iql")
 
 
-CASES = [(name, half) for name in FULL_SIZE for half in (False, True)]
+CASES = [(name, half) for name in CRITICS for half in (False, True)]
 
 
 @pytest.fixture(
@@ -82,8 +48,8 @@ def c(request: pytest.FixtureRequest) -> Case:
     return case(*request.param)
 
 
-def classified(c: Case) -> Class:
-    return CLASSES[c.critic.name]
+def classified(c: Case) -> Facts:
+    return facts()[c.critic.name]
 
 
 def test_names(c: Case) -> None:
@@ -206,26 +172,8 @@ def test_trained_critic_reads_by_name() -> None:
     np.testing.assert_allclose(c.critic.score(c.params, *rows), expected["q"], rtol=1e-5, atol=1e-6)
 
 
-def network_size(inputs: int, out: int) -> int:
-    """Parameters of one (16, 16) network: kernels, biases, and a scale and shift per LayerNorm."""
-    return (inputs * 16 + 3 * 16) + (16 * 16 + 3 * 16) + (16 * out + out)
-
-
 def test_parameter_counts() -> None:
-    s, a, g = DIMS
-    q, v = network_size(s + g + a, 1), network_size(s + g, 1)
-    encoders = 2 * (network_size(s + a, 8) + network_size(g, 8))
-    heads = 2 * network_size(16, 1)
-    expected = {
-        "raw": encoders,
-        "cosine": encoders,
-        "tdq": 2 * q + v,
-        "hybrid": encoders + heads + v,
-        "two_head_separate": encoders + 2 * q + v,
-        "two_head_joint": encoders + heads + v,
-        "td_bilinear": encoders + v,  # the raw critic's function class
-        "nce_mlp": 2 * q,  # TD-Q's Q networks
-    }
-    assert {name: parameter_count(case(name, False).params) for name in FULL_SIZE} == expected
+    counted = {name: parameter_count(case(name, False).params) for name in CRITICS}
+    assert counted == {name: each.parameters for name, each in facts().items()}
     learned = make("cosine", learn_temperature=True).init(KEY, *DIMS)
-    assert parameter_count(learned) == encoders + 1
+    assert parameter_count(learned) == ENCODERS + 1

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import chisquare
 
 from tests.critics import slow_full as slow
+from tests.critics.facts import facts
 from tests.critics.full_cases import (
     SLOW,
     Case,
@@ -23,23 +24,19 @@ from tests.critics.full_cases import (
     random_batch,
     slow_rows,
 )
-from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.critics.registry import CRITICS
 
 
-@pytest.fixture(scope="module", params=FULL_SIZE)
+@pytest.fixture(scope="module", params=CRITICS)
 def name(request: pytest.FixtureRequest) -> str:
     """Scoped so that a family's tests follow each other: they share compiled functions."""
     return str(request.param)
 
 
-def test_every_critic_has_a_slow_version() -> None:
-    assert set(slow.LOSSES) == set(FULL_SIZE)
-
-
 def test_loss_and_info(name: str) -> None:
     c, batch = case(name, False), random_batch()
     wide = double(c.params)
-    expected = slow.LOSSES[name](wide, wide, slow_rows(batch), SLOW)
+    expected = facts()[name].slow_loss(wide, wide, slow_rows(batch), SLOW)
     got, _ = c.gradient(c.params, batch)
     assert got == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
@@ -59,7 +56,7 @@ def test_gradient(name: str) -> None:
 
         def at(t: float, move: Any = move) -> float:
             moved = jax.tree.map(lambda x, d: x + t * d, wide, move)
-            return slow.LOSSES[name](moved, wide, rows, SLOW)["loss"]
+            return facts()[name].slow_loss(moved, wide, rows, SLOW)["loss"]
 
         expected = (at(step) - at(-step)) / (2 * step)
         scale = float(np.linalg.norm(flat(grads)))
@@ -83,7 +80,7 @@ def test_other_contrast_and_learned_temperature(name: str, contrast: str) -> Non
     c.params.update({"log_temperature": np.float32(-1.5)} if contrast == "both" else {})
     wide = double(c.params)
     chosen = slow.Settings(contrast="symmetric_info_nce")
-    expected = slow.LOSSES[name](wide, wide, slow_rows(batch), chosen)
+    expected = facts()[name].slow_loss(wide, wide, slow_rows(batch), chosen)
     got, grads = c.gradient(c.params, batch)
     assert got == pytest.approx(expected, rel=1e-5, abs=1e-5)
     assert ("log_temperature" in grads) == (contrast == "both")
@@ -102,7 +99,7 @@ def test_drawn_negatives() -> None:
     draws = list(itertools.combinations(range(1, 6), 2))
     expected = np.array([slow.sampled_nce(wide, rows, SLOW, draw) for draw in draws])
     assert np.diff(np.sort(expected)).min() > 1e-4  # so that a loss names its draw
-    full = slow.LOSSES["nce_mlp"](wide, wide, rows, SLOW)["loss"]
+    full = facts()["nce_mlp"].slow_loss(wide, wide, rows, SLOW)["loss"]
     assert expected.mean() == pytest.approx(full)
 
     keys = jax.random.split(jax.random.key(7), 2000)
@@ -117,37 +114,6 @@ def test_drawn_negatives() -> None:
     assert abs(np.mean(permuted) - np.mean(losses)) < 4 * error
 
 
-def slow_readouts(name: str, params: slow.Tree, s: Any, a: Any, g: Any) -> dict[str, Any]:
-    """Every readout of a family for matching rows."""
-    found: dict[str, Any] = {}
-    if "kernel_phi" in params:
-        phi, psi = slow.embed(params, SLOW, s, a, g)
-        products, cosines = (phi * psi).sum(axis=-1), slow.cosines(phi, psi)
-        found |= {"f_raw": products.mean(0), "f_cos": cosines.mean(0)}
-        found["phi_norm"] = np.sqrt((phi**2).sum(axis=-1)).mean(0)
-    if name in ("hybrid", "two_head_joint"):
-        q = slow.head(params, phi, psi)
-        return found | {"q_td": q.mean(0), "q_hybrid": (q + SLOW.alpha * cosines).mean(0)}
-    if name in ("raw", "cosine"):
-        return found
-    if name == "td_bilinear":
-        label, members = "q", products / np.sqrt(SLOW.embed_dim)
-    else:
-        label = {"tdq": "q", "nce_mlp": "logit", "two_head_separate": "q_td"}[name]
-        own = params["value"] if name == "two_head_separate" else params
-        members = slow.joint(own, SLOW, s, a, g)[..., 0]
-    if name == "tdq":
-        hidden = slow.joint(params, SLOW, s, a, g, features=True)
-        found["feature_norm"] = np.sqrt((hidden**2).sum(axis=-1)).mean(0)
-    mean = members.mean(0)
-    spread = np.sqrt(((members - mean) ** 2).mean(0))
-    return found | {
-        label: mean,
-        f"{label}_min": members.min(0),
-        f"{label}_lcb": mean - SLOW.beta * spread,
-    }
-
-
 def test_readouts(name: str) -> None:
     """Leading axes [2, 3]: two queries with one state and goal each, three candidates."""
     c, batch = case(name, False), random_batch(size=6)
@@ -155,7 +121,7 @@ def test_readouts(name: str) -> None:
     got = c.read(c.params, s, actions, g)
     repeated = [np.repeat(np.asarray(x[:, 0], np.float64), 3, axis=0) for x in (s, g)]
     rows = np.asarray(batch.actions, np.float64)
-    expected = slow_readouts(name, double(c.params), repeated[0], rows, repeated[1])
+    expected = facts()[name].slow_reads(double(c.params), repeated[0], rows, repeated[1])
     assert set(got) == set(expected)
     for label, scores in expected.items():
         np.testing.assert_allclose(got[label], scores.reshape(2, 3), rtol=2e-5, atol=2e-5)

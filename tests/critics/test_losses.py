@@ -12,20 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from toptail.lab.critics import (
-    FAMILIES,
-    TDQ,
-    Batch,
-    Cosine,
-    Critic,
-    Encoders,
-    Hybrid,
-    Params,
-    Raw,
-    TwoHead,
-)
-from toptail.lab.critics.base import Info, TrainedCritic, parameter_count
-from toptail.lab.critics.bilinear import capped_score
+from toptail.lab.critics.base import Critic, TrainedCritic
+from toptail.lab.critics.cosine import Cosine
+from toptail.lab.critics.embedding import capped_score
+from toptail.lab.critics.learner import Batch, Info, Params, parameter_count
 from toptail.lab.critics.losses import (
     CONTRASTS,
     Contrast,
@@ -34,7 +24,9 @@ from toptail.lab.critics.losses import (
     squared_td_error,
     symmetric_info_nce,
 )
-from toptail.lab.critics.networks import Embeddings, norm, unit
+from toptail.lab.critics.networks import Embeddings, Encoders, norm, unit
+from toptail.lab.critics.one_step import ONE_STEP, OneStepHybrid, OneStepTDQ, OneStepTwoHead
+from toptail.lab.critics.raw import Raw
 
 Floats = NDArray[np.float64]
 
@@ -45,11 +37,11 @@ ROWS = 6
 
 def critics() -> list[Critic]:
     return [
-        TDQ((5, 4), ensemble=3),
+        OneStepTDQ((5, 4), ensemble=3),
         Raw(TINY, "symmetric_info_nce"),
         Cosine(TINY, learn_temperature=True),
-        Hybrid(TINY, alpha=0.7),
-        TwoHead(TINY, td_weight=0.3),
+        OneStepHybrid(TINY, alpha=0.7),
+        OneStepTwoHead(TINY, td_weight=0.3),
     ]
 
 
@@ -187,8 +179,8 @@ def test_raw_and_cosine_losses_and_readouts_by_slow_arithmetic() -> None:
         np.testing.assert_allclose(reads[name], values, rtol=2e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("family", [Hybrid, TwoHead])
-def test_td_heads_by_slow_arithmetic(family: type[Hybrid]) -> None:
+@pytest.mark.parametrize("family", [OneStepHybrid, OneStepTwoHead])
+def test_td_heads_by_slow_arithmetic(family: type[OneStepHybrid | OneStepTwoHead]) -> None:
     critic = family(TINY, temperature=0.2, alpha=0.7, td_weight=0.3)
     data, params = batch(), params_of(critic)
     q_td, f_cos, contrast = [], [], []
@@ -201,7 +193,7 @@ def test_td_heads_by_slow_arithmetic(family: type[Hybrid]) -> None:
         f_cos.append((unit_phi * unit_psi).sum(1))
         logits = unit_phi @ unit_psi.T / 0.2
         contrast.append(np.mean(np.log1p(np.exp(logits)) - np.eye(ROWS) * logits))
-    fitted = np.array(q_td) + (0.7 * np.array(f_cos) if family is Hybrid else 0.0)
+    fitted = np.array(q_td) + (0.7 * np.array(f_cos) if family is OneStepHybrid else 0.0)
     td = np.mean((fitted - np.asarray(data.rewards)) ** 2)
     loss, info = loss_of(critic)(params, data, KEY)
     assert float(loss) == pytest.approx(np.mean(contrast) + 0.3 * td, rel=1e-4)
@@ -214,7 +206,7 @@ def test_td_heads_by_slow_arithmetic(family: type[Hybrid]) -> None:
 
 
 def test_two_head_gradient_reaches_the_encoders_from_the_td_head_alone() -> None:
-    critic, data = TwoHead(TINY), batch()
+    critic, data = OneStepTwoHead(TINY), batch()
     params = params_of(critic)
 
     def td_only(p: Params) -> jax.Array:
@@ -226,7 +218,7 @@ def test_two_head_gradient_reaches_the_encoders_from_the_td_head_alone() -> None
 
 
 def test_tdq_is_the_mean_of_members_fitted_to_the_reward() -> None:
-    critic, data = TDQ((5, 4), ensemble=3), batch()
+    critic, data = OneStepTDQ((5, 4), ensemble=3), batch()
     params = params_of(critic)
     s, a, g = (np.asarray(x, np.float64) for x in data[:3])
     q = np.stack(
@@ -243,7 +235,7 @@ def test_value_goals_replace_the_positives_in_the_td_loss_only() -> None:
     data = batch()
     other = data._replace(value_goals=data.goals[::-1])
     key = KEY
-    for critic in (TDQ((5, 4), ensemble=3), Hybrid(TINY)):
+    for critic in (OneStepTDQ((5, 4), ensemble=3), OneStepHybrid(TINY)):
         params = params_of(critic)
         same = loss_of(critic)(params, data._replace(value_goals=data.goals), key)[0]
         assert float(same) == pytest.approx(float(loss_of(critic)(params, data, key)[0]), rel=1e-6)
@@ -308,7 +300,7 @@ def test_one_goal_serves_all_candidates_of_its_query(critic: Critic) -> None:
 
 
 def test_a_trained_critic_scores_with_the_readout_it_is_given() -> None:
-    critic, data = TwoHead(TINY), batch()
+    critic, data = OneStepTwoHead(TINY), batch()
     params = params_of(critic)
     rows = [np.asarray(x) for x in data[:3]]
     scores = {name: TrainedCritic(critic, params, name).score(*rows) for name in ("q_td", "f_cos")}
@@ -340,7 +332,7 @@ def test_learned_temperature_is_a_parameter_with_a_gradient() -> None:
 
 def test_registry_knows_every_family_and_counts_parameters() -> None:
     for name in ("tdq", "raw", "cosine", "hybrid", "two_head"):
-        assert FAMILIES[name].name == name
-        assert FAMILIES[name].deployed in FAMILIES[name]().readouts()
+        assert ONE_STEP[name].name == name
+        assert ONE_STEP[name].deployed in ONE_STEP[name]().readouts()
     params = Raw(Encoders((8,), 4)).init(KEY, 3, 2, 3)
     assert parameter_count(params) == (5 * 8 + 8 + 8 * 4 + 4) + (3 * 8 + 8 + 8 * 4 + 4)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from toptail.lab.critics.base import Batch
+from toptail.lab.critics.learner import Batch
 from toptail.lab.proposals.sampling import Predict
 from toptail.lab.proposals.schedule import Schedule
 

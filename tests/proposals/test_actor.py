@@ -15,7 +15,8 @@ import pytest
 from tests.critics.full_cases import DIMS, SLOW, make, random_batch, rough
 from tests.critics.slow_full import Array, Tree, joint, mlp
 from toptail.errors import InputError
-from toptail.lab.critics.base import Batch, Critic, Info, Params, Readout, TrainedCritic
+from toptail.lab.critics.base import Critic, Read, TrainedCritic
+from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.proposals.actor import Actor, ActorConfig, TrainedActor, train_actor
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.offline import OfflineData, device_data
@@ -99,7 +100,7 @@ class Peak(Critic):
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         raise AssertionError(f"a frozen critic is not trained: {params} {batch} {key}")
 
-    def readouts(self) -> Mapping[str, Readout]:
+    def readouts(self) -> Mapping[str, Read]:
         def score(params: Params, s: jax.Array, a: jax.Array, g: jax.Array) -> jax.Array:
             miss = jnp.sum((a - (s + g) / 2) ** 2, axis=-1)
             score: jax.Array = self.height * (1.0 - params["sharpness"] * miss)
@@ -137,12 +138,16 @@ TRAINING = ActorConfig(400, 0.0, (32, 32), batch_size=64, learning_rate=3e-3)
 
 def test_without_cloning_the_actor_finds_the_best_action_of_a_critic_that_stays() -> None:
     critic = TrainedCritic(Peak(), {"sharpness": jnp.ones(())})
-    steps: list[int] = []
-    found, other = (train_actor(TRAINING, critic, data(), seed, steps.append) for seed in (1, 2))
+    shares: list[float] = []
+
+    def tick(_: str, share: float) -> None:
+        shares.append(share)
+
+    found, other = (train_actor(TRAINING, critic, data(), seed, tick) for seed in (1, 2))
     assert miss(found, STATES) < 0.05
     assert miss(found, opposite(STATES)) > 0.5
     np.testing.assert_allclose(found.info["score"], 1.0, atol=0.01)
-    assert sum(steps) == 2 * TRAINING.steps
+    assert shares == [0.25, 0.5, 0.75, 1.0] * 2
     # The critic is not trained, its memory is still its own, and it is not stored with the actor.
     assert float(critic.params["sharpness"]) == 1.0
     assert "target" not in found.params
@@ -190,14 +195,6 @@ def test_goals_lie_ahead_in_the_same_trajectory(uniform: bool) -> None:
     # Uniform over the rest of about 950 rows, or geometric with mean 100.
     expected = 475 if uniform else 100
     np.testing.assert_allclose((to - at)[early].mean(), expected, rtol=0.15)
-
-
-def test_the_likelihood_falls_with_the_distance_to_the_actors_action() -> None:
-    own, _ = params()
-    s, g = jnp.ones((3, DIMS[0])), jnp.ones((3, DIMS[2]))
-    pi = jax.jit(ACTOR.act)(own, s, g)
-    read = jax.jit(ACTOR.readouts()["likelihood"])
-    np.testing.assert_allclose(read(own, s, pi + jnp.array([0.3, 0.4]), g), -0.125, rtol=1e-5)
 
 
 @pytest.mark.parametrize("wrong", [{"steps": 0}, {"alpha": -1.0}, {"batch_size": 0}])

@@ -13,7 +13,7 @@ import pytest
 
 from tests.proposals.mixture import Floats
 from toptail.errors import InputError
-from toptail.lab.critics.base import Batch, Params, TrainedCritic, parameter_count
+from toptail.lab.critics.learner import Batch, Params, parameter_count
 from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.training.loop import TrainConfig, init_state, train_step
@@ -161,22 +161,22 @@ def test_loss_and_gradient_are_finite_at_extreme_inputs(size: float) -> None:
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(grads))
 
 
-def test_the_readout_broadcasts_and_reads_the_average() -> None:
+def test_held_out_actions_broadcast_and_meet_the_average() -> None:
     params, batch = params_of(), batch_of(6)
-    critic = TrainedCritic(MODEL, params)
-    rows = critic.score(batch.states, batch.actions, batch.goals)
-    grid = critic.score(batch.states[:, None], batch.actions[None], batch.goals[:, None])
+    score = jax.jit(lambda *args: MODEL.held_out(*args)["score"])
+    rows = score(params, batch.states, batch.actions, batch.goals)
+    grid = score(params, batch.states[:, None], batch.actions[None], batch.goals[:, None])
     np.testing.assert_allclose(np.diagonal(grid), rows, rtol=1e-4)
     only_average = {**jax.tree.map(np.zeros_like, params), "target": params["target"]}
-    other = TrainedCritic(MODEL, only_average).score(batch.states, batch.actions, batch.goals)
+    other = score(only_average, batch.states, batch.actions, batch.goals)
     np.testing.assert_array_equal(other, rows)
 
 
-def test_the_readout_prefers_usual_actions(mixture_policy: DiffusionPolicy) -> None:
-    critic = TrainedCritic(mixture_policy.model, mixture_policy.params)
+def test_usual_actions_are_denoised_best(mixture_policy: DiffusionPolicy) -> None:
     usual = [[0.7, 0.5], [0.4, -0.6]]  # two modes of this state and goal
     strange = [[-0.9, -0.9], [0.9, -0.1], [0.05, 0.9]]
-    scores = critic.score([[1.0]], usual + strange, [[0.2]])
+    rows = (jnp.asarray(x, jnp.float32) for x in ([[1.0]], usual + strange, [[0.2]]))
+    scores = np.asarray(mixture_policy.model.held_out(mixture_policy.params, *rows)["score"])
     assert scores[:2].min() > scores[2:].max()
 
 

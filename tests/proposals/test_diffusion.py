@@ -14,7 +14,7 @@ import pytest
 from tests.proposals import mixture
 from tests.proposals.mixture import CONTEXTS, SAMPLES
 from toptail.errors import InputError
-from toptail.lab.critics.base import Params
+from toptail.lab.critics.learner import Params
 from toptail.lab.proposals import diffusion
 from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy

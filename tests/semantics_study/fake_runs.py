@@ -10,7 +10,7 @@ import jax
 from tests.training.toy import toy_dataset
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.checkpoint import save_params
-from toptail.lab.training.config import RunConfig
+from toptail.lab.training.config import LearnerConfig
 from toptail.lab.training.metrics import logged_steps
 from toptail.lab.training.run_files import CONFIG, METRICS, PARAMS, RECORD, run_folder
 from toptail.pools.files import sha256
@@ -18,7 +18,7 @@ from toptail.pools.files import sha256
 TRAINED_ON = toy_dataset().train.sha256
 
 
-def write_run(config: RunConfig, seed: int, out: Path, data: str = TRAINED_ON) -> Path:
+def write_run(config: LearnerConfig, seed: int, out: Path, data: str = TRAINED_ON) -> Path:
     """A finished run of the toy data set; its parameters follow from the seed."""
     folder = run_folder(out / config.task / config.critic, seed)
     folder.mkdir(parents=True)

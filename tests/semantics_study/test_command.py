@@ -95,7 +95,7 @@ class TestFlags:
         assert not (tmp_path / "out").exists()
 
     def test_an_unknown_critic_is_named(self) -> None:
-        with pytest.raises(InputError, match="no critic 'raww'; the critics are raw"):
+        with pytest.raises(InputError, match="no critic 'raww'; the critics are tdq, raw"):
             StudySemantics(critics="raww").training()
 
 

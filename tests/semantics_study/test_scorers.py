@@ -68,7 +68,7 @@ def test_shared_rows_are_embedded_once(tmp_path: Path, monkeypatch: pytest.Monke
     """Twelve questions about four pairs and two of four goals; TD-Q is shown all twelve."""
     for critic in ("raw", "tdq"):
         write_run(toy_config(critic=critic), 42, tmp_path)
-    raw, tdq = run_scorers(tmp_path, "walks", small_config())
+    tdq, raw = run_scorers(tmp_path, "walks", small_config())
     states, actions, goals = rows(4)
     asked = np.array([(pair, goal) for pair in range(4) for goal in (2, 0, 2)])
     seen: list[tuple[str, int]] = []

@@ -12,14 +12,18 @@ import optax
 import pytest
 
 from toptail.errors import InputError
-from toptail.lab.critics import TDQ, Batch, Critic, Encoders, Params, Raw, TwoHead
+from toptail.lab.critics.base import Critic
+from toptail.lab.critics.learner import Batch, Params
+from toptail.lab.critics.networks import Encoders
+from toptail.lab.critics.one_step import OneStepTDQ, OneStepTwoHead
+from toptail.lab.critics.raw import Raw
 from toptail.lab.training.checkpoint import load_params, save_params
 from toptail.lab.training.loop import TrainConfig, init_state, make_train, uniform_rows
 from toptail.lab.training.seeds import train_seeds
 
 TINY = Encoders(hidden=(4,), embed_dim=2)
-SMALL = TDQ((4,))
-CRITICS = [SMALL, TwoHead(TINY)]
+SMALL = OneStepTDQ((4,))
+CRITICS = [SMALL, OneStepTwoHead(TINY)]
 
 
 def data_of(seed: int, rows: int = 50) -> Batch:
@@ -40,7 +44,7 @@ def plain_loop(config: TrainConfig, key: jax.Array, data: Batch) -> tuple[Params
     leaves, tree = jax.tree.flatten(state.params)
     params = [np.asarray(leaf, np.float64) for leaf in leaves]
     first, second = ([np.zeros_like(p) for p in params] for _ in range(2))
-    gradient = jax.jit(jax.value_and_grad(config.critic.loss, has_aux=True))
+    gradient = jax.jit(jax.value_and_grad(config.learner.loss, has_aux=True))
     losses = []
     for step in range(config.steps):
         key_batch, key_loss = jax.random.split(jax.random.fold_in(state.key, step))
@@ -95,10 +99,10 @@ def test_seeds_do_not_touch_each_other() -> None:
 
 def test_snapshots_are_shorter_runs_and_progress_adds_up() -> None:
     config, data = config_of(SMALL), {seed: data_of(seed) for seed in (0, 1)}
-    done: list[int] = []
-    snapshots = list(train_seeds(config, data, [4, 12], done.append))
+    done: list[float] = []
+    snapshots = list(train_seeds(config, data, [4, 12], lambda _, share: done.append(share)))
     assert [snapshot.step for snapshot in snapshots] == [4, 12]
-    assert sum(done) == 12
+    assert done == pytest.approx([1 / 3, 2 / 3, 1])
     (short,) = train_seeds(replace(config, steps=4), data)
     assert_trees_equal(snapshots[0].params[1], short.params[1])
     first, second = (jax.tree.leaves(short.params[seed]) for seed in (0, 1))
@@ -124,7 +128,7 @@ def test_rows_are_drawn_uniformly_with_matching_columns() -> None:
 
 
 def test_the_trainer_calls_the_hook_after_each_update() -> None:
-    class Shrinking(TDQ):
+    class Shrinking(OneStepTDQ):
         def after_update(self, params: Params) -> Params:
             halved: Params = jax.tree.map(lambda leaf: leaf * 0.5, params)
             return halved
@@ -139,7 +143,7 @@ def test_the_trainer_calls_the_hook_after_each_update() -> None:
 
 
 def test_the_optimizer_is_adam_at_the_configured_rate() -> None:
-    updates, _ = (optimizer := config_of(TDQ()).optimizer).update(
+    updates, _ = (optimizer := config_of(OneStepTDQ()).optimizer).update(
         {"x": jnp.ones(1)}, optimizer.init({"x": jnp.zeros(1)})
     )
     expected, _ = (adam := optax.adam(0.01)).update(
@@ -149,7 +153,7 @@ def test_the_optimizer_is_adam_at_the_configured_rate() -> None:
 
 
 def test_checkpoints_come_back_bit_for_bit(tmp_path: Path) -> None:
-    params = TwoHead(TINY).init(jax.random.key(0), 2, 2, 2)
+    params = OneStepTwoHead(TINY).init(jax.random.key(0), 2, 2, 2)
     path = tmp_path / "params.safetensors"
     save_params(path, params)
     assert_trees_equal(load_params(path), jax.tree.map(np.asarray, params))

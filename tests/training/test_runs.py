@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import jax
 import numpy as np
 import pytest
 
-from tests.training.toy import toy_config, toy_data
+from tests.training.toy import SMALL, toy_config, toy_data
 from toptail.commands.runs import Runs, standing
 from toptail.errors import InputError
+from toptail.lab.critics.cosine import Cosine
 from toptail.lab.training.checkpoint import load_params, save_params
-from toptail.lab.training.group import Tick
+from toptail.lab.training.config import changes
+from toptail.lab.training.group import Standing
 from toptail.lab.training.records import digest
 from toptail.lab.training.runs import (
     Run,
@@ -26,6 +29,7 @@ from toptail.lab.training.runs import (
     invalidate,
     load_run,
     read_run,
+    stored_config,
 )
 from toptail.lab.training.session import train_runs
 from toptail.pools.files import sha256
@@ -135,6 +139,9 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+OLD = (("temperature", 0.1),)
+
+
 @pytest.mark.parametrize("what", DAMAGE)
 def test_every_fault_is_found_refused_and_repeated_with_the_same_seed(
     what: str, run: Path, trained: Path
@@ -183,6 +190,21 @@ def test_settings_that_this_version_reads_differently_are_refused(run: Path) -> 
         load_run(run)
 
 
+def test_a_run_that_names_no_temperature_keeps_the_one_it_had(run: Path) -> None:
+    """A run of the time when the default was 0.1, and one that gives today's default."""
+    then, now = (toy_config(critic="cosine", settings=(*SMALL, *own)) for own in (OLD, ()))
+    content = then.content | {"settings": dict(now.settings)}
+    record = read_run(run)
+    old = replace(record, config=content, config_hash=digest(content))
+    read = stored_config(old)
+    assert read.build() == then.build() != now.build()
+    assert changes(read.content, content) == []
+    assert read.as_recorded(content) is read  # no spelling of today leaves 0.1 unsaid
+    given = toy_config(critic="cosine", settings=(*SMALL, ("temperature", Cosine.temperature)))
+    assert given.hash != now.hash
+    assert given.as_recorded(now.content) == now
+
+
 def test_a_bug_recorded_by_a_person_is_kept_and_the_seed_repeated(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,7 +242,7 @@ def test_recording_a_bug_takes_a_run_and_a_reason(run: Path, tmp_path: Path) -> 
 def test_a_run_in_training_is_listed_as_running_and_cannot_be_invalidated(tmp_path: Path) -> None:
     seen = []
 
-    def watch(tick: Tick) -> None:
+    def watch(tick: Standing) -> None:
         if tick.step == 6:
             run = read_run(tmp_path / HOME / "seed-42")
             seen.append(standing(run))

@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from tests.training.toy import toy_config, toy_data, toy_dataset, walks
+from tests.training.toy import SMALL, toy_config, toy_data, toy_dataset, walks
 from toptail.errors import InputError
+from toptail.lab.critics.cosine import Cosine
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.training.checkpoint import load_params
-from toptail.lab.training.group import Tick
+from toptail.lab.training.group import Standing
 from toptail.lab.training.loop import init_state, train_step
 from toptail.lab.training.metrics import read_lines
 from toptail.lab.training.runs import Run, invalid_reason, invalidate, load_run, read_run
@@ -44,7 +45,7 @@ def train(
 
 
 def stop_at(step: int) -> Any:
-    def watch(tick: Tick) -> None:
+    def watch(tick: Standing) -> None:
         if tick.step == step and tick.lines:
             raise Killed
 
@@ -274,7 +275,7 @@ def test_other_settings_or_other_data_are_refused_and_nothing_changes(
 ) -> None:
     shutil.copytree(uninterrupted, tmp_path / "out")
     before = results(tmp_path / "out")
-    with pytest.raises(InputError, match=r"learning_rate \(0.01 and 0.5\): choose another --out"):
+    with pytest.raises(InputError, match=r"learning_rate \(0.01 and 0.5\): choose another folder"):
         train(tmp_path / "out", learning_rate=0.5)
     other = TaskData.place(Dataset(walks(10, 20, seed=9), toy_dataset().val, None))
     with pytest.raises(InputError, match="other settings, the data"):
@@ -282,8 +283,22 @@ def test_other_settings_or_other_data_are_refused_and_nothing_changes(
     assert results(tmp_path / "out") == before
 
 
+def test_runs_that_spell_the_same_settings_otherwise_are_joined(tmp_path: Path) -> None:
+    """The studies once gave the temperature that is the default now."""
+    said = toy_config(critic="cosine", settings=(*SMALL, ("temperature", Cosine.temperature)))
+    unsaid = toy_config(critic="cosine")
+    with pytest.raises(Killed):
+        train_runs(said, toy_data(), [42], tmp_path, checkpoint_every=6, watch=stop_at(9))
+    first, second = train_runs(unsaid, toy_data(), [42, 43], tmp_path, checkpoint_every=6)
+    assert [each["from_step"] for each in first.record["resumed"]] == [6]
+    assert first.config_hash == second.config_hash == said.hash
+    hotter = toy_config(critic="cosine", settings=(*SMALL, ("temperature", 0.5)))
+    with pytest.raises(InputError, match=r"other settings, critic_fields.temperature"):
+        train_runs(hotter, toy_data(), [42], tmp_path)
+
+
 def test_two_processes_do_not_train_one_folder(tmp_path: Path) -> None:
-    def watch(_: Tick) -> None:
+    def watch(_: Standing) -> None:
         with pytest.raises(InputError, match="being trained by another process"):
             train(tmp_path)
         raise Killed
@@ -293,9 +308,9 @@ def test_two_processes_do_not_train_one_folder(tmp_path: Path) -> None:
     assert [run.state for run in train(tmp_path)] == ["finished", "finished"]
 
 
-@pytest.mark.parametrize("seeds", [(), (1, 1), (-1,)])
+@pytest.mark.parametrize("seeds", [(), (1, 1), (-1,), (2**32,)])
 def test_seeds_that_cannot_be(seeds: tuple[int, ...], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="different numbers of at least 0"):
+    with pytest.raises(InputError, match="expected different whole numbers from 0 to"):
         train(tmp_path, seeds=seeds)
 
 

@@ -23,7 +23,7 @@ def command(task: Path, out: Path) -> list[str]:
     program = "import sys, tyro; from toptail.commands.train import Train as T; "
     program += "sys.exit(tyro.cli(T).run())"
     flags = f"--steps {STEPS} --log-every {LOG_EVERY} --checkpoint-every 10 --batch-size 16"
-    flags += " --critic raw --seeds 42,43 --hidden 8 --depth 1 --embed-dim 4 --ensemble 1"
+    flags += " --critics raw --seeds 42,43 --hidden 8 --depth 1 --embed-dim 4 --ensemble 1"
     return [sys.executable, "-c", program, "--task", str(task), "--out", str(out), *flags.split()]
 
 

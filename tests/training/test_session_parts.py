@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -13,13 +14,16 @@ from scipy.stats import kendalltau
 
 from tests.training.toy import toy_config, toy_data, toy_dataset, walks
 from toptail.errors import InputError
-from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.critics.full import setting_names
+from toptail.lab.critics.learner import Batch, Info, Learner, Params
+from toptail.lab.critics.registry import CRITICS
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training import memory
-from toptail.lab.training.config import RunConfig, setting_names
+from toptail.lab.training.config import RunConfig
 from toptail.lab.training.diagnostics import Probe
 from toptail.lab.training.joint import arrays_of, find_joint, save_joint, state_of
+from toptail.lab.training.loop import run_steps
 from toptail.lab.training.metrics import (
     append_line,
     cut_lines,
@@ -107,21 +111,45 @@ def test_logged_steps(steps: int, every: int, expected: list[int]) -> None:
 @pytest.mark.parametrize("critic", ["raw", "tdq"])
 def test_the_probe_reads_what_a_slow_version_reads(critic: str) -> None:
     config = toy_config(critic=critic).training
+    learner = toy_config(critic=critic).build()
     params = fresh_state(config, [3, 4], toy_data().rows).params
     probe = Probe.draw(toy_dataset().val, gamma=0.9, size=50)
     own = jax.tree.map(lambda leaf: leaf[1], params)
-    scores = config.critic.score(
-        own, *map(jax.numpy.asarray, (probe.states, probe.actions, probe.goals))
-    )
-    read = probe.read(config.critic, params)[1]
+    scores = learner.score(own, *map(jax.numpy.asarray, (probe.states, probe.actions, probe.goals)))
+    read = probe.read(config.learner, params)[1]
     assert read["tau"] == pytest.approx(kendalltau(np.asarray(scores), probe.value).statistic)
     if critic == "raw":
-        e = config.critic.embed(own, probe.states, probe.actions, probe.goals)  # type: ignore[attr-defined]
+        e = learner.embed(own, probe.states, probe.actions, probe.goals)  # type: ignore[attr-defined]
         for name, vectors in (("phi_norm", e.phi), ("psi_norm", e.psi)):
             lengths = np.linalg.norm(np.asarray(vectors), axis=-1)
             assert read[name] == pytest.approx(float(lengths.mean()), rel=1e-5)
     else:
         assert read.keys() == {"tau"}
+
+
+@dataclass(frozen=True)
+class Constant(Learner):
+    """One number, fitted to the rewards."""
+
+    name: ClassVar[str] = "constant"
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        del key, state_dim, action_dim, goal_dim
+        return {"x": jax.numpy.zeros(())}
+
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        del key
+        return jax.numpy.mean((params["x"] - batch.rewards) ** 2), {}
+
+
+def test_what_is_no_critic_trains_and_has_no_diagnostics() -> None:
+    config = replace(toy_config().training, learner=Constant())
+    state = fresh_state(config, [3, 4], toy_data().rows)
+    steps = jax.vmap(lambda s, d: run_steps(config, s, d, 3), in_axes=(0, None))
+    after, info = jax.jit(steps)(state, toy_data().rows)
+    assert info["loss"].shape == (2, 3)
+    assert (np.asarray(after.params["x"]) < 0).all()
+    assert Probe.draw(toy_dataset().val, 0.9, 50).read(Constant(), after.params) == [{}, {}]
 
 
 def test_the_probe_is_held_out_and_always_the_same() -> None:
@@ -184,7 +212,7 @@ def test_images_are_refused() -> None:
         TaskData.place(Dataset(images, images, None))
 
 
-@pytest.mark.parametrize("name", FULL_SIZE)
+@pytest.mark.parametrize("name", CRITICS)
 def test_a_configuration_comes_back_from_its_file(name: str) -> None:
     settings = (("hidden", (8, 8)), ("temperature", 0.5), ("expectile", 0.7), ("alpha", 2.0))
     config = RunConfig("walks", name, 10, reward="0/1", settings=settings)

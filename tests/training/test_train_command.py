@@ -12,12 +12,15 @@ import pytest
 import tyro
 
 from tests.training.toy import toy_file
+from toptail.cli import main
+from toptail.commands.lists import names
+from toptail.commands.options import new_spellings
 from toptail.commands.train import Train
-from toptail.commands.train_progress import Clock, numbers
+from toptail.commands.train_progress import Groups, numbers
 from toptail.errors import InputError
 from toptail.lab.training.defaults import keep_compiled
 from toptail.lab.training.figure import save_training_figure, training_figure
-from toptail.lab.training.group import Tick
+from toptail.lab.training.group import Standing
 from toptail.lab.training.runs import load_run
 
 
@@ -27,7 +30,7 @@ def small(tmp_path: Path) -> Train:
         task=str(toy_file(tmp_path)),
         steps=6,
         out=tmp_path / "out",
-        critic="cosine",
+        critics=("cosine",),
         seeds="42,43",
         batch_size=16,
         log_every=2,
@@ -73,11 +76,13 @@ def test_an_invalid_run_gives_exit_code_1(
 
 
 def configs(train: Train) -> Any:
-    return train._configs()
+    return train.chosen()
 
 
 def test_flags_reach_only_the_critics_that_have_them(small: Train) -> None:
-    train = replace(small, critic="raw,tdq,hybrid", expectile=0.7, reward="0/1", alpha=2.0, depth=2)
+    train = replace(
+        small, critics=("raw,tdq", "hybrid"), expectile=0.7, reward="0/1", alpha=2.0, depth=2
+    )
     raw, tdq, hybrid = configs(train)
     assert [config.critic for config in (raw, tdq, hybrid)] == ["raw", "tdq", "hybrid"]
     assert dict(raw.settings) == {"hidden": (8, 8), "embed_dim": 4, "ensemble": 1}
@@ -120,19 +125,30 @@ def test_programs_are_kept_on_a_gpu_unless_the_user_keeps_them(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"critic": "raw,crl"}, "there is no critic 'crl'; the critics are raw, cosine"),
-        ({"critic": ","}, "--critic names no critic"),
-        ({"seeds": "42,x"}, r"--seeds takes different whole numbers.*not '42,x'"),
-        ({"seeds": "42,42"}, "--seeds takes different whole numbers"),
-        ({"seeds": "-1"}, "--seeds takes different whole numbers"),
-        ({"steps": 0}, "steps is 0"),
+        ({"critics": ("raw,crl",)}, "There is no critic 'crl'; the critics are tdq, raw, cosine"),
+        ({"critics": (",",)}, "--critics names no critic"),
+        ({"seeds": "42,x"}, r"--seeds takes whole numbers.*not '42,x'"),
+        ({"seeds": "42,42"}, "--seeds are 42, 42: expected different whole numbers from 0 to"),
+        ({"seeds": "-1"}, "--seeds are -1: expected different whole numbers"),
+        ({"seeds": str(2**32)}, "--seeds are 4294967296"),
+        ({"steps": 0}, "--steps is 0"),
+        ({"batch_size": 0}, "--batch-size is 0"),
+        ({"learning_rate": float("inf")}, "--learning-rate is inf"),
+        ({"learning_rate": -1.0}, "--learning-rate is -1"),
+        ({"embed_dim": 0}, "--embed-dim is 0"),
+        ({"ensemble": 0}, "--ensemble is 0"),
+        ({"temperature": 0.0}, "--temperature is 0"),
         ({"hidden": 0}, "--hidden is 0"),
         ({"depth": 0}, "--depth is 0"),
         ({"log_every": 0}, "--log-every is 0"),
         ({"checkpoint_every": -5}, "--checkpoint-every is -5"),
         ({"bfloat16": True, "no_bfloat16": True}, "not both"),
-        ({"critic": "tdq"}, "--(embed-dim|temperature) has no effect on tdq"),
-        ({"critic": "raw", "temperature": None, "reward": "0/1"}, "--reward has no effect on raw"),
+        ({"critics": ("tdq",)}, "--(embed-dim|temperature) has no effect on tdq"),
+        ({"critics": ("hybrid",), "expectile": 1.5}, "--expectile is 1.5"),
+        (
+            {"critics": ("raw",), "temperature": None, "reward": "0/1"},
+            "--reward has no effect on raw",
+        ),
         ({"task": "nowhere/x.npz"}, "nowhere/x.npz does not exist"),
     ],
 )
@@ -143,25 +159,40 @@ def test_what_a_person_can_get_wrong(change: dict[str, Any], message: str, small
 
 
 def test_the_command_line() -> None:
-    words = "--task PointMaze --critic raw,tdq --seeds 1,2 --steps 9 --out x --reward -1/0"
-    train = tyro.cli(Train, args=[*words.split(), "--no-bfloat16", "--learn-temperature"])
+    words = "--task PointMaze --critics raw,tdq --critics cosine --seeds 1,2 --steps 9 --out x"
+    flags = "--reward -1/0 --no-bfloat16 --learn-temperature"
+    train = tyro.cli(Train, args=f"{words} {flags}".split())
+    assert names(train.critics) == ("raw", "tdq", "cosine")
     assert train.reward == "-1/0"
     assert (train.no_bfloat16, train.bfloat16, train.learn_temperature) == (True, False, True)
     assert (train.batch_size, train.learning_rate) == (1024, 3e-4)
 
 
-def tick(step: int, **lines: Any) -> Tick:
-    return Tick("training", "raw", (1, 2), step, 100, {1: lines, 2: lines}, stored=False)
+def test_old_spellings_still_work(capsys: pytest.CaptureFixture[str]) -> None:
+    old = ["train", "--critic", "raw,tdq", "--critic=cosine", "--task", "x"]
+    assert new_spellings(old) == ["train", "--critics", "raw,tdq", "--critics=cosine", *old[-2:]]
+    assert new_spellings(["study", "--critic", "a"]) == ["study", "--critic", "a"]
+    assert main([*["train", "--task", "x", "--steps", "1", "--out", "y", "--critic", "iql"]]) == 2
+    assert "no critic 'iql'" in capsys.readouterr().err
+
+
+def standing(step: int, **lines: Any) -> Standing:
+    return Standing("training", "raw", (1, 2), step, 100, {1: lines, 2: lines}, stored=False)
 
 
 def test_the_numbers_of_the_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     line = {"loss": 0.25, "logit_gap": 2.0, "tau": None, "td_rmse": 3.0}
-    assert numbers(tick(5, **line)) == "loss 0.25 · gap 2 · tau –"
-    times = iter([0.0, 10.0, 20.0])
-    monkeypatch.setattr("time.monotonic", lambda: next(times))
-    clock = Clock()
-    clock.restart(50)
-    assert clock.text(tick(60)) == "1.0 steps/s × 2 seeds, 0:00:40 left"
+    assert numbers(standing(5, **line)) == "loss 0.25 · gap 2 · tau –"
+    now = 0.0
+    groups = Groups()
+    monkeypatch.setattr(groups.bars, "get_time", lambda: now)
+    assert groups.line(standing(50)).startswith("raw 50/100 steps · training …, -:--:-- left")
+    for step in (55, 60):
+        now += 10.0
+        groups.update(standing(step))
+    assert groups.line(standing(60, **line)) == (
+        "raw 60/100 steps · 0.5 steps/s × 2 seeds, 0:01:20 left · loss 0.25 · gap 2 · tau –"
+    )
 
 
 def test_the_figure_shows_what_was_logged_and_marks_what_is_not_finite(tmp_path: Path) -> None:

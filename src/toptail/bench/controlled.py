@@ -8,16 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from toptail.bench.table import Row
+from toptail.lab.critics.registry import one_step_names
 
 if TYPE_CHECKING:
-    from toptail.lab.critics import Batch
+    from toptail.lab.critics.learner import Batch
     from toptail.lab.training.loop import TrainConfig
 
 SHORT = 500
 """Steps that a rate is measured on, after compilation."""
 
-
-CRITICS = ("tdq", "raw", "cosine", "hybrid", "two_head")
+CRITICS = one_step_names()
 """The critics of the study; the last two also run at the same time, one per thread."""
 
 

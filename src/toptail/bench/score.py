@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from toptail.bench.table import Row
+from toptail.lab.critics.registry import MAIN
 
 if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic
     from toptail.lab.studies.semantics.scorers import Rows, Score
     from toptail.lab.tasks.trajectories import IntArray
 
-CRITICS = ("raw", "cosine", "tdq", "hybrid")
 STATE, ACTION = 29, 8
 """Columns of a state (and of a goal) and of an action: AntMaze's."""
 
 
 def bench_score(
-    critics: tuple[str, ...] = CRITICS,
+    critics: tuple[str, ...] = MAIN,
     rows: int = 16_384,
     rounds: int = 5,
     hidden: tuple[int, ...] = (512, 512, 512),

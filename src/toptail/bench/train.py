@@ -12,14 +12,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.bench.table import Row
-from toptail.lab.critics.base import Batch
+from toptail.lab.critics import registry
+from toptail.lab.critics.base import Critic
 from toptail.lab.critics.full import full_size
+from toptail.lab.critics.learner import Batch
+from toptail.lab.critics.registry import MAIN
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps, train_step
 from toptail.lab.training.offline import GoalSampling, OfflineData, device_data
 
 BATCH = 1024
-CRITICS = ("raw", "cosine", "tdq")
+CRITICS = tuple(name for name in MAIN if registry.CRITICS[name].trained_by != "both")
+"""The main critics of one objective."""
 
 
 def bench_train(seeds: tuple[int, ...] = (1, 3, 12)) -> Iterator[Row]:
@@ -42,7 +46,7 @@ def bench_train(seeds: tuple[int, ...] = (1, 3, 12)) -> Iterator[Row]:
         )
         for count in seeds:
             rate, compile_time = fused_rate(name, data, count, steps)
-            flops = matmul_flops(_config(name, bfloat16=True), data) * rate
+            flops = matmul_flops(_config(full_size(name, bfloat16=True)), data) * rate
             yield Row(
                 f"{name}, fused, {count} seed{'s' if count > 1 else ''}",
                 f"{rate:,.3g} seed-steps/s" if rate < 100 else f"{rate:,.0f} seed-steps/s",
@@ -52,8 +56,7 @@ def bench_train(seeds: tuple[int, ...] = (1, 3, 12)) -> Iterator[Row]:
             )
 
 
-def _config(name: str, *, bfloat16: bool) -> TrainConfig:
-    critic = full_size(name, bfloat16=bfloat16)
+def _config(critic: Critic) -> TrainConfig:
     return TrainConfig(critic, steps=1, batch_size=BATCH, learning_rate=3e-4, sample=GoalSampling())
 
 
@@ -70,7 +73,7 @@ def fused_rate(
     name: str, data: OfflineData, seeds: int, steps: int, *, bfloat16: bool = True
 ) -> tuple[float, float]:
     """Seed-steps per second of the fused loop (best of three runs), and seconds to compile."""
-    config = _config(name, bfloat16=bfloat16)
+    config = _config(full_size(name, bfloat16=bfloat16))
     keys = jax.random.split(jax.random.key(0), seeds)
     state = jax.jit(jax.vmap(lambda key: init_state(config, key, data)))(keys)
 
@@ -92,7 +95,7 @@ def fused_rate(
 
 def _step_by_step(name: str, trajectories: Trajectories, steps: int) -> float:
     """Steps per second of the usual loop: NumPy draws, then one jitted float32 update."""
-    config = _config(name, bfloat16=False)
+    config = _config(full_size(name))
     rng = np.random.default_rng(0)
     first = _numpy_batch(trajectories, rng)
     plain = replace(config, sample=lambda _key, batch, _size: batch)
@@ -182,12 +185,13 @@ def bench_quality(
     for name in names:
         measured = {}
         for bfloat16 in (True, False):
-            config = replace(_config(name, bfloat16=bfloat16), steps=steps)
+            critic = full_size(name, bfloat16=bfloat16)
+            config = replace(_config(critic), steps=steps)
             train = jax.jit(jax.vmap(lambda key, c=config: _trained(c, key, data)))
             start = time.perf_counter()
             params = jax.block_until_ready(train(jnp.stack([jax.random.key(s) for s in seeds])))
             elapsed = time.perf_counter() - start
-            score = jax.jit(jax.vmap(config.critic.score, in_axes=(0, None, None, None)))
+            score = jax.jit(jax.vmap(critic.score, in_axes=(0, None, None, None)))
             own = np.asarray(score(params, o[triples.rows], a[triples.rows], o[triples.goal_rows]))
             neg = np.asarray(score(params, o[triples.rows], a[triples.rows], o[other]))
             value = np.broadcast_to(triples.value, own.shape)

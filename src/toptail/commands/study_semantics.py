@@ -162,7 +162,7 @@ class StudySemantics:
 
     def training(self) -> Training:
         """What --train trains."""
-        from toptail.lab.critics.full import FULL_SIZE
+        from toptail.lab.critics.registry import CRITICS
         from toptail.lab.studies.semantics.train import Training
 
         given: dict[str, Any] = {"sweep": self.temperature}
@@ -173,10 +173,10 @@ class StudySemantics:
         if self.critics is not None:
             wanted = names([self.critics])
             for name in wanted:
-                if name not in FULL_SIZE:
+                if name not in CRITICS:
                     raise InputError(
                         f"--critics: there is no critic '{name}'; the critics are "
-                        f"{', '.join(FULL_SIZE)}, and --critic takes one of your own."
+                        f"{', '.join(CRITICS)}, and --critic takes one of your own."
                     )
             given |= {"critics": wanted, "play_critics": wanted}
         return Training(**given)

@@ -7,21 +7,53 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from toptail.errors import InputError
+from toptail.commands.lists import names, whole_numbers
+from toptail.commands.options import as_flags
+from toptail.errors import InputError, require_count
+from toptail.lab.critics.registry import CRITICS, MAIN, entry
+from toptail.lab.training.config import require_seeds
+from toptail.lab.training.options import RunOptions
 
 if TYPE_CHECKING:
     from toptail.lab.training.config import RunConfig
     from toptail.lab.training.runs import Run
 
-_Flag = tyro.conf.FlagCreatePairsOff[bool]
+
+@dataclass(frozen=True, kw_only=True)
+class _What:
+    """What is trained on what; before the options, so that the help begins with it."""
+
+    task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
+    """An OGBench name, one of the paper's eight names, or the path of a training file."""
+
+    out: Path
+    """Folder of the runs."""
+
+    critics: tyro.conf.UseAppendAction[
+        Annotated[
+            tuple[str, ...],
+            tyro.conf.arg(
+                metavar="A,B,...",
+                help=f"Critics, given one by one or separated by commas: {', '.join(CRITICS)}. "
+                f"Unless given, {', '.join(MAIN)}.",
+            ),
+        ]
+    ] = ()
+
+    seeds: Annotated[str, tyro.conf.arg(metavar="N,N,...")] = "42,43,44"
+    """Seeds, separated by commas; they train together."""
+
+    checkpoint_every: int | None = None
+    """Steps between two checkpoints; 50000 on a GPU and 1000 on a CPU unless given."""
 
 
-@dataclass(frozen=True)
-class Train:
+@tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
+@dataclass(frozen=True, kw_only=True)
+class Train(RunOptions, _What):
     """Train critics on a data set, on the GPU or the CPU, whichever is there.
 
     Every seed of a critic is a run in OUT/TASK/CRITIC/seed-N. Killed at any moment, the same
@@ -29,87 +61,22 @@ class Train:
     invalid ones are repeated with the same seed.
     """
 
-    task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
-    """An OGBench name, one of the paper's eight names, or the path of a training file."""
-
-    steps: int
-    """Optimizer steps."""
-
-    out: Path
-    """Folder of the runs."""
-
-    critic: Annotated[str, tyro.conf.arg(metavar="A,B,...")] = "raw,cosine,tdq,hybrid"
-    """Critics, separated by commas: raw, cosine, tdq, hybrid, two_head_separate, two_head_joint,
-    td_bilinear, nce_mlp."""
-
-    seeds: Annotated[str, tyro.conf.arg(metavar="N,N,...")] = "42,43,44"
-    """Seeds, separated by commas; they train together."""
-
-    batch_size: int = 1024
-    """Rows per step."""
-
-    learning_rate: float = 3e-4
-    """Adam's step size."""
-
-    bfloat16: _Flag = False
-    """Use bfloat16 for matrix products and activations; the default on a GPU."""
-
-    no_bfloat16: _Flag = False
-    """Use float32 throughout; the default on a CPU."""
-
-    checkpoint_every: int | None = None
-    """Steps between two checkpoints; 50000 on a GPU and 1000 on a CPU unless given."""
-
-    log_every: int | None = None
-    """Steps between two lines of metrics; 500 on a GPU and 50 on a CPU unless given."""
-
-    hidden: int | None = None
-    """Width of the hidden layers; 512 unless given."""
-
-    depth: int | None = None
-    """Number of hidden layers; 3 unless given."""
-
-    embed_dim: int | None = None
-    """Dimension of phi and psi; 512 unless given."""
-
-    ensemble: int | None = None
-    """Copies of each network; 2 unless given."""
-
-    temperature: float | None = None
-    """Temperature of the cosine logits; 0.1 unless given."""
-
-    learn_temperature: _Flag = False
-    """Learn the temperature, starting from --temperature."""
-
-    contrast: Literal["binary_nce", "symmetric_info_nce"] | None = None
-    """Contrastive loss; binary_nce unless given."""
-
-    alpha: float | None = None
-    """Weight of f_cos in Q_hybrid; 1 unless given."""
-
-    td_weight: float | None = None
-    """Weight of the Bellman loss beside the contrastive one; by the value's range unless given."""
-
-    reward: Literal["-1/0", "0/1"] | None = None
-    """Reward of the value target: -1 until the goal, or 1 at the goal; -1/0 unless given."""
-
-    expectile: float | None = None
-    """Expectile of V in the value target; 0.9 unless given."""
-
     def run(self) -> int:
         """Train, draw the curves, and list the runs; the exit code is 1 if one is invalid."""
-        seeds = self._seeds()
-        configs = self._configs()
+        with as_flags(self):
+            seeds = whole_numbers("--seeds", self.seeds)
+            require_seeds(seeds)
+            require_count("checkpoint_every", self._checkpoint_every())
+            configs = self.chosen()
         from toptail.commands.train_progress import progress
         from toptail.lab.tasks.files import load
-        from toptail.lab.training.defaults import checkpoint_every, keep_compiled
+        from toptail.lab.training.defaults import keep_compiled
         from toptail.lab.training.session import train_runs
         from toptail.lab.training.task_data import TaskData
 
         keep_compiled()
         data = TaskData.place(load(self.task), configs, len(seeds))
         runs: list[Run] = []
-        every = self.checkpoint_every or checkpoint_every()
         command = shlex.join(["toptail", *sys.argv[1:]])
         with progress() as watch:
             for config in configs:
@@ -118,94 +85,27 @@ class Train:
                     data,
                     seeds,
                     self.out,
-                    checkpoint_every=every,
+                    checkpoint_every=self._checkpoint_every(),
                     command=command,
                     watch=watch,
                 )
         return _finish(runs)
 
-    def _seeds(self) -> list[int]:
-        try:
-            seeds = [int(part) for part in self.seeds.split(",") if part.strip()]
-        except ValueError:
-            seeds = []
-        if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
-            raise InputError(
-                f"--seeds takes different whole numbers separated by commas, as in 42,43,44; "
-                f"not '{self.seeds}'."
-            )
-        return seeds
-
-    def _configs(self) -> list[RunConfig]:
-        """One configuration per critic; a setting that none of them has is refused."""
+    def chosen(self) -> list[RunConfig]:
+        """One configuration per critic that was named."""
         from toptail.lab.tasks.files import find, task_of
-        from toptail.lab.training.config import RunConfig, setting_names
-        from toptail.lab.training.defaults import log_every, on_gpu
 
-        if self.bfloat16 and self.no_bfloat16:
-            raise InputError("Give --bfloat16 or --no-bfloat16, not both.")
-        for name in ("checkpoint_every", "log_every"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"--{name.replace('_', '-')} is {value}: expected at least 1.")
+        critics = [entry(name).name for name in names(self.critics or MAIN)]
+        if not critics:
+            raise InputError(f"critics names no critic; the critics are {', '.join(CRITICS)}.")
         path = find(self.task)
         task = task_of(path)
-        given = self._settings()
-        configs = [
-            RunConfig(
-                task=path.stem if task is None else task.name,
-                critic=critic,
-                steps=self.steps,
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
-                reward=self.reward or RunConfig.reward,
-                bfloat16=self.bfloat16 or (on_gpu() and not self.no_bfloat16),
-                log_every=self.log_every or log_every(),
-                settings=tuple(given.items()),
-            )
-            for critic in self._critics()
-        ]
-        known = {name for config in configs for name in setting_names(config.build())}
-        wanted = {**given, **({"bellman": self.reward} if self.reward else {})}
-        for name in wanted.keys() - known:
-            flag = "reward" if name == "bellman" else name.replace("_", "-")
-            raise InputError(
-                f"--{flag} has no effect on {self.critic}: leave it out, or train a critic that "
-                "has this setting."
-            )
-        return configs
+        return self.configs(path.stem if task is None else task.name, critics)
 
-    def _critics(self) -> list[str]:
-        from toptail.lab.critics.full import FULL_SIZE
+    def _checkpoint_every(self) -> int:
+        from toptail.lab.training.defaults import checkpoint_every
 
-        names = [part.strip() for part in self.critic.split(",") if part.strip()]
-        for name in names:
-            if name not in FULL_SIZE:
-                raise InputError(
-                    f"--critic: there is no critic '{name}'; the critics are "
-                    f"{', '.join(FULL_SIZE)}."
-                )
-        if not names:
-            raise InputError(f"--critic names no critic; the critics are {', '.join(FULL_SIZE)}.")
-        return list(dict.fromkeys(names))
-
-    def _settings(self) -> dict[str, Any]:
-        """The critic settings that were given, by the names that the critics have for them."""
-        names = (
-            *("embed_dim", "ensemble", "temperature", "contrast", "alpha", "td_weight"),
-            "expectile",
-        )
-        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        if self.learn_temperature:
-            given["learn_temperature"] = True
-        if self.hidden is not None or self.depth is not None:
-            width = 512 if self.hidden is None else self.hidden
-            given["hidden"] = (width,) * (3 if self.depth is None else self.depth)
-        for name, smallest in (("hidden", 1), ("depth", 1), ("embed_dim", 1), ("ensemble", 1)):
-            value = getattr(self, name)
-            if value is not None and value < smallest:
-                raise InputError(f"--{name.replace('_', '-')} is {value}: expected at least 1.")
-        return given
+        return checkpoint_every() if self.checkpoint_every is None else self.checkpoint_every
 
 
 def _finish(runs: Sequence[Run]) -> int:

@@ -3,45 +3,83 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from toptail.lab.training.group import Tick, Watch
+    from toptail.lab.training.group import Standing, Watch
 
 SHOWN = {"loss": "loss", "logit_gap": "gap", "phi_norm": "‖φ‖", "psi_norm": "‖ψ‖", "tau": "tau"}
 """Scalars of the progress bar, and what it calls them."""
 
+SPEED_SECONDS = 600.0
+"""How far back the speed looks: a chunk of steps may take a minute."""
 
-class Clock:
-    """Steps per second and time left of the group that is training."""
+
+class Speed(ProgressColumn):
+    """Steps per second of the seeds that train together."""
+
+    def render(self, task: Task) -> Text:
+        """Say how fast it goes, or what it does instead."""
+        if task.speed is None:
+            return Text(f"{task.fields['stage']} …")
+        count = task.fields["seeds"]
+        seeds = f"{count} seeds" if count > 1 else "1 seed"
+        return Text(f"{task.speed:,.{1 if task.speed < 10 else 0}f} steps/s × {seeds}")
+
+
+class Groups:
+    """One task of a progress bar per group of seeds."""
 
     def __init__(self) -> None:
-        self.began, self.first = time.monotonic(), 0
+        self.speed, self.left = Speed(), TimeRemainingColumn()
+        self.bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=16),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f}", justify="right"),
+            self.speed,
+            self.left,
+            speed_estimate_period=SPEED_SECONDS,
+        )
+        self._ids: dict[tuple[str, tuple[int, ...]], TaskID] = {}
 
-    def restart(self, step: int) -> None:
-        """Count from here."""
-        self.began, self.first = time.monotonic(), step
+    def update(self, at: Standing) -> Task:
+        """Where a group stands now."""
+        key, seeds = (at.critic, at.seeds), len(at.seeds)
+        if key not in self._ids:
+            self._ids[key] = self.bars.add_task(
+                at.critic, total=at.steps, completed=at.step, stage=at.stage, seeds=seeds
+            )
+        self.bars.update(self._ids[key], completed=at.step, stage=at.stage)
+        (task,) = (task for task in self.bars.tasks if task.id == self._ids[key])
+        return task
 
-    def text(self, tick: Tick) -> str:
-        """Say how fast it goes and how long it will take."""
-        rate = (tick.step - self.first) / max(time.monotonic() - self.began, 1e-9)
-        left = int((tick.steps - tick.step) / rate) if rate > 0 else 0
-        hours, minutes, seconds = left // 3600, left // 60 % 60, left % 60
-        time_left = f"{hours}:{minutes:02}:{seconds:02} left"
-        seeds = f"{len(tick.seeds)} seeds" if len(tick.seeds) > 1 else "1 seed"
-        return f"{rate:,.{1 if rate < 10 else 0}f} steps/s × {seeds}, {time_left}"
+    def line(self, at: Standing) -> str:
+        """The same in words."""
+        task = self.update(at)
+        pace = f"{self.speed.render(task)}, {self.left.render(task)} left"
+        return f"{at.critic} {at.step:,}/{at.steps:,} steps · {pace} · {numbers(at)}"
 
 
-def numbers(tick: Tick) -> str:
+def numbers(at: Standing) -> str:
     """The newest scalars, means over the seeds where they are finite."""
     parts = []
     for name, label in SHOWN.items():
-        values = [line[name] for line in tick.lines.values() if name in line]
+        values = [line[name] for line in at.lines.values() if name in line]
         finite = [value for value in values if value is not None]
         if values:
             parts.append(f"{label} {sum(finite) / len(finite):.3g}" if finite else f"{label} –")
@@ -50,56 +88,22 @@ def numbers(tick: Tick) -> str:
 
 @contextmanager
 def progress() -> Iterator[Watch]:
-    """A progress bar on a terminal; elsewhere one line per checkpoint."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
+    """A bar per group and the newest numbers on a terminal; elsewhere a line per checkpoint."""
+    console, groups = Console(stderr=True), Groups()
     if not console.is_terminal:
-        yield _lines()
+
+        def write(at: Standing) -> None:
+            groups.update(at)
+            if at.stored:
+                sys.stderr.write(f"{groups.line(at)}\n")
+                sys.stderr.flush()
+
+        yield write
         return
-    with _bars(console) as watch:
-        yield watch
+    with Live(Group(groups.bars), console=console, refresh_per_second=4) as live:
 
+        def show(at: Standing) -> None:
+            groups.update(at)
+            live.update(Group(groups.bars, numbers(at)))
 
-def _lines() -> Watch:
-    clock = Clock()
-
-    def watch(tick: Tick) -> None:
-        if not tick.lines:
-            clock.restart(tick.step)
-        elif tick.stored:
-            done = f"{tick.critic} {tick.step:,}/{tick.steps:,} steps"
-            sys.stderr.write(f"{done} · {clock.text(tick)} · {numbers(tick)}\n")
-            sys.stderr.flush()
-
-    return watch
-
-
-@contextmanager
-def _bars(console: Console) -> Iterator[Watch]:
-    """One bar per group, and below them the numbers of the one that is training."""
-    from rich.console import Group
-    from rich.live import Live
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    clock = Clock()
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=16),
-        TextColumn("{task.completed:,.0f}/{task.total:,.0f}", justify="right"),
-        TextColumn("{task.fields[speed]}"),
-    )
-    tasks: dict[tuple[str, tuple[int, ...]], Any] = {}
-    with Live(Group(bars), console=console, refresh_per_second=4) as live:
-
-        def watch(tick: Tick) -> None:
-            key = (tick.critic, tick.seeds)
-            if key not in tasks:
-                tasks[key] = bars.add_task(tick.critic, total=tick.steps, speed="")
-            if not tick.lines:
-                clock.restart(tick.step)
-            speed = clock.text(tick) if tick.lines else f"{tick.stage} …"
-            bars.update(tasks[key], completed=tick.step, speed=speed)
-            live.update(Group(bars, numbers(tick)))
-
-        yield watch
+        yield show

@@ -1,25 +1,21 @@
-"""What every critic family is: a configuration with an init, a loss and readouts."""
+"""What every critic is: a learner with scalars to read, and how trained ones are read."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Params: TypeAlias = dict[str, Any]
-"""A tree of float32 arrays."""
+from toptail.lab.critics.learner import Learner, Params
 
-Info: TypeAlias = dict[str, jax.Array]
-"""Scalars worth a curve: what the trainer logs beside the loss."""
-
-Readout: TypeAlias = Callable[[Params, jax.Array, jax.Array, jax.Array], jax.Array]
+Read: TypeAlias = Callable[[Params, jax.Array, jax.Array, jax.Array], jax.Array]
 """(params, states [..., s], actions [..., a], goals [..., g]) -> scores [...], larger is better.
 
 The leading axes broadcast: one goal [m, 1, g] serves all candidates [m, n, a] of its query.
@@ -43,59 +39,17 @@ class Factors(NamedTuple):
     """(params, phi [members, n, d], psi [members, n, d]) -> scores [n] of matching rows."""
 
 
-class Batch(NamedTuple):
-    """What a loss sees. A whole data set has the same shape with n rows in place of B."""
+class Critic(Learner):
+    """A learner whose parameters say what an action is worth, by one or more readouts.
 
-    states: jax.Array
-    """[B, state_dim]"""
-
-    actions: jax.Array
-    """[B, action_dim]"""
-
-    goals: jax.Array
-    """[B, goal_dim] the contrastive positive of each row; the other rows' goals are negatives."""
-
-    rewards: jax.Array
-    """[B] the reward of the step towards the value goal."""
-
-    value_goals: jax.Array | None = None
-    """[B, goal_dim] the goal that the reward was computed for; None if it is the positive."""
-
-    next_states: jax.Array | None = None
-    """[B, state_dim] the state after the action; None where episodes have one step."""
-
-    masks: jax.Array | None = None
-    """[B] 0 where the episode ends with this step (the goal is reached), else 1."""
-
-    @property
-    def td_goals(self) -> jax.Array:
-        """[B, goal_dim] the goals of the TD loss."""
-        return self.goals if self.value_goals is None else self.value_goals
-
-
-class Critic(ABC):
-    """A critic family. Subclasses are frozen dataclasses: equal settings are equal critics.
-
-    A critic holds no parameters. Everything it does is a pure function of them, so that the
-    trainer can scan it over steps and map it over seeds without knowing which family it is.
+    Its file has an ``ENTRY`` that says what each of them is: see `toptail.lab.critics.registry`.
     """
-
-    name: ClassVar[str]
-    """The family's name in tables, files and flags."""
 
     deployed: ClassVar[str]
     """The readout that selection maximizes unless another one is asked for."""
 
     @abstractmethod
-    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh parameters."""
-
-    @abstractmethod
-    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
-        """Training loss of a batch, and scalars to log."""
-
-    @abstractmethod
-    def readouts(self) -> Mapping[str, Readout]:
+    def readouts(self) -> Mapping[str, Read]:
         """Every scalar that can be read from the trained parameters, by name."""
 
     def factors(self, readout: str) -> Factors | None:
@@ -103,43 +57,17 @@ class Critic(ABC):
         del readout
         return None
 
-    def compute_params(self, params: Params) -> Params:
-        """The parameters as the loss wants them; by default as they are.
-
-        A critic with bfloat16 products takes its kernels in bfloat16. The trainer makes this copy
-        in the same pass that updates the parameters, where it costs almost nothing.
-        """
-        return params
-
-    def after_update(self, params: Params) -> Params:
-        """Whatever moves without a gradient, after each optimizer step.
-
-        Nothing by default. A critic with a target network keeps it inside ``params`` behind a
-        stop_gradient and moves it here.
-        """
-        return params
-
     def score(
         self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
     ) -> jax.Array:
         """Read the deployed scalar."""
         return self.readouts()[self.deployed](params, states, actions, goals)
 
-
-def half_kernels(params: Params) -> Params:
-    """A copy with every matrix (``kernel...``) in bfloat16."""
-    return {
-        name: half_kernels(value)
-        if isinstance(value, dict)
-        else (value.astype(jnp.bfloat16) if name.startswith("kernel") else value)
-        for name, value in params.items()
-    }
-
-
-def parameter_count(params: Params) -> int:
-    """Count the trained scalars of a parameter tree: target networks do not count."""
-    trained = {name: value for name, value in params.items() if name != "target"}
-    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(trained))
+    def held_out(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> dict[str, jax.Array]:
+        """The deployed scalar."""
+        return {"score": self.score(params, states, actions, goals)}
 
 
 CPU_BLOCK = 512
@@ -201,7 +129,7 @@ def _float32(*rows: ArrayLike) -> list[jax.Array]:
 
 
 @lru_cache(maxsize=64)
-def _compiled(critic: Critic, readout: str) -> Readout:
+def _compiled(critic: Critic, readout: str) -> Read:
     return jax.jit(in_blocks(critic.readouts()[readout]))
 
 

@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Batch, Info, Params
+from toptail.errors import InputError
+from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.losses import squared_td_error
 from toptail.lab.critics.stack import Stack
 
@@ -67,6 +68,12 @@ class Bellman:
 
     tau: float = 0.005
     """Share of the trained parameters that the target network takes over after each step."""
+
+    def __post_init__(self) -> None:
+        for name in ("gamma", "expectile", "tau"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise InputError(f"{name} is {value:g}: expected a number from 0 to 1.")
 
     def follow(self, target: Params, params: Params) -> Params:
         """Move a target tree towards the parameters of the same names (Polyak averaging)."""

@@ -1,50 +1,29 @@
-"""The eight critics at full size, by name."""
+"""Critics at full size, by name."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any
 
 from toptail.errors import InputError
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.bellman import Bellman, Reward
-from toptail.lab.critics.bellman_heads import BellmanHybrid, TwoHeadJoint, TwoHeadSeparate
-from toptail.lab.critics.cosine import Cosine
-from toptail.lab.critics.gciql import GCIQL
-from toptail.lab.critics.losses import Contrast
-from toptail.lab.critics.nce_mlp import NCEMLP
-from toptail.lab.critics.raw import Raw
-from toptail.lab.critics.stack import StackedEncoders
-from toptail.lab.critics.td_bilinear import TDBilinear
-
-FULL_SIZE = (
-    "raw",
-    "cosine",
-    "tdq",
-    "hybrid",
-    "two_head_separate",
-    "two_head_joint",
-    "td_bilinear",
-    "nce_mlp",
-)
-"""Names that `full_size` knows."""
+from toptail.lab.critics.registry import load, names
 
 
 def full_size(
     name: str,
     *,
-    bfloat16: bool = False,
-    hidden: tuple[int, ...] = (512, 512, 512),
-    embed_dim: int = 512,
-    ensemble: int = 2,
-    contrast: Contrast = "binary_nce",
-    temperature: float = 0.1,
-    learn_temperature: bool = False,
-    alpha: float = 1.0,
-    td_weight: float | None = None,
-    reward: Reward = "-1/0",
-    negatives: int = 7,
     bellman: Bellman | None = None,
+    reward: Reward = "-1/0",
+    td_weight: float | None = None,
+    **settings: Any,
 ) -> Critic:
     """Build the critic of that name; settings that it does not have are ignored.
 
+    A setting is a field of the critic's class, or of the settings inside it (its encoders, say).
     The defaults are the reference agents': three hidden layers of 512, embeddings of 512, two
     copies of each network, expectile 0.9, discount 0.99, target rate 0.005.
 
@@ -53,22 +32,36 @@ def full_size(
     is 1 / (1 - gamma) for the reward -1/0 and 1 for 0/1. In plain units the Bellman loss of the
     former is ten thousand times larger and leaves nothing of the contrastive one.
     """
+    for setting in settings.keys() - _known():
+        raise InputError(f"No critic has a setting '{setting}'.")
     bellman = bellman or Bellman()
     if td_weight is None:
         td_weight = (1.0 - bellman.gamma) ** 2 if reward == "-1/0" else 1.0
-    encoders = StackedEncoders(hidden, embed_dim, ensemble, True, bfloat16)
-    cosine = (encoders, contrast, temperature, learn_temperature)
-    gciql = GCIQL(hidden, ensemble, bellman, bfloat16=bfloat16)
-    critics: dict[str, Critic] = {
-        "raw": Raw(encoders, contrast),
-        "cosine": Cosine(*cosine),
-        "tdq": gciql,
-        "hybrid": BellmanHybrid(*cosine, alpha, td_weight, bellman),
-        "two_head_separate": TwoHeadSeparate(*cosine, gciql, td_weight),
-        "two_head_joint": TwoHeadJoint(*cosine, alpha, td_weight, bellman),
-        "td_bilinear": TDBilinear(encoders, bellman),
-        "nce_mlp": NCEMLP(hidden, ensemble, negatives, bfloat16=bfloat16),
-    }
-    if name not in critics:
-        raise InputError(f"There is no critic '{name}'; the critics are {', '.join(FULL_SIZE)}.")
-    return critics[name]
+    critic: Critic = _filled(load(name), {**settings, "bellman": bellman, "td_weight": td_weight})
+    return critic
+
+
+@cache
+def _known() -> frozenset[str]:
+    """Every setting that some critic has."""
+    return frozenset(found for name in names() for found in setting_names(load(name)()))
+
+
+def setting_names(learner: Any) -> Iterator[str]:
+    """Names of all fields of a learner, and of the settings inside them."""
+    for field in fields(learner):
+        yield field.name
+        inner = getattr(learner, field.name)
+        if is_dataclass(inner):
+            yield from setting_names(inner)
+
+
+def _filled(kind: type[Any], settings: Mapping[str, Any]) -> Any:
+    """An instance of a dataclass with the settings that it and the dataclasses inside it have."""
+    own = {}
+    for field in fields(kind):
+        if field.name in settings:
+            own[field.name] = settings[field.name]
+        elif is_dataclass(field.default):
+            own[field.name] = _filled(type(field.default), settings)
+    return kind(**own)

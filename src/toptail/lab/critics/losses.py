@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Info
 from toptail.lab.critics.fused import binary_nce_pairs
+from toptail.lab.critics.learner import Info
 from toptail.lab.critics.networks import all_pairs
 
 Contrast: TypeAlias = Literal["binary_nce", "symmetric_info_nce"]

@@ -9,10 +9,27 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Batch, Critic, Info, Params, Readout, half_kernels
-from toptail.lab.critics.gciql import ensemble_readouts
+from toptail.lab.critics.base import Critic, Read
+from toptail.lab.critics.learner import Batch, Info, Params, half_kernels
 from toptail.lab.critics.losses import softplus
+from toptail.lab.critics.networks import require_sizes
+from toptail.lab.critics.registry import Entry, Readout
 from toptail.lab.critics.stack import Stack, flat_rows
+from toptail.lab.critics.tdq import ensemble_readouts
+
+ENTRY = Entry(
+    name="nce_mlp",
+    title="Contrastive, MLP network",
+    place=8,
+    group="control",
+    network="mlp",
+    deployed="logit",
+    readouts=(
+        Readout("logit", "contrastive"),
+        Readout("logit_min", "contrastive"),
+        Readout("logit_lcb", "contrastive"),
+    ),
+)
 
 
 def sampled_binary_nce(
@@ -67,6 +84,9 @@ class NCEMLP(Critic):
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
 
+    def __post_init__(self) -> None:
+        require_sizes(self.hidden, ensemble=self.ensemble, negatives=self.negatives)
+
     @property
     def stack(self) -> Stack:
         """The networks."""
@@ -99,6 +119,6 @@ class NCEMLP(Critic):
         logits = self.members(params, batch.states, batch.actions, batch.goals[rows])
         return sampled_binary_nce(logits[:, 0], logits[:, 1:], size)
 
-    def readouts(self) -> Mapping[str, Readout]:
+    def readouts(self) -> Mapping[str, Read]:
         """Mean, minimum and lower confidence bound of the logits."""
         return ensemble_readouts(self.members, self.beta, "logit")

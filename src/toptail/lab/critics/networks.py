@@ -1,4 +1,4 @@
-"""The two networks every family is built from: an MLP, and a pair of encoders."""
+"""The two small networks that critics are built from: an MLP, and a pair of encoders."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Params
+from toptail.errors import require_count
+from toptail.lab.critics.learner import Params
 
 NORM_FLOOR = 1e-12
 """Added to squared norms, so that the gradient of a norm is finite at 0."""
 
 Side: TypeAlias = Literal["phi", "psi"]
 """One of the two encoders: of pairs (s, a), or of goals."""
+
+
+def require_sizes(hidden: tuple[int, ...], **counts: int) -> None:
+    """Refuse layers without a width, and numbers of things that are not at least 1."""
+    for name, value in (*(("hidden", width) for width in hidden), *counts.items()):
+        require_count(name, value)
 
 
 class MLP(nn.Module):
@@ -85,6 +92,9 @@ class Encoders:
     layer_norm: bool = False
     """Whether a LayerNorm follows each activation."""
 
+    def __post_init__(self) -> None:
+        require_sizes(self.hidden, embed_dim=self.embed_dim, ensemble=self.ensemble)
+
     @property
     def half(self) -> bool:
         """Whether matrix products are bfloat16: not here, but in the full-size encoders."""
@@ -135,6 +145,11 @@ def norm(x: jax.Array) -> jax.Array:
 def unit(x: jax.Array) -> jax.Array:
     """Scale each vector of the last axis to length 1."""
     return x / norm(x)[..., None]
+
+
+def units(e: Embeddings) -> Embeddings:
+    """Both sides scaled to length 1."""
+    return Embeddings(unit(e.phi), unit(e.psi))
 
 
 def inner(x: jax.Array, y: jax.Array) -> jax.Array:

@@ -7,10 +7,26 @@ from typing import ClassVar
 
 import jax
 
-from toptail.lab.critics.base import Batch, Info, Params
-from toptail.lab.critics.bilinear import EmbeddingCritic
+from toptail.lab.critics.embedding import EmbeddingCritic
+from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.losses import CONTRASTS, Contrast, contrast_pairs
 from toptail.lab.critics.networks import all_pairs
+from toptail.lab.critics.registry import Entry, Readout
+
+ENTRY = Entry(
+    name="raw",
+    title="Raw bilinear",
+    place=2,
+    group="main",
+    network="bilinear",
+    deployed="f_raw",
+    readouts=(
+        Readout("f_raw", "contrastive", beside="raw"),
+        Readout("f_cos", "contrastive", beside="cosine"),
+        Readout("phi_norm", "contrastive", beside="norm"),
+    ),
+    one_step="raw",
+)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import Params
 from toptail.lab.critics.fused import add_bias, bias_gelu_norm
+from toptail.lab.critics.learner import Params
 from toptail.lab.critics.networks import Embeddings, Encoders, Side
 
 
@@ -172,6 +172,7 @@ class StackedEncoders(Encoders):
     """Whether matrix products and activations are bfloat16."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.layer_norm:
             raise InputError("Full-size encoders have a LayerNorm after each hidden layer.")
 

@@ -9,12 +9,31 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Batch, Info, Params, Readout
+from toptail.lab.critics.base import Read
 from toptail.lab.critics.bellman import Bellman, ValueNetwork, iql_losses
-from toptail.lab.critics.bilinear import EmbeddingCritic, Scalar
-from toptail.lab.critics.gciql import ensemble_readouts
+from toptail.lab.critics.embedding import EmbeddingCritic, Scalar
+from toptail.lab.critics.learner import TARGET, Batch, Info, Params
 from toptail.lab.critics.networks import Embeddings, inner
+from toptail.lab.critics.registry import Entry, Readout
 from toptail.lab.critics.stack import StackedEncoders
+from toptail.lab.critics.tdq import ensemble_readouts
+
+ENTRY = Entry(
+    name="td_bilinear",
+    title="TD, bilinear network",
+    place=7,
+    group="control",
+    network="bilinear",
+    deployed="q",
+    readouts=(
+        Readout("f_raw", "bellman"),
+        Readout("f_cos", "bellman"),
+        Readout("phi_norm", "bellman"),
+        Readout("q", "bellman", value=True),
+        Readout("q_min", "bellman", value=True),
+        Readout("q_lcb", "bellman", value=True),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -46,12 +65,12 @@ class TDBilinear(EmbeddingCritic):
         return {
             **encoders,
             "value": self.value.init(key_value, state_dim, goal_dim),
-            "target": target,
+            TARGET: target,
         }
 
     def after_update(self, params: Params) -> Params:
         """Move the target encoders."""
-        return {**params, "target": self.bellman.follow(params["target"], params)}
+        return {**params, TARGET: self.bellman.follow(params[TARGET], params)}
 
     def _q(self, e: Embeddings) -> jax.Array:
         q: jax.Array = inner(e.phi, e.psi) / self.encoders.embed_dim**0.5
@@ -61,7 +80,7 @@ class TDBilinear(EmbeddingCritic):
         """IQL on the value goals."""
         del key
         rows = (batch.states, batch.actions, batch.td_goals)
-        q, target_q = (self._q(self.embed(p, *rows)) for p in (params, params["target"]))
+        q, target_q = (self._q(self.embed(p, *rows)) for p in (params, params[TARGET]))
         v, next_v = self.value.now_and_next(params["value"], batch)
         setting = self.bellman
         return iql_losses(q, v, target_q, next_v, batch, setting.gamma, setting.expectile)
@@ -72,7 +91,7 @@ class TDBilinear(EmbeddingCritic):
         def members(_: Params, phi: jax.Array, __: jax.Array, psi: jax.Array) -> jax.Array:
             return self._q(Embeddings(phi, psi))
 
-        def behind(read: Readout) -> Scalar:
+        def behind(read: Read) -> Scalar:
             """A readout that is given phi and psi where others are given rows."""
             return lambda params, e: read(params, e.phi, e.phi, e.psi)
 

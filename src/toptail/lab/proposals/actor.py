@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -12,11 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from toptail.errors import InputError
-from toptail.lab.critics.base import Batch, Critic, Info, Params, Readout, TrainedCritic
+from toptail.errors import InputError, require_count
+from toptail.lab.critics.base import Critic, TrainedCritic
+from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params
 from toptail.lab.critics.stack import Stack, flat_rows
-from toptail.lab.training.loop import TARGET, TrainConfig, init_state, run_steps
+from toptail.lab.training.loop import TrainConfig, init_state, run_steps
 from toptail.lab.training.offline import GoalSampling, OfflineData
+from toptail.progress import Tick
 
 CHUNK = 500
 """Steps of one compiled program, at most."""
@@ -53,8 +54,7 @@ class ActorConfig:
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: expected at least 1.")
+            require_count(name, getattr(self, name))
         if not self.alpha >= 0:
             raise InputError(f"alpha is {self.alpha:g}: expected 0 or more.")
 
@@ -67,7 +67,7 @@ class ActorConfig:
 
 
 @dataclass(frozen=True)
-class Actor(Critic):
+class Actor(Learner):
     """pi(s, g), trained to raise the score of a critic that stays as it is.
 
     With f the critic's readout, a the data's action and means over the batch,
@@ -78,13 +78,11 @@ class Actor(Critic):
     second part is the negative log-likelihood of a under a Gaussian around pi with variance 1, up
     to a constant.
 
-    The critic's parameters stand beside the actor's under "target", where the loop keeps what
-    gets no gradient. The trainer knows only critics, and an actor is one in this sense: its
-    readout scores an action by its likelihood. No study selects with it.
+    The critic's parameters stand beside the actor's under `TARGET`, where the loop keeps what
+    gets no gradient.
     """
 
     name: ClassVar[str] = "actor"
-    deployed: ClassVar[str] = "likelihood"
 
     critic: Critic
     """The family of the frozen critic, with its settings."""
@@ -125,14 +123,6 @@ class Actor(Critic):
         info = {"score": jnp.mean(score), "squared_distance": distance}
         return -jnp.mean(score) / scale + self.alpha * distance / 2, info
 
-    def readouts(self) -> Mapping[str, Readout]:
-        """Log-likelihood of an action under the Gaussian around pi, up to a constant."""
-
-        def likelihood(params: Params, s: jax.Array, a: jax.Array, g: jax.Array) -> jax.Array:
-            return -jnp.sum((a - self.act(params, s, g)) ** 2, axis=-1) / 2
-
-        return {"likelihood": likelihood}
-
 
 @dataclass(frozen=True, eq=False)
 class TrainedActor:
@@ -148,16 +138,12 @@ class TrainedActor:
     """Loss, mean score and mean |a - pi|^2, each a mean over the last chunk of steps."""
 
 
-Progress = Callable[[int], None]
-"""Called with the number of steps that have just been done."""
-
-
 def train_actor(
     config: ActorConfig,
     critic: TrainedCritic,
     data: OfflineData,
     seed: int,
-    progress: Progress | None = None,
+    tick: Tick | None = None,
 ) -> TrainedActor:
     """Train one actor against one trained critic, which stays as it is.
 
@@ -171,8 +157,8 @@ def train_actor(
         The data set that the critic was trained on, on the device.
     seed
         Decides first weights and batches.
-    progress
-        Called after every chunk of steps.
+    tick
+        Told after every chunk of steps.
     """
     training = config.training(critic)
     chunk = math.gcd(CHUNK, config.steps)
@@ -181,15 +167,15 @@ def train_actor(
     # Copies, because the compiled steps take over the memory of what they are given.
     frozen = jax.tree.map(jnp.array, critic.params)
     state = state._replace(params={**state.params, TARGET: frozen})
-    for _ in range(config.steps // chunk):
+    for done in range(chunk, config.steps + 1, chunk):
         state, info = advance(state, data)
-        if progress is not None:
+        if tick is not None:
             jax.block_until_ready(state)
-            progress(chunk)
+            tick("training", done / config.steps)
     own = {name: np.asarray(leaf) for name, leaf in state.params.items() if name != TARGET}
     means = {name: float(np.mean(np.asarray(values))) for name, values in info.items()}
-    assert isinstance(training.critic, Actor)
-    return TrainedActor(training.critic, own, means)
+    assert isinstance(training.learner, Actor)
+    return TrainedActor(training.learner, own, means)
 
 
 @lru_cache(maxsize=8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,31 +10,26 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import Batch, Critic, Info, Params, Readout, half_kernels
+from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params, half_kernels
 from toptail.lab.critics.stack import Stack, flat_rows
 from toptail.lab.proposals.schedule import Schedule
 
-TARGET = "target"
-"""Where the trainer expects what follows the parameters without a gradient: here their EMA."""
-
-READOUT_LEVELS = 16
-"""Noise levels at which the readout looks at an action."""
+HELD_OUT_LEVELS = 16
+"""Noise levels at which a held-out action is looked at."""
 
 
 @dataclass(frozen=True)
-class Diffusion(Critic):
+class Diffusion(Learner):
     """pi(a | s, g) as a DDPM: eps(x_t, t, s, g) predicts the noise in a noised action.
 
     It is trained on the actions of the data set, with a future state of the same trajectory as
-    the goal, and is sampled with the moving average (EMA) of its parameters.
+    the goal, and is sampled with the moving average (EMA) of its parameters, which stand under
+    `TARGET`.
 
-    It says where actions come from, not what they are worth. The trainer knows only critics, and
-    a behaviour model is one in this sense: its single readout scores an action by how well the
-    model denoises it, that is, by how usual it is. No study selects with it.
+    It says where actions come from, not what they are worth.
     """
 
     name: ClassVar[str] = "diffusion"
-    deployed: ClassVar[str] = "denoising"
 
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer."""
@@ -167,18 +161,17 @@ class Diffusion(Critic):
 
         return jnp.mean(error), {"low_noise_loss": mean(low), "high_noise_loss": mean(1.0 - low)}
 
-    def readouts(self) -> Mapping[str, Readout]:
-        """Minus the denoising error of the action, averaged over levels and fixed noise."""
-        return {"denoising": self._denoising}
-
-    def _denoising(
+    def held_out(
         self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
-    ) -> jax.Array:
-        """All rows meet the same noise, so that candidates differ by themselves alone."""
-        level = jnp.asarray(np.linspace(1, self.levels, READOUT_LEVELS).round(), jnp.int32)
-        noise = jax.random.normal(jax.random.key(0), (READOUT_LEVELS, actions.shape[-1]))
+    ) -> dict[str, jax.Array]:
+        """How usual the action is: minus its denoising error, averaged over levels and noise.
+
+        All rows meet the same noise, so that actions differ by themselves alone.
+        """
+        level = jnp.asarray(np.linspace(1, self.levels, HELD_OUT_LEVELS).round(), jnp.int32)
+        noise = jax.random.normal(jax.random.key(0), (HELD_OUT_LEVELS, actions.shape[-1]))
 
         def at(one: tuple[jax.Array, jax.Array]) -> jax.Array:
             return self.errors(params[TARGET], states, actions, goals, *one)
 
-        return -jnp.mean(jax.lax.map(at, (level, noise)), axis=0)
+        return {"score": -jnp.mean(jax.lax.map(at, (level, noise)), axis=0)}

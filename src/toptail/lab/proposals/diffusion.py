@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import Params
-from toptail.lab.proposals.denoiser import TARGET, Diffusion
+from toptail.lab.critics.learner import TARGET, Params
+from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.sampling import denoise, path, row_keys
 
 Rows: TypeAlias = NDArray[np.float32]

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.lab.critics.base import Params
-from toptail.lab.proposals.denoiser import TARGET, Diffusion
+from toptail.lab.critics.learner import TARGET, Params
+from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.training.offline import GoalSampling, OfflineData
 from toptail.stats.resample import bootstrap_sums, cluster_sums, percentile_interval

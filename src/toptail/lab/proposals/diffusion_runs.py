@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import cast
 
 from toptail.errors import InputError
 from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.training.checkpoint import load_params
-from toptail.lab.training.config import RunConfig
+from toptail.lab.training.config import LearnerConfig
 from toptail.lab.training.policy import invalid_reason
 from toptail.lab.training.run_files import PARAMS, read_run
 from toptail.lab.training.runs import stored_config
 
 
 @dataclass(frozen=True)
-class DiffusionRun(RunConfig):
+class DiffusionRun(LearnerConfig):
     """One behaviour model on one task, for `training.session.train_runs`.
 
     ``critic`` is "diffusion", and ``settings`` are fields of `Diffusion`. ``gamma`` is the
@@ -58,5 +57,5 @@ def load_policy(
         raise InputError(
             f"{folder} is not a valid run of a behaviour model ({reason}): train it again."
         )
-    config = cast("DiffusionRun", stored_config(run, DiffusionRun))
+    config = stored_config(run, DiffusionRun)
     return DiffusionPolicy(config.build(), load_params(run.folder / PARAMS))

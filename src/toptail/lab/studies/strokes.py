@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from toptail.lab.studies.controlled.results import Floats
 from toptail.report.figures import spread
 from toptail.report.palette import NEUTRAL
+from toptail.report.strokes import INK, SETTINGS, new_figure
 
-INK: Final = "#1b2430"
+__all__ = [
+    "INK",
+    "PICK",
+    "SETTINGS",
+    "SUPPORT",
+    "end_labels",
+    "k_axis",
+    "look",
+    "new_figure",
+    "seed_curves",
+    "wrapped",
+]
+
 SUPPORT: Final = "#c77700"
 """Colour of the support disk and of candidates on it."""
 PICK: Final = "#c2188f"
 """Colour of the selected action."""
-
-SETTINGS: Final[dict[Any, Any]] = {
-    "svg.hashsalt": "toptail",
-    "font.size": 9,
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": NEUTRAL,
-    "xtick.color": NEUTRAL,
-    "ytick.color": NEUTRAL,
-    "axes.axisbelow": True,
-    "grid.color": "#e4e7eb",
-    "legend.frameon": False,
-}
 
 _LOOK: Final[Mapping[str, tuple[str, str]]] = {
     "tdq": ("#0b63ad", "o"),
@@ -49,13 +44,6 @@ _LOOK: Final[Mapping[str, tuple[str, str]]] = {
 def look(critic: str) -> tuple[str, str]:
     """Colour and marker of a critic, the same in every figure."""
     return _LOOK.get(critic, (NEUTRAL, "o"))
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure of its own, with the Agg canvas."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def seed_curves(panel: Axes, k: Sequence[int], values: Floats, critic: str) -> None:

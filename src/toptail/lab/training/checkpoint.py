@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import Params
+from toptail.lab.critics.learner import Params
 from toptail.pools.files import atomic
 
 SEPARATOR = "/"

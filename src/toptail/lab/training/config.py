@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
-from toptail.errors import InputError
-from toptail.lab.critics.base import Critic
-from toptail.lab.critics.bellman import Bellman, Reward
-from toptail.lab.critics.full import full_size
-from toptail.lab.training.loop import TrainConfig
-from toptail.lab.training.offline import GoalSampling
-from toptail.lab.training.records import digest
+from toptail.errors import InputError, require_count
+from toptail.lab.training.records import differences, digest
+
+# Only here: the flags of `toptail train` come from this file, and are listed without JAX.
+if TYPE_CHECKING:
+    from toptail.lab.critics.base import Critic
+    from toptail.lab.critics.bellman import Reward
+    from toptail.lab.critics.learner import Learner
+    from toptail.lab.training.loop import TrainConfig
 
 FORMAT = 1
 """Raised when a setting changes its meaning."""
 
+LAST_SEED = 2**32 - 1
+"""The largest seed that a key can be made of."""
+
 
 @dataclass(frozen=True)
-class RunConfig:
-    """One critic on one task. Every seed of it is a run."""
+class LearnerConfig(ABC):
+    """One learner on one task. Every seed of it is a run."""
 
     task: str
     """Name of the data set."""
 
     critic: str
-    """Name of the critic, one of `FULL_SIZE`."""
+    """Name of the learner: a critic of the registry, or of another kind of learner."""
 
     steps: int
     """Optimizer steps."""
@@ -52,33 +59,37 @@ class RunConfig:
     """Steps between two lines of ``metrics.jsonl``; one compiled program runs that many."""
 
     settings: tuple[tuple[str, Any], ...] = ()
-    """Settings of the critic that are not the default: names of `full_size` or of `Bellman`."""
+    """Settings of the learner that are not the default: names of its fields, and of fields of the
+    settings inside them."""
 
     def __post_init__(self) -> None:
+        from toptail.lab.critics.full import setting_names
+
         for name in ("steps", "batch_size", "log_every"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: expected at least 1.")
-        if not self.learning_rate > 0:
-            raise InputError(f"learning_rate is {self.learning_rate}: expected more than 0.")
-        # Only what the critic has may count, or a flag for one critic would rename another.
+            require_count(name, getattr(self, name))
+        if not 0 < self.learning_rate < math.inf:
+            raise InputError(
+                f"learning_rate is {self.learning_rate:g}: expected more than 0 and finite."
+            )
+        if not 0 < self.gamma < 1:
+            raise InputError(f"gamma is {self.gamma:g}: expected a number between 0 and 1.")
+        # Only what the learner has may count, or a flag for one critic would rename another.
         known = set(setting_names(self.build()))
         kept = tuple(sorted((name, value) for name, value in self.settings if name in known))
         object.__setattr__(self, "settings", kept)
         if "bellman" not in known:
             object.__setattr__(self, "reward", type(self).reward)
 
-    def build(self) -> Critic:
-        """The critic with its settings."""
-        own = dict(self.settings)
-        value = {name: own.pop(name) for name in ("expectile", "tau") if name in own}
-        bellman = Bellman(gamma=self.gamma, **value)
-        return full_size(
-            self.critic, bfloat16=self.bfloat16, bellman=bellman, reward=self.reward, **own
-        )
+    @abstractmethod
+    def build(self) -> Learner:
+        """The learner with its settings."""
 
     @cached_property
     def training(self) -> TrainConfig:
         """The run as the loop wants it."""
+        from toptail.lab.training.loop import TrainConfig
+        from toptail.lab.training.offline import GoalSampling
+
         sampling = GoalSampling(gamma=self.gamma, reward=self.reward)
         rate = self.learning_rate
         return TrainConfig(self.build(), self.steps, self.batch_size, rate, sampling)
@@ -87,14 +98,14 @@ class RunConfig:
     def content(self) -> dict[str, Any]:
         """Everything that decides the result, as JSON has it.
 
-        Beside the run's own settings it holds every field of the critic and of the sampler, so
+        Beside the run's own settings it holds every field of the learner and of the sampler, so
         that a default that changes later cannot go unnoticed.
         """
         full = {
             "format": FORMAT,
             **asdict(self),
             "settings": dict(self.settings),
-            "critic_fields": asdict(self.training.critic),  # type: ignore[call-overload]
+            "critic_fields": asdict(self.training.learner),  # type: ignore[call-overload]
             "sampler_fields": asdict(self.training.sample),  # type: ignore[call-overload]
         }
         content: dict[str, Any] = json.loads(json.dumps(full, allow_nan=False))
@@ -106,27 +117,64 @@ class RunConfig:
         return digest(self.content)
 
     @classmethod
-    def from_content(cls, content: Mapping[str, Any]) -> RunConfig:
-        """Build the configuration that a stored `content` describes."""
+    def from_content(cls, content: Mapping[str, Any]) -> Self:
+        """Build the configuration that a stored `content` describes.
+
+        A temperature that its settings leave out is the one that its critic had: the default was
+        another one once.
+        """
         own = {k: v for k, v in content.items() if k not in _DERIVED}
-        own["settings"] = tuple((k, _hashable(v)) for k, v in content["settings"].items())
+        fields = content["critic_fields"]
+        then = {"temperature": fields["temperature"]} if "temperature" in fields else {}
+        own["settings"] = _pairs({**then, **content["settings"]})
         return cls(**own)
+
+    def as_recorded(self, content: Mapping[str, Any]) -> Self:
+        """Spelled as in a stored ``content`` of the same meaning, so that the hashes are equal.
+
+        Itself where that cannot be: a default that the content left unsaid is another one now.
+        """
+        spelled = replace(self, settings=_pairs(content["settings"]))
+        return spelled if spelled.content == content else self
 
 
 _DERIVED = ("format", "critic_fields", "sampler_fields")
 
 
-def setting_names(critic: Critic) -> Iterator[str]:
-    """Names of all fields of a critic, and of the settings inside them."""
+@dataclass(frozen=True)
+class RunConfig(LearnerConfig):
+    """One critic on one task."""
 
-    def walk(fields: Mapping[str, Any]) -> Iterator[str]:
-        for name, value in fields.items():
-            yield name
-            if isinstance(value, dict):
-                yield from walk(value)
+    def build(self) -> Critic:
+        """The critic with its settings."""
+        from toptail.lab.critics.bellman import Bellman
+        from toptail.lab.critics.full import full_size
 
-    return walk(asdict(critic))  # type: ignore[call-overload]
+        own = dict(self.settings)
+        value = {name: own.pop(name) for name in ("expectile", "tau") if name in own}
+        bellman = Bellman(gamma=self.gamma, **value)
+        return full_size(
+            self.critic, bfloat16=self.bfloat16, bellman=bellman, reward=self.reward, **own
+        )
 
 
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Say in what two contents differ, apart from which settings were left at their defaults.
+
+    What ``settings`` say is in ``critic_fields`` too, with every setting that they leave out.
+    """
+    return differences({**one, "settings": None}, {**other, "settings": None})
+
+
+def require_seeds(seeds: Sequence[int]) -> None:
+    """Refuse seeds that are no seeds, or the same."""
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) > LAST_SEED:
+        raise InputError(
+            f"seeds are {', '.join(map(str, seeds)) or 'missing'}: expected different whole "
+            f"numbers from 0 to {LAST_SEED}."
+        )
+
+
+def _pairs(settings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Settings as JSON has them, hashable."""
+    return tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in settings.items())

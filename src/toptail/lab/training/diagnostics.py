@@ -8,12 +8,10 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.lab.critics.base import Critic, Params
-from toptail.lab.critics.networks import norm
+from toptail.lab.critics.learner import Learner, Params
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.tasks.triples import sample_triples
 from toptail.stats import kendall_tau_b
@@ -51,45 +49,35 @@ class Probe:
             triples.value,
         )
 
-    def read(self, critic: Critic, params: Params) -> list[dict[str, float]]:
+    def read(self, learner: Learner, params: Params) -> list[dict[str, float]]:
         """Diagnostics of each row of stacked parameters.
 
-        ``tau`` is Kendall's tau_b of the deployed score with gamma^d (NaN where all scores are
-        equal); ``phi_norm`` and ``psi_norm`` are mean lengths of the embeddings, where the
-        critic has any.
+        ``tau`` is Kendall's tau_b of the score, if the learner has one, with gamma^d (NaN where
+        all scores are equal); the others are the scalars that it gives of held-out rows.
         """
-        found = _reader(critic)(params, self.states, self.actions, self.goals)
+        found = _reader(learner)(params, self.states, self.actions, self.goals)
         host = {name: np.asarray(values, np.float64) for name, values in found.items()}
-        scores = host.pop("score")
-        tau = kendall_tau_b(scores, np.broadcast_to(self.value, scores.shape))
-        means = {"tau": tau, **host}
-        return [{k: float(v[i]) for k, v in means.items()} for i in range(len(scores))]
+        means = {}
+        if "score" in host:
+            scores = host.pop("score")
+            means["tau"] = kendall_tau_b(scores, np.broadcast_to(self.value, scores.shape))
+        rows = len(jax.tree.leaves(params)[0])
+        return [{k: float(v[i]) for k, v in (means | host).items()} for i in range(rows)]
 
 
 _Reader: TypeAlias = Callable[[Params, Rows, Rows, Rows], dict[str, jax.Array]]
 
 
 @lru_cache(maxsize=16)
-def _reader(critic: Critic) -> _Reader:
-    """Scores [n] and mean norms of one parameter tree, compiled for a stack of them.
+def _reader(learner: Learner) -> _Reader:
+    """What one parameter tree gives of held-out rows, compiled for a stack of them.
 
     One after another rather than side by side: a wider product rounds differently, and a seed's
     curve must not depend on which others it trains with.
     """
-    embed = getattr(critic, "embed", None)
-
-    def read(
-        params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
-    ) -> dict[str, jax.Array]:
-        found = {"score": critic.score(params, states, actions, goals)}
-        if embed is not None:
-            both = embed(params, states, actions, goals)
-            found["phi_norm"] = jnp.mean(norm(both.phi.astype(jnp.float32)))
-            found["psi_norm"] = jnp.mean(norm(both.psi.astype(jnp.float32)))
-        return found
 
     def read_all(params: Params, *rows: jax.Array) -> dict[str, jax.Array]:
-        found: dict[str, jax.Array] = jax.lax.map(lambda own: read(own, *rows), params)
+        found: dict[str, jax.Array] = jax.lax.map(lambda own: learner.held_out(own, *rows), params)
         return found
 
     return jax.jit(read_all)

@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeAlias
 import jax
 import numpy as np
 
-from toptail.lab.critics.base import Info, Params, parameter_count
+from toptail.lab.critics.learner import Info, Params, parameter_count
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.checkpoint import save_params
-from toptail.lab.training.config import RunConfig
+from toptail.lab.training.config import LearnerConfig
 from toptail.lab.training.joint import JointCheckpoint, arrays_of, reach_the_disk, save_joint
 from toptail.lab.training.loop import TrainState
 from toptail.lab.training.memory import check_fits, free_bytes, program_bytes, tree_bytes
@@ -36,7 +36,7 @@ from toptail.pools.files import sha256
 
 
 @dataclass(frozen=True)
-class Tick:
+class Standing:
     """Where a group stands."""
 
     stage: Literal["compiling", "training"]
@@ -61,14 +61,14 @@ class Tick:
     """Whether this step has just been written to a checkpoint."""
 
 
-Watch: TypeAlias = Callable[[Tick], None]
+Watch: TypeAlias = Callable[[Standing], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
     """What trains together, where it is stored, and where it starts."""
 
-    config: RunConfig
+    config: LearnerConfig
     """The critic and how it is trained."""
 
     data: TaskData
@@ -116,7 +116,7 @@ class Group:
         for seed in self.seeds:
             self._open(seed, start, begun)
         state, step = self._start(), start
-        self.data.probe.read(self.config.training.critic, state.params)  # compiles it
+        self.data.probe.read(self.config.training.learner, state.params)  # compiles it
         self._tell("training", start)
         began = time.monotonic()
         while step < self.config.steps:
@@ -193,7 +193,7 @@ class Group:
     def _log(self, step: int, state: TrainState, info: Info) -> dict[int, Line]:
         """Append a line to each seed's metrics: means over the chunk, and the probe's numbers."""
         means = {name: np.asarray(x, np.float64).mean(axis=1) for name, x in info.items()}
-        probed = self.data.probe.read(self.config.training.critic, state.params)
+        probed = self.data.probe.read(self.config.training.learner, state.params)
         lines = {}
         for row, seed in enumerate(self.seeds):
             scalars = {"loss": 0.0} | {name: float(mean[row]) for name, mean in means.items()}
@@ -241,7 +241,7 @@ class Group:
     ) -> None:
         if self.watch is not None:
             name, steps = self.config.critic, self.config.steps
-            self.watch(Tick(stage, name, self.seeds, step, steps, lines or {}, stored))
+            self.watch(Standing(stage, name, self.seeds, step, steps, lines or {}, stored))
 
 
 def _row(params: Params, row: int) -> Params:

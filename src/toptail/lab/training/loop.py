@@ -10,13 +10,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from toptail.lab.critics.base import Batch, Critic, Info, Params
+from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params
 
 Sampler: TypeAlias = Callable[[jax.Array, Any, int], Batch]
 """(key, data set, batch size) -> batch, drawn inside the jitted step."""
-
-TARGET = "target"
-"""Parameters under this name follow the others: no gradient, no optimizer state."""
 
 
 def uniform_rows(key: jax.Array, data: Batch, size: int) -> Batch:
@@ -28,10 +25,10 @@ def uniform_rows(key: jax.Array, data: Batch, size: int) -> Batch:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Which critic to train, and how."""
+    """What to train, and how."""
 
-    critic: Critic
-    """The family with its settings."""
+    learner: Learner
+    """A critic, or whatever else has a loss, with its settings."""
 
     steps: int = 10_000
     """Optimizer steps."""
@@ -61,7 +58,7 @@ class TrainState(NamedTuple):
     """Optimizer steps done."""
 
     params: Params
-    """The critic's parameters."""
+    """The learner's parameters."""
 
     opt_state: optax.OptState
     """Adam's moments."""
@@ -71,7 +68,7 @@ def init_state(config: TrainConfig, key: jax.Array, data: Any) -> TrainState:
     """A run before its first step; the data set only gives the dimensions."""
     key_init, key_run = jax.random.split(key)
     dims = (data.states.shape[-1], data.actions.shape[-1], data.goals.shape[-1])
-    params = config.critic.init(key_init, *dims)
+    params = config.learner.init(key_init, *dims)
     return TrainState(key_run, jnp.int32(0), params, config.optimizer.init(_trained(params)))
 
 
@@ -84,22 +81,22 @@ def train_step(
 ) -> tuple[TrainState, Info]:
     """One draw, one gradient, one Adam update.
 
-    ``compute`` is ``config.critic.compute_params(state.params)`` where the caller has it already.
+    ``compute`` is ``config.learner.compute_params(state.params)`` where the caller has it already.
     """
     key_batch, key_loss = jax.random.split(jax.random.fold_in(state.key, state.step))
     batch = config.sample(key_batch, data, config.batch_size)
-    critic, trained = config.critic, _trained(state.params)
+    learner, trained = config.learner, _trained(state.params)
     if compute is None:
-        compute = critic.compute_params(state.params)
+        compute = learner.compute_params(state.params)
 
     def loss_of(params: Params) -> tuple[jax.Array, Info]:
-        return critic.loss({**compute, **params}, batch, key_loss)
+        return learner.loss({**compute, **params}, batch, key_loss)
 
     (loss, info), grads = jax.value_and_grad(loss_of, has_aux=True)(_trained(compute))
     grads = jax.tree.map(lambda g, p: g.astype(p.dtype), grads, trained)
     updates, opt_state = config.optimizer.update(grads, state.opt_state, trained)
     moved = optax.apply_updates(trained, updates)
-    params = critic.after_update({**state.params, **moved})
+    params = learner.after_update({**state.params, **moved})
     return TrainState(state.key, state.step + 1, params, opt_state), {"loss": loss, **info}
 
 
@@ -115,9 +112,9 @@ def run_steps(
     def body(carry: tuple[TrainState, Params], _: None) -> tuple[tuple[TrainState, Params], Info]:
         state, compute = carry
         state, info = train_step(config, state, data, compute)
-        return (state, config.critic.compute_params(state.params)), info
+        return (state, config.learner.compute_params(state.params)), info
 
-    start = (state, config.critic.compute_params(state.params))
+    start = (state, config.learner.compute_params(state.params))
     (state, _), info = jax.lax.scan(body, start, None, length=steps)
     return state, info
 

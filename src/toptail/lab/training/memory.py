@@ -65,7 +65,7 @@ def check_fits(what: str, needed: int, free: int | None) -> None:
     raise InputError(
         f"{what} needs {_gigabytes(needed)} of memory and {_gigabytes(free)} are free on "
         f"{jax.devices()[0]}: {_gigabytes(needed - free)} are missing; train fewer seeds at a "
-        "time, choose a smaller --batch-size, or use a larger device."
+        "time, choose a smaller batch size, or use a larger device."
     )
 
 

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import Batch
 from toptail.lab.critics.bellman import Reward
+from toptail.lab.critics.learner import Batch
 from toptail.lab.tasks.trajectories import Trajectories
 
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import Params
+from toptail.lab.critics.learner import Params
 from toptail.lab.training.checkpoint import load_params
 from toptail.lab.training.metrics import logged_steps, read_lines
 from toptail.lab.training.records import digest

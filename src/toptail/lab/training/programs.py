@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Info
+from toptail.lab.critics.learner import Info
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps
 from toptail.lab.training.offline import OfflineData
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar, overload
 
 from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.checkpoint import load_params
-from toptail.lab.training.config import RunConfig
+from toptail.lab.training.config import LearnerConfig, RunConfig, changes
 from toptail.lab.training.policy import Fault, find_fault, invalid_reason
-from toptail.lab.training.records import differences, now
+from toptail.lab.training.records import now
 from toptail.lab.training.run_files import (
     HISTORY,
     PARAMS,
@@ -21,6 +22,9 @@ from toptail.lab.training.run_files import (
     read_run,
     training_lock,
 )
+
+Config = TypeVar("Config", bound=LearnerConfig)
+"""A kind of configuration."""
 
 __all__ = [
     "Run",
@@ -68,11 +72,15 @@ def load_run(
     return TrainedCritic(config.build(), load_params(run.folder / PARAMS))
 
 
-def stored_config(run: Run, kind: type[RunConfig] = RunConfig) -> RunConfig:
+@overload
+def stored_config(run: Run) -> RunConfig: ...
+@overload
+def stored_config(run: Run, kind: type[Config]) -> Config: ...
+def stored_config(run: Run, kind: type[LearnerConfig] = RunConfig) -> LearnerConfig:
     """The configuration of a run, if this version of the code still reads it the same way."""
     try:
         config = kind.from_content(run.config)
-        changed = ", ".join(differences(run.config, config.content))
+        changed = ", ".join(changes(run.config, config.content))
     except (KeyError, TypeError) as error:
         changed = str(error)
     if changed:
@@ -105,7 +113,7 @@ def invalidate(folder: str | Path, reason: str) -> Run:
     """Record that a run is invalid because of a confirmed bug that changes the objective."""
     run = read_run(folder)
     if not reason.strip():
-        raise InputError("A run is recorded as invalid for a reason: give one with --reason.")
+        raise InputError("A run is recorded as invalid for a reason: give one.")
     with training_lock(run.folder.parent):
         mark_invalid(run, Fault("recorded by a person", reason.strip()))
     return read_run(run.folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import Batch, Info, Params
+from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.training.loop import TrainConfig, init_state, run_steps
+from toptail.progress import Tick
 
 CHUNK = 500
-"""Steps between two calls of the progress callback, at most."""
-
-Progress = Callable[[int], None]
-"""Called with the number of steps that have just been done."""
+"""Steps between two ticks, at most."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ def train_seeds(
     config: TrainConfig,
     data: dict[int, Batch],
     snapshots: Sequence[int] | None = None,
-    progress: Progress | None = None,
+    tick: Tick | None = None,
 ) -> Iterator[Snapshot]:
     """Train one run per seed, all in one jitted scan, and yield a snapshot at each wanted step.
 
@@ -58,8 +56,8 @@ def train_seeds(
         Each seed's data set, all of one size.
     snapshots
         Steps to yield at, ascending, the last being ``config.steps``; only that one by default.
-    progress
-        Called after every chunk.
+    tick
+        Told after every chunk.
     """
     wanted = list(snapshots) if snapshots else [config.steps]
     if wanted != sorted(set(wanted)) or wanted[0] < 1 or wanted[-1] != config.steps:
@@ -79,8 +77,8 @@ def train_seeds(
     for done in range(chunk, config.steps + 1, chunk):
         state, info = advance(state, stacked)
         jax.block_until_ready(state)
-        if progress is not None:
-            progress(chunk)
+        if tick is not None:
+            tick("training", done / config.steps)
         if done in wanted:
             yield _snapshot(done, seeds, state.params, info)
 

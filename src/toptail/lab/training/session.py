@@ -11,13 +11,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from toptail.errors import InputError
-from toptail.lab.training.config import RunConfig
+from toptail.errors import InputError, require_count
+from toptail.lab.training.config import LearnerConfig, changes, require_seeds
 from toptail.lab.training.group import Group, Watch
 from toptail.lab.training.joint import JointCheckpoint, find_joint
 from toptail.lab.training.metrics import logged_steps, read_lines
 from toptail.lab.training.policy import Fault, find_fault, identity_fault
-from toptail.lab.training.records import differences
 from toptail.lab.training.run_files import (
     METRICS,
     RECORD,
@@ -32,7 +31,7 @@ from toptail.lab.training.task_data import TaskData
 
 
 def train_runs(
-    config: RunConfig,
+    config: LearnerConfig,
     data: TaskData,
     seeds: Sequence[int],
     out: Path,
@@ -64,9 +63,10 @@ def train_runs(
     -------
     The run of each seed: finished, or invalid for the reason in its record.
     """
-    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise InputError(f"Seeds must be different numbers of at least 0, not {list(seeds)}.")
+    require_seeds(seeds)
+    require_count("checkpoint_every", checkpoint_every)
     home = out / config.task / config.critic
+    config = _as_recorded(config, home, seeds)
     every = config.log_every * max(1, -(-checkpoint_every // config.log_every))
     with training_lock(home):
         attempts = {
@@ -80,7 +80,20 @@ def train_runs(
     return [read_run(run_folder(home, seed)) for seed in seeds]
 
 
-def _open_attempt(home: Path, seed: int, config: RunConfig, data: TaskData) -> int | None:
+def _as_recorded(config: LearnerConfig, home: Path, seeds: Sequence[int]) -> LearnerConfig:
+    """The configuration as the runs that are there spell it, where they mean the same.
+
+    One left a setting at its default that another gives: their hashes differ, their results not.
+    """
+    for seed in seeds:
+        folder = run_folder(home, seed)
+        stored = read_run(folder).config if (folder / RECORD).is_file() else {}
+        if stored and not changes(stored, config.content):
+            return config.as_recorded(stored)
+    return config
+
+
+def _open_attempt(home: Path, seed: int, config: LearnerConfig, data: TaskData) -> int | None:
     """Which attempt at a seed to work on; None if its run is finished and valid."""
     folder = run_folder(home, seed)
     if not (folder / RECORD).is_file():
@@ -106,15 +119,15 @@ def _checkpoint_fault(run: Run, home: Path) -> Fault | None:
     return Fault("unreadable checkpoint", f"the state at step {step} cannot be read")
 
 
-def _require_same(run: Run, config: RunConfig, data: TaskData) -> None:
+def _require_same(run: Run, config: LearnerConfig, data: TaskData) -> None:
     """Refuse to mix: a valid run of another configuration or other data is not touched."""
-    changed = differences(run.config, config.content)
+    changed = changes(run.config, config.content)
     if run.record.get("data", {}).get("train") != data.sha256:
         changed.append("the data")
     if changed:
         raise InputError(
             f"{run.folder} holds a run with other settings, {', '.join(changed)}: choose another "
-            "--out, or give the settings of that run."
+            "folder, or give the settings of that run."
         )
 
 
@@ -131,7 +144,7 @@ def _latest(home: Path, config_hash: str, seed: int, attempt: int) -> JointCheck
 
 
 def _groups(
-    home: Path, config: RunConfig, attempts: Mapping[int, int]
+    home: Path, config: LearnerConfig, attempts: Mapping[int, int]
 ) -> list[tuple[dict[int, int], JointCheckpoint | None]]:
     """Seeds that go on from one checkpoint go on together; so do those that start."""
     groups: dict[Path | None, tuple[dict[int, int], JointCheckpoint | None]] = {}

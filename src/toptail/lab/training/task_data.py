@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from toptail.errors import InputError
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.triples import GAMMA
-from toptail.lab.training.config import RunConfig
+from toptail.lab.training.config import LearnerConfig
 from toptail.lab.training.diagnostics import Probe
 from toptail.lab.training.memory import check_fits, data_shapes, free_bytes, tree_bytes
 from toptail.lab.training.offline import OfflineData, device_data
@@ -38,7 +38,7 @@ class TaskData:
     def place(
         cls,
         dataset: Dataset,
-        configs: Iterable[RunConfig] = (),
+        configs: Iterable[LearnerConfig] = (),
         seeds: int = 1,
         gamma: float = GAMMA,
     ) -> TaskData:

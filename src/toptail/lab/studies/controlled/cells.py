@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from toptail.lab.critics import Batch, Critic, Params
+from toptail.lab.critics.base import Critic
+from toptail.lab.critics.learner import Batch, Params
 from toptail.lab.studies.common import RunFolder, Unit, write_json
 from toptail.lab.studies.controlled.config import WITHIN, StudyConfig
 from toptail.lab.studies.controlled.evaluate import (
@@ -25,6 +26,7 @@ from toptail.lab.training.loop import TrainConfig
 from toptail.lab.training.records import versions
 from toptail.lab.training.seeds import Snapshot, train_seeds
 from toptail.pools.files import write_arrays
+from toptail.progress import Tick
 
 FORMAT = 1
 """Raised when the content of a stored unit changes its meaning."""
@@ -121,17 +123,17 @@ def compute_cell(
     config: StudyConfig,
     cell: Cell,
     pools: Pools,
-    progress: Callable[[int], None] | None = None,
+    tick: Tick | None = None,
 ) -> int:
     """Train and store whatever units of a cell are missing, and return how many were."""
     units = {(s, n): unit_of(run, config, cell, s, n) for s in cell.seeds for n in cell.steps}
     missing = {key: unit for key, unit in units.items() if not unit.finished}
     seeds = list(dict.fromkeys(seed for seed, _ in missing))
     if not seeds:
-        if progress is not None:
-            progress(cell.steps[-1])
+        if tick is not None:
+            tick("training", 1.0)
         return 0
-    for snapshot in _train(config, cell, seeds, progress):
+    for snapshot in _train(config, cell, seeds, tick):
         for seed in seeds:
             if (seed, snapshot.step) in missing:
                 _store(config, missing[seed, snapshot.step], snapshot, pools)
@@ -139,11 +141,11 @@ def compute_cell(
 
 
 def _train(
-    config: StudyConfig, cell: Cell, seeds: list[int], progress: Callable[[int], None] | None
+    config: StudyConfig, cell: Cell, seeds: list[int], tick: Tick | None
 ) -> Iterator[Snapshot]:
     training = TrainConfig(cell.critic, cell.steps[-1], config.batch_size, config.learning_rate)
     data = {seed: training_data(config, cell.world, seed) for seed in seeds}
-    return train_seeds(training, data, cell.steps, progress)
+    return train_seeds(training, data, cell.steps, tick)
 
 
 def _store(config: StudyConfig, trained: Trained, snapshot: Snapshot, pools: Pools) -> None:

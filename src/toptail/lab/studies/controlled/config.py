@@ -6,8 +6,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from toptail.errors import InputError
-from toptail.lab.critics import TDQ, Cosine, Critic, Encoders, Hybrid, Raw, TwoHead
+from toptail.lab.critics.base import Critic
+from toptail.lab.critics.cosine import Cosine
 from toptail.lab.critics.losses import Contrast
+from toptail.lab.critics.networks import Encoders
+from toptail.lab.critics.one_step import OneStepHybrid, OneStepTDQ, OneStepTwoHead
+from toptail.lab.critics.raw import Raw
 from toptail.lab.tasks.controlled import ControlledWorld
 
 Sweep: TypeAlias = Literal["steps", "temperature", "loss", "bias", "layer_norm"]
@@ -59,14 +63,14 @@ class CriticSettings:
     def make(self, name: str) -> Critic:
         """Build the critic of that name."""
         if name == "tdq":
-            return TDQ(self.hidden, self.ensemble, self.layer_norm)
+            return OneStepTDQ(self.hidden, self.ensemble, self.layer_norm)
         encoders = Encoders(self.hidden, self.embed_dim, self.ensemble, self.layer_norm)
         if name == "raw":
             return Raw(encoders, self.contrast)
         cosine = (encoders, self.contrast, self.temperature, self.learn_temperature)
         if name == "cosine":
             return Cosine(*cosine)
-        families = {"hybrid": Hybrid, "two_head": TwoHead}
+        families = {"hybrid": OneStepHybrid, "two_head": OneStepTwoHead}
         return families[name](*cosine, self.alpha, self.td_weight)
 
 

@@ -10,8 +10,9 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.lab.critics import Critic, EmbeddingCritic, Params, TrainedCritic
-from toptail.lab.critics.bilinear import capped_score
+from toptail.lab.critics.base import Critic, TrainedCritic
+from toptail.lab.critics.embedding import EmbeddingCritic, capped_score
+from toptail.lab.critics.learner import Params
 from toptail.lab.critics.networks import norm
 from toptail.lab.judges import ClosedFormJudge
 from toptail.lab.proposals import clipped_gaussian

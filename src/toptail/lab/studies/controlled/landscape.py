@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from toptail.lab.critics import Critic, Params
+from toptail.lab.critics.base import Critic
+from toptail.lab.critics.learner import Params
 from toptail.lab.studies.common import Arrays
 from toptail.lab.studies.controlled.cells import Trained
 from toptail.lab.studies.controlled.config import StudyConfig

@@ -108,12 +108,15 @@ class Plan:
         stop = threading.Event()
 
         def work(cell: Cell) -> None:
-            def advanced(steps: int) -> None:
-                nonlocal done
+            before = 0.0
+
+            def advanced(_: str, share: float) -> None:
+                nonlocal done, before
                 if stop.is_set():
                     raise RuntimeError("another critic's training failed or was interrupted")
                 with lock:
-                    done += _cost(cell) * steps / cell.steps[-1]
+                    done += _cost(cell) * (share - before)
+                    before = share
                     if progress is not None:
                         progress(f"training {cell.critic.name}", done / total)
 

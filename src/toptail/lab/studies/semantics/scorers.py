@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.critics.registry import names
 from toptail.lab.studies.semantics.config import ORACLE, SWEEP, SemanticsConfig
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
@@ -154,7 +154,7 @@ def run_scorers(runs: Path, task: str, config: SemanticsConfig) -> list[Scorer]:
     not valid is refused. The independently seeded TD-Q comes as ``oracle@SEED``.
     """
     scorers = []
-    for critic in FULL_SIZE:
+    for critic in names():
         for seed in config.seeds:
             scorers += of_run(runs / task / critic, seed, task)
     for scorer in of_run(runs / task / "tdq", config.oracle_seed, task):

@@ -14,7 +14,7 @@ from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion_runs import DiffusionRun
 from toptail.lab.studies.semantics.config import SWEEP, TEMPERATURE, SemanticsConfig
 from toptail.lab.studies.semantics.draws import TaskDataset
-from toptail.lab.training.config import RunConfig
+from toptail.lab.training.config import LearnerConfig, RunConfig
 from toptail.lab.training.defaults import checkpoint_every, keep_compiled, log_every, on_gpu
 from toptail.lab.training.group import Watch
 from toptail.lab.training.policy import find_fault
@@ -26,6 +26,9 @@ MAIN = ("raw", "cosine", "tdq", "hybrid")
 """The four critics of the main table."""
 
 Settings = tuple[tuple[str, Any], ...]
+
+LEARNED: Settings = (("learn_temperature", True), ("temperature", 0.1))
+"""The temperature study's learned temperature, and where it starts."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Training:
 class Job:
     """One configuration with its seeds: what one call of the trainer does."""
 
-    config: RunConfig
+    config: LearnerConfig
     """What to train."""
 
     seeds: tuple[int, ...]
@@ -192,13 +195,8 @@ def _sweep_jobs(
     temperatures: list[float | None] = [*training.temperatures, None]
     for contrast in training.contrasts:
         for temperature in temperatures:
-            own: Settings = (
-                ("learn_temperature", True)
-                if temperature is None
-                else ("temperature", temperature),
-                ("contrast", contrast),
-            )
-            settings = (*training.settings, *own)
+            own: Settings = (("temperature", temperature),) if temperature else LEARNED
+            settings = (*training.settings, *own, ("contrast", contrast))
             run = _run(training, task, Cosine.name, training.sweep_steps, settings)
             out = runs / SWEEP / setting_name(contrast, temperature)
             yield Job(run, training.sweep_seeds, out)

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from toptail.lab.critics import EmbeddingCritic, Params
+from toptail.lab.critics.embedding import EmbeddingCritic
+from toptail.lab.critics.learner import Params
 from toptail.lab.studies.common import RunFolder, write_json
 from toptail.lab.studies.controlled.cells import training_data, unit_of
 from toptail.lab.studies.controlled.config import StudyConfig

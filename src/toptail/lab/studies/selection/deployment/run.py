@@ -139,12 +139,10 @@ class _Work:
         results = self._results("actors", settings)
         if results.has(source):
             return
-        tell, done = self._tell("actor", source), 0
+        tell, steps = self._tell("actor", source), config.actor.steps
 
-        def progress(steps: int) -> None:
-            nonlocal done
-            done += steps
-            tell(done, config.actor.steps)
+        def progress(_: str, share: float) -> None:
+            tell(round(share * steps), steps)
 
         trained = train_actor(config.actor, source.critic, self.rows, source.seed, progress)
         path = self.folder / "actors" / source.name / f"seed-{source.seed}.safetensors"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Critic, Factors, Params, Readout, half_kernels
+from toptail.lab.critics.base import Critic, Factors, Read
+from toptail.lab.critics.learner import Params, half_kernels
 from toptail.lab.critics.networks import (
     Embeddings,
     Encoders,
@@ -18,6 +19,7 @@ from toptail.lab.critics.networks import (
     norm,
     unit,
 )
+from toptail.lab.critics.stack import StackedEncoders
 
 Scalar: TypeAlias = Callable[[Params, Embeddings], jax.Array]
 """(params, phi and psi [members, ..., d]) -> scores [...]: a readout behind the encoders."""
@@ -45,11 +47,19 @@ def capped_score(e: Embeddings, cap: jax.Array) -> jax.Array:
     return jnp.mean(shrink * inner(e.phi, e.psi), axis=0)
 
 
+SCALARS: Final[Mapping[str, Scalar]] = {
+    "f_raw": lambda _, e: raw_score(e),
+    "f_cos": lambda _, e: cosine_score(e),
+    "phi_norm": lambda _, e: phi_norm(e),
+}
+"""The inner product, its cosine, and the norm of phi alone."""
+
+
 @dataclass(frozen=True)
 class EmbeddingCritic(Critic):
     """A critic whose scalars are read from phi(s, a) and psi(g)."""
 
-    encoders: Encoders = Encoders()
+    encoders: Encoders = StackedEncoders()
     """Sizes of the two encoders."""
 
     def compute_params(self, params: Params) -> Params:
@@ -67,20 +77,26 @@ class EmbeddingCritic(Critic):
         return self.encoders.embed(params, states, actions, goals)
 
     def scalars(self) -> Mapping[str, Scalar]:
-        """The inner product, its cosine, and the norm of phi alone."""
-        return {
-            "f_raw": lambda _, e: raw_score(e),
-            "f_cos": lambda _, e: cosine_score(e),
-            "phi_norm": lambda _, e: phi_norm(e),
-        }
+        """What is read from embeddings: `SCALARS` at least."""
+        return SCALARS
 
-    def readouts(self) -> Mapping[str, Readout]:
+    def readouts(self) -> Mapping[str, Read]:
         """Every scalar of the embeddings."""
 
-        def read(of: Scalar) -> Readout:
+        def read(of: Scalar) -> Read:
             return lambda params, s, a, g: of(params, self.embed(params, s, a, g))
 
         return {name: read(of) for name, of in self.scalars().items()}
+
+    def held_out(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> dict[str, jax.Array]:
+        """The deployed scalar, and the mean length of either embedding."""
+        found = super().held_out(params, states, actions, goals)
+        e = self.embed(params, states, actions, goals)
+        found["phi_norm"] = jnp.mean(norm(e.phi.astype(jnp.float32)))
+        found["psi_norm"] = jnp.mean(norm(e.psi.astype(jnp.float32)))
+        return found
 
     def factors(self, readout: str) -> Factors | None:
         """Phi and psi, each by its encoder alone, for the scalars that are read from them."""

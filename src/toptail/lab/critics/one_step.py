@@ -1,0 +1,185 @@
+"""The critics of the controlled world, whose episodes end after one step.
+
+There is nothing to bootstrap from: a TD loss fits the reward of the step. Raw and cosine critics
+are those of long episodes with small encoders; the others are written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, cast
+
+import jax
+import jax.numpy as jnp
+
+from toptail.lab.critics.base import Critic, Read
+from toptail.lab.critics.contrast import CosineContrast
+from toptail.lab.critics.cosine import Cosine
+from toptail.lab.critics.embedding import SCALARS, EmbeddingCritic, Scalar
+from toptail.lab.critics.heads import Fitted
+from toptail.lab.critics.learner import Batch, Info, Params
+from toptail.lab.critics.losses import squared_td_error
+from toptail.lab.critics.networks import (
+    MLP,
+    Embeddings,
+    Encoders,
+    apply_ensemble,
+    init_ensemble,
+    inner,
+    join,
+    norm,
+    units,
+)
+from toptail.lab.critics.raw import Raw
+
+
+@dataclass(frozen=True)
+class OneStepTDQ(Critic):
+    """Q(s, a, g) = mean_j MLP_j([s; g; a]), every member fitted to the reward of the step."""
+
+    name: ClassVar[str] = "tdq"
+    deployed: ClassVar[str] = "q"
+
+    hidden: tuple[int, ...] = (64, 64)
+    """Width of each hidden layer."""
+
+    ensemble: int = 2
+    """Independent networks; the score is their mean."""
+
+    layer_norm: bool = False
+    """Whether a LayerNorm follows each activation."""
+
+    @property
+    def network(self) -> MLP:
+        """One member."""
+        return MLP(self.hidden, 1, self.layer_norm)
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        """Fresh members."""
+        inputs = state_dim + goal_dim + action_dim
+        return {"q": init_ensemble(self.network, key, self.ensemble, inputs)}
+
+    def members(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> jax.Array:
+        """Each member's value of rows [..., dim]: [members, ...]."""
+        x = join(states, goals, actions)
+        return apply_ensemble(self.network, params["q"], x)[..., 0]
+
+    def feature_norm(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> jax.Array:
+        """Length of the last hidden layer, mean over members: TD-Q's nearest thing to ||phi||."""
+        x = join(states, goals, actions)
+        return jnp.mean(norm(apply_ensemble(self.network, params["q"], x, features=True)), axis=0)
+
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        """Squared error of each member to the reward."""
+        del key
+        q = self.members(params, batch.states, batch.actions, batch.td_goals)
+        return squared_td_error(q, batch.rewards)
+
+    def readouts(self) -> Mapping[str, Read]:
+        """Mean and minimum of the members, and the length of their last hidden layer."""
+        return {
+            "q": lambda *args: jnp.mean(self.members(*args), axis=0),
+            "q_min": lambda *args: jnp.min(self.members(*args), axis=0),
+            "feature_norm": self.feature_norm,
+        }
+
+
+@dataclass(frozen=True)
+class OneStepHeads(CosineContrast):
+    """A TD head q_td(phi_hat, psi_hat) on the encoders of a cosine critic; a part of critics.
+
+    Every method takes embeddings as the encoders give them, and scales them to length 1 itself.
+    """
+
+    encoders: Encoders = Encoders()
+    """Sizes of the two encoders."""
+
+    alpha: float = 1.0
+    """Weight of f_cos in the sum Q_hybrid."""
+
+    td_weight: float = 1.0
+    """Weight of the TD loss beside the contrastive one."""
+
+    @property
+    def head(self) -> MLP:
+        """The TD head: one hidden stack like the encoders', over both unit embeddings."""
+        return MLP(self.encoders.hidden, 1, self.encoders.layer_norm)
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        """Fresh encoders and head."""
+        key_encoders, key_head = jax.random.split(key)
+        size = self.encoders
+        encoders = size.init(key_encoders, state_dim, action_dim, goal_dim)
+        head = init_ensemble(self.head, key_head, size.ensemble, 2 * size.embed_dim)
+        return {**encoders, **self.init_temperature(), "head": head}
+
+    def q_td(self, params: Params, e: Embeddings) -> jax.Array:
+        """Each member's TD scalar for matching rows: [members, ...]."""
+
+        def one(head: Params, x: jax.Array) -> jax.Array:
+            return cast("jax.Array", self.head.apply({"params": head}, x))[..., 0]
+
+        return jax.vmap(one)(params["head"], join(*units(e)))
+
+    def q_hybrid(self, params: Params, e: Embeddings) -> jax.Array:
+        """Each member's q_td + alpha f_cos for matching rows: [members, ...]."""
+        return self.q_td(params, e) + self.alpha * inner(*units(e))
+
+    def scalars(self) -> Mapping[str, Scalar]:
+        """The embeddings' scalars, the TD scalar, and the sum."""
+        return {
+            **SCALARS,
+            "q_td": lambda params, e: jnp.mean(self.q_td(params, e), axis=0),
+            "q_hybrid": lambda params, e: jnp.mean(self.q_hybrid(params, e), axis=0),
+        }
+
+    def both_losses(self, params: Params, batch: Batch, fitted: Fitted) -> tuple[jax.Array, Info]:
+        """Contrastive loss on the positives plus squared error of ``fitted`` on the value goals."""
+        embed = self.encoders.embed
+        e = embed(params, batch.states, batch.actions, batch.goals)
+        contrast, info = self.contrast_units(params, units(e), bfloat16=False)
+        if batch.value_goals is not None:
+            e = embed(params, batch.states, batch.actions, batch.value_goals)
+        td, td_info = squared_td_error(fitted(params, e), batch.rewards)
+        return contrast + self.td_weight * td, {"contrast": contrast, **info, **td_info}
+
+
+@dataclass(frozen=True)
+class OneStepHybrid(OneStepHeads, EmbeddingCritic):
+    """Contrast on f_cos, plus a TD loss on Q_hybrid = q_td(phi_hat, psi_hat) + alpha f_cos."""
+
+    name: ClassVar[str] = "hybrid"
+    deployed: ClassVar[str] = "f_cos"
+
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        """The TD loss fits the sum."""
+        del key
+        return self.both_losses(params, batch, self.q_hybrid)
+
+
+@dataclass(frozen=True)
+class OneStepTwoHead(OneStepHeads, EmbeddingCritic):
+    """As the hybrid, but the TD loss fits q_td by itself, so that q_td is a value of its own.
+
+    The head's gradient also reaches the encoders. One network, three scalars to select with:
+    f_cos, q_td and q_hybrid = q_td + alpha f_cos.
+    """
+
+    name: ClassVar[str] = "two_head"
+    deployed: ClassVar[str] = "q_td"
+
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        """The TD loss fits the head alone."""
+        del key
+        return self.both_losses(params, batch, self.q_td)
+
+
+ONE_STEP: Final[Mapping[str, type[Critic]]] = {
+    kind.name: kind for kind in (OneStepTDQ, Raw, Cosine, OneStepHybrid, OneStepTwoHead)
+}
+"""The critics of the controlled world, by the names that the registry has for them there."""

@@ -1,0 +1,82 @@
+"""Two heads apart: a cosine critic and a TD-Q in one checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+
+from toptail.lab.critics.base import Read
+from toptail.lab.critics.contrast import CosineContrast
+from toptail.lab.critics.embedding import EmbeddingCritic
+from toptail.lab.critics.learner import TARGET, Batch, Info, Params
+from toptail.lab.critics.networks import units
+from toptail.lab.critics.registry import Entry, Readout
+from toptail.lab.critics.tdq import TDQ
+
+ENTRY = Entry(
+    name="two_head_separate",
+    title="Two heads, separate",
+    place=5,
+    group="two_head",
+    network="mlp",
+    deployed="q_td",
+    readouts=(
+        Readout("f_raw", "contrastive"),
+        Readout("f_cos", "contrastive", scorer=True),
+        Readout("phi_norm", "contrastive"),
+        Readout("q_td", "bellman", value=True, title="Two heads, separate: q_td"),
+        Readout("q_td_min", "bellman", value=True),
+        Readout("q_td_lcb", "bellman", value=True),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class TwoHeadSeparate(CosineContrast, EmbeddingCritic):
+    """A cosine critic and a TD-Q, sharing nothing but the batch."""
+
+    name: ClassVar[str] = "two_head_separate"
+    deployed: ClassVar[str] = "q_td"
+
+    gciql: TDQ = TDQ()
+    """The Bellman head with its own encoder."""
+
+    td_weight: float = 1.0
+    """Weight of the Bellman loss beside the contrastive one."""
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        """Fresh parameters of both critics."""
+        key_cosine, key_value = jax.random.split(key)
+        encoders = self.encoders.init(key_cosine, state_dim, action_dim, goal_dim)
+        value = self.gciql.init(key_value, state_dim, action_dim, goal_dim)
+        target = value.pop(TARGET)
+        return {**encoders, **self.init_temperature(), TARGET: target, "value": value}
+
+    def _value(self, params: Params) -> Params:
+        return {**params["value"], TARGET: params[TARGET]}
+
+    def after_update(self, params: Params) -> Params:
+        """Move the Bellman head's target."""
+        return {**params, TARGET: self.gciql.after_update(self._value(params))[TARGET]}
+
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        """The sum of both losses."""
+        e = self.embed(params, batch.states, batch.actions, batch.goals)
+        contrast, info = self.contrast_units(params, units(e), bfloat16=self.encoders.half)
+        td, td_info = self.gciql.loss(self._value(params), batch, key)
+        return contrast + self.td_weight * td, {"contrast": contrast, **info, **td_info}
+
+    def readouts(self) -> Mapping[str, Read]:
+        """The embedding readouts and the Bellman head's."""
+        heads = {
+            name.replace("q", "q_td", 1): self._through(read)
+            for name, read in self.gciql.readouts().items()
+            if name != "feature_norm"
+        }
+        return {**super().readouts(), **heads}
+
+    def _through(self, read: Read) -> Read:
+        return lambda params, s, a, g: read(self._value(params), s, a, g)

@@ -1,0 +1,164 @@
+"""The registry: every critic has an entry, every readout is classified, and no JAX is needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from inspect import isabstract
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.light import HEAVY
+from toptail.errors import InputError
+from toptail.lab.critics import registry
+from toptail.lab.critics.base import Critic
+from toptail.lab.critics.one_step import ONE_STEP
+from toptail.lab.critics.registry import (
+    CRITICS,
+    MAIN,
+    critic_of,
+    load,
+    names,
+    one_step_names,
+    read_entry,
+    readout,
+    title,
+)
+
+HOME = Path(registry.__file__).parent
+
+
+def faults(entry: Any, kind: type[Critic]) -> list[str]:
+    """In what an entry and the class of its file disagree."""
+    found = [] if entry.deployed == kind.deployed else [f"deployed is {kind.deployed}"]
+    classified, own = [each.name for each in entry.readouts], list(kind().readouts())
+    found += [f"{name} is unclassified" for name in own if name not in classified]
+    return found + [f"{name} is no readout" for name in classified if name not in own]
+
+
+def classes(module: Any) -> Iterator[type[Critic]]:
+    """The critics that a module defines."""
+    for each in vars(module).values():
+        own = isinstance(each, type) and each.__module__ == module.__name__
+        if own and issubclass(each, Critic) and not isabstract(each):
+            yield each
+
+
+@pytest.mark.parametrize("name", CRITICS)
+def test_every_readout_of_every_critic_is_classified(name: str) -> None:
+    assert faults(CRITICS[name], load(name)) == []
+
+
+def test_the_check_finds_what_is_missing() -> None:
+    assert faults(CRITICS["tdq"], load("raw")) == [
+        *("deployed is f_raw", "f_raw is unclassified", "f_cos is unclassified"),
+        *("phi_norm is unclassified", "q is no readout", "q_min is no readout"),
+        *("q_lcb is no readout", "feature_norm is no readout"),
+    ]
+
+
+@pytest.mark.parametrize("path", sorted(HOME.glob("*.py")), ids=lambda path: path.stem)
+def test_what_is_read_is_what_is_imported(path: Path) -> None:
+    """A file with a critic has an entry; the controlled world's stand under the same critics."""
+    module = import_module(f"{registry.__package__}.{path.stem}")
+    assert read_entry(path) == getattr(module, "ENTRY", None)
+    for kind in classes(module):
+        if kind is not ONE_STEP.get(kind.name):
+            assert CRITICS[kind.name] == module.ENTRY
+        if path.stem in CRITICS:
+            assert load(path.stem) is kind
+
+
+def test_the_controlled_worlds_critics_are_those_that_entries_name() -> None:
+    assert tuple(ONE_STEP) == one_step_names()
+    for entry in CRITICS.values():
+        if entry.one_step:
+            kind = ONE_STEP[entry.one_step]
+            assert kind.deployed == entry.deployed
+            assert {*kind().readouts()} <= {each.name for each in entry.readouts}
+
+
+def test_it_is_read_without_jax() -> None:
+    code = (
+        "import sys; from toptail.lab.critics.registry import CRITICS; "
+        f"print(len(CRITICS), [m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"{len(CRITICS)} []"
+
+
+ENTRY = 'Entry(name="mine", title="M", place=9, group="control", network="mlp", deployed="q", {})'
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (ENTRY.format("readouts=(Readout(NAME, 'bellman'),)"), "line 2: 'NAME' cannot stand"),
+        (ENTRY.format("readouts=tuple(all())"), r"line 2: 'tuple\(all\(\)\)' cannot stand"),
+        (ENTRY.format("kind=3"), "line 2: 'Entry.*cannot stand"),
+        (ENTRY.format("readouts=()").replace("mine", "other"), "the name of the file, 'mine'"),
+        ("{'name': 'mine'}", "must be an Entry"),
+    ],
+)
+def test_an_entry_that_must_be_run_is_refused(source: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(f"NAME = 'q'\nENTRY = {source}\n")
+    with pytest.raises(InputError, match=message):
+        read_entry(path)
+
+
+def test_places_and_groups() -> None:
+    assert MAIN == ("tdq", "raw", "cosine", "hybrid")
+    assert names("control") == ("td_bilinear", "nce_mlp")
+    assert names("two_head") == ("two_head_separate", "two_head_joint")
+    assert names() == (*MAIN, *names("two_head"), *names("control"), *names("other"))
+    assert len({entry.place for entry in CRITICS.values()}) == len(CRITICS)
+
+
+def test_scorers_and_their_titles() -> None:
+    joint = CRITICS["two_head_joint"]
+    assert list(joint.scorers) == ["two_head_joint", "two_head_joint.f_cos"]
+    assert title("two_head_joint") == "Two heads, joint: q_td"
+    assert title("two_head_joint.f_cos") == "Two heads, joint: f_cos"
+    assert title("raw") == "Raw bilinear"
+    assert critic_of("two_head_joint.f_cos") is joint
+    assert (readout("mine"), critic_of("mine"), readout("raw.f_cos")) == (None, None, None)
+    assert title("mine") == "mine"
+
+
+def test_which_scorers_are_values() -> None:
+    paper = [entry for entry in CRITICS.values() if entry.group != "other"]
+    scorers = {name: each for entry in paper for name, each in entry.scorers.items()}
+    values = {name for name, each in scorers.items() if each.value}
+    assert values == {"tdq", "two_head_separate", "two_head_joint", "td_bilinear"}
+    assert all(each.step_reward("-1/0") == -float(each.value) for each in scorers.values())
+    assert all(each.step_reward("0/1") == 0.0 for each in scorers.values())
+
+
+def test_what_the_studies_ask() -> None:
+    beside = {name: CRITICS[name].beside for name in MAIN if CRITICS[name].beside}
+    assert beside == {
+        "raw": {"cosine": "f_cos", "norm": "phi_norm"},
+        "cosine": {"raw": "f_raw", "norm": "phi_norm"},
+        "hybrid": {"q_td": "q_td", "q_hybrid": "q_hybrid"},
+    }
+    exchanged = {
+        (entry.trained_by, entry.network): name
+        for name, entry in CRITICS.items()
+        if entry.group in ("main", "control") and entry.network in ("bilinear", "mlp")
+    }
+    assert exchanged == {
+        ("contrastive", "bilinear"): "raw",
+        ("contrastive", "mlp"): "nce_mlp",
+        ("bellman", "bilinear"): "td_bilinear",
+        ("bellman", "mlp"): "tdq",
+    }
+
+
+def test_an_unknown_critic() -> None:
+    with pytest.raises(InputError, match="no critic 'iql'; the critics are tdq, raw, cosine"):
+        load("iql")
