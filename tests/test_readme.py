@@ -7,11 +7,14 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_python_example_prints_what_its_comment_says() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["README.md", "docs/audit.md"])
+def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(code.strip().splitlines()) <= 12
     promised = re.findall(r"print\(.*\)\s+# (.*)", code)

@@ -31,19 +31,11 @@ class SeedEntry(TypedDict):
 
 
 class ScorerEntry(TypedDict, total=False):
-    """The part of a scorer's stored entry that its view shows; lists run over K."""
+    """What a scorer's view reads of its stored entry, besides the lists of its curve."""
 
-    value: Numbers
-    low: Numbers
-    high: Numbers
-    band_low: Numbers
-    band_high: Numbers
-    regret: Numbers
-    nregret: Numbers
     captured: Numbers
     captured_low: Numbers
     captured_high: Numbers
-    selected_score: Numbers
     tau_b: Summary
     decile_gap: Summary
     auc: float | None
@@ -103,10 +95,14 @@ class Curve(Container):
     @classmethod
     def of(cls, k: Sequence[int], entry: ScorerEntry) -> Curve:
         """The curve of a stored entry."""
-        names = [field.name for field in fields(cls) if field.name != "k"]
         stored: Mapping[str, Any] = entry
-        lists = {name: np.array(stored[name], dtype=np.float64) for name in names}
+        lists = {name: np.array(stored[name], dtype=np.float64) for name in cls.parts()}
         return cls(np.array(k, dtype=np.int64), **lists)
+
+    @classmethod
+    def parts(cls) -> list[str]:
+        """Names of the lists over K."""
+        return [field.name for field in fields(cls) if field.name != "k"]
 
     def _summary(self) -> str:
         return f"K = {self.k[0]} to {self.k[-1]}, value {self.value[0]:.3g} to {self.value[-1]:.3g}"

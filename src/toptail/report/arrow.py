@@ -7,17 +7,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from toptail.audit.views import Curve
 from toptail.errors import InputError
 from toptail.report.text import Audit, last
 
 Row = dict[str, Any]
 
 _SHARES: Final = ("captured", "captured_low", "captured_high")
-_CURVE: Final = (
-    *("value", "low", "high", "band_low", "band_high", "regret", "nregret"),
-    *_SHARES,
-    "selected_score",
-)
 _VERDICT: Final = ("status", "k_best", "k_safe_max", "k_harm", "queries_needed", "reason")
 
 
@@ -51,7 +47,7 @@ def _verdicts(audit: Audit) -> Iterable[Row]:
 
 def _curves(audit: Audit) -> Iterable[Row]:
     for name, scorer in audit["scorers"].items():
-        yield from _over_k({"scorer": name}, audit["k"], scorer, _CURVE)
+        yield from _over_k({"scorer": name}, audit["k"], scorer, Curve.parts())
 
 
 def _oracle(audit: Audit) -> Iterable[Row]:
@@ -96,7 +92,7 @@ def _groups(audit: Audit) -> Iterable[Row]:
         for name, scorer in part["scorers"].items():
             head = {"group": group, "queries": part["queries"], "scorer": name}
             head |= {"status": scorer["verdict"]["status"]}
-            yield from _over_k(head, part["k"], scorer, _CURVE)
+            yield from _over_k(head, part["k"], scorer, Curve.parts())
 
 
 def _checks(audit: Audit) -> Iterable[Row]:
