@@ -91,6 +91,6 @@ def test_repr_counts_and_names() -> None:
         "ScoredPools(4 queries of 3 candidates; "
         "scores perfect, noisy, cursed, reversed, constant; values value)"
     )
-    assert repr(picks()) == "JudgedPicks(2 picks at 1 queries; selectors a, b)"
+    assert repr(picks()) == "JudgedPicks(2 picks at 1 query; selectors a, b)"
     many = ScoredPools.from_arrays({f"s{i}": [[0.0]] for i in range(9)}, [[1.0]])
     assert "s0, s1, s2, s3, s4, s5 and 3 more" in repr(many)

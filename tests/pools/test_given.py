@@ -90,6 +90,28 @@ def test_tables_of_every_kind_are_the_same_pools(kind: str) -> None:
     assert pools.called == {"query": "prompt", "group": "step"}
 
 
+@pytest.mark.parametrize("text", [pa.string_view(), pa.large_string()])
+@pytest.mark.parametrize("categories", [False, True])
+def test_text_as_polars_and_pandas_have_it(
+    text: pa.DataType, categories: bool, tmp_path: Path
+) -> None:
+    label = pa.array(["a", "b"]).cast(text)
+    index = pa.array([0, 0, 0, 1, 1], pa.uint32())
+    if categories:
+        column = pa.DictionaryArray.from_arrays(index, label)
+    else:
+        column = pa.array(["a", "a", "a", "b", "b"]).cast(text)
+    frame = Frame(TABLE.set_column(0, "prompt", column).set_column(3, "step", column))
+    pools = to_pools(frame, NAMED)
+    assert pools.query.to_pylist() == ["a", "b"]
+    assert pools.group is not None
+    assert pools.group.to_pylist() == ["a", "b"]
+    for ending in ("parquet", "npz", "arrow"):
+        pools.write(tmp_path / f"t.{ending}")
+        assert ScoredPools.read(tmp_path / f"t.{ending}").group.to_pylist() == ["a", "b"]  # type: ignore[union-attr]
+    assert to_picks({"query": column, "selector": list("abcab"), "value": [0.0] * 5}).query
+
+
 def test_an_index_without_a_name_is_no_score() -> None:
     frame = Frame(TABLE.append_column("__index_level_0__", pa.array(range(5))))
     pools = to_pools(frame, {"query": "prompt", "values": "reward"})

@@ -12,6 +12,7 @@ from toptail.audit.per_query import Judgement, ScoreColumn, oracle_per_query, sc
 from toptail.audit.sample import Estimate, Sample
 from toptail.audit.settings import Rule, Settings
 from toptail.audit.verdict import judge
+from toptail.audit.views import Summary
 from toptail.errors import InputError
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes, split_seed
@@ -263,7 +264,7 @@ def _scaled_mean(scores: Floats) -> Floats:
     return np.asarray((scores / scale).mean(axis=0) * scale)
 
 
-def _number(estimate: Estimate, level: float) -> dict[str, float]:
+def _number(estimate: Estimate, level: float) -> Summary:
     low, high = estimate.interval(level)
     return {"mean": float(estimate.point[0]), "low": float(low[0]), "high": float(high[0])}
 

@@ -103,6 +103,8 @@ def pools_content(
 def _judgement(
     pools: ScoredPools, values: str | None, replicates: Sequence[str] | None
 ) -> tuple[Judgement, str]:
+    if values and replicates:
+        raise InputError(f"Give either {option('values')} or {option('replicates')}, not both.")
     if values is not None and not isinstance(values, str):
         raise InputError(
             f"{option('values', values)} must name the one column to judge by; independent "
@@ -115,10 +117,9 @@ def _judgement(
                 f"the value columns are {', '.join(pools.values)}."
             )
     if replicates:
-        if values:
-            raise InputError("Give either one value column or replicates, not both.")
         if len(set(replicates)) < 2:
-            raise InputError("Replicates need at least two different value columns.")
+            given = option("replicates", replicates)
+            raise InputError(f"{given} must name at least two different value columns.")
         stack = np.stack([pools.values[name] for name in replicates])
         return Judgement(stack.mean(axis=0), stack), " + ".join(replicates)
     if values is None and len(pools.values) > 1:

@@ -146,11 +146,9 @@ class ScorerResult(Container):
         )
 
     def _summary(self) -> str:
-        said = self.verdict
-        return (
-            f"{self.name}: {said.status}, captured {self.captured} at K = {self.curve.k[-1]}, "
-            f"best K {said.k_best}"
-        )
+        best = "n/a" if self.verdict.k_best is None else self.verdict.k_best
+        share = f"captured {self.captured} at K = {self.curve.k[-1]}"
+        return f"{self.name}: {self.verdict.status}, {share}, best K {best}"
 
 
 def _interval(summary: Summary) -> Interval:

@@ -207,8 +207,6 @@ def is_list(kind: pa.DataType) -> bool:
 def numbers(where: str, name: str, column: pa.Array, row: str = "row") -> Floats:
     """A column as finite float64, or an :class:`InputError` naming the first bad row."""
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        column, kind = column.dictionary_decode(), kind.value_type
     if not (holds_numbers(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
         at, text = _first_text(column)
         raise InputError(
@@ -269,8 +267,6 @@ def codes(where: str, name: str, column: pa.Array) -> tuple[Ints, pa.Array]:
         raise InputError(
             f"{where}: column '{name}' must hold one text or number per row, not {column.type}."
         )
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     encoded = column.dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
 

@@ -38,6 +38,11 @@ class Container:
         return f"{type(self).__name__}({self._summary()})"
 
 
+def queries(n: int) -> str:
+    """How many queries."""
+    return f"{n:,} {'query' if n == 1 else 'queries'}"
+
+
 def named(names: Iterable[object], most: int = 6) -> str:
     """The first names, and how many more there are."""
     texts = [str(name) for name in names]

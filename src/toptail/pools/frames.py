@@ -30,8 +30,26 @@ def as_table(data: Any, where: str) -> pa.Table:
             "frame, a mapping of columns, a list of rows or the path of a file."
         ) from None
     # What pandas makes of an index without a name is no column of the user's.
-    index = [name for name in table.column_names if name.startswith("__index_level_")]
-    return table.drop_columns(index) if index else table
+    return table.drop_columns(
+        [name for name in table.column_names if name.startswith("__index_level_")]
+    )
+
+
+def plain(column: pa.ChunkedArray) -> pa.Array:
+    """A table's column as one array of a type that can be taken from: no categories, no views.
+
+    Those are what polars and pandas make of text.
+    """
+    pieces = [_plain(piece) for piece in column.chunks]
+    if len(pieces) == 1:
+        return pieces[0]  # not copied
+    return pa.concat_arrays(pieces) if pieces else pa.array([], column.type)
+
+
+def _plain(piece: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(piece.type):
+        return _plain(piece.dictionary).take(piece.indices)
+    return piece.cast(pa.large_string()) if pa.types.is_string_view(piece.type) else piece
 
 
 def _table(data: Any) -> pa.Table:

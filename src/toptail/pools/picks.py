@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from toptail.errors import InputError
 from toptail.pools.columns import codes, first_repeat, numbers
-from toptail.pools.container import Container, named
+from toptail.pools.container import Container, named, queries
 from toptail.pools.files import atomic, check_names, file_format, read_table, sha256
-from toptail.pools.frames import as_table
-from toptail.pools.tables import per_query_labels, whole, write_table
+from toptail.pools.frames import as_table, plain
+from toptail.pools.tables import per_query_labels, write_table
 from toptail.stats.best_of_k import Floats, Ints
 
 _COLUMNS = ("query", "selector", "replicate", "value", "key", "cluster")
@@ -63,7 +63,7 @@ class JudgedPicks(Container):
                 )
         if table.num_rows == 0:
             raise InputError(f"{source}: the table has no rows.")
-        columns = {n: whole(table[n]) for n in _COLUMNS if n in table.column_names}
+        columns = {n: plain(table[n]) for n in _COLUMNS if n in table.column_names}
         query_at, query = codes(source, "query", columns["query"])
         selector_at, selector = codes(source, "selector", columns["selector"])
         value = numbers(source, "value", columns["value"])
@@ -93,7 +93,7 @@ class JudgedPicks(Container):
 
     def _summary(self) -> str:
         selectors = named(self.selector.to_pylist())
-        return f"{self.value.size:,} picks at {len(self.query):,} queries; selectors {selectors}"
+        return f"{self.value.size:,} picks at {queries(len(self.query))}; selectors {selectors}"
 
     def to_arrow(self) -> pa.Table:
         """The long table."""

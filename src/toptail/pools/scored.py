@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
 from toptail.pools.columns import Columns, check_finite, group_seeds
-from toptail.pools.container import Container, named
+from toptail.pools.container import Container, named, queries
 from toptail.pools.frames import as_table
 from toptail.stats.best_of_k import Floats, Ints
 
@@ -107,10 +107,10 @@ class ScoredPools(Container):
         return group_seeds(self.scores, self.source)
 
     def _summary(self) -> str:
-        n, sizes = self.queries, self.sizes
+        sizes = self.sizes
         size = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
         names = f"scores {named(self.scores)}; values {named(self.values)}"
-        return f"{n:,} {'query' if n == 1 else 'queries'} of {size} candidates; {names}"
+        return f"{queries(self.queries)} of {size} candidates; {names}"
 
     def blocks(self, limit: int = 1 << 62) -> Iterator[Block]:
         """Pools grouped by size, at most about ``limit`` candidates per block."""

@@ -42,6 +42,7 @@ from toptail.pools.files import (
     sha256,
     write_arrays,
 )
+from toptail.pools.frames import plain
 from toptail.pools.scored import ScoredPools
 from toptail.stats.best_of_k import Ints
 
@@ -125,7 +126,7 @@ def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPoo
             f"{where}: there is no column 'query', which says which candidates form one pool; "
             f"name it with {option('query')} (columns: {', '.join(table.column_names)})."
         )
-    data = {name: whole(table[name]) for name in table.column_names}
+    data = {name: plain(table[name]) for name in table.column_names}
     query_code, query = codes(where, "query", data["query"])
     # Everything is checked in the file's own order, so that errors name the file's rows.
     checked = {name: numbers(where, name, data[name]) for name in (*roles.scores, *roles.values)}
@@ -162,17 +163,11 @@ def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPoo
     )
 
 
-def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A table's column as one array."""
-    array = column.combine_chunks()
-    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
-
-
 def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
     """One row per query with lists to one row per candidate."""
     data = [*roles.scores, *roles.values]
     lists = {
-        name: whole(table[name])
+        name: plain(table[name])
         for name in (*data, *RESERVED)
         if name in table.column_names and is_list(table.schema.field(name).type)
     }
@@ -202,11 +197,11 @@ def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
     parent = pa.array(np.repeat(np.arange(table.num_rows), lengths))
     if "query" not in table.column_names:
         table = table.append_column("query", pa.array(np.arange(table.num_rows)))
-    query = whole(table["query"])
+    query = plain(table["query"])
     if len(query.unique()) != len(query):
         raise InputError(f"{where}: 'query' names the same query in two rows of lists.")
     columns = {
-        name: lists[name].flatten() if name in lists else whole(table[name]).take(parent)
+        name: lists[name].flatten() if name in lists else plain(table[name]).take(parent)
         for name in table.column_names
         if name in lists or name in RESERVED
     }
