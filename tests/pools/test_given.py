@@ -58,6 +58,13 @@ class DataSet:
         return self.data.slice(0, TABLE.num_rows)[rows]
 
 
+class Splits(dict[str, DataSet]):
+    """Data sets by split, which can be formatted as well."""
+
+    def with_format(self, kind: str) -> Splits:
+        return Splits({name: data.with_format(kind) for name, data in self.items()})
+
+
 class Tensor:
     """An array of another library."""
 
@@ -176,7 +183,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "nothing": (None, "table: cannot be read as a table"),
     "no rows": ([], "no rows|no value column"),
     "columns of different length": ({"query": [1], "s": [1.0, 2.0], "value": [1]}, "as a table"),
-    "splits": ({"train": DataSet(), "test": DataSet()}, "several tables, of which one is needed"),
+    "splits": (Splits(train=DataSet(), test=DataSet()), "several tables, of which one is needed"),
     "mixed rows": ([{"query": 1}, 3], "cannot be read as a table"),
     "mixed types": ([{"query": 1, "s": "a"}, {"query": 1, "s": 2}], "cannot be read as a table"),
 }

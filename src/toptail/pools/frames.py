@@ -57,11 +57,11 @@ def _table(data: Any) -> pa.Table:
         return pa.table(data)
     if callable(getattr(data, "collect", None)):  # a lazy frame of polars
         return _table(data.collect())
+    if isinstance(data, Mapping):
+        return pa.table({name: _column(column) for name, column in data.items()})
     if callable(getattr(data, "with_format", None)):
         # Not the data set's stored table: that one does not know which rows were selected.
         return _table(data.with_format("arrow")[:])
-    if isinstance(data, Mapping):
-        return pa.table({name: _column(column) for name, column in data.items()})
     rows = isinstance(data, Sequence) and all(isinstance(row, Mapping) for row in data)
     if rows and not isinstance(data, str):
         names = dict.fromkeys(name for row in data for name in row)
