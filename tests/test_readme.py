@@ -1,9 +1,11 @@
-"""The README's example runs as printed and prints what it says."""
+"""The examples of the pages and docstrings run as printed and print what they say."""
 
 from __future__ import annotations
 
+import doctest
 import re
 from contextlib import redirect_stdout
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 
@@ -22,6 +24,15 @@ def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
     with redirect_stdout(printed):
         exec(code, {})
     assert printed.getvalue().splitlines() == promised
+
+
+@pytest.mark.parametrize(
+    "module", ["toptail", "toptail.audit.run", "toptail.pools.columns", "toptail.results.run"]
+)
+def test_examples_in_the_docstrings_hold(module: str) -> None:
+    result = doctest.testmod(import_module(module))
+    assert result.attempted
+    assert not result.failed
 
 
 def test_every_local_link_leads_somewhere() -> None:

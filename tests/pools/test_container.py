@@ -72,6 +72,21 @@ def test_where_it_came_from_does_not_count() -> None:
     assert a == replace(a, source="elsewhere", sha256="ab", called={"group": "step"})
 
 
+def test_a_number_is_the_same_whatever_its_type() -> None:
+    a = triples()
+    rewards = {name: np.float64(reward) for name, reward in a.step_reward.items()}
+    assert replace(a, step_reward=rewards, gamma=np.float64(a.gamma)) == a
+
+
+def test_an_array_is_not_its_absence() -> None:
+    a = pools()
+    assert replace(a, support=None) != a
+    assert a != replace(a, support=None)
+    one = block()
+    assert replace(one, rows=np.arange(12)) != one
+    assert one != replace(one, rows=np.arange(12))
+
+
 def test_entries_that_nobody_looks_at_do_not_make_a_difference() -> None:
     a = triples()
     assert any(np.isnan(column).any() for column in a.next_scores.values())

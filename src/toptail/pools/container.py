@@ -58,4 +58,5 @@ def _same(a: Any, b: Any) -> bool:
         return bool(np.array_equal(a, b, equal_nan=floats))
     if isinstance(a, pa.Array) and isinstance(b, pa.Array):
         return bool(a.equals(b))
-    return type(a) is type(b) and bool(a == b)
+    arrays = (np.ndarray, pa.Array)  # beside something that is no such array
+    return not isinstance(a, arrays) and not isinstance(b, arrays) and bool(a == b)
