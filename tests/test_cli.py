@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import pytest
 
+import toptail
 from toptail.cli import main
 from toptail.commands.bench import Bench
 
@@ -45,3 +48,9 @@ def test_help_is_printed(arguments: list[str], capsys: pytest.CaptureFixture[str
         main(arguments)
     assert stop.value.code == 0
     assert "toptail" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"toptail {toptail.__version__}\n"
+    assert toptail.__version__ == version("toptail")

@@ -1,17 +1,22 @@
-"""The README's example runs as printed and prints what it says."""
+"""The examples of the pages and docstrings run as printed and print what they say."""
 
 from __future__ import annotations
 
+import doctest
 import re
 from contextlib import redirect_stdout
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_python_example_prints_what_its_comment_says() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["README.md", "docs/audit.md"])
+def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(code.strip().splitlines()) <= 12
     promised = re.findall(r"print\(.*\)\s+# (.*)", code)
@@ -19,6 +24,15 @@ def test_the_python_example_prints_what_its_comment_says() -> None:
     with redirect_stdout(printed):
         exec(code, {})
     assert printed.getvalue().splitlines() == promised
+
+
+@pytest.mark.parametrize(
+    "module", ["toptail", "toptail.audit.run", "toptail.pools.columns", "toptail.results.run"]
+)
+def test_examples_in_the_docstrings_hold(module: str) -> None:
+    result = doctest.testmod(import_module(module))
+    assert result.attempted
+    assert not result.failed
 
 
 def test_every_local_link_leads_somewhere() -> None:

@@ -1,26 +1,29 @@
 """Audits of best-of-K selection: is this critic safe to maximize.
 
 >>> import toptail
->>> pools = toptail.builtin_pools(queries=200)
->>> result = toptail.audit(pools, resamples=500)
->>> [entry["verdict"]["status"] for entry in result["scorers"].values()]
+>>> result = toptail.audit(toptail.builtin_pools(queries=200), resamples=500)
+>>> [verdict.status for verdict in result.verdicts.values()]
 ['safe', 'safe', 'unsafe', 'unsafe', 'no gain']
 """
 
-from toptail.audit import Rule, audit, audit_picks
+from toptail.audit import Verdict
+from toptail.audit.record import installed
 from toptail.errors import InputError
 from toptail.pools import JudgedPicks, ScoredPools
 from toptail.pools.builtin import builtin_pools
-from toptail.results import read_audit, write_report
+from toptail.results import AuditResult, PicksResult, audit, audit_picks
+
+__version__ = installed("toptail")
 
 __all__ = [
+    "AuditResult",
     "InputError",
     "JudgedPicks",
-    "Rule",
+    "PicksResult",
     "ScoredPools",
+    "Verdict",
+    "__version__",
     "audit",
     "audit_picks",
     "builtin_pools",
-    "read_audit",
-    "write_report",
 ]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from toptail import __version__
 from toptail.commands.audit import Audit
 from toptail.commands.bench import Bench
 from toptail.commands.data import Data
@@ -44,16 +45,20 @@ _EXTRA = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; bad input gives one sentence on stderr and exit code 2."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args == ["--version"]:
+        sys.stdout.write(f"toptail {__version__}\n")
+        return 0
     try:
         command: Any = tyro.cli(
             _Command,
             prog="toptail",
-            description="Is this critic safe to maximize?",
-            args=new_spellings(sys.argv[1:] if argv is None else argv),
+            description=f"Is this critic safe to maximize? (toptail {__version__})",
+            args=new_spellings(args),
         )
         return int(command.run())
     except InputError as error:
-        sys.stderr.write(f"toptail: {error}\n")
+        sys.stderr.write(f"toptail: {error.for_command_line}\n")
         return 2
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

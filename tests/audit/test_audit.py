@@ -1,18 +1,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import toptail
 from tests.stats import slow
-from toptail import InputError, ScoredPools, audit, builtin_pools, read_audit, write_report
+from toptail import InputError, ScoredPools, builtin_pools
+from toptail.audit import Settings, pools_content
 from toptail.cli import main
 from toptail.pools.builtin import expected
+from toptail.results import read_audit
 
 FAST: dict[str, Any] = {"resamples": 400}
+
+
+def audit(pools: ScoredPools, **settings: Any) -> dict[str, Any]:
+    """The content of ``audit.json`` by the public call."""
+    return toptail.audit(pools, **settings).to_dict()
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +241,8 @@ def test_pools_of_one_query_are_counted_as_such() -> None:
     query = np.repeat(np.arange(20), 2)
     pools = ScoredPools.from_arrays({"s": score}, value, cluster=query)
     apart = audit(pools, **FAST)
-    shared = audit(pools, pools_per_query=2, cluster_column="prompt", **FAST)
+    called = replace(pools, called={"cluster": "prompt"})
+    shared = pools_content(called, Settings(pools_per_query=2, **FAST))
     assert (apart["pools"], apart["queries"]) == (40, 40)
     assert (shared["pools"], shared["queries"]) == (40, 20)
     assert (apart["cluster_column"], shared["cluster_column"]) == ("cluster", "prompt")
@@ -249,7 +259,7 @@ def test_pools_of_one_query_must_share_a_cluster(cluster: np.ndarray | None) -> 
     pools = ScoredPools.from_arrays({"s": value}, value, cluster=cluster)
     for count in (0, 3, 4):
         with pytest.raises(InputError, match=f"6 pools are not {count} of each query"):
-            audit(pools, pools_per_query=count, **FAST)
+            pools_content(pools, Settings(pools_per_query=count, **FAST))
 
 
 def test_groups_are_audits_of_their_own() -> None:
@@ -369,7 +379,7 @@ def test_a_failure_while_writing_leaves_nothing_behind(
     def broken(*_: object) -> None:
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr("toptail.results.render", broken)
+    monkeypatch.setattr("toptail.results.folder.render", broken)
     with pytest.raises(RuntimeError, match="disk full"):
-        write_report(audit(builtin_pools(5, 4), **FAST), tmp_path / "out")
+        toptail.audit(builtin_pools(5, 4), **FAST).write(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -7,8 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from toptail import JudgedPicks, audit_picks, read_audit
+import toptail
+from toptail import JudgedPicks
 from toptail.cli import main
+from toptail.results import read_audit
+
+
+def audit_picks(picks: JudgedPicks, **settings: Any) -> dict[str, Any]:
+    """The content of ``audit.json`` by the public call."""
+    return toptail.audit_picks(picks, **settings).to_dict()
 
 
 def picks(queries: int = 80, repeats: int = 4, shared: bool = True, seed: int = 0) -> pa.Table:

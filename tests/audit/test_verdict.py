@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toptail.audit.verdict import Rule, Steps, _queries_needed, _status, judge
+from toptail.audit.settings import Rule
+from toptail.audit.verdict import Steps, Verdict, _queries_needed, _status, judge
 from toptail.stats import bootstrap_sums
 
 K = [1, 2, 4]
@@ -43,7 +44,7 @@ def test_how_many_queries_would_decide_it() -> None:
     assert found == 360
 
 
-def run(curves: np.ndarray, headroom: float = 1.0, seed: int = 0) -> dict[str, object]:
+def run(curves: np.ndarray, headroom: float = 1.0, seed: int = 0) -> Verdict:
     """Judge per-query curves [queries, 3]."""
     n = curves.shape[0]
     draws = bootstrap_sums(curves, np.random.default_rng(seed), 1_000) / n
@@ -63,28 +64,28 @@ def test_a_curve_that_rises_then_falls() -> None:
     rng = np.random.default_rng(0)
     curves = np.array([0.0, 0.6, 0.2]) + rng.normal(0, 0.3, (400, 3))
     verdict = run(curves)
-    assert verdict["status"] == "unsafe"
-    assert (verdict["k_best"], verdict["k_safe_max"], verdict["k_harm"]) == (2, 2, 4)
+    assert verdict.status == "unsafe"
+    assert (verdict.k_best, verdict.k_safe_max, verdict.k_harm) == (2, 2, 4)
 
 
 def test_identical_queries_have_no_variance_and_still_a_verdict() -> None:
-    assert run(np.tile([0.0, 0.5, 1.0], (10, 1)))["status"] == "safe"
-    assert run(np.tile([0.0, 0.0, 0.0], (10, 1)))["status"] == "no gain"
-    assert run(np.tile([0.0, 0.5, 0.4], (10, 1)))["status"] == "unsafe"
+    assert run(np.tile([0.0, 0.5, 1.0], (10, 1))).status == "safe"
+    assert run(np.tile([0.0, 0.0, 0.0], (10, 1))).status == "no gain"
+    assert run(np.tile([0.0, 0.5, 0.4], (10, 1))).status == "unsafe"
 
 
 def test_rounding_is_neither_gain_nor_harm() -> None:
     noise = np.random.default_rng(0).normal(0, 1e-16, (50, 3))
     verdict = run(0.5 + noise)
-    assert verdict["status"] == "no gain"
-    assert verdict["k_best"] == 1
+    assert verdict.status == "no gain"
+    assert verdict.k_best == 1
 
 
 def test_a_flat_scorer_is_rarely_called_unsafe_or_safe() -> None:
     """Under no effect at all, an established effect must come up in at most about 5 % of runs."""
     rng = np.random.default_rng(1)
     wrong = sum(
-        run(rng.normal(0, 0.5, (40, 3)), seed=trial)["status"] in ("safe", "unsafe")
+        run(rng.normal(0, 0.5, (40, 3)), seed=trial).status in ("safe", "unsafe")
         for trial in range(200)
     )
     assert wrong <= 20  # chance below 0.5 % at a true rate of 5 %
@@ -93,7 +94,7 @@ def test_a_flat_scorer_is_rarely_called_unsafe_or_safe() -> None:
 def test_few_noisy_queries_are_inconclusive_and_say_how_many_more() -> None:
     curves = np.array([0.0, 0.1, 0.1]) + np.random.default_rng(2).normal(0, 0.5, (12, 3))
     verdict = run(curves)
-    assert verdict["status"] == "inconclusive"
-    assert isinstance(verdict["queries_needed"], int)
-    assert verdict["queries_needed"] > 12
-    assert "would decide it" in str(verdict["reason"])
+    assert verdict.status == "inconclusive"
+    assert isinstance(verdict.queries_needed, int)
+    assert verdict.queries_needed > 12
+    assert "would decide it" in verdict.reason

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit import audit
+from toptail.audit import Settings, pools_content
 from toptail.lab.studies.controlled.theory import (
     BadRegion,
     StateActions,
@@ -321,7 +321,7 @@ def _write_audit(path: Path) -> None:
         for seed in (42, 43)
         for name, sign in (("tdq", 1.0), ("raw", -1.0))
     }
-    result = audit(ScoredPools.from_arrays(scores, values), resamples=200)
+    result = pools_content(ScoredPools.from_arrays(scores, values), Settings(resamples=200))
     (path / "audit").mkdir()
     _dump(path / "audit" / "audit.json", result)
 

@@ -139,7 +139,7 @@ def test_the_audit_reads_the_same_pools(folder: Path) -> None:
     assert audit["record"]["source"] == "audit_pools.npz"
     assert audit["record"]["sha256"] == pools.sha256
     assert set(audit["scorers"]) == set(pools.scorers)
-    assert set(pools.scorers["q_td"]) == {"1", "2"}
+    assert set(pools.scorers["q_td"]) == {1, 2}
     main = table(folder, "toy-support")["rows"]["controlled"]
     for critic, cells in main.items():
         entry = audit["scorers"][critic]

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toptail import InputError, ScoredPools
+from toptail.pools.columns import group_seeds
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -49,7 +50,7 @@ def test_round_trips_are_exact(table: pa.Table, ending: str, tmp_path: Path) -> 
         return
     pools.write(path)
     back = ScoredPools.read(path)
-    assert back.equals(pools)
+    assert back == pools
     assert back.sha256 is not None
 
 
@@ -87,7 +88,7 @@ def test_one_row_per_query_with_lists(tmp_path: Path) -> None:
     assert pools.sizes.tolist() == [3, 2]
     assert pools.values["correct"].tolist() == [0, 1, 0, 1, 0]
     assert pools.query.to_pylist() == [0, 1]
-    named = ScoredPools.read(path, names={"query": "prompt"})
+    named = ScoredPools.read(path, query="prompt")
     assert named.query.to_pylist() == ["a", "b"]
 
 
@@ -117,9 +118,26 @@ def test_any_frame_that_speaks_arrow() -> None:
 def test_seed_columns_belong_to_one_scorer() -> None:
     data = [[0.0, 1.0]]
     pools = ScoredPools.from_arrays({"raw@42": data, "raw@43": data, "td": data}, data)
-    assert pools.scorers == {"raw": {"42": "raw@42", "43": "raw@43"}, "td": {None: "td"}}
-    beside = ScoredPools.from_arrays({"raw": data, "raw@43": data, "me@home": data}, data)
-    assert set(beside.scorers) == {"raw", "raw@43", "me@home"}
+    assert pools.scorers == {"raw": {42: "raw@42", 43: "raw@43"}, "td": {None: "td"}}
+    beside = ScoredPools.from_arrays({"raw": data, "43@raw": data, "me@home": data}, data)
+    assert set(beside.scorers) == {"raw", "43@raw", "me@home"}
+
+
+@pytest.mark.parametrize(
+    "clash",
+    [("raw", "raw@43"), ("raw@43", "raw"), ("raw@43", "raw@44", "raw"), ("raw@7", "raw@07")],
+)
+def test_a_scorer_stands_alone_or_with_seeds(clash: tuple[str, ...]) -> None:
+    data = [[0.0, 1.0]]
+    with pytest.raises(InputError, match=r"^mine: the columns .* rename one of them\.$") as refused:
+        ScoredPools.from_arrays(dict.fromkeys(clash, data), data, source="mine")
+    for column in (clash[0], clash[-1]):
+        assert f"'{column}'" in str(refused.value)
+    with pytest.raises(InputError, match=r"^The columns"):
+        group_seeds(clash)
+    table = pa.table({"query": [1, 1], "value": [0, 1], **{name: [0.5, 1.0] for name in clash}})
+    chosen = ScoredPools.from_arrow(table, scores=clash[0])  # one of them is no clash
+    assert list(chosen.scores) == [clash[0]]
 
 
 def test_scores_by_scorer_name_take_all_its_seeds() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from toptail.audit.verdict import STATUSES
 from toptail.report import summary_lines, text
 
 
@@ -86,9 +87,9 @@ def test_headlines_never_call_safe_what_is_not(audit: dict[str, Any]) -> None:
 def test_definitions_name_every_status_and_the_thresholds_used(audit: dict[str, Any]) -> None:
     audit["thresholds"] |= {"delta": 0.03, "rho": 0.25}
     lines = dict(text.definitions(audit["thresholds"]))
-    assert tuple(lines) == text.STATUSES
+    assert tuple(lines) == STATUSES
     assert "0.03" in lines["unsafe"]
-    assert all("0.25" in lines[status] for status in text.STATUSES if status != "unsafe")
+    assert all("0.25" in lines[status] for status in STATUSES if status != "unsafe")
 
 
 def test_summary_leads_with_verdict_best_k_and_gain(audit: dict[str, Any]) -> None:

@@ -39,7 +39,7 @@ def test_a_row_is_one_pool_of_one_query(stages: Stages) -> None:
     assert np.array_equal(pools.support, stages.distance.ravel() <= np.float32(0.75))
     expected = stages.value[0, 1, :64].astype(np.float32)  # without the logged action
     assert np.array_equal(pools.scores["exact"][64:128], expected.astype(np.float64))
-    assert pools.scorers["reversed"] == {"1": "reversed@1", "2": "reversed@2"}
+    assert pools.scorers["reversed"] == {1: "reversed@1", 2: "reversed@2"}
 
 
 def test_exact_is_safe_and_reversed_unsafe_under_both_judges(stages: Stages) -> None:

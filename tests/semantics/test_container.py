@@ -74,10 +74,16 @@ def test_scorers_are_grouped_by_seed() -> None:
     column = TRIPLES.scores["exact"]
     many = replace(TRIPLES, scores=dict.fromkeys(("raw@1", "raw@2", "user", "a@b"), column))
     assert many.scorers == {
-        "raw": {"1": "raw@1", "2": "raw@2"},
+        "raw": {1: "raw@1", 2: "raw@2"},
         "user": {None: "user"},
         "a@b": {None: "a@b"},
     }
+
+
+def test_a_user_scorer_named_like_a_trained_one_is_refused() -> None:
+    column = TRIPLES.scores["exact"]
+    with pytest.raises(InputError, match=r"'raw@1' and 'raw'.*rename one"):
+        replace(TRIPLES, scores=dict.fromkeys(("raw@1", "raw"), column))
 
 
 def test_the_hash_sees_every_field() -> None:

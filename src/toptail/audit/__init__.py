@@ -1,7 +1,8 @@
 """Diagnostics and verdicts over the containers; no drawing, no networks."""
 
-from toptail.audit.picks import audit_picks
-from toptail.audit.run import audit
-from toptail.audit.verdict import Rule
+from toptail.audit.picks import picks_content
+from toptail.audit.run import pools_content
+from toptail.audit.settings import Rule, Settings
+from toptail.audit.verdict import Verdict
 
-__all__ = ["Rule", "audit", "audit_picks"]
+__all__ = ["Rule", "Settings", "Verdict", "picks_content", "pools_content"]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from toptail.audit.per_query import Judgement, ScoreColumn, oracle_per_query, score_columns
 from toptail.audit.sample import Estimate, Sample
-from toptail.audit.verdict import Rule, judge
+from toptail.audit.settings import Rule, Settings
+from toptail.audit.verdict import judge
+from toptail.audit.views import Summary
 from toptail.errors import InputError
 from toptail.pools import ScoredPools
-from toptail.pools.columns import codes
+from toptail.pools.columns import codes, split_seed
 from toptail.stats import bootstrap_p, divergence_bound, holm, max_t_band
 from toptail.stats.best_of_k import Floats
 
@@ -21,22 +24,35 @@ _HISTOGRAM = np.linspace(-1.0, 1.0, 21)
 Tick = Callable[[str, float], None]
 
 
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """What every number of one audit is read from."""
+
+    sample: Sample
+    """Per-query numbers and their resamples."""
+    k: list[int]
+    """The measured K, ascending, starting with 1."""
+    queries: int
+    """How many queries the pools belong to."""
+    scale: float
+    """Size of the values, for telling rounding from variation."""
+    rule: Rule
+    """Thresholds of the verdict."""
+
+
 def measure(
     pools: ScoredPools,
     judged: Judgement,
     k: list[int],
-    seed: int,
-    resamples: int,
-    rule: Rule,
-    pools_per_query: int,
-    tick: Tick | None,
+    settings: Settings,
+    tick: Tick | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
     """Everything that depends on the data: curves, diagnostics, verdicts, comparisons."""
 
     def stage(name: str) -> Callable[[float], None] | None:
         return None if tick is None else lambda share: tick(name, share)
 
-    queries = _queries(pools, pools_per_query)
+    rule, queries = settings.rule, _queries(pools, settings.pools_per_query)
     columns = score_columns(pools, judged, k, stage("scoring pools"))
     cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
     sample = Sample(pools.queries, cluster)
@@ -44,21 +60,23 @@ def measure(
     for name, column in columns.items():
         _register(sample, f"{name}/", column)
     for name, members in pools.scorers.items():
-        if len(members) > 1 or None not in members:
+        if None not in members:
             _register(sample, f"{name}//", _seed_mean([columns[c] for c in members.values()]))
-    sample.resample(np.random.default_rng(seed), resamples, stage("resampling queries"))
+    rng = np.random.default_rng(settings.seed)
+    sample.resample(rng, settings.resamples, stage("resampling queries"))
 
-    scale = float(np.abs(judged.value).max())
+    reading = _Reading(sample, k, queries, float(np.abs(judged.value).max()), rule)
     scorers, curves, warnings = {}, {}, []
     for name, members in pools.scorers.items():
         seeded = None not in members
         prefix = f"{name}//" if seeded else f"{name}/"
-        parts = [columns[c] for c in members.values()]
-        scorers[name], curves[name] = _scorer(sample, prefix, parts, k, queries, scale, rule)
+        scorers[name], curves[name] = _scorer(
+            reading, prefix, [columns[c] for c in members.values()]
+        )
         if seeded:
             scorers[name]["seeds"] = {
-                str(seed_name): _curve(sample, f"{column}/", k, queries, scale, rule, short=True)[0]
-                for seed_name, column in members.items()
+                split_seed(column)[1]: _curve(reading, f"{column}/", short=True)[0]
+                for column in members.values()
             }
         high = scorers[name]["tau_b"]["high"]
         if high is not None and high < 0:
@@ -140,16 +158,10 @@ def _seed_mean(parts: list[ScoreColumn]) -> ScoreColumn:
 
 
 def _curve(
-    sample: Sample,
-    prefix: str,
-    k: list[int],
-    queries: int,
-    scale: float,
-    rule: Rule,
-    *,
-    short: bool = False,
+    reading: _Reading, prefix: str, *, short: bool = False
 ) -> tuple[dict[str, Any], Estimate]:
     """V(K) with its verdict; ``short`` leaves out bands and shares (for single seeds)."""
+    sample, k, scale, rule = reading.sample, reading.k, reading.scale, reading.rule
     curve, top = sample.mean(prefix + "value"), sample.mean("oracle")
     headroom = top - curve[0:1]
     verdict = judge(
@@ -158,7 +170,7 @@ def _curve(
         curve.draws,
         headroom.point,
         clusters=sample.clusters,
-        queries=queries,
+        queries=reading.queries,
         scale=scale,
         rule=rule,
     )
@@ -193,16 +205,11 @@ def _curve(
 
 
 def _scorer(
-    sample: Sample,
-    prefix: str,
-    parts: list[ScoreColumn],
-    k: list[int],
-    queries: int,
-    scale: float,
-    rule: Rule,
+    reading: _Reading, prefix: str, parts: list[ScoreColumn]
 ) -> tuple[dict[str, Any], Estimate]:
     """One scorer's entry of ``audit.json`` (``parts``: its seeds)."""
-    entry, curve = _curve(sample, prefix, k, queries, scale, rule)
+    entry, curve = _curve(reading, prefix)
+    sample, rule = reading.sample, reading.rule
     tau = sample.ratio(prefix + "tau", prefix + "tau defined")
     every_tau = np.concatenate([part.tau_b for part in parts])
     known = every_tau[~np.isnan(every_tau)]
@@ -257,7 +264,7 @@ def _scaled_mean(scores: Floats) -> Floats:
     return np.asarray((scores / scale).mean(axis=0) * scale)
 
 
-def _number(estimate: Estimate, level: float) -> dict[str, float]:
+def _number(estimate: Estimate, level: float) -> Summary:
     low, high = estimate.interval(level)
     return {"mean": float(estimate.point[0]), "low": float(low[0]), "high": float(high[0])}
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from toptail.pools import Block, ScoredPools
 from toptail.stats.best_of_k import (
     Floats,
+    Ints,
     average_ties,
     oracle,
     selection_weights,
@@ -28,7 +29,7 @@ _BLOCK = 1 << 17
 _BINS = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScoreColumn:
     """What one score column does, query by query (Q queries, n_k values of K)."""
 
@@ -54,7 +55,7 @@ class ScoreColumn:
     """How far each query moves the pooled AUC ``[Q]``; sums to 0."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Judgement:
     """The values an audit judges by."""
 
@@ -147,7 +148,7 @@ class _Kernel:
         block: Block,
         scores: Floats,
         value: Floats,
-        value_ranks: tuple[NDArray[np.int64], NDArray[np.int64]],
+        value_ranks: tuple[Ints, Ints],
         outside: Floats | None,
     ) -> None:
         at, n = block.queries, block.size
@@ -169,9 +170,7 @@ class _Kernel:
             out.auc_within[at] = row_auc(scores, value == 1.0)
 
 
-def _pooled(
-    out: ScoreColumn, scores: Floats, judged: Judgement, parent: NDArray[np.int64]
-) -> ScoreColumn:
+def _pooled(out: ScoreColumn, scores: Floats, judged: Judgement, parent: Ints) -> ScoreColumn:
     """Fill in what looks across queries: deciles of the pooled scores, and the AUC."""
     queries = out.tau_b.size
     category, share = pooled_bins(scores, _BINS)

@@ -11,24 +11,25 @@ from scipy.special import ndtri
 from toptail.audit.record import jsonable, versions
 from toptail.audit.run import FORMAT
 from toptail.audit.sample import Estimate, Sample
-from toptail.errors import InputError
+from toptail.audit.settings import Rule, Settings
+from toptail.errors import InputError, check_share, check_whole
 from toptail.pools import JudgedPicks
 from toptail.pools.columns import codes
 from toptail.stats import bootstrap_p, holm
 from toptail.stats.best_of_k import Floats
 
 
-def audit_picks(
+def picks_content(
     picks: JudgedPicks,
     *,
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
+    seed: int = Settings.seed,
+    resamples: int = Settings.resamples,
+    level: float = Rule.level,
     power: float = 0.8,
     baseline: str | None = None,
     command: str | None = None,
 ) -> dict[str, Any]:
-    """Compare selectors by how their picks turned out.
+    """The content of ``audit.json`` for picks: how those of each selector turned out.
 
     Replicates are averaged inside a query first; a difference between two selectors is
     the mean over the queries that judged both, resampled by whole queries (or clusters).
@@ -46,8 +47,12 @@ def audit_picks(
 
     Returns
     -------
-    The content of ``audit.json`` for picks: plain lists, numbers and strings.
+    Plain lists, numbers and strings, with None for what is not computable.
     """
+    check_whole("seed", seed, 0)
+    check_whole("resamples", resamples, 1)
+    check_share("level", level)
+    check_share("power", power)
     names = [str(name) for name in picks.selector.to_pylist()]
     if len(names) < 2:
         raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+from dataclasses import is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -12,17 +13,22 @@ import numpy as np
 
 def versions() -> dict[str, str]:
     """Versions that decide a result's last digits."""
-    found = {"python": platform.python_version()}
-    for name in ("toptail", "numpy", "scipy", "pyarrow"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed as a package"
-    return found
+    packages = ("toptail", "numpy", "scipy", "pyarrow")
+    return {"python": platform.python_version()} | {name: installed(name) for name in packages}
+
+
+def installed(package: str) -> str:
+    """Version of a package."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed as a package"
 
 
 def jsonable(value: Any) -> Any:
     """Plain Python of the same shape; whatever is not a finite number becomes None."""
+    if is_dataclass(value):
+        value = vars(value)
     if isinstance(value, dict):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -10,83 +10,48 @@ import numpy as np
 from toptail.audit.measure import Tick, measure
 from toptail.audit.per_query import Judgement
 from toptail.audit.record import jsonable, versions
-from toptail.audit.verdict import Rule
-from toptail.errors import InputError
+from toptail.audit.settings import Settings
+from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
-from toptail.pools.columns import codes
+from toptail.pools.columns import codes, listed
 
 FORMAT = "toptail-audit-1"
 _MOST_GROUPS = 50
 
 
-def audit(
+def pools_content(
     pools: ScoredPools,
+    settings: Settings,
     *,
     values: str | None = None,
     replicates: Sequence[str] | None = None,
-    k: Sequence[int] | None = None,
-    seed: int = 0,
-    resamples: int = 10_000,
-    delta: float = Rule.delta,
-    rho: float = Rule.rho,
-    level: float = Rule.level,
-    group_column: str = "group",
-    cluster_column: str = "cluster",
-    pools_per_query: int = 1,
     command: str | None = None,
     tick: Tick | None = None,
 ) -> dict[str, Any]:
-    """Tell whether each scorer of ``pools`` is safe to maximize.
+    """The content of ``audit.json``: whether each scorer of ``pools`` is safe to maximize.
 
     Parameters
     ----------
     pools
         Queries with candidates, scores and judged values.
-    values
-        The value column to judge by, where there are several.
-    replicates
-        Two or more value columns that are independent replicates of one noisy judge: their
-        mean is the value, and the oracle is chosen on one half and valued on the other.
-    k
-        Candidate counts to measure (1 is always added); by default powers of two up to the
-        smallest pool of at least two candidates.
-    seed
-        Seed of the bootstrap; the same seed gives the same result to the last bit.
-    resamples
-        Bootstrap resamples of whole queries (or clusters), shared by all scorers.
-    delta, rho, level
-        Thresholds of the verdict; see :class:`toptail.audit.verdict.Rule`.
-    group_column
-        What the groups of ``pools`` are called in the report.
-    cluster_column
-        What the clusters of ``pools`` are called in the report.
-    pools_per_query
-        How many pools side by side, each under a label of its own, belong to one query. They
-        are not independent: they must lie in one cluster.
-    command
-        The command to record as what made this result.
-    tick
-        Called with a stage's name and its finished share, for progress bars.
+    settings
+        Thresholds of the verdict, which K, and the resampling.
+    values, replicates, command, tick
+        As :func:`toptail.audit` takes them.
 
     Returns
     -------
-    The content of ``audit.json``: plain lists, numbers and strings, with None for what is
-    not computable. Under ``scorers`` each scorer's curve, intervals, diagnostics and
-    ``verdict``.
-
-    Raises
-    ------
-    InputError
-        If the columns or K asked for do not fit the pools.
+    Plain lists, numbers and strings, with None for what is not computable. Under ``scorers``
+    each scorer's curve, intervals, diagnostics and ``verdict``.
 
     Examples
     --------
     >>> from toptail.pools import ScoredPools
     >>> pools = ScoredPools.from_arrays({"good": [[1, 2], [3, 4]]}, [[0.0, 1.0], [0.0, 1.0]])
-    >>> audit(pools, resamples=100)["scorers"]["good"]["value"]
+    >>> pools_content(pools, Settings(resamples=100))["scorers"]["good"]["value"]
     [0.5, 1.0]
     """
-    rule = Rule(delta, rho, level)
+    rule, replicates = settings.rule, listed(replicates)
     judged, value_name = _judgement(pools, values, replicates)
     _check_scale(pools, judged)
     warnings = []
@@ -100,39 +65,37 @@ def audit(
             f"{int(single.sum()):,} of {pools.queries:,} pools have one candidate; "
             "they cannot be searched and are left out."
         )
-        if pools_per_query > 1:
+        if settings.pools_per_query > 1:
             raise InputError(
                 f"{pools.source}: {int(single.sum()):,} pools have one candidate: with several "
                 "pools per query every pool needs at least two."
             )
         judged = judged.select(np.repeat(~single, pools.sizes))
         pools = pools.select(~single)
-    counts = _counts(pools, k)
-    result, extra = measure(pools, judged, counts, seed, resamples, rule, pools_per_query, tick)
+    k = _counts(pools, settings)
+    result, extra = measure(pools, judged, k, settings, tick)
     result |= {
         "format": FORMAT,
         "kind": "pools",
         "value": value_name,
         "binary": judged.binary,
-        "cluster_column": None if pools.cluster is None else cluster_column,
-        "replicates": list(replicates) if replicates else None,
+        "cluster_column": None if pools.cluster is None else pools.called.get("cluster", "cluster"),
+        "replicates": replicates,
         "single_candidate_pools": int(single.sum()),
         "notes": _notes(replicates),
         "warnings": warnings + extra,
-        "thresholds": {"delta": delta, "rho": rho, "level": level, "resamples": resamples},
+        "thresholds": {**vars(rule), "resamples": settings.resamples},
         "record": {
             "command": command or "toptail.audit(...)",
             "versions": versions(),
-            "seed": seed,
+            "seed": settings.seed,
             "source": pools.source,
             "sha256": pools.sha256,
         },
     }
-    groups = _groups(
-        pools, judged, counts, seed, resamples, rule, pools_per_query, result["warnings"]
-    )
+    groups = _groups(pools, judged, k, settings, result["warnings"])
     if groups is not None:
-        result |= {"groups": groups, "group_column": group_column}
+        result |= {"groups": groups, "group_column": pools.called.get("group", "group")}
     clean: dict[str, Any] = jsonable(result)
     return clean
 
@@ -140,6 +103,13 @@ def audit(
 def _judgement(
     pools: ScoredPools, values: str | None, replicates: Sequence[str] | None
 ) -> tuple[Judgement, str]:
+    if values and replicates:
+        raise InputError(f"Give either {option('values')} or {option('replicates')}, not both.")
+    if values is not None and not isinstance(values, str):
+        raise InputError(
+            f"{option('values', values)} must name the one column to judge by; independent "
+            f"replicates of one judge go to {option('replicates')}."
+        )
     for name in (*([values] if values else []), *(replicates or ())):
         if name not in pools.values:
             raise InputError(
@@ -147,17 +117,17 @@ def _judgement(
                 f"the value columns are {', '.join(pools.values)}."
             )
     if replicates:
-        if values:
-            raise InputError("Give either one value column or replicates, not both.")
         if len(set(replicates)) < 2:
-            raise InputError("Replicates need at least two different value columns.")
+            given = option("replicates", replicates)
+            raise InputError(f"{given} must name at least two different value columns.")
         stack = np.stack([pools.values[name] for name in replicates])
         return Judgement(stack.mean(axis=0), stack), " + ".join(replicates)
     if values is None and len(pools.values) > 1:
         names = ", ".join(pools.values)
         raise InputError(
-            f"{pools.source}: there are several value columns ({names}); choose one with --values, "
-            "or name independent replicates of one judge with --replicates."
+            f"{pools.source}: there are several value columns ({names}); choose one with "
+            f"{option('values')}, or name independent replicates of one judge with "
+            f"{option('replicates')}."
         )
     name = values or next(iter(pools.values))
     return Judgement(pools.values[name]), name
@@ -171,21 +141,17 @@ def _check_scale(pools: ScoredPools, judged: Judgement) -> None:
         )
 
 
-def _counts(pools: ScoredPools, k: Sequence[int] | None) -> list[int]:
+def _counts(pools: ScoredPools, settings: Settings) -> list[int]:
     smallest = int(pools.sizes.min())
-    if k is None:
-        return [1 << power for power in range(smallest.bit_length())]
-    if not k or min(k) < 1:
-        raise InputError(f"K must be whole numbers of at least 1, not {list(k)}.")
-    largest = max(k)
-    if largest > smallest:
-        at = int(np.flatnonzero(pools.sizes < largest)[0])
+    counts = settings.counts(smallest)
+    if counts[-1] > smallest:
+        at = int(np.flatnonzero(pools.sizes < counts[-1])[0])
         raise InputError(
-            f"{pools.source}: K = {largest} is larger than the pool of query "
+            f"{pools.source}: K = {counts[-1]} is larger than the pool of query "
             f"'{pools.query[at]}', which has {int(pools.sizes[at])} candidates; "
             f"the largest K that every pool allows is {smallest}."
         )
-    return sorted({1, *k})
+    return counts
 
 
 def _notes(replicates: Sequence[str] | None) -> list[str]:
@@ -205,10 +171,7 @@ def _groups(
     pools: ScoredPools,
     judged: Judgement,
     k: list[int],
-    seed: int,
-    resamples: int,
-    rule: Rule,
-    pools_per_query: int,
+    settings: Settings,
     warnings: list[str],
 ) -> dict[str, Any] | None:
     """The same audit inside each group of queries, without the paired comparisons."""
@@ -225,17 +188,7 @@ def _groups(
     for at, label in enumerate(labels.to_pylist()):
         member = code == at
         rows = np.repeat(member, pools.sizes)
-        kept = None if judged.replicates is None else judged.replicates[:, rows]
-        part, _ = measure(
-            pools.select(member),
-            Judgement(judged.value[rows], kept),
-            k,
-            seed,
-            resamples,
-            rule,
-            pools_per_query,
-            None,
-        )
+        part, _ = measure(pools.select(member), judged.select(rows), k, settings)
         part.pop("comparisons")
         result[str(label)] = part
     return result

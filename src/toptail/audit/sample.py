@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from toptail.stats.best_of_k import Floats
+from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.resample import bootstrap_sums, cluster_sums, percentile_interval
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Estimate:
     """A statistic and how it varied over the resamples."""
 
@@ -50,7 +49,7 @@ class Sample:
     (over queries) or :meth:`ratio` (of two columns' sums).
     """
 
-    def __init__(self, queries: int, cluster: NDArray[np.int64] | None) -> None:
+    def __init__(self, queries: int, cluster: Ints | None) -> None:
         self._cluster = cluster
         self._columns: list[Floats] = []
         self._slices: dict[str, slice] = {}

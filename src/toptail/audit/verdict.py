@@ -2,35 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Literal, TypedDict, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from toptail.stats.best_of_k import Floats
+from toptail.audit.settings import Rule
+from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.resample import critical_value, standardized
 
+Status = Literal["safe", "no gain", "unsafe", "inconclusive"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+CheckStatus = Literal["pass", "fail", "undecided"]
+
+
+class Check(TypedDict):
+    """One of the questions that decided a status, with its numbers in units of the headroom."""
+
+    name: str
+    question: str
+    k: list[int]
+    value: float
+    low: float | None
+    high: float | None
+    threshold: float
+    status: CheckStatus
+    advice: str
+
 
 @dataclass(frozen=True)
-class Rule:
-    """Thresholds of the verdict; all in units of the headroom at the largest K."""
+class Verdict:
+    """Whether maximizing a scorer helps or hurts, and up to which K."""
 
-    delta: float = 0.02
-    """A fall is established when its upper end lies below -delta."""
-    rho: float = 0.10
-    """A harm above rho must be ruled out before a scorer is called safe."""
-    level: float = 0.95
-    """Simultaneous confidence over all steps K1 < K2."""
+    status: Status
+    """``safe``, ``no gain``, ``unsafe`` or ``inconclusive``."""
+    k_best: int | None
+    """The curve's highest point."""
+    k_safe_max: int | None
+    """The largest K up to which ``safe`` holds on its own; None where there is none."""
+    k_harm: int | None
+    """The first K of an established fall; None where no fall is established."""
+    queries_needed: int | None
+    """About how many queries would decide an ``inconclusive`` one; None where unknown."""
+    reason: str
+    """The status in a sentence, with the numbers that decided it."""
+    checks: list[Check] = field(repr=False, hash=False)
+    """The questions behind the status."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Steps:
     """All steps K1 < K2 of one curve, in units of the headroom, with their common band."""
 
-    first: NDArray[np.int64]
+    first: Ints
     """Position of K1 in the list of K ``[steps]``."""
-    second: NDArray[np.int64]
+    second: Ints
     """Position of K2."""
     change: Floats
     """V(K2) - V(K1)."""
@@ -55,7 +81,7 @@ def judge(
     queries: int,
     scale: float,
     rule: Rule,
-) -> dict[str, Any]:
+) -> Verdict:
     """Verdict of one scorer's best-of-K curve.
 
     All differences V(K2) - V(K1), K1 < K2, paired over queries, in units of the headroom
@@ -106,18 +132,16 @@ def judge(
         size for size, band in zip(k[1:], prefixes, strict=True) if _status(band, rule) == "safe"
     ]
     fallen = steps.second[steps.high < -rule.delta]
-    verdict = {
-        "status": status,
-        "k_best": _best(k, value, scale),
-        "k_safe_max": max(safe) if safe else None,
-        "k_harm": k[int(fallen.min())] if fallen.size else None,
-        "queries_needed": None,
-    }
-    if status == "inconclusive":
-        verdict["queries_needed"] = _queries_needed(steps, queries, rule)
-    verdict["reason"] = _reason(verdict, k, steps, rule)
-    verdict["checks"] = _checks(k, steps, unit, rule)
-    return verdict
+    needed = _queries_needed(steps, queries, rule) if status == "inconclusive" else None
+    return Verdict(
+        status=status,
+        k_best=_best(k, value, scale),
+        k_safe_max=max(safe) if safe else None,
+        k_harm=k[int(fallen.min())] if fallen.size else None,
+        queries_needed=needed,
+        reason=_reason(status, needed, k, steps, rule),
+        checks=_checks(k, steps, unit, rule),
+    )
 
 
 def _bands(
@@ -140,7 +164,7 @@ def _bands(
     return result
 
 
-def _status(steps: Steps, rule: Rule) -> str:
+def _status(steps: Steps, rule: Rule) -> Status:
     if (steps.high < -rule.delta).any():
         return "unsafe"
     # Written so that NaN is inconclusive.
@@ -162,7 +186,7 @@ def _queries_needed(steps: Steps, queries: int, rule: Rule) -> int | None:
     return int(np.ceil(queries * factor - 1e-9)) if np.isfinite(factor) else None
 
 
-def _reason(verdict: dict[str, Any], k: list[int], steps: Steps, rule: Rule) -> str:
+def _reason(status: Status, needed: int | None, k: list[int], steps: Steps, rule: Rule) -> str:
     def said(at: int) -> str:
         change, low, high = (_percent(x[at]) for x in (steps.change, steps.low, steps.high))
         return f"{change} (band {low} to {high})"
@@ -170,21 +194,20 @@ def _reason(verdict: dict[str, Any], k: list[int], steps: Steps, rule: Rule) -> 
     def step(at: int) -> str:
         return f"from K = {k[steps.first[at]]} to K = {k[steps.second[at]]}"
 
-    if verdict["status"] == "unsafe":
+    if status == "unsafe":
         worst = int(np.argmin(steps.high))
         return (
             f"Searching more is established to hurt: {step(worst)} the value changes by "
             f"{said(worst)} of the headroom."
         )
-    if verdict["status"] == "inconclusive":
+    if status == "inconclusive":
         worst = int(np.argmin(steps.low))
-        needed = verdict["queries_needed"]
         more = f" About {needed:,} queries would decide it." if needed else ""
         return (
             f"A fall of more than {rule.rho:.0%} of the headroom cannot be ruled out: "
             f"{step(worst)} the change is {said(worst)}.{more}"
         )
-    if verdict["status"] == "safe":
+    if status == "safe":
         return (
             f"Search helps up to K = {k[-1]}, the largest measured, by {said(steps.gain)} of the "
             f"headroom; a fall of more than {rule.rho:.0%} is ruled out at every step."
@@ -199,12 +222,12 @@ def _percent(x: float) -> str:
     return f"{x:+.0%}".replace("-", "−") if round(x, 2) else "0%"
 
 
-def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[dict[str, Any]]:
+def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[Check]:
     """The three questions that decided the status, each with its own numbers and advice."""
 
     def check(
-        name: str, question: str, at: int, threshold: float, status: str, advice: str
-    ) -> dict[str, Any]:
+        name: str, question: str, at: int, threshold: float, status: CheckStatus, advice: str
+    ) -> Check:
         return {
             "name": name,
             "question": question,
@@ -277,14 +300,6 @@ def _best(k: list[int], value: Floats, scale: float) -> int:
     return k[int(np.flatnonzero(value >= value.max() - 1e-12 * scale)[0])]
 
 
-def _undecidable(k: list[int], value: Floats, scale: float, why: str) -> dict[str, Any]:
+def _undecidable(k: list[int], value: Floats, scale: float, why: str) -> Verdict:
     best = _best(k, value, scale) if np.isfinite(value).all() else None
-    return {
-        "status": "inconclusive",
-        "k_best": best,
-        "k_safe_max": None,
-        "k_harm": None,
-        "queries_needed": None,
-        "reason": f"Cannot be decided: {why}.",
-        "checks": [],
-    }
+    return Verdict("inconclusive", best, None, None, None, f"Cannot be decided: {why}.", [])

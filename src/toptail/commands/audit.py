@@ -6,14 +6,19 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
+from toptail.audit import Rule, Settings
+from toptail.audit.verdict import STATUSES
+from toptail.commands.lists import names, whole_numbers
 from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
+from toptail.pools.files import check_folder
+from toptail.results import AuditResult, PicksResult, audit, audit_picks
 
-STATUSES = ("safe", "no gain", "unsafe", "inconclusive")
+_Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 
 
 @dataclass(frozen=True)
@@ -30,31 +35,33 @@ class Audit:
     """Folder for audit.json, audit.md, audit.tex and report.html."""
     scores: Annotated[str | None, tyro.conf.arg(metavar="A,B,...")] = None
     """Score columns, separated by commas; by default every number column that is not a value."""
-    values: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
+    values: _Column = None
     """The value column to judge by; by default 'value' or 'correct'."""
     replicates: Annotated[str | None, tyro.conf.arg(metavar="V1,V2,...")] = None
     """Two or more value columns that are independent replicates of one noisy judge."""
     k: Annotated[str | None, tyro.conf.arg(metavar="1,2,4,...")] = None
     """Candidate counts, separated by commas; by default powers of two up to the smallest pool."""
-    query: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
+    query: _Column = None
     """The column that says which candidates form one pool; by default 'query'."""
-    group: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
+    candidate: _Column = None
+    """A column of labels that are unique inside a query; by default 'candidate'."""
+    group: _Column = None
     """A column of query labels to report by; by default 'group' where there is one."""
-    cluster: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
+    cluster: _Column = None
     """A column of query labels to resample by; by default 'cluster' where there is one."""
-    support: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
+    support: _Column = None
     """A true/false column: is the candidate on the data support; by default 'support'."""
     picks: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Instead of a table: judged picks with the columns query, selector, value, replicate."""
-    seed: int = 0
+    seed: int = Settings.seed
     """Seed of the bootstrap."""
-    resamples: int = 10_000
+    resamples: int = Settings.resamples
     """Bootstrap resamples."""
-    delta: float = 0.02
+    delta: float = Rule.delta
     """A fall of more than this share of the headroom is harm."""
-    rho: float = 0.10
+    rho: float = Rule.rho
     """A harm above this share of the headroom must be ruled out for 'safe'."""
-    level: float = 0.95
+    level: float = Rule.level
     """Confidence of intervals and bands."""
     fail_on: Annotated[str | None, tyro.conf.arg(metavar="STATUS,...")] = None
     """Exit with code 1 if a verdict is one of these statuses, separated by commas."""
@@ -62,33 +69,18 @@ class Audit:
     def run(self) -> int:
         """Read, audit, write, and print the summary."""
         fail_on = self._fail_on()
-        self._check()
-        from toptail.report import summary_lines
-        from toptail.results import write_report
-
-        result = self._audit_picks() if self.picks is not None else self._audit_pools()
-        report = write_report(result, self.out)
-        print("\n".join(summary_lines(result)))
+        check_folder(self.out)
+        result = self._result()
+        report = result.write(self.out)
+        print(result.summary())
         print(f"\nReport: {report}")
-        statuses = {s["verdict"]["status"] for s in result.get("scorers", {}).values()}
-        return 1 if statuses & fail_on else 0
-
-    def _check(self) -> None:
-        if (self.table is None) == (self.picks is None):
-            raise InputError("Give one table of scored candidates, or --picks with judged picks.")
-        if self.picks is not None and self.fail_on:
-            raise InputError("--fail-on needs verdicts, and picks have none.")
-        if not 0 < self.level < 1:
-            raise InputError(f"--level must lie between 0 and 1, not {self.level:g}.")
-        if self.resamples < 100:
-            raise InputError(f"--resamples must be at least 100, not {self.resamples}.")
-        if self.seed < 0 or self.delta < 0 or self.rho < 0:
-            raise InputError("--seed, --delta and --rho must not be negative.")
-        if self.out.exists() and not self.out.is_dir():
-            raise InputError(f"{self.out} is a file; --out needs a folder.")
+        verdicts = result.verdicts.values() if isinstance(result, AuditResult) else ()
+        return 1 if {verdict.status for verdict in verdicts} & fail_on else 0
 
     def _fail_on(self) -> set[str]:
-        wanted = set(_split(self.fail_on) or ())
+        wanted = set(names([self.fail_on or ""]))
+        if wanted and self.picks is not None:
+            raise InputError("--fail-on needs verdicts, and picks have none.")
         unknown = sorted(wanted - set(STATUSES))
         if unknown:
             raise InputError(
@@ -96,71 +88,35 @@ class Audit:
             )
         return wanted
 
-    def _audit_pools(self) -> dict[str, Any]:
-        from toptail.audit import audit
-        from toptail.pools import ScoredPools
-
-        assert self.table is not None
-        names = {
-            part: column
-            for part in ("query", "group", "cluster", "support")
-            if (column := getattr(self, part)) is not None
-        }
-        replicates = _split(self.replicates)
-        with progress_bar() as tick:
-            tick("reading the table", 0.0)
-            pools = ScoredPools.read(
-                self.table,
-                scores=_split(self.scores),
-                values=replicates or _split(self.values),
-                names=names,
+    def _result(self) -> AuditResult | PicksResult:
+        command = shlex.join(["toptail", *sys.argv[1:]])
+        if (self.table is None) == (self.picks is None):
+            raise InputError("Give one table of scored candidates, or --picks with judged picks.")
+        if self.picks is not None:
+            return audit_picks(
+                self.picks,
+                seed=self.seed,
+                resamples=self.resamples,
+                level=self.level,
+                command=command,
             )
+        with progress_bar() as tick:
             return audit(
-                pools,
-                values=self.values if replicates is None else None,
-                replicates=replicates,
-                k=self._counts(),
+                self.table,
+                query=self.query,
+                candidate=self.candidate,
+                group=self.group,
+                cluster=self.cluster,
+                support=self.support,
+                scores=names([self.scores or ""]),
+                values=self.values,
+                replicates=names([self.replicates or ""]),
+                k=None if self.k is None else whole_numbers("--k", self.k),
                 seed=self.seed,
                 resamples=self.resamples,
                 delta=self.delta,
                 rho=self.rho,
                 level=self.level,
-                group_column=self.group or "group",
-                cluster_column=self.cluster or "cluster",
-                command=_command(),
+                command=command,
                 tick=tick,
             )
-
-    def _audit_picks(self) -> dict[str, Any]:
-        from toptail.audit import audit_picks
-        from toptail.pools import JudgedPicks
-
-        assert self.picks is not None
-        return audit_picks(
-            JudgedPicks.read(self.picks),
-            seed=self.seed,
-            resamples=self.resamples,
-            level=self.level,
-            command=_command(),
-        )
-
-    def _counts(self) -> list[int] | None:
-        parts = _split(self.k)
-        if parts is None:
-            return None
-        try:
-            return [int(part) for part in parts]
-        except ValueError:
-            raise InputError(
-                f"--k takes whole numbers separated by commas, as in 1,2,4,8; not '{self.k}'."
-            ) from None
-
-
-def _split(text: str | None) -> list[str] | None:
-    if text is None:
-        return None
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _command() -> str:
-    return shlex.join(["toptail", *sys.argv[1:]])

@@ -21,24 +21,23 @@ class DemoPools:
         from rich.console import Console
         from rich.table import Table
 
-        from toptail import audit, builtin_pools, write_report
+        from toptail import audit, builtin_pools
         from toptail.pools.builtin import expected
-        from toptail.report import summary_lines
 
         result = audit(builtin_pools(seed=self.seed), seed=self.seed, command="toptail demo-pools")
-        report = write_report(result, self.out)
-        print("\n".join(summary_lines(result)))
-        k = np.array(result["k"], dtype=float)
+        report = result.write(self.out)
+        print(result.summary())
+        k = np.array(result.k, dtype=float)
         table = Table(title="Value of best-of-K: measured (closed form)")
         table.add_column("scorer")
-        for count in result["k"]:
+        for count in result.k:
             table.add_column(f"K={count}", justify="right")
-        for name, entry in result["scorers"].items():
+        for name, scorer in result.scorers.items():
             try:
                 truth = [f" ({v:.3f})" for v in expected(name)(k)]
             except KeyError:
                 truth = [""] * len(k)
-            cells = [f"{v:.3f}{t}" for v, t in zip(entry["value"], truth, strict=True)]
+            cells = [f"{v:.3f}{t}" for v, t in zip(scorer.curve.value, truth, strict=True)]
             table.add_row(name, *cells)
         Console().print(table)
         print(f"Report: {report}")

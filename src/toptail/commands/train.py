@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from toptail.commands.lists import names, whole_numbers
-from toptail.commands.options import as_flags
-from toptail.errors import InputError, require_count
+from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.registry import CRITICS, MAIN, entry
 from toptail.lab.training.config import require_seeds
 from toptail.lab.training.options import RunOptions
@@ -63,11 +62,10 @@ class Train(RunOptions, _What):
 
     def run(self) -> int:
         """Train, draw the curves, and list the runs; the exit code is 1 if one is invalid."""
-        with as_flags(self):
-            seeds = whole_numbers("--seeds", self.seeds)
-            require_seeds(seeds)
-            require_count("checkpoint_every", self._checkpoint_every())
-            configs = self.chosen()
+        seeds = whole_numbers("--seeds", self.seeds)
+        require_seeds(seeds)
+        check_whole("checkpoint_every", self._checkpoint_every(), 1)
+        configs = self.chosen()
         from toptail.commands.train_progress import progress
         from toptail.lab.tasks.files import load
         from toptail.lab.training.defaults import keep_compiled
@@ -97,7 +95,9 @@ class Train(RunOptions, _What):
 
         critics = [entry(name).name for name in names(self.critics or MAIN)]
         if not critics:
-            raise InputError(f"critics names no critic; the critics are {', '.join(CRITICS)}.")
+            raise InputError(
+                f"{option('critics')} names no critic; the critics are {', '.join(CRITICS)}."
+            )
         path = find(self.task)
         task = task_of(path)
         return self.configs(path.stem if task is None else task.name, critics)

@@ -2,20 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
-from toptail.stats.best_of_k import Floats
+from toptail.errors import InputError, option
+from toptail.stats.best_of_k import Floats, Ints
 
 RESERVED = ("query", "candidate", "support", "cluster", "group")
 VALUE_NAMES = ("value", "values", "correct")
 SCORE_NAMES = ("score", "scores")
+
+
+class Columns(TypedDict, total=False):
+    """Which columns of a table play which part, in Python and as flags of the command line.
+
+    ``query``, ``candidate``, ``support``, ``cluster`` and ``group`` name one column each, by
+    default the one of that name; ``scores`` and ``values`` name one or several, by default
+    those that :func:`find_roles` finds.
+    """
+
+    query: str | None
+    candidate: str | None
+    support: str | None
+    cluster: str | None
+    group: str | None
+    scores: str | Sequence[str] | None
+    values: str | Sequence[str] | None
+
+
+def listed(names: str | Sequence[str] | None) -> list[str] | None:
+    """One name or several as a list; None where none is given."""
+    if names is None:
+        return None
+    return ([names] if isinstance(names, str) else list(names)) or None
+
+
+def parts(where: str, present: Sequence[str], columns: Columns) -> dict[str, str]:
+    """Name under which a column is known from here on -> its name in the table.
+
+    A column that plays a part takes the part's name; another of that name is left out.
+    """
+    unknown = sorted(set(columns) - {*RESERVED, "scores", "values"})
+    if unknown:
+        raise TypeError(f"there is no part '{unknown[0]}' that a column could play")
+    played = {part: name for part in RESERVED if (name := columns.get(part)) is not None}
+    for part, name in played.items():
+        if name not in present:
+            raise InputError(
+                f"{where}: there is no column '{name}' to use as {part}; "
+                f"the columns are {', '.join(present)}."
+            )
+    used = {*played, *played.values()}
+    return {name: name for name in present if name not in used} | played  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -49,23 +93,23 @@ def find_roles(
     """
     free = [name for name in numeric if name not in RESERVED]
     chosen_values = (
-        _expand(where, values, free, "value") if values else [n for n in free if _is_value(n)]
+        choose(where, values, free, "value") if values else [n for n in free if _is_value(n)]
     )
     if not chosen_values:
         raise InputError(
             f"{where}: no value column; expected one named 'value' or 'correct', or name it with "
-            f"--values (columns: {', '.join(numeric) or 'none'})."
+            f"{option('values')} (columns: {', '.join(numeric) or 'none'})."
         )
     rest = [name for name in free if name not in chosen_values and not _is_value(name)]
     if scores:
-        chosen_scores = _expand(where, scores, free, "score")
+        chosen_scores = choose(where, scores, free, "score")
     else:
         chosen_scores = [name for name in rest if _is_score(name)] or [
             name for name in rest if numeric[name]
         ]
     if not chosen_scores:
         raise InputError(
-            f"{where}: no score column; name at least one with --scores "
+            f"{where}: no score column; name at least one with {option('scores')} "
             f"(columns: {', '.join(numeric)})."
         )
     both = [name for name in chosen_scores if name in chosen_values]
@@ -82,7 +126,7 @@ def _is_score(name: str) -> bool:
     return name in SCORE_NAMES or name.startswith(("score_", "score@"))
 
 
-def _expand(where: str, wanted: Sequence[str], present: list[str], kind: str) -> list[str]:
+def choose(where: str, wanted: Sequence[str], present: list[str], kind: str) -> list[str]:
     """Each wanted name, or its seed columns; in order, each once."""
     result: list[str] = []
     for name in wanted:
@@ -99,7 +143,33 @@ def _expand(where: str, wanted: Sequence[str], present: list[str], kind: str) ->
 def split_seed(column: str) -> tuple[str, str | None]:
     """``raw@42`` is seed 42 of the scorer ``raw``; any other name has no seed."""
     name, at, seed = column.rpartition("@")
-    return (name, seed) if at and name and seed.isdigit() else (column, None)
+    is_seed = at and name and seed.isascii() and seed.isdigit()
+    return (name, seed) if is_seed else (column, None)
+
+
+def group_seeds(columns: Iterable[str], where: str = "") -> dict[str, dict[int | None, str]]:
+    """Scorer -> training seed -> its column, in order of first appearance.
+
+    The seed of a column without one is None. A scorer stands either alone or with seeds,
+    and each seed once; anything else is an :class:`InputError`, which names ``where``.
+
+    >>> group_seeds(["raw@42", "raw@43", "mine"])
+    {'raw': {42: 'raw@42', 43: 'raw@43'}, 'mine': {None: 'mine'}}
+    """
+    result: dict[str, dict[int | None, str]] = {}
+    for column in columns:
+        name, text = split_seed(column)
+        seed = None if text is None else int(text)
+        seeds = result.setdefault(name, {})
+        if seed in seeds or (seeds and None in {seed, *seeds}):
+            other = seeds.get(seed) or next(iter(seeds.values()))
+            start = f"{where}: the" if where else "The"
+            raise InputError(
+                f"{start} columns '{other}' and '{column}' both claim to be the scorer '{name}', "
+                "which stands either alone or once for each training seed; rename one of them."
+            )
+        seeds[seed] = column
+    return result
 
 
 def holds_numbers(kind: pa.DataType) -> bool:
@@ -137,8 +207,6 @@ def is_list(kind: pa.DataType) -> bool:
 def numbers(where: str, name: str, column: pa.Array, row: str = "row") -> Floats:
     """A column as finite float64, or an :class:`InputError` naming the first bad row."""
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        column, kind = column.dictionary_decode(), kind.value_type
     if not (holds_numbers(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
         at, text = _first_text(column)
         raise InputError(
@@ -190,7 +258,7 @@ def flags(where: str, name: str, column: pa.Array) -> NDArray[np.bool_]:
     return array.astype(bool)
 
 
-def codes(where: str, name: str, column: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+def codes(where: str, name: str, column: pa.Array) -> tuple[Ints, pa.Array]:
     """Number labels by first appearance: ``codes [rows]`` and ``labels``; none may be missing."""
     if column.null_count:
         at = int(np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False))[0])
@@ -199,13 +267,11 @@ def codes(where: str, name: str, column: pa.Array) -> tuple[NDArray[np.int64], p
         raise InputError(
             f"{where}: column '{name}' must hold one text or number per row, not {column.type}."
         )
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
     encoded = column.dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
 
 
-def first_repeat(key: NDArray[np.int64]) -> int | None:
+def first_repeat(key: Ints) -> int | None:
     """The first row whose key stands in an earlier row too."""
     if (np.diff(key) > 0).all():
         return None

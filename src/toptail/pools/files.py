@@ -161,6 +161,12 @@ def atomic(path: Path, write: Callable[[Path], None]) -> None:
         staged.unlink(missing_ok=True)
 
 
+def check_folder(path: Path) -> None:
+    """Raise :class:`InputError` where a file stands in the way of a folder."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is a file; give a folder, or a name that is still free.")
+
+
 @contextmanager
 def staged_folder(path: Path) -> Iterator[Path]:
     """A temporary folder that becomes ``path`` if the block succeeds, and vanishes if not.
@@ -168,8 +174,7 @@ def staged_folder(path: Path) -> Iterator[Path]:
     Where ``path`` already exists, the new files replace its files of the same name, each
     in one step, and others stay.
     """
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file; --out needs a folder (or a name that is still free).")
+    check_folder(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))

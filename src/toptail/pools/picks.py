@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.pools.columns import codes, first_repeat, numbers
+from toptail.pools.container import Container, named, queries
 from toptail.pools.files import atomic, check_names, file_format, read_table, sha256
-from toptail.pools.tables import per_query_labels, whole, write_table
-from toptail.stats.best_of_k import Floats
+from toptail.pools.frames import as_table, plain
+from toptail.pools.tables import per_query_labels, write_table
+from toptail.stats.best_of_k import Floats, Ints
 
 _COLUMNS = ("query", "selector", "replicate", "value", "key", "cluster")
 
 
-@dataclass(frozen=True)
-class JudgedPicks:
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgedPicks(Container):
     """Judged values of what each selector picked, one row per (query, selector, replicate)."""
 
     query: pa.Array
     """Label of each query ``[queries]``."""
     selector: pa.Array
     """Name of each selector ``[selectors]``, in order of first appearance."""
-    query_at: NDArray[np.int64]
+    query_at: Ints
     """Which query each row belongs to ``[rows]``."""
-    selector_at: NDArray[np.int64]
+    selector_at: Ints
     """Which selector each row belongs to ``[rows]``."""
     replicate: pa.Array
     """Label of the repetition ``[rows]``; equal labels of one query are paired."""
@@ -46,12 +48,12 @@ class JudgedPicks:
 
     @classmethod
     def from_arrow(cls, table: Any, *, source: str = "table") -> JudgedPicks:
-        """Picks from any data frame that speaks Arrow.
+        """Picks from any table: see :func:`toptail.pools.frames.as_table`.
 
         Columns ``query``, ``selector``, ``value``, and optional ``replicate`` (one pick per
         query and selector where absent), ``key`` and ``cluster``.
         """
-        table = pa.table(table)
+        table = as_table(table, source)
         check_names(source, table.column_names)
         for name in ("query", "selector", "value"):
             if name not in table.column_names:
@@ -61,7 +63,7 @@ class JudgedPicks:
                 )
         if table.num_rows == 0:
             raise InputError(f"{source}: the table has no rows.")
-        columns = {n: whole(table[n]) for n in _COLUMNS if n in table.column_names}
+        columns = {n: plain(table[n]) for n in _COLUMNS if n in table.column_names}
         query_at, query = codes(source, "query", columns["query"])
         selector_at, selector = codes(source, "selector", columns["selector"])
         value = numbers(source, "value", columns["value"])
@@ -83,11 +85,15 @@ class JudgedPicks:
         )
 
     @classmethod
-    def read(cls, path: str | Path) -> JudgedPicks:
+    def read(cls, path: str | PathLike[str]) -> JudgedPicks:
         """Picks from a Parquet, CSV, JSON Lines or Arrow file, with its hash."""
         where = Path(path)
         picks = cls.from_arrow(read_table(where), source=str(where))
         return replace(picks, sha256=sha256(where))
+
+    def _summary(self) -> str:
+        selectors = named(self.selector.to_pylist())
+        return f"{self.value.size:,} picks at {queries(len(self.query))}; selectors {selectors}"
 
     def to_arrow(self) -> pa.Table:
         """The long table."""
@@ -114,8 +120,8 @@ class JudgedPicks:
 
 def _check_once(
     where: str,
-    query_at: NDArray[np.int64],
-    selector_at: NDArray[np.int64],
+    query_at: Ints,
+    selector_at: Ints,
     replicate: pa.Array,
     selectors: int,
 ) -> None:

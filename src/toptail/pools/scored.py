@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
-from toptail.pools.columns import check_finite, split_seed
-from toptail.stats.best_of_k import Floats
+from toptail.pools.columns import Columns, check_finite, group_seeds
+from toptail.pools.container import Container, named, queries
+from toptail.pools.frames import as_table
+from toptail.stats.best_of_k import Floats, Ints
 
 
-@dataclass(frozen=True)
-class Block:
+@dataclass(frozen=True, eq=False, repr=False)
+class Block(Container):
     """Pools of one size, ready for arithmetic on ``[queries, candidates]`` arrays."""
 
-    queries: NDArray[np.int64]
+    queries: Ints
     """Positions of these pools in the container."""
-    rows: slice | NDArray[np.int64]
+    rows: slice | Ints
     """Their candidates: a slice where they lie side by side, else indices."""
     size: int
     """Candidates per pool."""
@@ -31,9 +34,12 @@ class Block:
         """A per-candidate column as ``[queries, size]``; a view where that is possible."""
         return column[self.rows].reshape(self.queries.size, self.size)
 
+    def _summary(self) -> str:
+        return f"{self.queries.size:,} pools of {self.size}"
 
-@dataclass(frozen=True)
-class ScoredPools:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoredPools(Container):
     """Candidate pools with scores and judged values; pools may differ in size.
 
     Candidates of a query lie side by side: query q owns rows
@@ -46,7 +52,7 @@ class ScoredPools:
 
     query: pa.Array
     """Label of each query ``[queries]``."""
-    offsets: NDArray[np.int64]
+    offsets: Ints
     """Where each query's candidates start ``[queries + 1]``."""
     scores: Mapping[str, Floats]
     """Score column name to ``[rows]``; ``name@42`` is training seed 42 of scorer ``name``."""
@@ -64,6 +70,8 @@ class ScoredPools:
     """Where the pools came from, for records."""
     sha256: str | None = None
     """Content hash of the file they came from."""
+    called: Mapping[str, str] = field(default_factory=dict)
+    """Part (``group``, ``cluster``, ...) -> the column that plays it, where called otherwise."""
 
     def __post_init__(self) -> None:
         for name, column in (*self.scores.items(), *self.values.items()):
@@ -76,6 +84,7 @@ class ScoredPools:
             raise InputError(f"{self.source}: at least one score and one value column are needed.")
         if self.queries == 0 or (self.sizes == 0).any():
             raise InputError(f"{self.source}: the table is empty or holds a query without rows.")
+        group_seeds(self.scores, self.source)
 
     @property
     def queries(self) -> int:
@@ -88,20 +97,20 @@ class ScoredPools:
         return int(self.offsets[-1])
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Candidates per query ``[queries]``."""
         return np.diff(self.offsets)
 
     @property
-    def scorers(self) -> dict[str, dict[str | None, str]]:
-        """Scorer name to its columns by seed; the key is None for a scorer without seeds."""
-        result: dict[str, dict[str | None, str]] = {}
-        for column in self.scores:
-            name, seed = split_seed(column)
-            if seed is not None and name in self.scores:
-                name, seed = column, None  # 'raw' and 'raw@1' side by side are two scorers
-            result.setdefault(name, {})[seed] = column
-        return result
+    def scorers(self) -> dict[str, dict[int | None, str]]:
+        """Scorer -> training seed -> its column; the seed of a scorer without seeds is None."""
+        return group_seeds(self.scores, self.source)
+
+    def _summary(self) -> str:
+        sizes = self.sizes
+        size = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
+        names = f"scores {named(self.scores)}; values {named(self.values)}"
+        return f"{queries(self.queries)} of {size} candidates; {names}"
 
     def blocks(self, limit: int = 1 << 62) -> Iterator[Block]:
         """Pools grouped by size, at most about ``limit`` candidates per block."""
@@ -111,7 +120,7 @@ class ScoredPools:
             per_block = max(1, limit // int(size))
             for start in range(0, members.size, per_block):
                 queries = members[start : start + per_block]
-                rows: slice | NDArray[np.int64]
+                rows: slice | Ints
                 if queries[-1] - queries[0] + 1 == queries.size:
                     rows = slice(int(self.offsets[queries[0]]), int(self.offsets[queries[-1] + 1]))
                 else:
@@ -140,33 +149,10 @@ class ScoredPools:
             group=labels(self.group),
         )
 
-    def equals(self, other: ScoredPools) -> bool:
-        """Same labels and bit-equal columns in the same order; the source may differ."""
-
-        def same_labels(a: pa.Array | None, b: pa.Array | None) -> bool:
-            return a is b is None or (a is not None and b is not None and a.equals(b))
-
-        def same(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> bool:
-            return list(a) == list(b) and all(np.array_equal(a[n], b[n]) for n in a)
-
-        def same_support(a: NDArray[np.bool_] | None, b: NDArray[np.bool_] | None) -> bool:
-            return a is b is None or (a is not None and b is not None and np.array_equal(a, b))
-
-        return (
-            np.array_equal(self.offsets, other.offsets)
-            and same(self.scores, other.scores)
-            and same(self.values, other.values)
-            and same_labels(self.query, other.query)
-            and same_labels(self.candidate, other.candidate)
-            and same_labels(self.cluster, other.cluster)
-            and same_labels(self.group, other.group)
-            and same_support(self.support, other.support)
-        )
-
     @classmethod
     def from_arrays(
         cls,
-        scores: Mapping[str, ArrayLike],
+        scores: ArrayLike | Mapping[str, ArrayLike],
         values: ArrayLike | Mapping[str, ArrayLike],
         *,
         support: ArrayLike | None = None,
@@ -181,7 +167,7 @@ class ScoredPools:
         Parameters
         ----------
         scores
-            Scorer (or ``scorer@seed``) to its array.
+            One array, or scorer (or ``scorer@seed``) to its array.
         values
             One array, or value name to array.
         support
@@ -192,7 +178,8 @@ class ScoredPools:
             ``[queries]``: how many of a row's entries count where pools differ in size; the
             rest is padding and is not looked at.
         """
-        judged = dict(values) if isinstance(values, Mapping) else {"value": values}
+        scored = scores if isinstance(scores, Mapping) else {"score": scores}
+        judged = values if isinstance(values, Mapping) else {"value": values}
         first = np.asarray(next(iter(judged.values()), None))
         if first.ndim != 2:
             raise InputError(f"{source}: values must be [queries, candidates], not {first.shape}.")
@@ -231,7 +218,7 @@ class ScoredPools:
         return cls(
             query=names,
             offsets=np.concatenate([[0], np.cumsum(sizes)]),
-            scores=columns(scores),
+            scores=columns(scored),
             values=columns(judged),
             support=None if support is None else flat("support", support).astype(bool),
             cluster=labels("cluster", cluster),
@@ -241,39 +228,36 @@ class ScoredPools:
 
     @classmethod
     def from_arrow(
-        cls,
-        table: Any,
-        *,
-        scores: Sequence[str] | None = None,
-        values: Sequence[str] | None = None,
-        names: Mapping[str, str] | None = None,
-        source: str = "table",
+        cls, table: Any, *, source: str = "table", **columns: Unpack[Columns]
     ) -> ScoredPools:
-        """Pools from any data frame that speaks Arrow (pyarrow, pandas, polars, DuckDB, ...).
+        """Pools from any table: see :func:`toptail.pools.frames.as_table`.
 
-        Long (one row per candidate, columns ``query``, scores, values, and optional
-        ``candidate``, ``support``, ``cluster``, ``group``) or one row per query with list
-        columns. ``scores`` and ``values`` name columns; see
-        :func:`toptail.pools.columns.find_roles` for the defaults. ``names`` says which
-        columns play the reserved parts, as in ``{"query": "prompt_id", "group": "step"}``.
+        Long (one row per candidate) or one row per query with list columns.
+
+        Parameters
+        ----------
+        table
+            Any data frame that speaks Arrow (pyarrow, pandas, polars, DuckDB, ...), a lazy
+            frame, a Hugging Face data set, a mapping of columns, or a list of rows.
+        source
+            What to call the table in records and errors.
+        columns
+            ``query``, ``candidate``, ``support``, ``cluster``, ``group``, ``scores``,
+            ``values``: which columns play which part, where they are not found by name.
         """
         from toptail.pools.tables import pools_from_table
 
-        return pools_from_table(pa.table(table), scores, values, source, names)
+        return pools_from_table(as_table(table, source), source, columns)
 
     @classmethod
-    def read(
-        cls,
-        path: str | Path,
-        *,
-        scores: Sequence[str] | None = None,
-        values: Sequence[str] | None = None,
-        names: Mapping[str, str] | None = None,
-    ) -> ScoredPools:
-        """Pools from a Parquet, CSV, JSON Lines, Arrow or npz file, with its hash."""
+    def read(cls, path: str | PathLike[str], **columns: Unpack[Columns]) -> ScoredPools:
+        """Pools from a Parquet, CSV, JSON Lines, Arrow or npz file, with its hash.
+
+        ``columns`` name the parts of the table as in :meth:`from_arrow`.
+        """
         from toptail.pools.tables import read_pools
 
-        return read_pools(Path(path), scores, values, names)
+        return read_pools(Path(path), columns)
 
     def to_arrow(self) -> pa.Table:
         """The long table; its metadata says which columns are scores and which values."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.pools.columns import (
     RESERVED,
+    Columns,
     Roles,
     codes,
     find_roles,
@@ -25,8 +26,10 @@ from toptail.pools.columns import (
     flags,
     holds_numbers,
     is_list,
+    listed,
     mostly_numbers,
     numbers,
+    parts,
 )
 from toptail.pools.files import (
     atomic,
@@ -39,51 +42,41 @@ from toptail.pools.files import (
     sha256,
     write_arrays,
 )
+from toptail.pools.frames import plain
 from toptail.pools.scored import ScoredPools
+from toptail.stats.best_of_k import Ints
 
 _METADATA = b"toptail"
 
 
-def read_pools(
-    path: Path,
-    scores: Sequence[str] | None,
-    values: Sequence[str] | None,
-    names: Mapping[str, str] | None = None,
-) -> ScoredPools:
+def read_pools(path: Path, columns: Columns) -> ScoredPools:
     """Read a file of any known type into :class:`ScoredPools`."""
     check_readable(path)
     where = str(path)
     if file_format(path) == "npz":
-        pools = _pools_from_npz(where, read_arrays(path), scores, values)
+        pools = pools_from_arrays(where, read_arrays(path), columns)
     else:
         schema = read_schema(path)
         needed = None
         if schema is not None and len(set(schema.names)) == len(schema.names):
-            renamed = _rename(where, schema.empty_table(), names).schema
-            roles = _roles(where, renamed, scores, values)
-            wanted = {*roles.scores, *roles.values, *RESERVED, *(names or {}).values()}
+            names = parts(where, schema.names, columns)
+            roles = _roles(where, _renamed(schema.empty_table(), names).schema, columns)
+            wanted = {names[n] for n in (*roles.scores, *roles.values, *RESERVED) if n in names}
             needed = [name for name in schema.names if name in wanted]
-        pools = pools_from_table(read_table(path, needed), scores, values, where, names)
-    return replace(pools, source=where, sha256=sha256(path))
+        pools = pools_from_table(read_table(path, needed), where, columns)
+    return replace(pools, sha256=sha256(path))
 
 
-def _rename(where: str, table: pa.Table, names: Mapping[str, str] | None) -> pa.Table:
-    """Give the columns that play reserved parts their reserved names."""
-    for part, name in (names or {}).items():
-        if part not in RESERVED:
-            raise InputError(f"'{part}' is not a reserved column; those are {', '.join(RESERVED)}.")
-        if name not in table.column_names:
-            raise InputError(
-                f"{where}: there is no column '{name}' to use as {part}; "
-                f"the columns are {', '.join(table.column_names)}."
-            )
-        if name != part:
-            if part in table.column_names:
-                table = table.drop_columns([part])
-            table = table.rename_columns(
-                [part if column == name else column for column in table.column_names]
-            )
-    return table
+def _renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
+    """The columns under the names that :func:`toptail.pools.columns.parts` gives them."""
+    renamed = table.select(list(names.values())).rename_columns(list(names))
+    return renamed.replace_schema_metadata(table.schema.metadata)
+
+
+def _called(columns: Columns) -> dict[str, str]:
+    """The parts whose column has another name than the part."""
+    named = {part: columns.get(part) for part in RESERVED}
+    return {part: str(name) for part, name in named.items() if name not in (None, part)}
 
 
 def _stored_roles(where: str, metadata: bytes | str) -> dict[str, list[str]]:
@@ -98,55 +91,53 @@ def _stored_roles(where: str, metadata: bytes | str) -> dict[str, list[str]]:
 
 
 def _roles(
-    where: str,
-    schema: pa.Schema,
-    scores: Sequence[str] | None,
-    values: Sequence[str] | None,
-    as_numbers: frozenset[str] = frozenset(),
+    where: str, schema: pa.Schema, columns: Columns, as_numbers: frozenset[str] = frozenset()
 ) -> Roles:
     metadata = (schema.metadata or {}).get(_METADATA)
     stored = {} if metadata is None else _stored_roles(where, metadata)
     numeric = {f.name: holds_numbers(f.type) or f.name in as_numbers for f in schema}
+    return _find(where, numeric, columns, stored)
+
+
+def _find(
+    where: str, numeric: dict[str, bool], columns: Columns, stored: dict[str, list[str]]
+) -> Roles:
+    """The roles asked for, else those that the file states, else those found by name."""
+    scores, values = listed(columns.get("scores")), listed(columns.get("values"))
     return find_roles(
         where, numeric, scores or stored.get("scores"), values or stored.get("values")
     )
 
 
-def pools_from_table(
-    table: pa.Table,
-    scores: Sequence[str] | None,
-    values: Sequence[str] | None,
-    where: str,
-    names: Mapping[str, str] | None = None,
-) -> ScoredPools:
+def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPools:
     """Long or list-per-query table to :class:`ScoredPools`."""
     check_names(where, table.column_names)
-    table = _rename(where, table, names)
+    table = _renamed(table, parts(where, table.column_names, columns))
     if table.num_rows == 0:
         raise InputError(f"{where}: the table has no rows.")
     # A text column that is mostly numbers is a score with a typo, not a remark.
     mistyped = frozenset(n for n in table.column_names if mostly_numbers(table[n]))
-    roles = _roles(where, table.schema, scores, values, mistyped)
+    roles = _roles(where, table.schema, columns, mistyped)
     lists = [n for n in (*roles.scores, *roles.values) if is_list(table.schema.field(n).type)]
     if lists:
         table = _explode(table, roles, where)
     elif "query" not in table.column_names:
         raise InputError(
             f"{where}: there is no column 'query', which says which candidates form one pool; "
-            f"name it with --query (columns: {', '.join(table.column_names)})."
+            f"name it with {option('query')} (columns: {', '.join(table.column_names)})."
         )
-    columns = {name: whole(table[name]) for name in table.column_names}
-    query_code, query = codes(where, "query", columns["query"])
+    data = {name: plain(table[name]) for name in table.column_names}
+    query_code, query = codes(where, "query", data["query"])
     # Everything is checked in the file's own order, so that errors name the file's rows.
-    data = {name: numbers(where, name, columns[name]) for name in (*roles.scores, *roles.values)}
-    support = flags(where, "support", columns["support"]) if "support" in columns else None
-    candidate = columns.get("candidate")
+    checked = {name: numbers(where, name, data[name]) for name in (*roles.scores, *roles.values)}
+    support = flags(where, "support", data["support"]) if "support" in data else None
+    candidate = data.get("candidate")
     if candidate is not None:
         _check_unique(where, query_code, candidate)
     per_query = {
-        name: per_query_labels(where, name, columns[name], query_code, len(query))
+        name: per_query_labels(where, name, data[name], query_code, len(query))
         for name in ("cluster", "group")
-        if name in columns
+        if name in data
     }
     order = None
     if (np.diff(query_code) < 0).any():
@@ -161,27 +152,22 @@ def pools_from_table(
     return ScoredPools(
         query=query,
         offsets=np.concatenate([[0], np.cumsum(counts)]),
-        scores={name: arrange(data[name]) for name in roles.scores},
-        values={name: arrange(data[name]) for name in roles.values},
+        scores={name: arrange(checked[name]) for name in roles.scores},
+        values={name: arrange(checked[name]) for name in roles.values},
         support=None if support is None else arrange(support),
         candidate=candidate,
         cluster=per_query.get("cluster"),
         group=per_query.get("group"),
         source=where,
+        called=_called(columns),
     )
-
-
-def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A table's column as one array."""
-    array = column.combine_chunks()
-    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
 
 
 def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
     """One row per query with lists to one row per candidate."""
     data = [*roles.scores, *roles.values]
     lists = {
-        name: whole(table[name])
+        name: plain(table[name])
         for name in (*data, *RESERVED)
         if name in table.column_names and is_list(table.schema.field(name).type)
     }
@@ -211,18 +197,18 @@ def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
     parent = pa.array(np.repeat(np.arange(table.num_rows), lengths))
     if "query" not in table.column_names:
         table = table.append_column("query", pa.array(np.arange(table.num_rows)))
-    query = whole(table["query"])
+    query = plain(table["query"])
     if len(query.unique()) != len(query):
         raise InputError(f"{where}: 'query' names the same query in two rows of lists.")
     columns = {
-        name: lists[name].flatten() if name in lists else whole(table[name]).take(parent)
+        name: lists[name].flatten() if name in lists else plain(table[name]).take(parent)
         for name in table.column_names
         if name in lists or name in RESERVED
     }
     return pa.table(columns)
 
 
-def _check_unique(where: str, query_code: NDArray[np.int64], candidate: pa.Array) -> None:
+def _check_unique(where: str, query_code: Ints, candidate: pa.Array) -> None:
     """Raise where a (query, candidate) pair stands in two rows."""
     candidate_code, labels = codes(where, "candidate", candidate)
     at = first_repeat(query_code * len(labels) + candidate_code)
@@ -234,7 +220,7 @@ def _check_unique(where: str, query_code: NDArray[np.int64], candidate: pa.Array
 
 
 def per_query_labels(
-    where: str, name: str, column: pa.Array, query_code: NDArray[np.int64], queries: int
+    where: str, name: str, column: pa.Array, query_code: Ints, queries: int
 ) -> pa.Array:
     """A label that belongs to queries: the same in all rows of one query."""
     code, _ = codes(where, name, column)
@@ -319,30 +305,26 @@ def _npz_arrays(pools: ScoredPools, path: Path) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _pools_from_npz(
-    where: str,
-    arrays: dict[str, NDArray[Any]],
-    scores: Sequence[str] | None,
-    values: Sequence[str] | None,
+def pools_from_arrays(
+    where: str, arrays: Mapping[str, NDArray[Any]], columns: Columns
 ) -> ScoredPools:
     """2-D arrays are scores and values, by the same naming rules as table columns."""
     stored = {}
     if "toptail" in arrays:
-        stored = _stored_roles(where, "".join(map(str, arrays.pop("toptail").reshape(-1))))
-    dense = {name: a for name, a in arrays.items() if a.ndim == 2}
-    roles = find_roles(
-        where,
-        {name: a.dtype.kind in "fiu" for name, a in dense.items()},
-        scores or stored.get("scores"),
-        values or stored.get("values"),
-    )
-    return ScoredPools.from_arrays(
+        stored = _stored_roles(where, "".join(map(str, arrays["toptail"].reshape(-1))))
+    present = [name for name in arrays if name != "toptail"]
+    named = {new: arrays[old] for new, old in parts(where, present, columns).items()}
+    dense = {name: a for name, a in named.items() if a.ndim == 2}
+    numeric = {name: a.dtype.kind in "fiu" for name, a in dense.items()}
+    roles = _find(where, numeric, columns, stored)
+    pools = ScoredPools.from_arrays(
         {name: dense[name] for name in roles.scores},
         {name: dense[name] for name in roles.values},
         support=dense.get("support"),
-        query=arrays.get("query"),
-        cluster=arrays.get("cluster"),
-        group=arrays.get("group"),
-        size=arrays.get("size"),
+        query=named.get("query"),
+        cluster=named.get("cluster"),
+        group=named.get("group"),
+        size=named.get("size"),
         source=where,
     )
+    return replace(pools, called=_called(columns))

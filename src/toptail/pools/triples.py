@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.pools.columns import split_seed
+from toptail.pools.columns import group_seeds, split_seed
+from toptail.pools.container import Container, named
 from toptail.pools.files import file_format, read_arrays, write_arrays
-from toptail.stats.best_of_k import Floats
+from toptail.stats.best_of_k import Floats, Ints
 
 _FORMAT = "toptail-triples-1"
 _INDICES = ("rows", "goal_rows", "trajectory")
@@ -27,12 +28,11 @@ _GOALS = {
 """Scores of other goals, and where the rows of those goals stand."""
 _FAMILIES = ("scores", "readouts", *_GOALS, "next_scores", "query_means", "values")
 
-Ints = NDArray[np.int64]
 Columns = Mapping[str, NDArray[Any]]
 
 
-@dataclass(frozen=True, eq=False)
-class ScoredTriples:
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoredTriples(Container):
     """Triples (s_t, a_t, g = s_{t+d}) with what each scorer says of them and of other goals.
 
     Every mapping goes from a column's name to an array of float32 or float64; ``raw@42`` is
@@ -81,6 +81,7 @@ class ScoredTriples:
         self._check_indices()
         if not self.scores:
             raise InputError(f"{self.source}: at least one score column is needed.")
+        group_seeds(self.scores, self.source)
         width = 0 if self.negative_rows is None else self.negative_rows.shape[1]
         looked_at = {
             "next_scores": self.distance >= 2,
@@ -121,13 +122,13 @@ class ScoredTriples:
         return np.power(self.gamma, self.distance, dtype=np.float64)
 
     @property
-    def scorers(self) -> dict[str, dict[str | None, str]]:
-        """Scorer name to its score columns by seed; the seed is None where the name has none."""
-        result: dict[str, dict[str | None, str]] = {}
-        for column in self.scores:
-            name, seed = split_seed(column)
-            result.setdefault(name, {})[seed] = column
-        return result
+    def scorers(self) -> dict[str, dict[int | None, str]]:
+        """Scorer -> training seed -> its column; the seed of a scorer without seeds is None."""
+        return group_seeds(self.scores, self.source)
+
+    def _summary(self) -> str:
+        trajectories = f"{np.unique(self.trajectory).size:,} trajectories"
+        return f"{len(self):,} triples on {trajectories}; scores {named(self.scores)}"
 
     def column(self, family: str, name: str) -> Floats:
         """A stored column as float64, or an :class:`InputError` that lists those there are."""

@@ -18,6 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
+from toptail.errors import InputError
 from toptail.report.palette import HARM, NEUTRAL, style
 from toptail.report.text import Audit, one_line, percent, ranked, short
 
@@ -120,11 +121,21 @@ _DRAW: Final[Mapping[str, Callable[[Audit], Figure]]] = {
 }
 
 
+def draw(audit: Audit, name: str | None = None) -> Figure:
+    """One figure of the audit, by default the first of its kind."""
+    names = FIGURES[audit["kind"]]
+    if name is not None and name not in names:
+        raise InputError(
+            f"There is no figure {name!r} of this audit; its figures are {', '.join(names)}."
+        )
+    return _DRAW[name or next(iter(names))](audit)
+
+
 def save_figures(audit: Audit, folder: Path) -> list[Path]:
     """Write every figure of the audit as SVG and PNG into an existing folder."""
     paths = []
     for name in FIGURES[audit["kind"]]:
-        figure = _DRAW[name](audit)
+        figure = draw(audit, name)
         svg, png = folder / f"{name}.svg", folder / f"{name}.png"
         with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
             # Names may be in scripts that the font lacks; a box in the figure is no failure.

@@ -10,12 +10,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from toptail.audit.verdict import STATUSES
+
 Audit = Mapping[str, Any]
 
 MISSING: Final = "not available"
 MISSING_SHORT: Final = "n/a"  # the same, in the cells of a table
-
-STATUSES: Final = ("safe", "no gain", "unsafe", "inconclusive")
 
 
 # ------------------------------------------------------------------------------ numbers

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 def selection_weights(n: int, k: Sequence[int]) -> Floats:
@@ -57,7 +58,7 @@ def selection_weights(n: int, k: Sequence[int]) -> Floats:
     return weights
 
 
-def tie_starts(ordered: NDArray[np.generic]) -> NDArray[np.int64] | None:
+def tie_starts(ordered: NDArray[np.generic]) -> Ints | None:
     """Flat positions where a new group of equal entries starts, rows apart.
 
     ``ordered`` is ``[m, n]`` with sorted rows. Returns None when nothing is tied.
@@ -69,7 +70,7 @@ def tie_starts(ordered: NDArray[np.generic]) -> NDArray[np.int64] | None:
     return None if starts.size == ordered.size else starts
 
 
-def average_ties(columns: Floats, starts: NDArray[np.int64] | None) -> Floats:
+def average_ties(columns: Floats, starts: Ints | None) -> Floats:
     """Replace each entry of ``columns`` ``[m, n]`` by the mean of its tie group."""
     if starts is None:
         return columns

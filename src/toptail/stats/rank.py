@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toptail.stats.best_of_k import Floats, average_ties, tie_starts
+from toptail.stats.best_of_k import Floats, Ints, average_ties, tie_starts
 
-Ints = NDArray[np.int64]
 AnyInts = NDArray[np.int32] | NDArray[np.int64]
 
 # Rows are worked through in blocks of about this many entries, so that temporaries stay in cache.

@@ -8,7 +8,7 @@ resampled sums; all scorers share the same resamples, which pairs every comparis
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,12 +63,16 @@ def percentile_interval(draws: Floats, level: float = 0.95) -> tuple[Floats, Flo
     return low, high
 
 
-class Band(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Band:
     """A simultaneous band: all entries hold together with the stated probability."""
 
     low: Floats
+    """Lower ends ``[s]``."""
     high: Floats
+    """Upper ends ``[s]``."""
     critical: float
+    """How many standard errors the ends lie from the estimates."""
 
 
 def max_t_band(

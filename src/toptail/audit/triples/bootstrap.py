@@ -19,9 +19,8 @@ from toptail.audit.sample import Estimate
 from toptail.errors import InputError
 from toptail.pools.triples import ScoredTriples
 from toptail.stats import cluster_sums
-from toptail.stats.best_of_k import Floats
+from toptail.stats.best_of_k import Floats, Ints
 
-Ints = NDArray[np.int64]
 RESAMPLES = 1_000
 LEVEL = 0.95
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import Ints, TrajectoryBootstrap
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap
 from toptail.errors import InputError
 from toptail.pools.columns import split_seed
 from toptail.pools.triples import ScoredTriples
-from toptail.stats.best_of_k import Floats
+from toptail.stats.best_of_k import Floats, Ints
 
 
 @dataclass(frozen=True)

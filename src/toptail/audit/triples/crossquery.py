@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import Ints, TrajectoryBootstrap
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap
 from toptail.errors import InputError
 from toptail.pools.triples import ScoredTriples
 from toptail.stats import normalized_regret, selection_weights
-from toptail.stats.best_of_k import Floats
+from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.rank import dense_ranks
 
 SATURATED = 0.9

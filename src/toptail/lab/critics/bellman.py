@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.losses import squared_td_error
 from toptail.lab.critics.stack import Stack
@@ -73,7 +73,7 @@ class Bellman:
         for name in ("gamma", "expectile", "tau"):
             value = getattr(self, name)
             if not 0 <= value <= 1:
-                raise InputError(f"{name} is {value:g}: expected a number from 0 to 1.")
+                raise InputError(f"{option(name, value)} must be a number from 0 to 1.")
 
     def follow(self, target: Params, params: Params) -> Params:
         """Move a target tree towards the parameters of the same names (Polyak averaging)."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.critics.learner import Info, Params
 from toptail.lab.critics.losses import Contrast, contrast_pairs
 from toptail.lab.critics.networks import Embeddings
@@ -30,7 +30,7 @@ class CosineContrast:
 
     def __post_init__(self) -> None:
         if not 0 < self.temperature < math.inf:
-            raise InputError(f"temperature is {self.temperature:g}: expected more than 0.")
+            raise InputError(f"{option('temperature', self.temperature)} must be more than 0.")
 
     def init_temperature(self) -> Params:
         """The temperature's own parameters: none where it is fixed."""

@@ -9,7 +9,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from toptail.errors import require_count
+from toptail.errors import check_whole
 from toptail.lab.critics.learner import Params
 
 NORM_FLOOR = 1e-12
@@ -22,7 +22,7 @@ Side: TypeAlias = Literal["phi", "psi"]
 def require_sizes(hidden: tuple[int, ...], **counts: int) -> None:
     """Refuse layers without a width, and numbers of things that are not at least 1."""
     for name, value in (*(("hidden", width) for width in hidden), *counts.items()):
-        require_count(name, value)
+        check_whole(name, value, 1)
 
 
 class MLP(nn.Module):

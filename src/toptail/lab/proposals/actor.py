@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from toptail.errors import InputError, require_count
+from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.base import Critic, TrainedCritic
 from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params
 from toptail.lab.critics.stack import Stack, flat_rows
@@ -54,9 +54,9 @@ class ActorConfig:
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size"):
-            require_count(name, getattr(self, name))
+            check_whole(name, getattr(self, name), 1)
         if not self.alpha >= 0:
-            raise InputError(f"alpha is {self.alpha:g}: expected 0 or more.")
+            raise InputError(f"{option('alpha', self.alpha)} must be 0 or more.")
 
     def training(self, critic: TrainedCritic) -> TrainConfig:
         """The training of an actor for this critic, as the loop wants it."""

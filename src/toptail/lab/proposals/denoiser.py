@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params, half_kernels
 from toptail.lab.critics.stack import Stack, flat_rows
 from toptail.lab.proposals.schedule import Schedule
@@ -48,9 +48,13 @@ class Diffusion(Learner):
 
     def __post_init__(self) -> None:
         if self.time_dim < 2 or self.time_dim % 2:
-            raise InputError(f"time_dim is {self.time_dim}: expected an even number from 2 up.")
+            raise InputError(
+                f"{option('time_dim', self.time_dim)} must be an even number from 2 up."
+            )
         if not 0 <= self.ema_decay < 1:
-            raise InputError(f"ema_decay is {self.ema_decay:g}: expected 0 or more, and below 1.")
+            raise InputError(
+                f"{option('ema_decay', self.ema_decay)} must be 0 or more, and below 1."
+            )
         if not self.hidden:
             raise InputError("The denoiser needs at least one hidden layer.")
         _ = self.schedule  # refuses numbers of levels that make no schedule

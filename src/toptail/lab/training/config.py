@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from toptail.errors import InputError, require_count
+from toptail.errors import InputError, check_whole, option
 from toptail.lab.training.records import differences, digest
 
 # Only here: the flags of `toptail train` come from this file, and are listed without JAX.
@@ -66,13 +66,13 @@ class LearnerConfig(ABC):
         from toptail.lab.critics.full import setting_names
 
         for name in ("steps", "batch_size", "log_every"):
-            require_count(name, getattr(self, name))
+            check_whole(name, getattr(self, name), 1)
         if not 0 < self.learning_rate < math.inf:
             raise InputError(
-                f"learning_rate is {self.learning_rate:g}: expected more than 0 and finite."
+                f"{option('learning_rate', self.learning_rate)} must be more than 0 and finite."
             )
         if not 0 < self.gamma < 1:
-            raise InputError(f"gamma is {self.gamma:g}: expected a number between 0 and 1.")
+            raise InputError(f"{option('gamma', self.gamma)} must lie between 0 and 1.")
         # Only what the learner has may count, or a flag for one critic would rename another.
         known = set(setting_names(self.build()))
         kept = tuple(sorted((name, value) for name, value in self.settings if name in known))
@@ -170,8 +170,7 @@ def require_seeds(seeds: Sequence[int]) -> None:
     """Refuse seeds that are no seeds, or the same."""
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) > LAST_SEED:
         raise InputError(
-            f"seeds are {', '.join(map(str, seeds)) or 'missing'}: expected different whole "
-            f"numbers from 0 to {LAST_SEED}."
+            f"{option('seeds', tuple(seeds))} must be different whole numbers from 0 to {LAST_SEED}."
         )
 
 

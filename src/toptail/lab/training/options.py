@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toptail.errors import InputError, require_count
+from toptail.errors import InputError, check_whole, option
 from toptail.lab.training.config import RunConfig
 
 WIDTH, DEPTH = 512, 3
@@ -73,7 +73,7 @@ class RunOptions:
         for name in ("hidden", "depth"):
             value = getattr(self, name)
             if value is not None:
-                require_count(name, value)
+                check_whole(name, value, 1)
         names = ("embed_dim", "ensemble", "temperature", "contrast", "alpha", "td_weight")
         given = {name: getattr(self, name) for name in (*names, "expectile")}
         given["learn_temperature"] = self.learn_temperature or None
@@ -87,7 +87,9 @@ class RunOptions:
         from toptail.lab.training.defaults import log_every, on_gpu
 
         if self.bfloat16 and self.no_bfloat16:
-            raise InputError("bfloat16 is asked for and ruled out: give one of the two, not both.")
+            raise InputError(
+                f"{option('bfloat16')} and {option('no_bfloat16')} are both given: leave one out."
+            )
         given = self.settings()
         configs = [
             RunConfig(
@@ -107,7 +109,7 @@ class RunOptions:
         known |= {"reward"} if "bellman" in known else set()
         for name in {*given, *(("reward",) if self.reward else ())} - known:
             raise InputError(
-                f"{name} has no effect on {', '.join(critics)}: leave it out, or train a critic "
+                f"{option(name)} has no effect on {', '.join(critics)}: leave it out, or train a critic "
                 "that has this setting."
             )
         return configs

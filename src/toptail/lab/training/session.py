@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from toptail.errors import InputError, require_count
+from toptail.errors import InputError, check_whole
 from toptail.lab.training.config import LearnerConfig, changes, require_seeds
 from toptail.lab.training.group import Group, Watch
 from toptail.lab.training.joint import JointCheckpoint, find_joint
@@ -64,7 +64,7 @@ def train_runs(
     The run of each seed: finished, or invalid for the reason in its record.
     """
     require_seeds(seeds)
-    require_count("checkpoint_every", checkpoint_every)
+    check_whole("checkpoint_every", checkpoint_every, 1)
     home = out / config.task / config.critic
     config = _as_recorded(config, home, seeds)
     every = config.log_every * max(1, -(-checkpoint_every // config.log_every))

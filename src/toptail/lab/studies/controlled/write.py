@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toptail.audit import audit
+from toptail.audit import Settings, pools_content
 from toptail.lab.studies.common import write_json
 from toptail.lab.studies.controlled.cells import Cell
 from toptail.lab.studies.controlled.config import MAIN, NOISE_SIGMA, WITHIN, Sweep
@@ -178,11 +178,10 @@ def write_audit(plan: Plan) -> None:
     }
     path = plan.run.path / "audit_pools.npz"
     ScoredPools.from_arrays(scores, pools.value, support=pools.support).write(path)
-    result = audit(
+    result = pools_content(
         # By its name: the file lies beside the audit, and nobody else has this path.
         replace(ScoredPools.read(path), source=path.name),
-        k=plan.config.k,
-        resamples=plan.config.resamples,
+        Settings(k=plan.config.k, resamples=plan.config.resamples),
         command=f"toptail audit {path.name}",
     )
     write_report(result, plan.run.path / "audit")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from toptail.audit import audit, audit_picks
+from toptail.audit import Settings, picks_content, pools_content
 from toptail.lab.studies.selection.load import TaskSelection, read_selection
 from toptail.lab.studies.selection.rollout_results import RANDOM
 from toptail.pools import ScoredPools
@@ -39,7 +40,7 @@ def to_pools(folder: str | Path | TaskSelection, judge: str) -> ScoredPools:
         name: member.reshape(flat)
         for name, member in zip(value_columns(judge, len(members)), members, strict=True)
     }
-    return ScoredPools.from_arrays(
+    result = ScoredPools.from_arrays(
         {column: data.candidate_scores(column).reshape(flat) for column in data.scores},
         values,
         support=data.on_support.reshape(flat),
@@ -48,6 +49,7 @@ def to_pools(folder: str | Path | TaskSelection, judge: str) -> ScoredPools:
         group=np.repeat(data.group, pools),
         source=f"{data.task}, judged by {judge}",
     )
+    return replace(result, called={"group": "distance group", "cluster": "trajectory"})
 
 
 def value_columns(judge: str, members: int) -> list[str]:
@@ -60,13 +62,9 @@ def value_columns(judge: str, members: int) -> list[str]:
 def audit_pools(data: TaskSelection, judge: str, resamples: int = 10_000) -> dict[str, Any]:
     """Audit every scorer under one judge; members of an ensemble are its replicates."""
     columns = value_columns(judge, len(data.values[judge]))
-    return audit(
+    return pools_content(
         to_pools(data, judge),
-        k=data.k,
-        resamples=resamples,
-        group_column="distance group",
-        cluster_column="trajectory",
-        pools_per_query=data.on_support.shape[1],
+        Settings(k=data.k, resamples=resamples, pools_per_query=data.on_support.shape[1]),
         command=f"toptail study selection --task {data.task}",
         **({"values": columns[0]} if len(columns) == 1 else {"replicates": columns}),
     )
@@ -84,7 +82,7 @@ def write_audits(data: TaskSelection, resamples: int = 10_000) -> dict[str, dict
         folder = AUDIT if judge == data.judges[0] else f"{AUDIT}_{judge}"
         write_report(results[judge], data.folder / folder)
     if data.picks is not None:
-        results["rollouts"] = audit_picks(
+        results["rollouts"] = picks_content(
             data.picks,
             baseline=RANDOM,
             # Dozens of pairs are compared: fewer resamples could not give a small p-value.

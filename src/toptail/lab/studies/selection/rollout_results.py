@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from toptail.audit import audit_picks
+from toptail.audit import picks_content
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, summary
 from toptail.errors import InputError
@@ -111,9 +111,9 @@ def power(audit: RolloutAudit, e_min: float, resamples: int = 10_000) -> dict[st
     Returns
     -------
     ``admitted``, ``largest_half_width`` (None where not computable), and per selector what
-    `audit_picks` says of the pair.
+    `picks_content` says of the pair.
     """
-    result = audit_picks(audit.picks(), baseline=RANDOM, resamples=resamples)
+    result = picks_content(audit.picks(), baseline=RANDOM, resamples=resamples)
     pairs = {row["a"]: row for row in result["comparisons"] if row["b"] == RANDOM}
     widths = [row["half_width"] for row in pairs.values()]
     known = bool(widths) and all(width is not None for width in widths)

@@ -67,11 +67,11 @@ class Measured:
 
 
 def by_seed(
-    columns: Mapping[str | None, str], measured: Mapping[str, Estimates], metric: str
+    columns: Mapping[int | None, str], measured: Mapping[str, Estimates], metric: str
 ) -> Estimates:
     """Seed -> estimate, for the columns that have the diagnostic; a lone column is "none"."""
     return {
-        seed or "none": measured[column][metric]
+        "none" if seed is None else str(seed): measured[column][metric]
         for seed, column in columns.items()
         if metric in measured[column]
     }

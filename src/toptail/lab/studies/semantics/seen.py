@@ -113,7 +113,7 @@ def measure_seen(t: ScoredTriples, column: str, config: SemanticsConfig) -> Esti
     return {metric: estimate(t, column, bootstrap) for metric, estimate in METRICS.items()}
 
 
-def _scorers(t: ScoredTriples, columns: Sequence[str]) -> dict[str, dict[str | None, str]]:
+def _scorers(t: ScoredTriples, columns: Sequence[str]) -> dict[str, dict[int | None, str]]:
     """Scorer -> seed -> column, of these columns."""
     kept = {
         name: {seed: column for seed, column in seeds.items() if column in columns}
@@ -123,7 +123,7 @@ def _scorers(t: ScoredTriples, columns: Sequence[str]) -> dict[str, dict[str | N
 
 
 def _cells(
-    seeds: Mapping[str | None, str], kinds: Mapping[str, Mapping[str, Estimates]]
+    seeds: Mapping[int | None, str], kinds: Mapping[str, Mapping[str, Estimates]]
 ) -> dict[str, Cell]:
     return {
         f"{CALLED.get(metric, metric)}_{kind}": estimate_cell(by_seed(seeds, measured, metric))
@@ -132,7 +132,7 @@ def _cells(
     }
 
 
-def _fall(seeds: Mapping[str | None, str], kinds: Mapping[str, Mapping[str, Estimates]]) -> Cell:
+def _fall(seeds: Mapping[int | None, str], kinds: Mapping[str, Mapping[str, Estimates]]) -> Cell:
     """How much less often the nearer goal scores higher once the trajectory was trained on."""
     held_out, seen = (by_seed(seeds, kinds[kind], "nearer_goal") for kind in (HELD_OUT, SEEN))
     return estimate_cell({seed: each - seen[seed] for seed, each in held_out.items()})

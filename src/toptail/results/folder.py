@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,13 @@ from toptail.pools.files import staged_folder
 from toptail.report import render
 
 
-def write_report(audit: dict[str, Any], out: str | Path) -> Path:
+def write_report(audit: Mapping[str, Any], out: str | PathLike[str]) -> Path:
     """Write ``audit.json``, ``audit.md``, ``audit.tex``, ``report.html`` and figures.
 
     Parameters
     ----------
     audit
-        What :func:`toptail.audit` or :func:`toptail.audit_picks` returned.
+        The content of ``audit.json``.
     out
         The folder; it appears whole or not at all.
 
@@ -33,7 +35,7 @@ def write_report(audit: dict[str, Any], out: str | Path) -> Path:
     return folder / "report.html"
 
 
-def read_audit(folder: str | Path) -> dict[str, Any]:
+def read_audit(folder: str | PathLike[str]) -> dict[str, Any]:
     """The stored ``audit.json`` of a result folder."""
     path = Path(folder) / "audit.json"
     if not path.is_file():

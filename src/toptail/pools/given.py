@@ -1,0 +1,60 @@
+"""What a person has, as the container that an audit takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from toptail.errors import InputError, option
+from toptail.pools.columns import Columns, choose, listed
+from toptail.pools.picks import JudgedPicks
+from toptail.pools.scored import ScoredPools
+from toptail.pools.tables import pools_from_arrays
+
+
+def to_pools(data: Any, columns: Columns) -> ScoredPools:
+    """Pools from pools, the path of a file, any data frame, columns, arrays or rows.
+
+    Parameters
+    ----------
+    data
+        A mapping that holds arrays of two dimensions is read as ``[queries, candidates]``,
+        like an npz file; everything else is a table, see :func:`toptail.pools.frames.as_table`.
+    columns
+        Which columns play which part. Pools know that already, except which scores to audit.
+    """
+    if isinstance(data, ScoredPools):
+        return _chosen(data, columns)
+    if isinstance(data, (str, os.PathLike)):
+        return ScoredPools.read(data, **columns)
+    if isinstance(data, Mapping) and any(getattr(a, "ndim", 1) == 2 for a in data.values()):
+        arrays = {str(name): np.asarray(array) for name, array in data.items()}
+        return pools_from_arrays("arrays", arrays, columns)
+    return ScoredPools.from_arrow(data, **columns)
+
+
+def _chosen(pools: ScoredPools, columns: Columns) -> ScoredPools:
+    for part, name in columns.items():
+        if name is not None and part not in ("scores", "values"):
+            raise InputError(
+                f"{pools.source}: {option(part, name)} names a column of a table, and these are "
+                f"pools; name it where they are made from the table."
+            )
+    scores = listed(columns.get("scores"))
+    if scores is None:
+        return pools
+    chosen = choose(pools.source, scores, list(pools.scores), "score")
+    return replace(pools, scores={name: pools.scores[name] for name in chosen})
+
+
+def to_picks(data: Any) -> JudgedPicks:
+    """Picks from picks, the path of a file, or any table."""
+    if isinstance(data, JudgedPicks):
+        return data
+    if isinstance(data, (str, os.PathLike)):
+        return JudgedPicks.read(data)
+    return JudgedPicks.from_arrow(data)

@@ -1,0 +1,7 @@
+"""The instrument as one call: a table in, a result that a person can hold out."""
+
+from toptail.results.folder import read_audit, write_report
+from toptail.results.result import AuditResult, PicksResult
+from toptail.results.run import audit, audit_picks
+
+__all__ = ["AuditResult", "PicksResult", "audit", "audit_picks", "read_audit", "write_report"]

@@ -1,0 +1,153 @@
+"""Arguments are checked in the library, in the words of who asked: Python or the command line."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import toptail
+from toptail import InputError, builtin_pools
+from toptail.cli import main
+from toptail.errors import option
+
+POOLS = builtin_pools(6, 4)
+PICKS = {"query": [1, 1, 2, 2], "selector": ["a", "b"] * 2, "value": [0.0, 1.0, 1.0, 2.0]}
+
+NAN, INF = float("nan"), float("inf")
+BAD: dict[str, list[Any]] = {
+    "level": [1.5, 0, 1, -0.5, NAN, INF, True, "0.95", None, [0.9]],
+    "delta": [-0.1, NAN, INF, -INF, False, "a", None],
+    "rho": [-0.1, NAN, INF, True, "a"],
+    "seed": [-1, 1.5, NAN, True, "0", None],
+    "resamples": [0, 99, -1, 1e4, NAN, True, "many", None],
+    "k": [[], [0], [-1], [1.5], [True], [NAN], ["2"], "12", 4],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in BAD.items() for v in values])
+def test_audit_refuses_in_one_sentence_that_names_the_argument(name: str, value: Any) -> None:
+    with pytest.raises(InputError, match=rf"^{name}=") as refused:
+        toptail.audit(POOLS, **{name: value})
+    text = str(refused.value)
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert "--" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(n, v) for n in ("level", "seed", "resamples") for v in BAD[n]]
+    + [("power", v) for v in BAD["level"]],
+)
+def test_audit_picks_refuses_the_same(name: str, value: Any) -> None:
+    with pytest.raises(InputError, match=rf"^{name}="):
+        toptail.audit_picks(PICKS, **{name: value})
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    given: dict[str, Any] = {"k": np.array([1, 2]), "seed": np.int64(3), "resamples": np.int32(200)}
+    given |= {"level": np.float64(0.9), "delta": np.float32(0)}
+    result = toptail.audit(POOLS, **given)
+    assert result.k == [1, 2]
+    assert result.to_dict()["record"]["seed"] == 3
+
+
+TWO_VALUES: dict[str, list[Any]] = {
+    "query": [1, 1],
+    "s": [1.0, 2.0],
+    "value_a": [0, 1],
+    "value_b": [0, 1],
+}
+
+CASES: dict[str, tuple[dict[str, list[Any]], str, list[str]]] = {
+    # case: (columns, what Python says, what the command line says)
+    "two values": (
+        TWO_VALUES,
+        "choose one with values=..., or name independent replicates of one judge with "
+        "replicates=....",
+        ["choose one with --values, or name", "with --replicates."],
+    ),
+    "no value": ({"query": [1], "s": [1.0]}, "name it with values=...", ["name it with --values"]),
+    "no score": (
+        {"query": [1], "value": [1.0]},
+        "at least one with scores=...",
+        ["at least one with --scores"],
+    ),
+    "no query": ({"s": [1.0], "value": [1.0]}, "name it with query=...", ["name it with --query"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_errors_speak_python_in_python_and_flags_on_the_command_line(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns, python, flags = CASES[case]
+    with pytest.raises(InputError) as refused:
+        toptail.audit(columns)
+    assert python in str(refused.value)
+    assert "--" not in str(refused.value)
+    path = tmp_path / "t.parquet"
+    pa.parquet.write_table(pa.table(columns), path)
+    assert main(["audit", str(path), "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert all(part in said for part in flags), said
+    assert "=..." not in said
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--level", "1.5"], "--level 1.5 must lie between 0 and 1."),
+        (["--level", "nan"], "--level nan must lie between 0 and 1."),
+        (["--resamples", "99"], "--resamples 99 must be a whole number of at least 100."),
+        (["--delta", "-1"], "--delta -1.0 must be a number of at least 0."),
+        (["--k", "0,2"], "--k 0 must be a whole number of at least 1."),
+    ],
+)
+def test_the_command_says_flags(
+    flags: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.parquet"
+    POOLS.write(path)
+    assert main(["audit", str(path), *flags]) == 2
+    assert capsys.readouterr().err == f"toptail: {said}\n"
+
+
+def test_an_error_keeps_both_spellings_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(InputError(f"Choose with {option('fail_on', ['a', 'b'])}.")))
+    assert str(error) == "Choose with fail_on=['a', 'b']."
+    assert error.for_command_line == "Choose with --fail-on a,b."
+
+
+def test_one_name_where_several_are_possible_is_one_name() -> None:
+    columns = {"query": [1, 1], "rm_logit": [1.0, 2.0], "other": [1.0, 2.0], "value": [0, 1]}
+    result = toptail.audit(columns, scores="rm_logit", resamples=100)
+    assert list(result.verdicts) == ["rm_logit"]
+    with pytest.raises(InputError, match="no score column 'x'"):
+        toptail.audit(columns, scores="x")
+    with pytest.raises(InputError, match="at least two different value columns"):
+        toptail.audit(TWO_VALUES, replicates="value_a")
+
+
+def test_the_value_to_judge_by_is_one() -> None:
+    with pytest.raises(InputError, match=r"values=\['value_a', 'value_b'\] must name the one"):
+        toptail.audit(TWO_VALUES, values=["value_a", "value_b"])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"either values=... or replicates=..., not both"):
+        toptail.audit(TWO_VALUES, values="s", replicates=["value_a", "value_b"])
+    assert toptail.audit(TWO_VALUES, values="value_b").to_dict()["value"] == "value_b"
+
+
+def test_names_are_given_once_and_reach_the_report() -> None:
+    columns = {"prompt": [1, 1, 2, 2], "s": [1.0, 2.0, 1.0, 2.0], "value": [0, 1, 0, 1]}
+    columns |= {"kind": ["a", "a", "b", "b"], "document": [5, 5, 6, 6], "id": [1, 2, 1, 2]}
+    result = toptail.audit(
+        columns, query="prompt", group="kind", cluster="document", candidate="id", scores="s"
+    )
+    content = result.to_dict()
+    assert (content["group_column"], content["cluster_column"]) == ("kind", "document")
+    assert list(result.groups) == ["a", "b"]
