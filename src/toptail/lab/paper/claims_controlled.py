@@ -224,295 +224,141 @@ def norms_beside(tables: Tables, tasks: Sequence[str]) -> str:
     )
 
 
+# fmt: off
 MAIN: tuple[Claim, ...] = (
-    Claim(
-        "norm-drift",
-        "A controlled support decomposition attributes most raw bilinear regret to norm drift.",
-        "abstract",
-        Criterion(
-            Numbers(shares_removed, "Shares removed"),
-            HERE,
-            MOST,
-            "first",
-            "the share of the regret on the same pools that each way of taking the norm out of "
-            "play removes is {condition}",
-            digits=".0%",
-            beside=(by_support,),
-        ),
-    ),
-    Claim(
-        "bounded-off-support",
-        "Cosine and hybrid critics nevertheless select off-support actions from most pools …",
-        "abstract",
-        with_sweeps(
-            Criterion(
-                main("off_support", BOUNDED),
-                HERE,
-                MOST,
-                "lowest",
-                "the share of the pools, mean over seeds, is {condition}",
-                digits=".0%",
-                beside=(in_seeds(main("off_support", BOUNDED), MOST), base_rate),
-            ),
-            BOUNDED,
-            "off_support",
-            MOST,
-        ),
-    ),
-    Claim(
-        "bounded-comparable-regret",
-        "… and incur comparable regret.",
-        "abstract",
-        Criterion(
-            ratio(main("regret", BOUNDED), main("regret", ("raw",)), "As a multiple of raw"),
-            HERE,
-            between(HALF, Words(2.0, "twice")),
-            "lowest",
-            "mean regret {condition} raw's",
-            digits=".2f",
-            beside=(listed(main("regret", CONTRASTIVE).called("Regret"), ".2f"),),
-        ),
-    ),
-    Claim(
-        "selection-costs",
-        "[There are] single-step selection costs on … the exact-Q* toy.",
-        "abstract",
-        Criterion(
-            paired(main("regret", CONTRASTIVE), main("regret", TDQ), ""),
-            HERE,
-            clearly_above(ZERO),
-            "lowest",
-            "Criterion: regret above TD-Q's, with the 95 % interval over seeds above zero. The "
-            "number is the smallest difference, {shown}'s.",
-        ),
-    ),
-    Claim(
-        "below-cap",
-        "Our failures occur below the cap.",
-        "sec:intro",
-        Criterion(
-            main("selected_score", BOUNDED).called("Selected scores"),
-            HERE,
-            at_most(0.9),
-            "highest",
-            "mean selected score {condition}, the line the paper draws on OGBench",
-        ),
-    ),
-    Claim(
-        "mixed-pools",
-        "Clipped Gaussian candidate pools contain actions from both inside and outside the disk.",
-        "sec:toy-support",
-        Criterion(
-            seed_curve("off_support", ("raw",), first, "both sides"),
-            HERE,
-            between(0.05, 0.95),
-            "first",
-            "Criterion: the share of all candidates that are off support ({spelled}) is "
-            "{condition:%}. The proposal puts exp(−1/(2·1.2²)) = 71 % of its mass there: most "
-            "candidates are off support before any critic chooses.",
-            digits=".0%",
-        ),
-    ),
-    Claim(
-        "landscape",
-        "Raw bilinear, cosine, and hybrid select outside the support disk in this representative "
-        "run; TD-Q selects inside.",
-        "fig:landscape",
-        representative_run,
-    ),
-    Claim(
-        "only-tdq",
-        "Only TD-Q selects inside support with near-zero regret.",
-        "tab:toy-support",
-        with_sweeps(
-            Criterion(
-                main("regret", TDQ),
-                HERE,
-                NEAR_ORACLE,
-                "first",
-                "Criterion: TD-Q's regret {condition}, {also}. {numbers} The default training "
-                "length was fixed by TD-Q's regret on other seeds, so its level is partly built "
-                "in.",
-                part="TD-Q's regret",
-            )
-            & Criterion(
-                main("off_support", TDQ).called("Off support"),
-                HERE,
-                at_most(INSIDE),
-                "first",
-                "{condition:%} of its picks off support",
-                part="TD-Q's support",
-                digits=".0%",
-            )
-            & Criterion(
-                main("regret", CONTRASTIVE).called("The others' regret"),
-                HERE,
-                FAILS,
-                "lowest",
-                "every other regret {condition}",
-                part="{}'s regret",
-            ),
-            CONTRASTIVE,
-            "regret",
-            FAILS,
-        ),
-    ),
-    Claim(
-        "cosine-less-severe",
-        "Cosine is less severe and more variable than raw.",
-        "tab:toy-support",
-        cosine_less_severe,
-    ),
-    Claim(
-        "hybrid-as-often-as-raw",
-        "Hybrid [selects off support] nearly as often as raw.",
-        "tab:toy-support",
-        Criterion(
-            paired(
-                main("off_support", ("hybrid",)), main("off_support", ("raw",)), "Less raw's rate"
-            ),
-            HERE,
-            short_by_at_most(0.20),
-            "first",
-            "{condition:%} raw's rate, the paper's own gap being 16 points",
-            digits=".0%",
-            beside=(
-                listed(main("off_support", ("hybrid", "raw")).called("Rates"), ".0%"),
-                base_rate,
-            ),
-        ),
-    ),
-    Claim(
-        "mean-norms",
-        "The mean norm of the pick is below R for TD-Q, above R for cosine and far above R for raw "
-        "and hybrid.",
-        "tab:toy-support",
-        mean_norms,
-    ),
-    Claim(
-        "readout-control",
-        "Replacing the cosine readout with a TD-calibrated head on the same network restores "
-        "near-oracle selection.",
-        "tab:toy-within",
-        with_sweeps(readout_control, ("f_cos",), "regret", FAILS),
-    ),
-    Claim(
-        "sum-readout",
-        "The full sum Q_hybrid = q_td + α f_cos gives nearly identical results.",
-        "tab:toy-within",
-        sum_nearly_identical,
-    ),
-    Claim(
-        "score-rises",
-        "The selected proxy score rises for every contrastive critic as K grows …",
-        "fig:curse",
-        Criterion(
-            seed_curve("selected_score", CONTRASTIVE, lambda y: float(np.diff(y).min())),
-            HERE,
-            Condition("above zero in every seed", (), lambda n: min(n.seeds.values()) > 0.0),
-            "lowest",
-            "This holds by arithmetic: the largest of more scores is never smaller. The number is "
-            "the smallest rise over one doubling of K, {shown}'s, in its own score units.",
-        ),
-    ),
-    Claim(
-        "value-falls",
-        "… but the selected action's true value falls.",
-        "fig:curse",
-        Criterion(
-            seed_curve("value", CONTRASTIVE, change),
-            HERE,
-            clearly_below(ZERO),
-            "highest",
-            "Criterion: the value at the largest K is below that of a random candidate (K = 1), "
-            "with the 95 % interval over seeds below zero. Change from K = 1: {spelled}. The "
-            "number is {shown}'s, the least clear.",
-            digits="+.3f",
-            beside=(in_seeds(seed_curve("value", CONTRASTIVE, change), below(ZERO)), largest_k),
-        ),
-    ),
-    Claim(
-        "tdq-near-oracle",
-        "Only TD-Q remains near the oracle.",
-        "fig:curse",
-        Criterion(
-            seed_curve("regret", TDQ, max, "TD-Q").called("Largest regret over K"),
-            HERE,
-            NEAR_ORACLE,
-            "first",
-            "TD-Q's regret {condition} at every K",
-            beside=(largest_k,),
-        )
-        & Criterion(
-            seed_curve("regret", CONTRASTIVE, last).called("At the largest K"),
-            HERE,
-            FAILS,
-            "lowest",
-            "every other critic's {condition} at the largest K",
-        ),
-    ),
-    Claim(
-        "raw-norm-high",
-        "Raw norms stay high as K increases …",
-        "fig:toy-regret",
-        Criterion(
-            seed_curve("phi_norm", ("raw",), multiple),
-            HERE,
-            at_least(1 - MATERIAL),
-            "first",
-            "The number is the embedding norm of {shown}'s pick at the largest K relative to that "
-            "of a random candidate.",
-            part=f"a norm within {MATERIAL:.0%} of a random candidate's",
-            beside=(
-                in_seeds(seed_curve("phi_norm", ("raw",), multiple), at_least(1.0)),
-                norms_beside,
-                largest_k,
-            ),
-        )
-        & Criterion(
-            seed_curve("phi_norm", ("raw",), multiple).called(""),
-            HERE,
-            at_least(1.0),
-            "first",
-            "",
-            part="a norm not below a random candidate's",
-        ),
-    ),
-    Claim(
-        "other-norms-fall",
-        "… while bounded and calibrated critic norms fall.",
-        "fig:toy-regret",
-        Criterion(
-            seed_curve("phi_norm", ("tdq", *BOUNDED), multiple),
-            HERE,
-            at_most(1 - MATERIAL) & clearly_below(1.0),
-            "highest",
-            "Criterion: the norm at the largest K relative to that at K = 1 is {condition} by its "
-            "95 % interval over seeds. Ratios: {spelled}. TD-Q has no phi; its last hidden layer "
-            "stands in for it.",
-            beside=(largest_k,),
-        ),
-    ),
-    Claim(
-        "search-finds-more",
-        "High-score false positives exist, and stronger search finds them more often.",
-        "sec:toy-support",
-        Criterion(
-            seed_curve("off_support", CONTRASTIVE, change).called("Changes"),
-            HERE,
-            above(ZERO),
-            "lowest",
-            "the off-support rate at the largest K less that of a random candidate is {condition}",
-            beside=(
-                listed(
-                    seed_curve("off_support", CONTRASTIVE, last).called("At the largest K"), ".0%"
-                ),
-                base_rate,
-                largest_k,
-            ),
-        ),
-    ),
+    Claim("norm-drift",
+          "A controlled support decomposition attributes most raw bilinear regret to norm "
+          "drift.", "abstract",
+          Criterion(Numbers(shares_removed, "Shares removed"), HERE, MOST,
+                    "the share of the regret on the same pools that each way of taking the norm "
+                    "out of play removes is {condition}", shown="first", digits=".0%",
+                    beside=(by_support,))),
+    Claim("bounded-off-support",
+          "Cosine and hybrid critics nevertheless select off-support actions from most pools "
+          "…", "abstract",
+          with_sweeps(Criterion(main("off_support", BOUNDED), HERE, MOST,
+                                "the share of the pools, mean over seeds, is {condition}",
+                                digits=".0%",
+                                beside=(in_seeds(main("off_support", BOUNDED), MOST), base_rate)),
+                      BOUNDED, "off_support", MOST)),
+    Claim("bounded-comparable-regret",
+          "… and incur comparable regret.", "abstract",
+          Criterion(ratio(main("regret", BOUNDED), main("regret", ("raw",)),
+                          "As a multiple of raw"), HERE, between(HALF, Words(2.0, "twice")),
+                    "mean regret {condition} raw's", digits=".2f",
+                    beside=(listed(main("regret", CONTRASTIVE).called("Regret"), ".2f"),))),
+    Claim("selection-costs",
+          "[There are] single-step selection costs on … the exact-Q* toy.", "abstract",
+          Criterion(paired(main("regret", CONTRASTIVE), main("regret", TDQ), ""), HERE,
+                    clearly_above(ZERO),
+                    "Criterion: regret above TD-Q's, with the 95 % interval over seeds above zero. "
+                    "The number is the smallest difference, {shown}'s.")),
+    Claim("below-cap",
+          "Our failures occur below the cap.", "sec:intro",
+          Criterion(main("selected_score", BOUNDED).called("Selected scores"), HERE, at_most(0.9),
+                    "mean selected score {condition}, the line the paper draws on OGBench")),
+    Claim("mixed-pools",
+          "Clipped Gaussian candidate pools contain actions from both inside and outside the "
+          "disk.", "sec:toy-support",
+          Criterion(seed_curve("off_support", ("raw",), first, "both sides"), HERE,
+                    between(0.05, 0.95),
+                    "Criterion: the share of all candidates that are off support ({spelled}) is "
+                    "{condition:%}. The proposal puts exp(−1/(2·1.2²)) = 71 % of its mass there: "
+                    "most candidates are off support before any critic chooses.", shown="first",
+                    digits=".0%")),
+    Claim("landscape",
+          "Raw bilinear, cosine, and hybrid select outside the support disk in this representative "
+          "run; TD-Q selects inside.", "fig:landscape",
+          representative_run),
+    Claim("only-tdq",
+          "Only TD-Q selects inside support with near-zero regret.", "tab:toy-support",
+          with_sweeps(Criterion(main("regret", TDQ), HERE, NEAR_ORACLE,
+                                "Criterion: TD-Q's regret {condition}, {also}. {numbers} The "
+                                "default training length was fixed by TD-Q's regret on other "
+                                "seeds, so its level is partly built in.", shown="first",
+                                part="TD-Q's regret")
+                      & Criterion(main("off_support", TDQ).called("Off support"), HERE,
+                                  at_most(INSIDE), "{condition:%} of its picks off support",
+                                  shown="first", part="TD-Q's support", digits=".0%")
+                      & Criterion(main("regret", CONTRASTIVE).called("The others' regret"), HERE,
+                                  FAILS, "every other regret {condition}", part="{}'s regret"),
+                      CONTRASTIVE, "regret", FAILS)),
+    Claim("cosine-less-severe",
+          "Cosine is less severe and more variable than raw.", "tab:toy-support",
+          cosine_less_severe),
+    Claim("hybrid-as-often-as-raw",
+          "Hybrid [selects off support] nearly as often as raw.", "tab:toy-support",
+          Criterion(paired(main("off_support", ("hybrid",)), main("off_support", ("raw",)),
+                           "Less raw's rate"), HERE, short_by_at_most(0.2),
+                    "{condition:%} raw's rate, the paper's own gap being 16 points", shown="first",
+                    digits=".0%",
+                    beside=(listed(main("off_support", ("hybrid", "raw")).called("Rates"), ".0%"),
+                            base_rate))),
+    Claim("mean-norms",
+          "The mean norm of the pick is below R for TD-Q, above R for cosine and far above R for "
+          "raw and hybrid.", "tab:toy-support",
+          mean_norms),
+    Claim("readout-control",
+          "Replacing the cosine readout with a TD-calibrated head on the same network restores "
+          "near-oracle selection.", "tab:toy-within",
+          with_sweeps(readout_control, ("f_cos",), "regret", FAILS)),
+    Claim("sum-readout",
+          "The full sum Q_hybrid = q_td + α f_cos gives nearly identical "
+          "results.", "tab:toy-within",
+          sum_nearly_identical),
+    Claim("score-rises",
+          "The selected proxy score rises for every contrastive critic as K grows …", "fig:curse",
+          Criterion(seed_curve("selected_score", CONTRASTIVE, lambda y: float(np.diff(y).min())),
+                    HERE,
+                    Condition("above zero in every seed", (), "lowest",
+                              lambda n: min(n.seeds.values()) > 0.0),
+                    "This holds by arithmetic: the largest of more scores is never smaller. The "
+                    "number is the smallest rise over one doubling of K, {shown}'s, in its own "
+                    "score units.")),
+    Claim("value-falls",
+          "… but the selected action's true value falls.", "fig:curse",
+          Criterion(seed_curve("value", CONTRASTIVE, change), HERE, clearly_below(ZERO),
+                    "Criterion: the value at the largest K is below that of a random candidate (K "
+                    "= 1), with the 95 % interval over seeds below zero. Change from K = 1: "
+                    "{spelled}. The number is {shown}'s, the least clear.", digits="+.3f",
+                    beside=(in_seeds(seed_curve("value", CONTRASTIVE, change), below(ZERO)),
+                            largest_k))),
+    Claim("tdq-near-oracle",
+          "Only TD-Q remains near the oracle.", "fig:curse",
+          Criterion(seed_curve("regret", TDQ, max, 'TD-Q').called("Largest regret over K"), HERE,
+                    NEAR_ORACLE, "TD-Q's regret {condition} at every K", shown="first",
+                    beside=(largest_k,))
+          & Criterion(seed_curve("regret", CONTRASTIVE, last).called("At the largest K"), HERE,
+                      FAILS, "every other critic's {condition} at the largest K")),
+    Claim("raw-norm-high",
+          "Raw norms stay high as K increases …", "fig:toy-regret",
+          Criterion(seed_curve("phi_norm", ("raw",), multiple), HERE, at_least(1 - MATERIAL),
+                    "The number is the embedding norm of {shown}'s pick at the largest K relative "
+                    "to that of a random candidate.", shown="first",
+                    part=f"a norm within {MATERIAL:.0%} of a random candidate's",
+                    beside=(in_seeds(seed_curve("phi_norm", ("raw",), multiple), at_least(1.0)),
+                            norms_beside, largest_k))
+          & Criterion(seed_curve("phi_norm", ("raw",), multiple).called(""), HERE, at_least(1.0),
+                      "", shown="first", part="a norm not below a random candidate's")),
+    Claim("other-norms-fall",
+          "… while bounded and calibrated critic norms fall.", "fig:toy-regret",
+          Criterion(seed_curve("phi_norm", ("tdq", *BOUNDED), multiple), HERE,
+                    at_most(1 - MATERIAL) & clearly_below(1.0),
+                    "Criterion: the norm at the largest K relative to that at K = 1 is {condition} "
+                    "by its 95 % interval over seeds. Ratios: {spelled}. TD-Q has no phi; its last "
+                    "hidden layer stands in for it.", beside=(largest_k,))),
+    Claim("search-finds-more",
+          "High-score false positives exist, and stronger search finds them more "
+          "often.", "sec:toy-support",
+          Criterion(seed_curve("off_support", CONTRASTIVE, change).called("Changes"), HERE,
+                    above(ZERO),
+                    "the off-support rate at the largest K less that of a random candidate is "
+                    "{condition}",
+                    beside=(listed(seed_curve("off_support", CONTRASTIVE, last).called("At the "
+                                                                                       "largest K"),
+                                   ".0%"), base_rate, largest_k))),
 )
+# fmt: on
 
 CONTROLLED: tuple[Claim, ...] = (*MAIN, *ROBUSTNESS)
 """In the order in which a reader of the paper meets them, the theory last."""

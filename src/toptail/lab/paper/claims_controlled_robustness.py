@@ -172,97 +172,60 @@ def theory(name: str) -> Decision:
     return read
 
 
+# fmt: off
 ROBUSTNESS: tuple[Claim, ...] = (
-    Claim(
-        "radius-order",
-        "The critic ordering is preserved at every radius.",
-        "tab:r-sweep",
-        radius_order,
-    ),
-    Claim(
-        "radius-80",
-        "Every contrastive critic selects off-support actions on at least 80 % of queries.",
-        "app:r-sweep",
-        radius_at_least_80,
-    ),
-    Claim(
-        "radius-far-more",
-        "[Every contrastive critic] has far more regret than TD-Q, which remains within the "
-        "support and has near-zero regret.",
-        "app:r-sweep",
-        radius_far_more,
-    ),
-    Claim(
-        "radius-reproduces",
-        "The R = 0.40 results reproduce the main table.",
-        "app:r-sweep",
-        radius_reproduces,
-    ),
-    Claim(
-        "noise-selections",
-        "Under isotropic Gaussian noise selected actions, off-support rates, and all best-of-K "
-        "curves remain identical.",
-        "sec:running-env",
-        Criterion(
-            Numbers(picks_changed),
-            HERE,
-            exactly(0.0),
-            "highest",
-            "Criterion: not one pick changes. The Rice mean keeps the order of all values, so the "
-            "oracle and every fixed critic pick as before; a TD-Q trained on the noisy reward "
-            "(tdq_noisy_reward) is another network. The number is the largest share of changed "
-            "picks, that of {shown}.",
-        ),
-    ),
-    Claim(
-        "noise-shift",
-        "Regret magnitudes shift by at most 0.063 at σ = 0.05.",
-        "sec:running-env",
-        Criterion(
-            Numbers(largest_shift),
-            HERE,
-            at_most(Words(RICE_SHIFT + 1e-9, f"σ√(π/2) = {RICE_SHIFT:.4f}")),
-            "highest",
-            "Criterion: every query of every seed shifts by {condition}. The number is the largest "
-            "shift found, that of {shown}.",
-        ),
-    ),
-    Claim(
-        "nonidentifiability",
-        "The contrastive objective imposes no constraint outside the support of its triples.",
-        "sec:why-fail",
-        theory("off-support nonidentifiability"),
-    ),
-    Claim(
-        "finite-inflation",
-        "For any finite margin M there is a bilinear critic with bounded embeddings, equal on the "
-        "support, that scores at least M on a separated region.",
-        "thm:finite-inflation",
-        theory("finite off-support inflation"),
-    ),
-    Claim(
-        "good-ranker",
-        "Pr(pick in B) = 1 − (1 − p)^K → 1, and the expected regret reaches q_good − q_bad.",
-        "prop:good-ranker-bad-obj",
-        theory("good ranker, bad objective"),
-    ),
-    Claim(
-        "bounded-corollary",
-        "A bounded score offers no protection once low-value actions reach the top of its range.",
-        "cor:bounded",
-        theory("boundedness is not calibration"),
-    ),
-    Claim(
-        "two-epsilon",
-        "If the score is within ε of the value over the searched candidates, regret is at most 2ε.",
-        "rem:sufficient",
-        theory("two-epsilon bound"),
-    ),
-    Claim(
-        "positives-unordered",
-        "A binary future-positive target requires no ordering between two positive goals.",
-        "rem:positive-ordering",
-        theory("compatibility is not graded value"),
-    ),
+    Claim("radius-order",
+          "The critic ordering is preserved at every radius.", "tab:r-sweep",
+          radius_order),
+    Claim("radius-80",
+          "Every contrastive critic selects off-support actions on at least 80 % of "
+          "queries.", "app:r-sweep",
+          radius_at_least_80),
+    Claim("radius-far-more",
+          "[Every contrastive critic] has far more regret than TD-Q, which remains within the "
+          "support and has near-zero regret.", "app:r-sweep",
+          radius_far_more),
+    Claim("radius-reproduces",
+          "The R = 0.40 results reproduce the main table.", "app:r-sweep",
+          radius_reproduces),
+    Claim("noise-selections",
+          "Under isotropic Gaussian noise selected actions, off-support rates, and all best-of-K "
+          "curves remain identical.", "sec:running-env",
+          Criterion(Numbers(picks_changed), HERE, exactly(0.0),
+                    "Criterion: not one pick changes. The Rice mean keeps the order of all values, "
+                    "so the oracle and every fixed critic pick as before; a TD-Q trained on the "
+                    "noisy reward (tdq_noisy_reward) is another network. The number is the largest "
+                    "share of changed picks, that of {shown}.")),
+    Claim("noise-shift",
+          "Regret magnitudes shift by at most 0.063 at σ = 0.05.", "sec:running-env",
+          Criterion(Numbers(largest_shift), HERE,
+                    at_most(Words(RICE_SHIFT + 1e-09, f"σ√(π/2) = {RICE_SHIFT:.4f}")),
+                    "Criterion: every query of every seed shifts by {condition}. The number is the "
+                    "largest shift found, that of {shown}.")),
+    Claim("nonidentifiability",
+          "The contrastive objective imposes no constraint outside the support of its "
+          "triples.", "sec:why-fail",
+          theory("off-support nonidentifiability")),
+    Claim("finite-inflation",
+          "For any finite margin M there is a bilinear critic with bounded embeddings, equal on "
+          "the support, that scores at least M on a separated region.", "thm:finite-inflation",
+          theory("finite off-support inflation")),
+    Claim("good-ranker",
+          "Pr(pick in B) = 1 − (1 − p)^K → 1, and the expected regret reaches q_good − "
+          "q_bad.", "prop:good-ranker-bad-obj",
+          theory("good ranker, bad objective")),
+    Claim("bounded-corollary",
+          "A bounded score offers no protection once low-value actions reach the top of its "
+          "range.", "cor:bounded",
+          theory("boundedness is not calibration")),
+    Claim("two-epsilon",
+          "If the score is within ε of the value over the searched candidates, regret is at most "
+          "2ε.", "rem:sufficient",
+          theory("two-epsilon bound")),
+    Claim("positives-unordered",
+          "A binary future-positive target requires no ordering between two positive "
+          "goals.", "rem:positive-ordering",
+          theory("compatibility is not graded value")),
 )
+# fmt: on
 """The robustness checks of the supplement, the theory last."""

@@ -226,264 +226,140 @@ def tdq_worsens_with_k(tables: Tables) -> Finding:
     )
 
 
+# fmt: off
 SELECTION: tuple[Claim, ...] = (
-    Claim(
-        "contrastive-fail-to-order",
-        "[Contrastive scores] fail to order fixed-query actions by value.",
-        "abstract",
-        contrastive_fail_to_order,
-    ),
-    Claim(
-        "bellman-succeeds-matched",
-        "Bellman-trained TD-Q succeeds, including in a parameter-matched function-class control.",
-        "abstract",
-        worst_bellman_beats_best_contrastive,
-    ),
-    Claim(
-        "rollouts-reveal-costs",
-        "Simulator rollouts reveal single-step selection costs on PointMaze …",
-        "abstract",
-        costs_on_pointmaze,
-    ),
-    Claim(
-        "antmaze-null",
-        "… but well-powered nulls on AntMaze: no selector, including the reference oracle or "
-        "logged action, beats a random pool draw …",
-        "sec:fixed-query",
-        powered_null(ANT),
-    ),
-    Claim(
-        "humanoidmaze-null",
-        "… and on HumanoidMaze.",
-        "sec:fixed-query",
-        powered_null(HUMANOID),
-    ),
-    Claim(
-        "attributed-to-objective",
-        "Fixed-query and parameter-matched controls attribute reliable ordering to the training "
-        "objective.",
-        "sec:intro",
-        objective_explains_most,
-    ),
-    Claim(
-        "negative-medians",
-        "The cosine and hybrid readouts select low-value OGBench actions with negative cosine "
-        "values (median −0.25 to −0.74) …",
-        "cor:bounded",
-        Criterion(
-            each(MAIN, "median_selected", BOUNDED, ALONE),
-            CORE,
-            below(ZERO),
-            "first",
-            "the median of the selected score is {condition}; the paper has -0.74 to -0.25 over "
-            "its tasks. The level depends on the temperature of the cosine logits, which the paper "
-            "does not state; what the picks are worth is another entry's",
-            digits="+.2f",
-            chosen=only_task(),
-        ),
-    ),
-    Claim(
-        "none-above",
-        "… and no selected score exceeds 0.9.",
-        "cor:bounded",
-        Criterion(
-            each(MAIN, "share_above_0.9", BOUNDED, ALONE).called("Share above 0.9"),
-            CORE,
-            exactly(ZERO),
-            "highest",
-            "none of the selected scores, in any pool and seed",
-            digits=".2%",
-            chosen=only_task(),
-        ),
-    ),
-    Claim(
-        "pointmaze-admitted",
-        "PointMaze passes both criteria (Spearman 0.88).",
-        "sec:fixed-query",
-        reference_admitted,
-    ),
-    Claim(
-        "tdq-orders",
-        "The Bellman-trained scalar orders within-pool actions on every included task "
-        "(τ_b = 0.60–0.90).",
-        "sec:fixed-query",
-        on_included(
-            TAU,
-            ("tdq",),
-            ORDERS,
-            "tau_b {condition}. The reference judge is of TD-Q's own family, so its word is partly "
-            "circular; another judge's is not",
-        ),
-    ),
-    Claim(
-        "contrastive-flat",
-        "Every deployed contrastive scalar is near-flat (τ_b ≤ 0.41) …",
-        "sec:fixed-query",
-        on_included(TAU, CONTRASTIVE, FLAT, "tau_b {condition}"),
-    ),
-    Claim(
-        "contrastive-random-regret",
-        "… and has random-level normalized regret at K = 64.",
-        "sec:fixed-query",
-        on_included(
-            REGRET,
-            CONTRASTIVE,
-            RANDOM_LEVEL,
-            "normalized regret {condition}; 1 is a random candidate",
-        ),
-    ),
-    Claim(
-        "two-head-gap",
-        "A same-checkpoint two-head control shows the same gap while holding the representation "
-        "fixed.",
-        "sec:fixed-query",
-        two_head_gap,
-    ),
-    Claim(
-        "tdq-gains",
-        "TD-Q gains +0.012 over random with a confidence interval excluding zero, …",
-        "tab:fixed-query",
-        tdq_gains,
-    ),
-    Claim("raw-half", "… raw gains about half as much, …", "tab:fixed-query", raw_half),
-    Claim(
-        "cosine-nothing",
-        "… and cosine gains nothing.",
-        "tab:fixed-query",
-        cosine_nothing,
-    ),
-    Claim(
-        "objective-explains-most",
-        "The objective explains most of the gap; function class has a smaller effect.",
-        "tab:function-class",
-        objective_explains_most,
-    ),
-    Claim(
-        "bellman-raises-tau",
-        "Bellman training raises τ_b by 0.30 in the bilinear class and 0.44 in the MLP class.",
-        "tab:function-class",
-        bellman_raises_tau,
-    ),
-    Claim(
-        "architecture-changes-little",
-        "The architecture match raises contrastive τ_b only from 0.40 to 0.46.",
-        "tab:function-class",
-        architecture_changes_little,
-    ),
-    Claim(
-        "bottleneck",
-        "The bilinear bottleneck lowers Bellman τ_b from 0.91 to 0.70.",
-        "tab:function-class",
-        bottleneck,
-    ),
-    Claim(
-        "worst-bellman",
-        "The worst Bellman cell still beats the best contrastive cell on every metric.",
-        "tab:function-class",
-        worst_bellman_beats_best_contrastive,
-    ),
-    Claim(
-        "support-uncorrelated",
-        "Local support and reference value are nearly uncorrelated in the fixed-query pools.",
-        "sec:local-drift",
-        Criterion(
-            each("judges", "support_value_correlation", ("reference",), ALONE),
-            CORE,
-            near(ZERO, 0.10),
-            "first",
-            "the mean within-pool Spearman of nearness to the data's actions with the reference "
-            "value {condition:.2f}; the paper has 0.03 to 0.05",
-            chosen=only_task("judges"),
-        ),
-    ),
-    Claim(
-        "near-base-rate",
-        "[Contrastive critics] select [off-support] candidates near the base rate on PointMaze.",
-        "sec:local-drift",
-        Criterion(
-            each(MAIN, "off_over_base", CONTRASTIVE, ALONE).called("Picked rate over base rate"),
-            (POINT,),
-            between(TWO_THIRDS, Words(1.5, "one and a half")),
-            "farthest from 1",
-            "{condition} of the pool's own rate",
-            digits=".2f",
-        ),
-    ),
-    Claim(
-        "twice-base-rate",
-        "Contrastive critics promote off-local-support candidates at about 2.2 times the pool base "
-        "rate on AntMaze.",
-        "sec:local-drift",
-        Criterion(
-            each(MAIN, "off_over_base", CONTRASTIVE, ALONE),
-            (ANT,),
-            at_least(1.7),
-            "lowest",
-            "{condition} times the pool's rate (the paper: about 2.2)",
-            digits=".2f",
-        ),
-    ),
-    Claim(
-        "reference-agrees",
-        "[The reference ensemble of PointMaze] agrees with rollout ground truth.",
-        "app:value-oracle",
-        reference_agrees_with_rollouts,
-    ),
-    Claim(
-        "ant-reference-invalid",
-        "On AntMaze the reference has no within-query validity (ρ = 0.07, against 0.38 across).",
-        "app:value-oracle",
-        Criterion(
-            each("judges", WITHIN, ("rollouts",), "within").called("Within queries"),
-            (ANT,),
-            below(0.15),
-            "first",
-            "within queries {condition}",
-        )
-        & Criterion(
-            each("judges", ACROSS, ("rollouts",), "across").called("Across queries"),
-            (ANT,),
-            above(0.2),
-            "first",
-            "across {condition}; the paper has 0.07 and 0.38",
-        ),
-    ),
-    Claim(
-        "actors-comparable",
-        "The [behaviour-regularized] actor reaches about 20–32 % AntMaze success with each of the "
-        "four critics.",
-        "app:actor",
-        actors_comparable,
-    ),
-    Claim(
-        "tdq-worsens",
-        "Even TD-Q worsens as K grows: its PointMaze success falls from 36 % at K = 1 to 0 % at "
-        "K = 64.",
-        "app:closed-loop",
-        tdq_worsens_with_k,
-    ),
-    Claim(
-        "flat-one-step",
-        "TD-Q's score spread across the action cube is only about 0.8 % of its magnitude, versus "
-        "7–23 % for the bilinear critics.",
-        "app:closed-loop",
-        Criterion(
-            each("deployment", "score_spread", ("tdq",), "TD-Q"),
-            (POINT,),
-            at_most(0.02),
-            "first",
-            "TD-Q's relative spread {condition:%}",
-            part="TD-Q about 1 %",
-            digits=".1%",
-        )
-        & Criterion(
-            each("deployment", "score_spread", ("raw",), ALONE).called("Raw"),
-            (POINT,),
-            at_least(0.05),
-            "first",
-            "raw's {condition:%} (the paper: 0.8 % and 7 to 23 %)",
-            digits=".1%",
-        ),
-    ),
+    Claim("contrastive-fail-to-order",
+          "[Contrastive scores] fail to order fixed-query actions by value.", "abstract",
+          contrastive_fail_to_order),
+    Claim("bellman-succeeds-matched",
+          "Bellman-trained TD-Q succeeds, including in a parameter-matched function-class "
+          "control.", "abstract",
+          worst_bellman_beats_best_contrastive),
+    Claim("rollouts-reveal-costs",
+          "Simulator rollouts reveal single-step selection costs on PointMaze …", "abstract",
+          costs_on_pointmaze),
+    Claim("antmaze-null",
+          "… but well-powered nulls on AntMaze: no selector, including the reference oracle or "
+          "logged action, beats a random pool draw …", "sec:fixed-query",
+          powered_null(ANT)),
+    Claim("humanoidmaze-null",
+          "… and on HumanoidMaze.", "sec:fixed-query",
+          powered_null(HUMANOID)),
+    Claim("attributed-to-objective",
+          "Fixed-query and parameter-matched controls attribute reliable ordering to the training "
+          "objective.", "sec:intro",
+          objective_explains_most),
+    Claim("negative-medians",
+          "The cosine and hybrid readouts select low-value OGBench actions with negative cosine "
+          "values (median −0.25 to −0.74) …", "cor:bounded",
+          Criterion(each(MAIN, "median_selected", BOUNDED, ALONE), CORE, below(ZERO),
+                    "the median of the selected score is {condition}; the paper has -0.74 to -0.25 "
+                    "over its tasks. The level depends on the temperature of the cosine logits, "
+                    "which the paper does not state; what the picks are worth is another entry's",
+                    shown="first", digits="+.2f", chosen=only_task())),
+    Claim("none-above",
+          "… and no selected score exceeds 0.9.", "cor:bounded",
+          Criterion(each(MAIN, "share_above_0.9", BOUNDED, ALONE).called("Share above 0.9"), CORE,
+                    exactly(ZERO), "none of the selected scores, in any pool and seed",
+                    digits=".2%", chosen=only_task())),
+    Claim("pointmaze-admitted",
+          "PointMaze passes both criteria (Spearman 0.88).", "sec:fixed-query",
+          reference_admitted),
+    Claim("tdq-orders",
+          "The Bellman-trained scalar orders within-pool actions on every included task (τ_b = "
+          "0.60–0.90).", "sec:fixed-query",
+          on_included(TAU, ("tdq",), ORDERS,
+                      "tau_b {condition}. The reference judge is of TD-Q's own family, so its word "
+                      "is partly circular; another judge's is not")),
+    Claim("contrastive-flat",
+          "Every deployed contrastive scalar is near-flat (τ_b ≤ 0.41) …", "sec:fixed-query",
+          on_included(TAU, CONTRASTIVE, FLAT, "tau_b {condition}")),
+    Claim("contrastive-random-regret",
+          "… and has random-level normalized regret at K = 64.", "sec:fixed-query",
+          on_included(REGRET, CONTRASTIVE, RANDOM_LEVEL,
+                      "normalized regret {condition}; 1 is a random candidate")),
+    Claim("two-head-gap",
+          "A same-checkpoint two-head control shows the same gap while holding the representation "
+          "fixed.", "sec:fixed-query",
+          two_head_gap),
+    Claim("tdq-gains",
+          "TD-Q gains +0.012 over random with a confidence interval excluding zero, "
+          "…", "tab:fixed-query",
+          tdq_gains),
+    Claim("raw-half",
+          "… raw gains about half as much, …", "tab:fixed-query",
+          raw_half),
+    Claim("cosine-nothing",
+          "… and cosine gains nothing.", "tab:fixed-query",
+          cosine_nothing),
+    Claim("objective-explains-most",
+          "The objective explains most of the gap; function class has a smaller "
+          "effect.", "tab:function-class",
+          objective_explains_most),
+    Claim("bellman-raises-tau",
+          "Bellman training raises τ_b by 0.30 in the bilinear class and 0.44 in the MLP "
+          "class.", "tab:function-class",
+          bellman_raises_tau),
+    Claim("architecture-changes-little",
+          "The architecture match raises contrastive τ_b only from 0.40 to "
+          "0.46.", "tab:function-class",
+          architecture_changes_little),
+    Claim("bottleneck",
+          "The bilinear bottleneck lowers Bellman τ_b from 0.91 to 0.70.", "tab:function-class",
+          bottleneck),
+    Claim("worst-bellman",
+          "The worst Bellman cell still beats the best contrastive cell on every "
+          "metric.", "tab:function-class",
+          worst_bellman_beats_best_contrastive),
+    Claim("support-uncorrelated",
+          "Local support and reference value are nearly uncorrelated in the fixed-query "
+          "pools.", "sec:local-drift",
+          Criterion(each("judges", "support_value_correlation", ("reference",), ALONE), CORE,
+                    near(ZERO, 0.1),
+                    "the mean within-pool Spearman of nearness to the data's actions with the "
+                    "reference value {condition:.2f}; the paper has 0.03 to 0.05", shown="first",
+                    chosen=only_task("judges"))),
+    Claim("near-base-rate",
+          "[Contrastive critics] select [off-support] candidates near the base rate on "
+          "PointMaze.", "sec:local-drift",
+          Criterion(each(MAIN, "off_over_base", CONTRASTIVE, ALONE).called("Picked rate over base "
+                                                                           "rate"), (POINT,),
+                    between(TWO_THIRDS, Words(1.5, "one and a half")),
+                    "{condition} of the pool's own rate", shown="farthest from 1", digits=".2f")),
+    Claim("twice-base-rate",
+          "Contrastive critics promote off-local-support candidates at about 2.2 times the pool "
+          "base rate on AntMaze.", "sec:local-drift",
+          Criterion(each(MAIN, "off_over_base", CONTRASTIVE, ALONE), (ANT,), at_least(1.7),
+                    "{condition} times the pool's rate (the paper: about 2.2)", digits=".2f")),
+    Claim("reference-agrees",
+          "[The reference ensemble of PointMaze] agrees with rollout ground "
+          "truth.", "app:value-oracle",
+          reference_agrees_with_rollouts),
+    Claim("ant-reference-invalid",
+          "On AntMaze the reference has no within-query validity (ρ = 0.07, against 0.38 "
+          "across).", "app:value-oracle",
+          Criterion(each("judges", WITHIN, ("rollouts",), "within").called("Within queries"),
+                    (ANT,), below(0.15), "within queries {condition}", shown="first")
+          & Criterion(each("judges", ACROSS, ("rollouts",), "across").called("Across queries"),
+                      (ANT,), above(0.2), "across {condition}; the paper has 0.07 and 0.38",
+                      shown="first")),
+    Claim("actors-comparable",
+          "The [behaviour-regularized] actor reaches about 20–32 % AntMaze success with each of "
+          "the four critics.", "app:actor",
+          actors_comparable),
+    Claim("tdq-worsens",
+          "Even TD-Q worsens as K grows: its PointMaze success falls from 36 % at K = 1 to 0 % at "
+          "K = 64.", "app:closed-loop",
+          tdq_worsens_with_k),
+    Claim("flat-one-step",
+          "TD-Q's score spread across the action cube is only about 0.8 % of its magnitude, versus "
+          "7–23 % for the bilinear critics.", "app:closed-loop",
+          Criterion(each("deployment", "score_spread", ("tdq",), "TD-Q"), (POINT,), at_most(0.02),
+                    "TD-Q's relative spread {condition:%}", shown="first", part="TD-Q about 1 %",
+                    digits=".1%")
+          & Criterion(each("deployment", "score_spread", ("raw",), ALONE).called("Raw"), (POINT,),
+                      at_least(0.05), "raw's {condition:%} (the paper: 0.8 % and 7 to 23 %)",
+                      shown="first", digits=".1%")),
 )
+# fmt: on
 """In the order in which a reader of the paper meets them."""

@@ -126,192 +126,92 @@ def two_heads(metric: str, reference: str, what: str, name: str = BY_TASK) -> Nu
     return less(separate, each("twohead", metric, (reference,)), what)
 
 
+# fmt: off
 CHECKS: tuple[Claim, ...] = (
-    Claim(
-        "tdq-consistent",
-        "TD-Q has normalized [Bellman] error near 0.05.",
-        "tab:bellman",
-        Criterion(
-            each("bellman", "rmse", TDQ),
-            NAVIGATION,
-            at_most(0.075),
-            "highest",
-            "RMSE(δ)/std(f) of {condition}; the paper has 0.036 to 0.051",
-        ),
-    ),
-    Claim(
-        "contrastive-error",
-        "The contrastive scores are 4–8× larger.",
-        "tab:bellman",
-        Criterion(
-            ratio(
-                each("bellman", "rmse", RANKERS),
-                each("bellman", "rmse", TDQ),
-                "As a multiple of tdq",
-            ),
-            NAVIGATION,
-            between(4.0, 8.0),
-            "lowest",
-            "RMSE(δ)/std(f) of raw and cosine {condition} times TD-Q's. It depends on a score's "
-            "arbitrary offset",
-            own=True,
-        ),
-    ),
-    Claim("hybrid-between", "Hybrid lies between them.", "tab:bellman", hybrid_between),
-    Claim(
-        "consistent-without-offset",
-        "TD-Q is nearly consistent, whereas the contrastive scores are not.",
-        "tab:bellman",
-        Criterion(
-            ratio(each("bellman", "std", CONTRASTIVE), each("bellman", "std", TDQ), "Times TD-Q's"),
-            NAVIGATION,
-            at_least(2.0),
-            "lowest",
-            "Criterion, in std(δ)/std(f), which no constant added to a score changes: every "
-            "contrastive score {condition} times TD-Q's, and {also}. {numbers}",
-            digits=".2f",
-            beside=(
-                listed(
-                    ratio(
-                        each("bellman", "rmse", CRITICS),
-                        each("bellman", "std", CRITICS),
-                        "The paper's RMSE(δ)/std(f) is larger by these factors, which are the "
-                        "offset's",
-                    ),
-                    ".2f",
-                ),
-            ),
-        )
-        & Criterion(
-            each("bellman", "std", TDQ, "TD-Q on {task}").called(""),
-            NAVIGATION,
-            at_most(0.10),
-            "highest",
-            "TD-Q {condition:.2f}",
-        ),
-    ),
-    Claim(
-        "hard-order",
-        "Even with these harder negatives, the critic ordering is unchanged on every task.",
-        "app:retrieval",
-        hard_order,
-    ),
-    Claim(
-        "manipulation-hard",
-        "Contrastive readouts remain the strongest retrievers, with manipulation AUC at 0.94–1.0 "
-        "[under hard negatives] …",
-        "app:retrieval",
-        Criterion(
-            each("retrieval", HARD, RANKERS),
-            MANIPULATION,
-            at_least(0.935),
-            "lowest",
-            "a paired win rate of {condition}, which rounds to the paper's 0.94",
-        ),
-    ),
-    Claim(
-        "hard-tdq-weakest",
-        "… and TD-Q remains the weakest.",
-        "app:retrieval",
-        Criterion(
-            less(
-                each("retrieval", HARD, TDQ, BY_TASK),
-                least(each("retrieval", HARD, CONTRASTIVE, required=RANKERS)),
-                "TD-Q less the lowest of those",
-            ),
-            EIGHT,
-            below(ZERO),
-            "highest",
-            "TD-Q's win rate is below every contrastive critic's",
-            own=True,
-        ),
-    ),
-    Claim(
-        "same-trajectory",
-        "With same-trajectory goals at different temporal distances, every critic performs at "
-        "chance …",
-        "app:retrieval",
-        Criterion(
-            each("retrieval", "same_trajectory", CRITICS, required=LEAST),
-            EIGHT,
-            near(0.5, 0.03),
-            "farthest from 0.5",
-            "Criterion: {condition}. This holds by construction for every score, a perfect one "
-            "too: both goals are drawn by one rule, so that which of them is called the goal is a "
-            "coin toss. The number is that of {shown}, the farthest from 0.5 among {count} cells.",
-        ),
-    ),
-    Claim(
-        "temporal-precision",
-        "… [this] measures temporal precision rather than compatibility and does not separate the "
-        "critics.",
-        "app:retrieval",
-        Criterion(
-            less(
-                most(each("retrieval", "nearer_goal", CRITICS)),
-                least(each("retrieval", "nearer_goal", CRITICS)),
-                "Differences",
-            ),
-            NAVIGATION,
-            at_most(0.05),
-            "highest",
-            "The paper's construction cannot separate any scores (see the entry before). Asked "
-            "instead how often the nearer of the two goals scores higher, criterion: {condition} "
-            "between the best and the worst critic. {numbers}",
-            beside=(listed(each("retrieval", "nearer_goal", CRITICS).called("Win rates")),),
-        ),
-    ),
-    Claim(
-        "separate-order",
-        "The separate two-head variant matches TD-Q's γ^d ordering on all three tasks, …",
-        "tab:twohead",
-        Criterion(
-            two_heads("tau", "tdq_ref", "Difference from tdq_ref", "separate on {task}"),
-            CORE,
-            near(Words(0.0, "TD-Q's"), 0.03),
-            "farthest from zero",
-            "tau of q_td {condition}",
-        ),
-    ),
-    Claim(
-        "separate-near-perfect",
-        "… while its cosine head keeps retrieval AUC near 0.99.",
-        "tab:twohead",
-        Criterion(
-            each("twohead", "auc", ("separate",)),
-            CORE,
-            at_least(0.955),
-            "lowest",
-            "AUC of f_cos of {condition}; the paper says near 0.99 and has 0.962 to 0.998",
-        ),
-    ),
-    Claim(
-        "separate-retrieval",
-        "A separate TD head restores value ordering without reducing the cosine retrieval score.",
-        "app:twohead",
-        Criterion(
-            two_heads("auc", "cosine_ref", "AUC less cosine's"),
-            CORE,
-            short_by_at_most(0.01),
-            "lowest",
-            "AUC of f_cos {condition} the cosine critic's",
-            part="retrieval on {}",
-        )
-        & Criterion(
-            two_heads("tau", "tdq_ref", "Tau less TD-Q's"),
-            CORE,
-            short_by_at_most(0.03),
-            "lowest",
-            "tau of q_td {condition} TD-Q's",
-            part="order on {}",
-        ),
-    ),
-    Claim(
-        "joint-order",
-        "The joint variant works on PointMaze and AntMaze, but its value ordering is weak on "
-        "HumanoidMaze.",
-        "tab:twohead",
-        joint_order,
-    ),
+    Claim("tdq-consistent",
+          "TD-Q has normalized [Bellman] error near 0.05.", "tab:bellman",
+          Criterion(each("bellman", "rmse", TDQ), NAVIGATION, at_most(0.075),
+                    "RMSE(δ)/std(f) of {condition}; the paper has 0.036 to 0.051")),
+    Claim("contrastive-error",
+          "The contrastive scores are 4–8× larger.", "tab:bellman",
+          Criterion(ratio(each("bellman", "rmse", RANKERS), each("bellman", "rmse", TDQ),
+                          "As a multiple of tdq"), NAVIGATION, between(4.0, 8.0),
+                    "RMSE(δ)/std(f) of raw and cosine {condition} times TD-Q's. It depends on a "
+                    "score's arbitrary offset", own=True)),
+    Claim("hybrid-between",
+          "Hybrid lies between them.", "tab:bellman",
+          hybrid_between),
+    Claim("consistent-without-offset",
+          "TD-Q is nearly consistent, whereas the contrastive scores are not.", "tab:bellman",
+          Criterion(ratio(each("bellman", "std", CONTRASTIVE), each("bellman", "std", TDQ),
+                          "Times TD-Q's"), NAVIGATION, at_least(2.0),
+                    "Criterion, in std(δ)/std(f), which no constant added to a score changes: "
+                    "every contrastive score {condition} times TD-Q's, and {also}. {numbers}",
+                    digits=".2f",
+                    beside=(listed(ratio(each("bellman", "rmse", CRITICS),
+                                         each("bellman", "std", CRITICS),
+                                         "The paper's RMSE(δ)/std(f) is larger by these factors, "
+                                         "which are the offset's"), ".2f"),))
+          & Criterion(each("bellman", "std", TDQ, 'TD-Q on {task}').called(""), NAVIGATION,
+                      at_most(0.1), "TD-Q {condition:.2f}")),
+    Claim("hard-order",
+          "Even with these harder negatives, the critic ordering is unchanged on every "
+          "task.", "app:retrieval",
+          hard_order),
+    Claim("manipulation-hard",
+          "Contrastive readouts remain the strongest retrievers, with manipulation AUC at 0.94–1.0 "
+          "[under hard negatives] …", "app:retrieval",
+          Criterion(each("retrieval", HARD, RANKERS), MANIPULATION, at_least(0.935),
+                    "a paired win rate of {condition}, which rounds to the paper's 0.94")),
+    Claim("hard-tdq-weakest",
+          "… and TD-Q remains the weakest.", "app:retrieval",
+          Criterion(less(each("retrieval", HARD, TDQ, BY_TASK),
+                         least(each("retrieval", HARD, CONTRASTIVE, required=RANKERS)),
+                         "TD-Q less the lowest of those"), EIGHT, below(ZERO),
+                    "TD-Q's win rate is below every contrastive critic's", own=True)),
+    Claim("same-trajectory",
+          "With same-trajectory goals at different temporal distances, every critic performs at "
+          "chance …", "app:retrieval",
+          Criterion(each("retrieval", "same_trajectory", CRITICS, required=LEAST), EIGHT,
+                    near(0.5, 0.03),
+                    "Criterion: {condition}. This holds by construction for every score, a perfect "
+                    "one too: both goals are drawn by one rule, so that which of them is called "
+                    "the goal is a coin toss. The number is that of {shown}, the farthest from 0.5 "
+                    "among {count} cells.")),
+    Claim("temporal-precision",
+          "… [this] measures temporal precision rather than compatibility and does not separate "
+          "the critics.", "app:retrieval",
+          Criterion(less(most(each("retrieval", "nearer_goal", CRITICS)),
+                         least(each("retrieval", "nearer_goal", CRITICS)), "Differences"),
+                    NAVIGATION, at_most(0.05),
+                    "The paper's construction cannot separate any scores (see the entry before). "
+                    "Asked instead how often the nearer of the two goals scores higher, criterion: "
+                    "{condition} between the best and the worst critic. {numbers}",
+                    beside=(listed(each("retrieval", "nearer_goal", CRITICS).called("Win "
+                                                                                    "rates")),))),
+    Claim("separate-order",
+          "The separate two-head variant matches TD-Q's γ^d ordering on all three tasks, "
+          "…", "tab:twohead",
+          Criterion(two_heads("tau", "tdq_ref", "Difference from tdq_ref", "separate on {task}"),
+                    CORE, near(Words(0.0, "TD-Q's"), 0.03), "tau of q_td {condition}",
+                    shown="farthest from zero")),
+    Claim("separate-near-perfect",
+          "… while its cosine head keeps retrieval AUC near 0.99.", "tab:twohead",
+          Criterion(each("twohead", "auc", ("separate",)), CORE, at_least(0.955),
+                    "AUC of f_cos of {condition}; the paper says near 0.99 and has 0.962 to "
+                    "0.998")),
+    Claim("separate-retrieval",
+          "A separate TD head restores value ordering without reducing the cosine retrieval "
+          "score.", "app:twohead",
+          Criterion(two_heads("auc", "cosine_ref", "AUC less cosine's"), CORE,
+                    short_by_at_most(0.01), "AUC of f_cos {condition} the cosine critic's",
+                    part="retrieval on {}")
+          & Criterion(two_heads("tau", "tdq_ref", "Tau less TD-Q's"), CORE, short_by_at_most(0.03),
+                      "tau of q_td {condition} TD-Q's", part="order on {}")),
+    Claim("joint-order",
+          "The joint variant works on PointMaze and AntMaze, but its value ordering is weak on "
+          "HumanoidMaze.", "tab:twohead",
+          joint_order),
 )
+# fmt: on
 """Bellman consistency, hard negatives, two heads."""

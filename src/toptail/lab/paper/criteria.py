@@ -84,6 +84,8 @@ class Condition:
     """How it is said, with {} for each limit."""
     limits: tuple[float, ...]
     """The thresholds."""
+    worst: str
+    """Which of several numbers comes nearest to failing, or fails most."""
     holds: Callable[[Number], bool]
     """Whether a number meets it."""
 
@@ -94,7 +96,7 @@ class Condition:
     def __and__(self, other: Condition) -> Condition:
         """Both conditions."""
         words, limits = f"{self.words} and {other.words}", self.limits + other.limits
-        return Condition(words, limits, lambda x: self(x) and other(x))
+        return Condition(words, limits, self.worst, lambda x: self(x) and other(x))
 
     def __format__(self, spec: str) -> str:
         """The condition in words."""
@@ -109,42 +111,43 @@ def _limit(limit: float, spec: str) -> str:
 
 def at_most(x: float) -> Condition:
     """A mean that does not exceed a limit."""
-    return Condition("at most {}", (x,), lambda n: n.mean <= x)
+    return Condition("at most {}", (x,), "highest", lambda n: n.mean <= x)
 
 
 def at_least(x: float) -> Condition:
     """A mean that reaches a limit."""
-    return Condition("at least {}", (x,), lambda n: n.mean >= x)
+    return Condition("at least {}", (x,), "lowest", lambda n: n.mean >= x)
 
 
 def below(x: float) -> Condition:
     """A mean under a limit."""
-    return Condition("below {}", (x,), lambda n: n.mean < x)
+    return Condition("below {}", (x,), "highest", lambda n: n.mean < x)
 
 
 def above(x: float) -> Condition:
     """A mean over a limit."""
-    return Condition("above {}", (x,), lambda n: n.mean > x)
+    return Condition("above {}", (x,), "lowest", lambda n: n.mean > x)
 
 
 def between(x: float, y: float) -> Condition:
     """A mean within two limits."""
-    return Condition("between {} and {}", (x, y), lambda n: x <= n.mean <= y)
+    return Condition("between {} and {}", (x, y), "lowest", lambda n: x <= n.mean <= y)
 
 
 def near(x: float, within: float) -> Condition:
     """A mean close to a number."""
-    return Condition("within {} of {}", (within, x), lambda n: abs(n.mean - x) <= within)
+    farthest = f"farthest from {_limit(x, '')}"
+    return Condition("within {} of {}", (within, x), farthest, lambda n: abs(n.mean - x) <= within)
 
 
 def short_by_at_most(x: float) -> Condition:
     """A difference that falls short of zero by no more than a limit."""
-    return Condition("at most {} below", (x,), lambda n: n.mean >= -x)
+    return Condition("at most {} below", (x,), "lowest", lambda n: n.mean >= -x)
 
 
 def exactly(x: float) -> Condition:
     """A mean equal to a number."""
-    return Condition("exactly {}", (x,), lambda n: n.mean == x)
+    return Condition("exactly {}", (x,), "highest", lambda n: n.mean == x)
 
 
 def wholly_above(x: float) -> Condition:
@@ -152,18 +155,21 @@ def wholly_above(x: float) -> Condition:
     return Condition(
         "above {} with its whole interval",
         (x,),
+        "lowest",
         lambda n: n.interval is not None and n.interval[0] > x,
     )
 
 
 def clearly_below(x: float) -> Condition:
     """A mean, and its interval where there is one, under a limit."""
-    return Condition("clearly below {}", (x,), lambda n: (n.interval or (n.mean,))[-1] < x)
+    return Condition(
+        "clearly below {}", (x,), "highest", lambda n: (n.interval or (n.mean,))[-1] < x
+    )
 
 
 def clearly_above(x: float) -> Condition:
     """A mean, and its interval where there is one, over a limit."""
-    return Condition("clearly above {}", (x,), lambda n: (n.interval or (n.mean,))[0] > x)
+    return Condition("clearly above {}", (x,), "lowest", lambda n: (n.interval or (n.mean,))[0] > x)
 
 
 def spelled(numbers: Mapping[str, Number] | Mapping[str, float], digits: str = ".3f") -> str:
@@ -234,14 +240,15 @@ class Criterion:
     """The tasks that the statement speaks of."""
     condition: Condition
     """What the numbers must be."""
-    shown: str
-    """Which number is shown: "lowest", "highest", "farthest from X" or "first"."""
     said: str
     """The criterion in words; {condition}, or {TASK} for one apart, stands for the limits.
 
     Where it has {numbers} (or {spelled}, {shown}, {count}) it is the whole comment; {also} then
     stands for the criteria that are joined to it.
     """
+    shown: str = ""
+    """Which number is shown: "lowest", "highest", "farthest from X" or "first"; unless it is
+    said, the condition's worst."""
     apart: Mapping[str, Condition] = field(default_factory=dict)
     """Conditions of tasks that have their own."""
     part: str = "{}"
@@ -269,7 +276,7 @@ class Criterion:
             for criterion, numbers in found:
                 parts |= criterion._parts(task, numbers)
         numbers = self._of(self, by_task)
-        at = pick(numbers, self.shown)
+        at = pick(numbers, self.shown or self.condition.worst)
         return from_parts(
             parts,
             numbers[at].mean,
@@ -316,7 +323,11 @@ class Criterion:
             if c.numbers.what
         ]
         text = spelled(numbers, self.digits)
-        the = f"that of {at}" if self.shown == "first" else f"the {self.shown}"
+        the = (
+            f"that of {at}"
+            if self.shown == "first"
+            else f"the {self.shown or self.condition.worst}"
+        )
         words = {
             "spelled": text,
             "shown": at,
