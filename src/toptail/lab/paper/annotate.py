@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.paper.claims_controlled import CONTROLLED
+from toptail.lab.paper.claims_controlled import MAIN
+from toptail.lab.paper.claims_controlled_robustness import ROBUSTNESS
 from toptail.lab.paper.claims_selection import SELECTION
-from toptail.lab.paper.claims_semantics import SEMANTICS
+from toptail.lab.paper.claims_semantics_checks import CHECKS
+from toptail.lab.paper.claims_semantics_order import ORDER
+from toptail.lab.paper.claims_semantics_search import SEARCH
 from toptail.lab.paper.ledger import Claim, ClaimEntry, write_ledger
 from toptail.lab.paper.reported import cells
 from toptail.lab.paper.vocabulary import CRITICS
@@ -19,11 +22,11 @@ from toptail.lab.studies.common import read_json, write_json
 from toptail.pools.files import read_arrays
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {
-    "controlled": CONTROLLED,
-    "semantics": SEMANTICS,
+    "controlled": (*MAIN, *ROBUSTNESS),
+    "semantics": (*ORDER, *SEARCH, *CHECKS),
     "selection": SELECTION,
 }
-"""The claims about each study."""
+"""The claims about each study, in the order in which a reader of the paper meets them."""
 
 
 def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:

@@ -5,6 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from toptail.lab.paper.claims_controlled import (
+    HERE,
+    INSIDE,
+    NEAR_ZERO,
+    TASK,
+    base_rate,
+    main,
+    seed_share,
+)
 from toptail.lab.paper.criteria import (
     Criterion,
     Decision,
@@ -27,7 +36,6 @@ from toptail.lab.paper.numbers import (
     Tables,
     seeded,
 )
-from toptail.lab.paper.swept import HERE, INSIDE, NEAR_ZERO, TASK, base_rate, main, seed_share
 from toptail.lab.paper.vocabulary import CONTRASTIVE, CRITICS
 
 RADII = ("0.25", "0.40", "0.55")

@@ -129,6 +129,16 @@ class Numbers:
         """The same numbers under another heading."""
         return replace(self, what=what)
 
+    def given(self, *others: Numbers) -> Numbers:
+        """The same numbers on the tasks that have others, too."""
+
+        def of(tables: Tables, task: str) -> Named:
+            for other in others:
+                other.of(tables, task)
+            return self.of(tables, task)
+
+        return replace(self, of=of)
+
 
 def each(
     table: str,
