@@ -79,10 +79,11 @@ def hard_order(tables: Tables) -> Finding:
     parts, swaps = {}, []
     for task, after in found.items():
         before = easy.of(tables, task)
+        both = [critic for critic in after if critic in before]
         mine = [
             f"{a} and {b} on {task}"
-            for a in after
-            for b in after
+            for a in both
+            for b in both
             if before[a].mean > before[b].mean + REVERSED
             and after[b].mean > after[a].mean + REVERSED
         ]
