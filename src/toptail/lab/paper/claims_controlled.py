@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -33,7 +34,6 @@ from toptail.lab.paper.criteria import (
 from toptail.lab.paper.ledger import Claim
 from toptail.lab.paper.numbers import (
     ALONE,
-    Named,
     NotMeasuredError,
     Number,
     Numbers,
@@ -43,6 +43,8 @@ from toptail.lab.paper.numbers import (
     ratio,
     seed_curve,
     seeded,
+    stored,
+    together,
 )
 from toptail.lab.paper.vocabulary import BOUNDED, CONTRASTIVE, CRITICS, TDQ
 
@@ -55,6 +57,8 @@ INSIDE = 0.05
 RADIUS = 0.40
 MATERIAL = 0.05
 """A norm that changes by less than this share neither falls nor drifts."""
+first, last = itemgetter(0), itemgetter(-1)
+"""A curve at K = 1, a random candidate, and at the largest K."""
 MOST, FAILS, NEAR_ORACLE = above(HALF), above(NEAR_ZERO), at_most(NEAR_ZERO)
 
 
@@ -122,16 +126,6 @@ def _failures(
     return count, failing
 
 
-def first(y: Sequence[float]) -> float:
-    """A curve at K = 1, a random candidate."""
-    return y[0]
-
-
-def last(y: Sequence[float]) -> float:
-    """A curve at the largest K."""
-    return y[-1]
-
-
 def change(y: Sequence[float]) -> float:
     """From a random candidate to the largest K."""
     return y[-1] - y[0]
@@ -161,37 +155,27 @@ def in_seeds(numbers: Numbers, condition: Condition) -> Beside:
     return text
 
 
-REMOVED = {
-    "norm_cap": "norm capped at its in-support 99th percentile",
-    "norm_cap_data": "norm capped at the data's 99th percentile",
-    "cosine_readout": "cosine readout of the same embeddings",
-    "support_only": "",
-}
-
-
-def share_removed(tables: Tables, key: str) -> Number:
+def removed(key: str, name: str) -> Numbers:
     """The share of raw's regret that one change removes, all queries and seeds pooled."""
-    try:
-        cell = tables["support-decomposition"]["rows"][TASK]["raw"][f"share/{key}"]
-    except KeyError as missing:
-        raise NotMeasuredError(f"support-decomposition: {key}") from missing
-    if cell["pooled"] is None:
-        raise NotMeasuredError(f"support-decomposition: {key} has no number")
-    ends = None if cell.get("low") is None else (cell["low"], cell["high"])
-    return Number(cell["pooled"], ends)
+
+    def pooled(tables: Tables, table: str, task: str, row: str, metric: str) -> Number:
+        cell = stored(tables, table, task, row, metric)
+        if cell["pooled"] is None:
+            raise NotMeasuredError(f"{table}: {metric} has no number")
+        ends = None if cell.get("low") is None else (cell["low"], cell["high"])
+        return Number(cell["pooled"], ends)
+
+    return each("support-decomposition", f"share/{key}", ("raw",), name, lookup=pooled)
 
 
-def shares_removed(tables: Tables, _task: str) -> Named:
-    """The same for every way of taking the norm out of play."""
-    found = {title: share_removed(tables, key) for key, title in REMOVED.items()}
-    del found[""]
-    return found
-
-
-def by_support(tables: Tables, _tasks: Sequence[str]) -> str:
-    """What restricting the pools removes."""
-    share = share_removed(tables, "support_only").mean
-    return f" Restricting the pools to the support removes {percent(share)}."
+NORM_REMOVED = together(
+    removed("norm_cap", "norm capped at its in-support 99th percentile"),
+    removed("norm_cap_data", "norm capped at the data's 99th percentile"),
+    removed("cosine_readout", "cosine readout of the same embeddings"),
+)
+SUPPORT_REMOVED = removed("support_only", "of it").called(
+    "Restricting the pools to the support removes"
+)
 
 
 def representative_run(tables: Tables) -> Finding:
@@ -299,12 +283,12 @@ def norms_beside(tables: Tables, tasks: Sequence[str]) -> str:
 # fmt: off
 MAIN: tuple[Claim, ...] = (
     Claim("norm-drift",
-          "A controlled support decomposition attributes most raw bilinear regret to norm "
-          "drift.", "abstract",
-          Criterion(Numbers(shares_removed, "Shares removed"), HERE, MOST,
+          "A controlled support decomposition attributes most raw bilinear regret to norm drift.",
+          "abstract",
+          Criterion(NORM_REMOVED.called("Shares removed").given(SUPPORT_REMOVED), HERE, MOST,
                     "the share of the regret on the same pools that each way of taking the norm "
                     "out of play removes is {condition}", shown="first", digits=".0%",
-                    beside=(by_support,))),
+                    beside=(listed(SUPPORT_REMOVED, ".0%"),))),
     Claim("bounded-off-support",
           "Cosine and hybrid critics nevertheless select off-support actions from most pools "
           "…", "abstract",
