@@ -13,7 +13,7 @@ import pytest
 from tests.controlled.synthetic import cell, results, share
 from toptail.lab.paper import CLAIMS, decide, render_markdown, tally
 from toptail.lab.paper.criteria import from_parts
-from toptail.lab.paper.numbers import NotMeasuredError, from_seeds, number, seed_interval
+from toptail.lab.paper.numbers import NotMeasuredError, Number, from_seeds, number, seed_interval
 
 CONTROLLED = CLAIMS["controlled"]
 RESULTS = results()
@@ -184,9 +184,9 @@ def test_a_failing_case_is_named() -> None:
 
 
 def test_status_of_parts() -> None:
-    assert from_parts({"a": True, "b": True}, 1.0, None, "x.").status == "seen"
-    assert from_parts({"a": False, "b": False}, 1.0, None, "x.").status == "not seen"
-    mixed = from_parts({"a": True, "b": False}, 1.0, None, "x.")
+    assert from_parts({"a": True, "b": True}, Number(1.0), "x.").status == "seen"
+    assert from_parts({"a": False, "b": False}, Number(1.0), "x.").status == "not seen"
+    mixed = from_parts({"a": True, "b": False}, Number(1.0), "x.")
     assert mixed.status == "depends"
     assert mixed.comment == "x. It does not hold for: b."
 

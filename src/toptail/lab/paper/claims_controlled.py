@@ -159,9 +159,7 @@ def removed(key: str, name: str) -> Numbers:
     """The share of raw's regret that one change removes, all queries and seeds pooled."""
 
     def pooled(tables: Tables, table: str, task: str, row: str, metric: str) -> Number:
-        cell = stored(tables, table, task, row, metric)
-        if cell["pooled"] is None:
-            raise NotMeasuredError(f"{table}: {metric} has no number")
+        cell = stored(tables, table, task, row, metric, "pooled")
         ends = None if cell.get("low") is None else (cell["low"], cell["high"])
         return Number(cell["pooled"], ends)
 
@@ -188,8 +186,7 @@ def representative_run(tables: Tables) -> Finding:
     outside = {f"{c} outside": norms[c] > radius for c in CONTRASTIVE}
     return from_parts(
         {"TD-Q inside": norms["tdq"] <= radius, **outside},
-        float(sum(outside.values())),
-        None,
+        Number(float(sum(outside.values()))),
         "One run and one query: the first seed and the first query. Norms of the picks: "
         f"{spelled(norms, '.2f')}; R = {radius:g}. The number counts contrastive picks outside.",
     )
@@ -202,8 +199,7 @@ def cosine_less_severe(tables: Tables) -> Finding:
     difference = cosine.minus(raw)
     return from_parts(
         {"less severe": clearly_below(ZERO)(difference), "more variable": cosine.std > raw.std},
-        difference.mean,
-        difference.interval,
+        difference,
         f"Criterion: the 95 % interval of the paired difference in regret lies below zero, and the "
         f"standard deviation is larger. Cosine {cosine.mean:.3f} ± {cosine.std:.3f}, raw "
         f"{raw.mean:.3f} ± {raw.std:.3f}.",
@@ -220,8 +216,7 @@ def mean_norms(tables: Tables) -> Finding:
             "cosine > R": norms["cosine"].mean > RADIUS,
             "hybrid ≫ R": norms["hybrid"].mean >= 2 * RADIUS,
         },
-        norms["raw"].mean,
-        norms["raw"].interval,
+        norms["raw"],
         f"Criterion: ≫ means at least twice R = {RADIUS:.2f}. {spelled(norms)}. The number is "
         "raw's.",
     )
@@ -244,8 +239,7 @@ def readout_control(tables: Tables) -> Finding:
             "the TD head is near-oracle": NEAR_ORACLE(q_td),
             "the TD head stays inside": at_most(0.01)(off_td),
         },
-        removed.mean,
-        removed.interval,
+        removed,
         f"Regret {f_cos.mean:.3f} → {q_td.mean:.3f}, off support {percent(off_cos.mean)} → "
         f"{percent(off_td.mean)} on the same pools and embeddings; the number is the regret that "
         "the change of readout removes.",
@@ -260,8 +254,7 @@ def sum_nearly_identical(tables: Tables) -> Finding:
     difference = both.minus(head)
     return from_parts(
         {"regret": same(difference), "off support": same(off_both.mean - off_head.mean)},
-        difference.mean,
-        difference.interval,
+        difference,
         f"Criterion: regret and off-support share within {same.limits[0]:g}. The sum has regret "
         f"{both.mean:.3f} and {percent(off_both.mean)} off support, the head {head.mean:.3f} and "
         f"{percent(off_head.mean)}.",

@@ -67,8 +67,7 @@ def radius_order(tables: Tables) -> Finding:
     own = f" The paper's own numbers change their order: {_orders(theirs)}." if changes else ""
     return from_parts(
         parts,
-        float(sum(parts.values())),
-        None,
+        Number(float(sum(parts.values()))),
         "Criterion: the order of mean regret at R = 0.40, in all four places, at the other two "
         f"radii; the number counts them. {_orders(ours)}. TD-Q is {tdq}.{own}",
     )
@@ -94,8 +93,7 @@ def radius_at_least_80(tables: Tables) -> Finding:
     seeds = cells[name].seeds.values()
     return from_parts(
         {key: often(cell) for key, cell in cells.items()},
-        cells[name].mean,
-        cells[name].interval,
+        cells[name],
         f"Criterion: means over seeds of {often:%}. The lowest is that of {name}, whose seeds lie "
         f"between {percent(min(seeds))} and {percent(max(seeds))}.{base_rate(tables)} The paper's "
         "main table has 60 % for cosine at R = 0.40.",
@@ -118,8 +116,7 @@ def radius_far_more(tables: Tables) -> Finding:
     name = pick(ratios, "lowest")
     return from_parts(
         parts,
-        ratios[name].mean,
-        None,
+        Number(ratios[name].mean),
         f"Criterion: {far} times TD-Q's regret, and TD-Q itself {near_zero} with {inside:%} off "
         f"support. The number is the smallest ratio, {name}.",
     )
@@ -141,8 +138,7 @@ def radius_reproduces(tables: Tables) -> Finding:
         own = f" The paper's own two numbers for cosine are {sweep['mean']} and {table['mean']}."
     return from_parts(
         parts,
-        gaps[name].mean,
-        None,
+        Number(gaps[name].mean),
         "Criterion: regret within one standard deviation of the main table. Here both come from "
         "the same runs, the sweep from fewer seeds, so this can hardly fail."
         f"{own} The number is the largest difference, {name}'s.",
@@ -174,7 +170,7 @@ def theory(name: str) -> Decision:
         for check in checks:
             if check["claim"] == name:
                 comment = f"{check['statement']} Compared with {check['bound']:.6g}."
-                return from_parts({name: check["holds"]}, check["measured"], None, comment)
+                return from_parts({name: check["holds"]}, Number(check["measured"]), comment)
         raise NotMeasuredError(f"theory: {name}")
 
     return read

@@ -32,6 +32,7 @@ from toptail.lab.paper.numbers import (
     ALONE,
     Named,
     NotMeasuredError,
+    Number,
     Tables,
     each,
     number,
@@ -99,8 +100,7 @@ def reference_admitted(tables: Tables) -> Finding:
             "agreement": spearman.mean >= agreement["threshold"],
             "rollouts": enough,
         },
-        spearman.mean,
-        spearman.interval,
+        spearman,
         "Criterion: the declared ones. "
         f"{percent(float(resolved['mean']))} of the pools of the prespecified group are resolved "
         f"(at least {percent(resolved['threshold'])}), the members' mean pairwise within-pool "
@@ -115,8 +115,7 @@ def tdq_gains(tables: Tables) -> Finding:
     gain = gains(tables, POINT, ["tdq"])["tdq"]
     return from_parts(
         {"TD-Q": gain.low > 0},
-        gain.mean,
-        gain.interval,
+        gain,
         "Criterion: the paired 95 % interval over queries lies above zero. The paper has +0.012.",
     )
 
@@ -129,8 +128,7 @@ def raw_half(tables: Tables) -> Finding:
     share = raw.mean / tdq.mean if tdq.mean > 0 else float("nan")
     return from_parts(
         {"about half": about_half(share), "raw gains": raw.low > 0},
-        share,
-        None,
+        Number(share),
         f"Criterion: raw's interval lies above zero and its gain is {about_half} of TD-Q's (the "
         f"paper: 0.58). {with_intervals(gained)}. The number is the share.",
     )
@@ -142,8 +140,7 @@ def cosine_nothing(tables: Tables) -> Finding:
     enough, width = powered(tables, POINT)
     return from_parts(
         {"cosine": gain.low <= 0 and enough},
-        gain.mean,
-        gain.interval,
+        gain,
         "Criterion: the paired 95 % interval does not lie above zero, and a gain would have been "
         f"noticed: the largest half-width, {width['mean']:.4f}, is below {width['threshold']:g}.",
     )
@@ -155,8 +152,7 @@ def costs_on_pointmaze(tables: Tables) -> Finding:
     tdq = gained["tdq"]
     return from_parts(
         {"TD-Q gains": tdq.low > 0} | {c: gained[c].high < tdq.mean for c in CONTRASTIVE},
-        tdq.mean,
-        tdq.interval,
+        tdq,
         "Criterion: TD-Q's gain over a random candidate has an interval above zero, and every "
         f"contrastive critic's whole interval lies below TD-Q's gain. {with_intervals(gained)}.",
     )
@@ -172,8 +168,7 @@ def powered_null(task: str) -> Decision:
         parts = {NAMES.get(name, name): x.low <= 0 for name, x in gained.items()}
         return from_parts(
             parts | {"well powered": enough},
-            best.mean,
-            best.interval,
+            best,
             "Criterion: no interval lies above zero, and every half-width is below "
             f"{width['threshold']:g}. {with_intervals(gained)}. The number is the largest gain.",
         )
@@ -187,8 +182,7 @@ def reference_agrees_with_rollouts(tables: Tables) -> Finding:
     across = number(tables, "judges", POINT, "rollouts", ACROSS)
     return from_parts(
         {"within queries": rho.low > 0},
-        rho.mean,
-        rho.interval,
+        rho,
         "Criterion: the interval of the within-query Spearman of reference value and realized "
         f"return, over random candidates of the audited queries, lies above zero. Across queries "
         f"it is {across.mean:.2f}.",
@@ -205,8 +199,7 @@ def actors_comparable(tables: Tables) -> Finding:
     where = "" if task == ANT else f" The paper says it of AntMaze; this is {task}."
     return from_parts(
         {"every actor succeeds sometimes": lowest.mean > 0, "within 12 points": close(gap)},
-        lowest.mean,
-        lowest.interval,
+        lowest,
         "Criterion: every rate is above zero and they lie within 12 points, as the paper's do. "
         + ", ".join(f"{NAMES[c]} {percent(x.mean)}" for c, x in rates.items())
         + f".{where} The number is the lowest rate.",
@@ -218,8 +211,7 @@ def tdq_worsens_with_k(tables: Tables) -> Finding:
     one, many = (number(tables, "deployment", POINT, "tdq", f"closed_loop/K={k}") for k in (1, 64))
     return from_parts(
         {"falls": many.high < one.low},
-        many.mean - one.mean,
-        None,
+        Number(many.mean - one.mean),
         "Criterion: the 95 % intervals of the success rates at K = 1 and K = 64 do not overlap, "
         f"the second below. {percent(one.mean)} at K = 1, {percent(many.mean)} at K = 64; the "
         "paper has 36 % and 0 %. The number is the change.",

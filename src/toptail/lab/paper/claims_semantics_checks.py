@@ -63,8 +63,7 @@ def hybrid_between(tables: Tables) -> Finding:
     at = hybrid[pick(hybrid, "highest")]
     return from_parts(
         parts,
-        at.mean,
-        at.interval,
+        at,
         "Criterion: every seed's RMSE(δ)/std(f) lies above all of TD-Q's and below all of raw's "
         f"and cosine's. Hybrid: {spelled(hybrid)}." + scope(list(found), NAVIGATION),
     )
@@ -75,7 +74,7 @@ def hard_order(tables: Tables) -> Finding:
     easy, hard = (
         each("retrieval", metric, CRITICS, "{critic}", required=LEAST) for metric in ("auc", HARD)
     )
-    found = where(tables, hard, EIGHT)
+    found = where(tables, hard.given(easy), EIGHT)
     parts, swaps = {}, []
     for task, after in found.items():
         before = easy.of(tables, task)
@@ -91,8 +90,7 @@ def hard_order(tables: Tables) -> Finding:
         swaps += mine
     return from_parts(
         parts,
-        float(len(swaps)),
-        None,
+        Number(float(len(swaps))),
         f"Criterion: no two of the critics change places by more than {REVERSED} in both. The "
         f"number counts those that do{': ' + ', '.join(swaps) if swaps else ''}."
         + scope(list(found), EIGHT),
@@ -113,8 +111,7 @@ def joint_order(tables: Tables) -> Finding:
     at = pick(less_than, "first")
     return from_parts(
         parts,
-        less_than[at].mean,
-        None,
+        Number(less_than[at].mean),
         f"Criterion: tau of the joint q_td {works} TD-Q's on PointMaze and AntMaze, at most half "
         f"of it on HumanoidMaze. Joint less TD-Q: {spelled(less_than)}; the number is that of {at}."
         + scope(list(found), CORE),

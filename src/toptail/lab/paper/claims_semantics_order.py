@@ -83,8 +83,7 @@ def training_not_reading(tables: Tables) -> Finding:
         parts["every temperature and loss"] = not failed
     return from_parts(
         parts,
-        shares[pick(shares, "highest")].mean,
-        None,
+        Number(shares[pick(shares, "highest")].mean),
         "Criterion: raw embeddings read by cosine keep at least half of raw's tau, and training by "
         "cosine leaves at most half of that. Tau of cosine training as a share of the cosine "
         f"reading of raw training: {spelled(shares)}; the number is the highest.{text}"
@@ -107,8 +106,7 @@ def raw_gap(tables: Tables) -> Finding:
     at = raw[pick(raw, "highest")]
     return from_parts(
         parts,
-        at.mean,
-        at.interval,
+        at,
         f"Criterion: weak is {WEAK_GAP} of TD-Q's gap; task-dependent, where more than one task "
         f"was measured, is a range of {differ} over tasks. Measured: {spelled(raw)}; the number is "
         "the highest." + scope(list(raw), NAVIGATION),
@@ -128,8 +126,7 @@ def raw_order(tables: Tables) -> Finding:
     at = raw[pick(raw, "highest")]
     return from_parts(
         parts,
-        at.mean,
-        at.interval,
+        at,
         "Criterion: on the core tasks above zero and at most half of TD-Q's tau; on AntSoccer "
         f"below zero. Measured: {spelled(raw)}; the number is the highest."
         + scope(list(raw), NAVIGATION),
@@ -153,8 +150,7 @@ def hybrid_lower(tables: Tables) -> Finding:
     parts["more variable"] = width["hybrid"] > max(width["raw"], width["cosine"])
     return from_parts(
         parts,
-        lag[pick(lag, "highest")].mean,
-        None,
+        Number(lag[pick(lag, "highest")].mean),
         "Criterion: every seed's AUC is below all of raw's and of cosine's, and "
         f"{over} is larger than theirs: {spelled(width)}. Hybrid less the lower of the two: "
         f"{spelled(lag)}; the number is the highest." + scope(list(cells), NAVIGATION),
@@ -168,8 +164,7 @@ def hybrid_lowest_on_puzzle(tables: Tables) -> Finding:
     others = min(x.mean for x in cells.values())
     return from_parts(
         {"Puzzle": hybrid.mean < others},
-        hybrid.mean,
-        hybrid.interval,
+        hybrid,
         f"Criterion: hybrid's AUC, {hybrid.mean:.3f} (the paper has 0.79), is below those of the "
         f"other three, of which the lowest is {others:.3f}.",
     )

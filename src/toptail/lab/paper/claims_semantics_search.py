@@ -100,8 +100,7 @@ def off_support_rises(tables: Tables) -> Finding:
     at = ends[pick(ends, "lowest")]
     return from_parts(
         parts,
-        at.mean,
-        at.interval,
+        at,
         f"Criterion: at the largest K the excess rate (200 nearest states) is {clear}, and larger "
         f"than at the first K above one. Measured: {spelled(ends)}; the number is the lowest."
         + WITHOUT_TRAJECTORY(tables, list(found))

@@ -42,16 +42,14 @@ Decision = Callable[[Tables], Finding]
 """Pure function of the stored tables; raises `NotMeasuredError` where they do not suffice."""
 
 
-def from_parts(
-    parts: Mapping[str, bool], number: float, interval: Interval | None, comment: str
-) -> Finding:
+def from_parts(parts: Mapping[str, bool], x: Number, comment: str) -> Finding:
     """Decide a statement about several cases and name the cases in which it fails."""
     if all(parts.values()):
-        return Finding("seen", number, interval, comment)
+        return Finding("seen", x.mean, x.interval, comment)
     if not any(parts.values()):
-        return Finding("not seen", number, interval, comment)
+        return Finding("not seen", x.mean, x.interval, comment)
     failing = ", ".join(name for name, holds in parts.items() if not holds)
-    return Finding("depends", number, interval, f"{comment} It does not hold for: {failing}.")
+    return Finding("depends", x.mean, x.interval, f"{comment} It does not hold for: {failing}.")
 
 
 class Words(float):
@@ -279,8 +277,7 @@ class Criterion:
         at = pick(numbers, self.shown or self.condition.worst)
         return from_parts(
             parts,
-            numbers[at].mean,
-            numbers[at].interval,
+            numbers[at],
             self._comment(by_task, at)
             + (self._paper(tables) if self.own else "")
             + "".join(more(tables, list(by_task)) for more in self.beside)

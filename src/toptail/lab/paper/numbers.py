@@ -85,13 +85,15 @@ def seed_interval(values: Iterable[float]) -> Interval | None:
     return mean - half, mean + half
 
 
-def stored(tables: Tables, table: str, task: str, row: str, metric: str) -> Mapping[str, Any]:
-    """Look up a cell that holds a number: rows → task → row → metric of a stored table."""
+def stored(
+    tables: Tables, table: str, task: str, row: str, metric: str, value: str = "mean"
+) -> Mapping[str, Any]:
+    """Look up a cell that holds a value: rows → task → row → metric of a stored table."""
     try:
         cell: Mapping[str, Any] = tables[table]["rows"][task][row][metric]
     except KeyError as missing:
         raise NotMeasuredError(f"{table}: {task}/{row}/{metric}") from missing
-    if cell["mean"] is None:
+    if cell[value] is None:
         raise NotMeasuredError(f"{table}: {task}/{row}/{metric} has no number")
     return cell
 

@@ -23,6 +23,7 @@ from toptail.lab.paper.numbers import (
     Interval,
     Named,
     NotMeasuredError,
+    Number,
     Numbers,
     Tables,
     number,
@@ -128,8 +129,7 @@ def contrastive_fail_to_order(tables: Tables) -> Finding:
     raw = number(tables, MAIN, task, "raw", first + TAU)
     return from_parts(
         parts,
-        raw.mean,
-        raw.interval,
+        raw,
         "Criterion: tau_b and its interval lie below half of TD-Q's, under every judge of every "
         f"candidate. On {task}: {', '.join(texts)}. The number is raw's.{caveat(tables, [task])}"
         + scope([task], CORE),
@@ -149,8 +149,7 @@ def two_head_gap(tables: Tables) -> Finding:
         gaps.append(q_td.mean - f_cos.mean)
     return from_parts(
         parts,
-        gaps[0],
-        over_seeds(tables, MAIN, task, *heads, TAU),
+        Number(gaps[0], over_seeds(tables, MAIN, task, *heads, TAU)),
         f"Criterion: q_td's tau_b is {ORDERS} and that of f_cos, from the same checkpoint on the "
         f"same pools, {FLAT}. On {task}, by {'; by '.join(texts)}. The number is the gap, its "
         f"interval is over training seeds.{caveat(tables, [task])}" + scope([task], CORE),
@@ -180,8 +179,7 @@ def objective_explains_most(tables: Tables) -> Finding:
         least.append(min(objective))
     return from_parts(
         parts,
-        least[0],
-        None,
+        Number(least[0]),
         "Criterion: the smaller of the two effects of the objective on tau_b exceeds the larger of "
         f"the two of the function class. By {'; by '.join(texts)}. The number is the smaller "
         "effect of the objective.",
@@ -201,8 +199,7 @@ def bellman_raises_tau(tables: Tables) -> Finding:
         first.append(rises["bilinear"])
     return from_parts(
         parts,
-        first[0],
-        over_seeds(tables, SQUARE, POINT, "td_bilinear", "raw", TAU),
+        Number(first[0], over_seeds(tables, SQUARE, POINT, "td_bilinear", "raw", TAU)),
         f"Criterion: a rise of {limits['bilinear']} in the bilinear and of {limits['MLP']} in the "
         f"MLP class, half of the paper's. tau_b by {'; by '.join(texts)}. The number is the rise "
         "in the bilinear class, its interval is over training seeds.",
@@ -216,8 +213,9 @@ def architecture_changes_little(tables: Tables) -> Finding:
     text = ", ".join(f"{judge} {rise:+.2f}" for judge, rise in rises.items())
     return from_parts(
         {judge: little(rise) for judge, rise in rises.items()},
-        next(iter(rises.values())),
-        over_seeds(tables, SQUARE, POINT, "nce_mlp", "raw", TAU),
+        Number(
+            next(iter(rises.values())), over_seeds(tables, SQUARE, POINT, "nce_mlp", "raw", TAU)
+        ),
         f"Criterion: a change of {little:+}, twice the paper's. Contrastive MLP less raw: {text}. "
         "The interval is over training seeds.",
     )
@@ -233,8 +231,9 @@ def bottleneck(tables: Tables) -> Finding:
     )
     return from_parts(
         {judge: much(drop) for judge, drop in drops.items()},
-        next(iter(drops.values())),
-        over_seeds(tables, SQUARE, POINT, "tdq", "td_bilinear", TAU),
+        Number(
+            next(iter(drops.values())), over_seeds(tables, SQUARE, POINT, "tdq", "td_bilinear", TAU)
+        ),
         f"Criterion: TD bilinear's tau_b lies below TD-Q's by {much}, half of the paper's drop. "
         f"{text}. The number is the drop, its interval is over training seeds.",
     )
@@ -257,8 +256,7 @@ def worst_bellman_beats_best_contrastive(tables: Tables) -> Finding:
         margins.append(worst[0] - best[0])
     return from_parts(
         parts,
-        margins[0],
-        None,
+        Number(margins[0]),
         f"Worse Bellman cell against better contrastive cell, by {'; by '.join(texts)}. The number "
         "is the margin in tau_b.",
     )
