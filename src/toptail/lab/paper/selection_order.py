@@ -12,7 +12,6 @@ from toptail.lab.paper.criteria import (
     Condition,
     Criterion,
     Finding,
-    Words,
     at_least,
     at_most,
     below,
@@ -46,9 +45,12 @@ NAMES = {
     "two_head_joint.f_cos": "f_cos",
 }
 
-FLAT = below(Words(0.415, "0.415 (the paper calls 0.41 near-flat)"))
-ORDERS = at_least(Words(0.595, "0.595 (the paper's smallest is 0.60)"))
-RANDOM_LEVEL = at_least(Words(0.655, "0.655 (the paper calls 0.66 to 1.15 random-level)"))
+FLAT = below(0.415)
+"""The largest tau_b that the paper still calls near-flat is 0.41."""
+ORDERS = at_least(0.595)
+"""The smallest tau_b at which the paper says that a score orders is 0.60."""
+RANDOM_LEVEL = at_least(0.655)
+"""The paper calls normalized regrets from 0.66 to 1.15 random-level."""
 
 
 def one_task(tables: Tables, table: str = MAIN) -> str:
@@ -150,8 +152,8 @@ def two_head_gap(tables: Tables) -> Finding:
     return from_parts(
         parts,
         Number(gaps[0], over_seeds(tables, MAIN, task, *heads, TAU)),
-        f"Criterion: q_td's tau_b is {ORDERS} and that of f_cos, from the same checkpoint on the "
-        f"same pools, {FLAT}. On {task}, by {'; by '.join(texts)}. The number is the gap, its "
+        f"Criterion: q_td's tau_b is {ORDERS}, which rounds to the paper's 0.60, and that of f_cos, "
+        f"from the same checkpoint on the same pools, {FLAT}, the paper's 0.41. On {task}, by {'; by '.join(texts)}. The number is the gap, its "
         f"interval is over training seeds.{caveat(tables, [task])}" + scope([task], CORE),
     )
 
