@@ -262,9 +262,9 @@ SELECTION: tuple[Claim, ...] = (
           "The Bellman-trained scalar orders within-pool actions on every included task (τ_b = "
           "0.60–0.90).", "sec:fixed-query",
           on_included(TAU, ("tdq",), ORDERS,
-                      "tau_b {condition}, which rounds to 0.60, the paper's smallest. The reference "
-                      "judge is of TD-Q's own family, so its word is partly circular; another "
-                      "judge's is not")),
+                      "tau_b {condition}, which rounds to 0.60, the paper's smallest. The "
+                      "reference judge is of TD-Q's own family, so its word is partly circular; "
+                      "another judge's is not")),
     Claim("contrastive-flat",
           "Every deployed contrastive scalar is near-flat (τ_b ≤ 0.41) …", "sec:fixed-query",
           on_included(TAU, CONTRASTIVE, FLAT,

@@ -152,9 +152,10 @@ def two_head_gap(tables: Tables) -> Finding:
     return from_parts(
         parts,
         Number(gaps[0], over_seeds(tables, MAIN, task, *heads, TAU)),
-        f"Criterion: q_td's tau_b is {ORDERS}, which rounds to the paper's 0.60, and that of f_cos, "
-        f"from the same checkpoint on the same pools, {FLAT}, the paper's 0.41. On {task}, by {'; by '.join(texts)}. The number is the gap, its "
-        f"interval is over training seeds.{caveat(tables, [task])}" + scope([task], CORE),
+        f"Criterion: q_td's tau_b is {ORDERS}, the paper's 0.60, and that of f_cos, from the same "
+        f"checkpoint on the same pools, {FLAT}, the paper's 0.41. On {task}, by "
+        f"{'; by '.join(texts)}. The number is the gap, its interval is over training seeds."
+        f"{caveat(tables, [task])}" + scope([task], CORE),
     )
 
 
