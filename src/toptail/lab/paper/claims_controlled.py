@@ -339,7 +339,7 @@ MAIN: tuple[Claim, ...] = (
           "Hybrid [selects off support] nearly as often as raw.", "tab:toy-support",
           Criterion(paired(main("off_support", ("hybrid",)), main("off_support", ("raw",)),
                            "Less raw's rate"), HERE, short_by_at_most(0.2),
-                    "{condition:%} raw's rate, the paper's own gap being 16 points", shown="first",
+                    "{condition} raw's rate, the paper's own gap being 0.16", shown="first",
                     digits=".0%",
                     beside=(listed(main("off_support", ("hybrid", "raw")).called("Rates"), ".0%"),
                             base_rate))),
