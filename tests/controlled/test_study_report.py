@@ -19,12 +19,12 @@ from tests.pages import assert_asks_for_nothing
 from toptail.commands.demo import Demo, print_table
 from toptail.commands.reproduce import FIGURES, TABLES, Reproduce
 from toptail.errors import InputError
+from toptail.lab.paper import annotate
 from toptail.lab.studies.controlled.compare import Comparison, comparisons, reason
 from toptail.lab.studies.controlled.figures import drawings, svg_and_png, tick_text
 from toptail.lab.studies.controlled.page import write_study_report
 from toptail.lab.studies.controlled.results import read_study
 from toptail.lab.studies.controlled.show import difference_table, paper_table, paper_tables
-from toptail.lab.studies.finish import write_claims
 from toptail.lab.studies.page import data_address
 
 
@@ -32,7 +32,7 @@ from toptail.lab.studies.page import data_address
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder with its claims, figures and page."""
     path = write_folder(tmp_path_factory.mktemp("study") / "run")
-    write_claims(path)
+    annotate(path, "controlled")
     write_study_report(path)
     return path
 
@@ -56,7 +56,7 @@ class TestPage:
 
     def test_measured_and_reported_numbers_stand_beside_each_other(self, page: str) -> None:
         assert "0.050 ± 0.010" in page  # TD-Q's regret, made up
-        assert "paper 0.078 ± 0.050" in page
+        assert "paper 0.078 ± 0.053" in page
 
     def test_text_from_the_files_is_escaped(self, page: str) -> None:
         assert "toptail &lt;made up&gt;" in page
@@ -68,7 +68,7 @@ class TestPage:
 
     def test_a_run_with_only_a_main_table_has_a_page_too(self, tmp_path: Path) -> None:
         path = write_folder(tmp_path / "run", everything=False)
-        entries = write_claims(path)
+        entries = annotate(path, "controlled")
         assert 0 < len(entries) < 12
         assert "Not decided by this run" in (path / "claims.md").read_text()
         text = write_study_report(path).read_text()
@@ -267,7 +267,7 @@ class TestInput:
         print_table(paper_tables(read_study(folder))[0])
         printed = capsys.readouterr().out
         assert "0.050 ± 0.010" in printed
-        assert "paper 0.078 ± 0.050" in printed
+        assert "paper 0.078 ± 0.053" in printed
 
     def test_an_unknown_label_names_the_known_ones(self) -> None:
         with pytest.raises(InputError, match=r"'tab:x' is not a label.*tab:toy-support"):

@@ -1,25 +1,6 @@
-"""The claim ledger: every statement of the paper, decided from stored tables."""
+"""The paper: what it reports, what it claims, and what a study's stored tables say about it."""
 
-from toptail.lab.paper.controlled import CONTROLLED
-from toptail.lab.paper.fixed_query import FIXED_QUERY
-from toptail.lab.paper.ledger import (
-    Claim,
-    Finding,
-    NotMeasuredError,
-    decide,
-    render_markdown,
-    tally,
-)
-from toptail.lab.paper.semantics import SEMANTICS
+from toptail.lab.paper.annotate import CLAIMS, annotate
+from toptail.lab.paper.ledger import Claim, ClaimEntry, decide, render_markdown, tally
 
-__all__ = [
-    "CONTROLLED",
-    "FIXED_QUERY",
-    "SEMANTICS",
-    "Claim",
-    "Finding",
-    "NotMeasuredError",
-    "decide",
-    "render_markdown",
-    "tally",
-]
+__all__ = ["CLAIMS", "Claim", "ClaimEntry", "annotate", "decide", "render_markdown", "tally"]

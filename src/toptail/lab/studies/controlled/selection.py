@@ -27,7 +27,7 @@ CURVES = ("selected_score", "value", "regret", "off_support", "mean_norm", "phi_
 
 def paper_rows(label: str) -> dict[str, Any]:
     """The cells that the paper reports for one of its labels; empty where it reports none."""
-    text = (files("toptail.lab.paper") / "reported_controlled.json").read_text(encoding="utf-8")
+    text = (files("toptail.lab.paper") / "reported.json").read_text(encoding="utf-8")
     return dict(json.loads(text).get(label, {}).get("rows", {}))
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError
-from toptail.lab.paper import FIXED_QUERY
+from toptail.lab.paper import annotate
 from toptail.lab.studies.common import Tick, write_json
-from toptail.lab.studies.finish import decide_stored
 from toptail.lab.studies.selection.audits import write_audits
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.judge_tables import (
@@ -57,7 +56,7 @@ def finish_selection(
     write_results(data, tick, resamples)
     if tick is not None:
         tick("writing the report", 0.5)
-    decide_stored(data.folder, FIXED_QUERY)
+    annotate(data.folder, "selection")
     return write_selection_report(data.folder)
 
 

@@ -35,7 +35,7 @@ FUNCTION_CLASS: Mapping[str, Mapping[str, str]] = {
 
 def paper_part(label: str) -> dict[str, Any]:
     """What the paper reports under one label; empty where it reports nothing."""
-    text = (files("toptail.lab.paper") / "reported_selection.json").read_text(encoding="utf-8")
+    text = (files("toptail.lab.paper") / "reported.json").read_text(encoding="utf-8")
     return dict(json.loads(text).get(label, {}))
 
 

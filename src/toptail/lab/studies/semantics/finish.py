@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from toptail.errors import InputError
-from toptail.lab.paper import SEMANTICS
+from toptail.lab.paper import annotate
 from toptail.lab.studies.common import Tick, read_json, write_json
-from toptail.lab.studies.finish import decide_stored
 from toptail.lab.studies.semantics.config import SEEN, SemanticsConfig
 from toptail.lab.studies.semantics.curves import all_curves
 from toptail.lab.studies.semantics.jobs import MEASURED
@@ -41,7 +40,7 @@ def finish_semantics(out: str | Path, tick: Tick | None = None, workers: int | N
     from toptail.lab.studies.semantics.page import write_semantics_report
 
     write_results(out, tick, workers)
-    decide_stored(out, SEMANTICS, curves=read_json(Path(out) / "curves.json"))
+    annotate(out, "semantics")
     return write_semantics_report(out)
 
 

@@ -48,7 +48,7 @@ def paper_rows(name: str) -> dict[str, Any]:
 
 @cache
 def _paper() -> dict[str, Any]:
-    text = (files("toptail.lab.paper") / "reported_semantics.json").read_text(encoding="utf-8")
+    text = (files("toptail.lab.paper") / "reported.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     return content
 

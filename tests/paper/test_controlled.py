@@ -11,15 +11,11 @@ from typing import Any
 import pytest
 
 from tests.controlled.synthetic import cell, results, share
-from toptail.lab.paper import CONTROLLED, decide, render_markdown, tally
-from toptail.lab.paper.ledger import (
-    NotMeasuredError,
-    from_parts,
-    from_seeds,
-    measured,
-    seed_interval,
-)
+from toptail.lab.paper import CLAIMS, decide, render_markdown, tally
+from toptail.lab.paper.criteria import from_parts
+from toptail.lab.paper.numbers import NotMeasuredError, Number, from_seeds, number, seed_interval
 
+CONTROLLED = CLAIMS["controlled"]
 RESULTS = results()
 BY_ID = {claim.id: claim for claim in CONTROLLED}
 STATUSES = {"seen", "not seen", "depends"}
@@ -188,9 +184,9 @@ def test_a_failing_case_is_named() -> None:
 
 
 def test_status_of_parts() -> None:
-    assert from_parts({"a": True, "b": True}, 1.0, None, "x.").status == "seen"
-    assert from_parts({"a": False, "b": False}, 1.0, None, "x.").status == "not seen"
-    mixed = from_parts({"a": True, "b": False}, 1.0, None, "x.")
+    assert from_parts({"a": True, "b": True}, Number(1.0), "x.").status == "seen"
+    assert from_parts({"a": False, "b": False}, Number(1.0), "x.").status == "not seen"
+    mixed = from_parts({"a": True, "b": False}, Number(1.0), "x.")
     assert mixed.status == "depends"
     assert mixed.comment == "x. It does not hold for: b."
 
@@ -207,9 +203,7 @@ def test_seed_interval_against_the_table_of_students_t() -> None:
 def test_paired_differences_use_the_seeds_that_both_have() -> None:
     first, second = from_seeds({"1": 5.0, "2": 7.0, "3": 100.0}), from_seeds({"2": 6.0, "1": 1.0})
     assert first.minus(second).seeds == {"1": 4.0, "2": 1.0}
-    assert measured(RESULTS, "toy-support", "controlled", "raw", "regret").mean == pytest.approx(
-        0.98
-    )
+    assert number(RESULTS, "toy-support", "controlled", "raw", "regret").mean == pytest.approx(0.98)
 
 
 def test_markdown_has_a_row_for_each_entry_and_escapes_bars() -> None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from toptail.lab.paper import FIXED_QUERY, decide
+from toptail.lab.paper import CLAIMS, decide
 from toptail.lab.studies.common import read_json
 
+SELECTION = CLAIMS["selection"]
 Tables = dict[str, Any]
 P = "PointMaze"
 
@@ -23,17 +24,17 @@ def tables(finished: Path) -> Tables:
 
 
 def status(tables: Tables) -> dict[str, str]:
-    entries, _ = decide(FIXED_QUERY, tables, "test")
+    entries, _ = decide(SELECTION, tables, "test")
     return {entry["id"]: entry["status"] for entry in entries}
 
 
 def test_ids_are_unique_and_every_claim_quotes_a_place() -> None:
-    assert len({claim.id for claim in FIXED_QUERY}) == len(FIXED_QUERY)
-    assert all(claim.where and claim.sentence for claim in FIXED_QUERY)
+    assert len({claim.id for claim in SELECTION}) == len(SELECTION)
+    assert all(claim.label and claim.sentence for claim in SELECTION)
 
 
 def test_a_world_like_the_papers_is_seen_and_other_tasks_are_left_open(tables: Tables) -> None:
-    entries, left_open = decide(FIXED_QUERY, tables, "test")
+    entries, left_open = decide(SELECTION, tables, "test")
     assert {entry["status"] for entry in entries} == {"seen"}
     assert {claim.id for claim in left_open} == {
         *("antmaze-null", "humanoidmaze-null", "twice-base-rate", "ant-reference-invalid"),
@@ -42,8 +43,8 @@ def test_a_world_like_the_papers_is_seen_and_other_tasks_are_left_open(tables: T
 
 
 def test_without_tables_everything_is_left_open() -> None:
-    entries, left_open = decide(FIXED_QUERY, {}, "test")
-    assert (entries, len(left_open)) == ([], len(FIXED_QUERY))
+    entries, left_open = decide(SELECTION, {}, "test")
+    assert (entries, len(left_open)) == ([], len(SELECTION))
 
 
 def put(table: str, row: str, metric: str, mean: float, half: float = 0.001) -> Callable[..., None]:
@@ -130,7 +131,7 @@ def test_a_mean_without_an_interval_decides_nothing_about_intervals(tables: Tabl
     changed = deepcopy(tables)
     for row in changed[MAIN]["rows"][P].values():
         row.get(DELTA, {}).update(low=None, high=None)
-    _, left_open = decide(FIXED_QUERY, changed, "test")
+    _, left_open = decide(SELECTION, changed, "test")
     rollouts = {"tdq-gains", "raw-half", "cosine-nothing", "rollouts-reveal-costs"}
     assert rollouts <= {claim.id for claim in left_open}
 
@@ -149,7 +150,7 @@ def test_a_gain_that_may_be_as_large_is_no_cost(tables: Tables) -> None:
 
 
 def test_statements_about_every_task_name_those_that_were_not_measured(tables: Tables) -> None:
-    entries, _ = decide(FIXED_QUERY, tables, "test")
+    entries, _ = decide(SELECTION, tables, "test")
     comments = {entry["id"]: entry["comment"] for entry in entries}
     for claim in (
         *("contrastive-fail-to-order", "tdq-orders", "contrastive-flat", "two-head-gap"),
@@ -187,7 +188,7 @@ def test_antmaze_has_its_own_claims(tables: Tables) -> None:
 
 def test_an_unreliable_judge_is_named_in_what_it_decides(tables: Tables) -> None:
     def comments(tables: Tables) -> list[str]:
-        entries, _ = decide(FIXED_QUERY, tables, "test")
+        entries, _ = decide(SELECTION, tables, "test")
         return [e["comment"] for e in entries if "did not pass" in e["comment"]]
 
     assert comments(tables) == []

@@ -13,12 +13,13 @@ import pytest
 from tests.semantics_study import scored
 from tests.semantics_study.results import NAVIGATION, cell, line, results
 from toptail.errors import InputError
-from toptail.lab.paper import SEMANTICS, decide
-from toptail.lab.paper.ledger import NotMeasuredError
+from toptail.lab.paper import CLAIMS, decide
+from toptail.lab.paper.numbers import NotMeasuredError
 from toptail.lab.studies.common import write_json
 from toptail.lab.studies.semantics import finish
 from toptail.lab.studies.semantics.load import TaskScores
 
+SEMANTICS = CLAIMS["semantics"]
 RESULTS = results()
 BY_ID = {claim.id: claim for claim in SEMANTICS}
 
@@ -123,7 +124,10 @@ BROKEN: dict[str, Change] = {
     "contrastive-error": put("bellman", "AntMaze", "raw", "rmse", 0.6),
     "hybrid-between": put("bellman", "AntMaze", "hybrid", "rmse", 0.5),
     "consistent-without-offset": put("bellman", "AntMaze", "cosine", "std", 0.05),
-    "hard-order": put("retrieval", "AntMaze", "cosine", "hard_negative_auc", 0.99),
+    "hard-order": every(
+        put("retrieval", "AntMaze", "cosine", "hard_negative_auc", 0.99),
+        put("retrieval", "AntMaze", "raw", "auc", 0.996),  # 0.994 would be on the limit
+    ),
     "manipulation-hard": put("retrieval", "Puzzle", "cosine", "hard_negative_auc", 0.9),
     "hard-tdq-weakest": put("retrieval", "AntMaze", "hybrid", "hard_negative_auc", 0.6),
     "same-trajectory": put("retrieval", "AntMaze", "raw", "same_trajectory", 0.7),

@@ -1,0 +1,81 @@
+"""Put what the paper says beside what a study stored: its cells into tables, and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toptail.errors import InputError
+from toptail.lab.paper.claims_controlled import MAIN
+from toptail.lab.paper.claims_controlled_robustness import ROBUSTNESS
+from toptail.lab.paper.claims_selection import SELECTION
+from toptail.lab.paper.claims_semantics_checks import CHECKS
+from toptail.lab.paper.claims_semantics_order import ORDER
+from toptail.lab.paper.claims_semantics_search import SEARCH
+from toptail.lab.paper.ledger import Claim, ClaimEntry, write_ledger
+from toptail.lab.paper.reported import cells
+from toptail.lab.paper.vocabulary import CRITICS
+from toptail.lab.studies.common import read_json, write_json
+from toptail.pools.files import read_arrays
+
+CLAIMS: Mapping[str, tuple[Claim, ...]] = {
+    "controlled": (*MAIN, *ROBUSTNESS),
+    "semantics": (*ORDER, *SEARCH, *CHECKS),
+    "selection": SELECTION,
+}
+"""The claims about each study, in the order in which a reader of the paper meets them."""
+
+
+def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:
+    """Fill the ``paper`` part of every stored table and write the ledger.
+
+    Parameters
+    ----------
+    folder
+        A study's folder, with ``tables/*.json``. A table is rewritten only if the paper's cells
+        in it change.
+    study
+        "controlled", "semantics" or "selection": whose claims are decided.
+
+    Returns
+    -------
+    The entries of ``claims.json``.
+    """
+    path = Path(folder)
+    if study not in CLAIMS:
+        raise InputError(f"The paper has no study '{study}'; its studies are {', '.join(CLAIMS)}.")
+    for file in sorted((path / "tables").glob("*.json")):
+        _fill(file)
+    record = path / "record.json"
+    made_by = read_json(record) if record.is_file() else {}
+    return write_ledger(path, CLAIMS[study], stored_results(path), made_by)
+
+
+def _fill(file: Path) -> None:
+    """Put the paper's cells into a table, where they are not in it already."""
+    table: dict[str, Any] = read_json(file)
+    paper = cells(table["label"], table["rows"])
+    if table.get("paper") != paper:
+        write_json(file, table | {"paper": paper})
+
+
+def stored_results(folder: Path) -> dict[str, Mapping[str, Any]]:
+    """A folder's results by name, as claims are decided from them; what is missing stays out."""
+    files = [*sorted((folder / "tables").glob("*.json"))]
+    files += [file for name in ("curves", "theory") if (file := folder / f"{name}.json").is_file()]
+    results: dict[str, Mapping[str, Any]] = {file.stem: read_json(file) for file in files}
+    if (folder / "landscape.npz").is_file():
+        results["landscape"] = _landscape(folder / "landscape.npz")
+    return results
+
+
+def _landscape(path: Path) -> dict[str, Any]:
+    """Lengths of the actions that each critic picked in the drawn run."""
+    arrays = read_arrays(path)
+    candidates = np.asarray(arrays["candidates"], dtype=float)
+    picks = {c: int(arrays[f"pick_{c}"].item()) for c in CRITICS if f"pick_{c}" in arrays}
+    norms = {c: float(np.linalg.norm(candidates[pick])) for c, pick in picks.items()}
+    return {"radius": float(arrays["radius"].item()), "pick_norm": norms}

@@ -1,0 +1,411 @@
+"""Statements about the controlled study's main table, decomposition and curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import itemgetter
+
+import numpy as np
+
+from toptail.lab.paper.criteria import (
+    HALF,
+    ZERO,
+    Beside,
+    Condition,
+    Criterion,
+    Decision,
+    Finding,
+    Words,
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+    clearly_above,
+    clearly_below,
+    from_parts,
+    listed,
+    near,
+    percent,
+    short_by_at_most,
+    spelled,
+)
+from toptail.lab.paper.ledger import Claim
+from toptail.lab.paper.numbers import (
+    ALONE,
+    NotMeasuredError,
+    Number,
+    Numbers,
+    Tables,
+    each,
+    paired,
+    ratio,
+    seed_curve,
+    seeded,
+    stored,
+    together,
+)
+from toptail.lab.paper.vocabulary import BOUNDED, CONTRASTIVE, CRITICS, TDQ
+
+TASK = "controlled"
+HERE = (TASK,)
+NEAR_ZERO = 0.10
+"""A regret the paper would call near zero: it does so for 0.065 to 0.087."""
+INSIDE = 0.05
+"""Largest off-support share of a critic that "selects inside the support": the paper has 3 %."""
+RADIUS = 0.40
+MATERIAL = 0.05
+"""A norm that changes by less than this share neither falls nor drifts."""
+first, last = itemgetter(0), itemgetter(-1)
+"""A curve at K = 1, a random candidate, and at the largest K."""
+MOST, FAILS, NEAR_ORACLE = above(HALF), above(NEAR_ZERO), at_most(NEAR_ZERO)
+
+
+def seed_share(tables: Tables, table: str, task: str, row: str, metric: str) -> Number:
+    """Look up a share with its interval over seeds, cut at 0 and 1."""
+    cell = seeded(tables, table, task, row, metric)
+    if cell.interval is None:
+        return cell
+    return replace(cell, interval=(max(0.0, cell.interval[0]), min(1.0, cell.interval[1])))
+
+
+def main(metric: str, critics: Sequence[str]) -> Numbers:
+    """A metric of the main table."""
+    lookup = seed_share if metric == "off_support" else seeded
+    return each("toy-support", metric, critics, ALONE, lookup=lookup)
+
+
+def base_rate(tables: Tables, _tasks: Sequence[str] = HERE) -> str:
+    """Say how often a random candidate is off support, where the curves tell."""
+    try:
+        rate = tables["curves"]["critics"]["raw"]["off_support"]["mean"][0]
+    except KeyError:
+        return ""
+    return f" A random candidate of these pools is off support in {percent(rate)}."
+
+
+def with_sweeps(
+    decision: Decision, critics: Sequence[str], metric: str, condition: Condition
+) -> Decision:
+    """Turn "seen" into "depends" where other settings of the same study say otherwise."""
+
+    def decide(tables: Tables) -> Finding:
+        finding = decision(tables)
+        count, failing = _failures(tables, critics, metric, condition)
+        if not count:
+            return finding
+        held = f"{count - len(failing)} of {count} cells of the sweeps"
+        comment = f"{finding.comment} The same criterion is met in {held}"
+        comment += f"; not for {', '.join(failing)}." if failing else "."
+        status = "depends" if failing and finding.status == "seen" else finding.status
+        return replace(finding, status=status, comment=comment)
+
+    return decide
+
+
+def _failures(
+    tables: Tables, critics: Sequence[str], metric: str, condition: Condition
+) -> tuple[int, list[str]]:
+    """Count the swept settings and name those in which a critic's mean does not hold.
+
+    Only critics that were trained anew in a setting have a cell there.
+    """
+    count, failing = 0, []
+    for name in sorted(key for key in tables if key.startswith("sweep-")):
+        for task, row in tables[name]["rows"].items():
+            if task in tables[name].get("default", ()):
+                continue
+            for critic in critics:
+                mean = row.get(critic, {}).get(metric, {}).get("mean")
+                if mean is None:
+                    continue
+                count += 1
+                if not condition(mean):
+                    failing.append(f"{critic} at {task.partition('@')[2]} ({mean:.2f})")
+    return count, failing
+
+
+def change(y: Sequence[float]) -> float:
+    """From a random candidate to the largest K."""
+    return y[-1] - y[0]
+
+
+def multiple(y: Sequence[float]) -> float:
+    """The largest K as a multiple of a random candidate."""
+    return y[-1] / y[0]
+
+
+def largest_k(tables: Tables, _tasks: Sequence[str]) -> str:
+    """Say what the largest K was."""
+    return f" The largest K is {int(tables['curves']['k'][-1])}."
+
+
+def in_seeds(numbers: Numbers, condition: Condition) -> Beside:
+    """Say in how many seeds a condition holds."""
+
+    def text(tables: Tables, tasks: Sequence[str]) -> str:
+        cells = {name: x for task in tasks for name, x in numbers.of(tables, task).items()}
+        shown = "; ".join(
+            f"{name} {sum(map(condition, x.seeds.values()))} of {len(x.seeds)}"
+            for name, x in cells.items()
+        )
+        return f" Seeds that are {condition}: {shown}."
+
+    return text
+
+
+def removed(key: str, name: str) -> Numbers:
+    """The share of raw's regret that one change removes, all queries and seeds pooled."""
+
+    def pooled(tables: Tables, table: str, task: str, row: str, metric: str) -> Number:
+        cell = stored(tables, table, task, row, metric, "pooled")
+        ends = None if cell.get("low") is None else (cell["low"], cell["high"])
+        return Number(cell["pooled"], ends)
+
+    return each("support-decomposition", f"share/{key}", ("raw",), name, lookup=pooled)
+
+
+NORM_REMOVED = together(
+    removed("norm_cap", "norm capped at its in-support 99th percentile"),
+    removed("norm_cap_data", "norm capped at the data's 99th percentile"),
+    removed("cosine_readout", "cosine readout of the same embeddings"),
+)
+SUPPORT_REMOVED = removed("support_only", "of it").called(
+    "Restricting the pools to the support removes"
+)
+
+
+def representative_run(tables: Tables) -> Finding:
+    """In the drawn run TD-Q picks inside the disk and the three others outside."""
+    try:
+        radius = float(tables["landscape"]["radius"])
+        norms = {c: float(tables["landscape"]["pick_norm"][c]) for c in CRITICS}
+    except KeyError as missing:
+        raise NotMeasuredError("landscape") from missing
+    outside = {f"{c} outside": norms[c] > radius for c in CONTRASTIVE}
+    return from_parts(
+        {"TD-Q inside": norms["tdq"] <= radius, **outside},
+        Number(float(sum(outside.values()))),
+        "One run and one query: the first seed and the first query. Norms of the picks: "
+        f"{spelled(norms, '.2f')}; R = {radius:g}. The number counts contrastive picks outside.",
+    )
+
+
+def cosine_less_severe(tables: Tables) -> Finding:
+    """Cosine's regret has a lower mean and a larger spread than raw's."""
+    cells = main("regret", ("raw", "cosine")).of(tables, TASK)
+    raw, cosine = cells["raw"], cells["cosine"]
+    difference = cosine.minus(raw)
+    return from_parts(
+        {"less severe": clearly_below(ZERO)(difference), "more variable": cosine.std > raw.std},
+        difference,
+        f"Criterion: the 95 % interval of the paired difference in regret lies below zero, and the "
+        f"standard deviation is larger. Cosine {cosine.mean:.3f} ± {cosine.std:.3f}, raw "
+        f"{raw.mean:.3f} ± {raw.std:.3f}.",
+    )
+
+
+def mean_norms(tables: Tables) -> Finding:
+    """TD-Q's picks are shorter than R, cosine's longer; raw's and hybrid's at least twice R."""
+    norms = main("mean_norm", CRITICS).of(tables, TASK)
+    return from_parts(
+        {
+            "TD-Q < R": norms["tdq"].mean < RADIUS,
+            "raw ≫ R": norms["raw"].mean >= 2 * RADIUS,
+            "cosine > R": norms["cosine"].mean > RADIUS,
+            "hybrid ≫ R": norms["hybrid"].mean >= 2 * RADIUS,
+        },
+        norms["raw"],
+        f"Criterion: ≫ means at least twice R = {RADIUS:.2f}. {spelled(norms)}. The number is "
+        "raw's.",
+    )
+
+
+def readouts(tables: Tables, metric: str, *names: str) -> tuple[Number, ...]:
+    """A metric of readouts of one network."""
+    return tuple(seeded(tables, "toy-within", TASK, name, metric) for name in names)
+
+
+def readout_control(tables: Tables) -> Finding:
+    """On one network the cosine readout fails and the TD head is near-oracle."""
+    f_cos, q_td = readouts(tables, "regret", "f_cos", "q_td")
+    off_cos, off_td = readouts(tables, "off_support", "f_cos", "q_td")
+    removed = f_cos.minus(q_td)
+    return from_parts(
+        {
+            "the cosine readout fails": FAILS(f_cos),
+            "the cosine readout picks off support": MOST(off_cos),
+            "the TD head is near-oracle": NEAR_ORACLE(q_td),
+            "the TD head stays inside": at_most(0.01)(off_td),
+        },
+        removed,
+        f"Regret {f_cos.mean:.3f} → {q_td.mean:.3f}, off support {percent(off_cos.mean)} → "
+        f"{percent(off_td.mean)} on the same pools and embeddings; the number is the regret that "
+        "the change of readout removes.",
+    )
+
+
+def sum_nearly_identical(tables: Tables) -> Finding:
+    """q_td + alpha f_cos selects as well as q_td alone."""
+    same = near(0.0, 0.02)
+    both, head = readouts(tables, "regret", "q_hybrid", "q_td")
+    off_both, off_head = readouts(tables, "off_support", "q_hybrid", "q_td")
+    difference = both.minus(head)
+    return from_parts(
+        {"regret": same(difference), "off support": same(off_both.mean - off_head.mean)},
+        difference,
+        f"Criterion: regret and off-support share within {same.limits[0]:g}. The sum has regret "
+        f"{both.mean:.3f} and {percent(off_both.mean)} off support, the head {head.mean:.3f} and "
+        f"{percent(off_head.mean)}.",
+    )
+
+
+def norms_beside(tables: Tables, tasks: Sequence[str]) -> str:
+    """Norms of in-support candidates beside those of raw's picks, where they were stored."""
+    reference = tables["curves"].get("phi_norm_in_support", {}).get("raw")
+    if reference is None:
+        return ""
+    picks = seed_curve("phi_norm", ("raw",), last).of(tables, tasks[0])["raw"]
+    return (
+        f" In-support candidates have mean {reference['mean']:.2f} and 99th percentile "
+        f"{reference['p99']:.2f}; the picks have mean {picks.mean:.2f}."
+    )
+
+
+# fmt: off
+MAIN: tuple[Claim, ...] = (
+    Claim("norm-drift",
+          "A controlled support decomposition attributes most raw bilinear regret to norm drift.",
+          "abstract",
+          Criterion(NORM_REMOVED.called("Shares removed").given(SUPPORT_REMOVED), HERE, MOST,
+                    "the share of the regret on the same pools that each way of taking the norm "
+                    "out of play removes is {condition}", shown="first", digits=".0%",
+                    beside=(listed(SUPPORT_REMOVED, ".0%"),))),
+    Claim("bounded-off-support",
+          "Cosine and hybrid critics nevertheless select off-support actions from most pools "
+          "…", "abstract",
+          with_sweeps(Criterion(main("off_support", BOUNDED), HERE, MOST,
+                                "the share of the pools, mean over seeds, is {condition}",
+                                digits=".0%",
+                                beside=(in_seeds(main("off_support", BOUNDED), MOST), base_rate)),
+                      BOUNDED, "off_support", MOST)),
+    Claim("bounded-comparable-regret",
+          "… and incur comparable regret.", "abstract",
+          Criterion(ratio(main("regret", BOUNDED), main("regret", ("raw",)),
+                          "As a multiple of raw"), HERE, between(HALF, Words(2.0, "twice")),
+                    "mean regret {condition} raw's", digits=".2f",
+                    beside=(listed(main("regret", CONTRASTIVE).called("Regret"), ".2f"),))),
+    Claim("selection-costs",
+          "[There are] single-step selection costs on … the exact-Q* toy.", "abstract",
+          Criterion(paired(main("regret", CONTRASTIVE), main("regret", TDQ), ""), HERE,
+                    clearly_above(ZERO),
+                    "Criterion: regret above TD-Q's, with the 95 % interval over seeds above zero. "
+                    "The number is the smallest difference, {shown}'s.")),
+    Claim("below-cap",
+          "Our failures occur below the cap.", "sec:intro",
+          Criterion(main("selected_score", BOUNDED).called("Selected scores"), HERE, at_most(0.9),
+                    "mean selected score {condition}, the line the paper draws on OGBench")),
+    Claim("mixed-pools",
+          "Clipped Gaussian candidate pools contain actions from both inside and outside the "
+          "disk.", "sec:toy-support",
+          Criterion(seed_curve("off_support", ("raw",), first, "both sides"), HERE,
+                    between(0.05, 0.95),
+                    "Criterion: the share of all candidates that are off support ({spelled}) is "
+                    "{condition:%}. The proposal puts exp(−1/(2·1.2²)) = 71 % of its mass there: "
+                    "most candidates are off support before any critic chooses.", shown="first",
+                    digits=".0%")),
+    Claim("landscape",
+          "Raw bilinear, cosine, and hybrid select outside the support disk in this representative "
+          "run; TD-Q selects inside.", "fig:landscape",
+          representative_run),
+    Claim("only-tdq",
+          "Only TD-Q selects inside support with near-zero regret.", "tab:toy-support",
+          with_sweeps(Criterion(main("regret", TDQ), HERE, NEAR_ORACLE,
+                                "Criterion: TD-Q's regret {condition}, {also}. {numbers} The "
+                                "default training length was fixed by TD-Q's regret on other "
+                                "seeds, so its level is partly built in.", shown="first",
+                                part="TD-Q's regret")
+                      & Criterion(main("off_support", TDQ).called("Off support"), HERE,
+                                  at_most(INSIDE), "{condition:%} of its picks off support",
+                                  shown="first", part="TD-Q's support", digits=".0%")
+                      & Criterion(main("regret", CONTRASTIVE).called("The others' regret"), HERE,
+                                  FAILS, "every other regret {condition}", part="{}'s regret"),
+                      CONTRASTIVE, "regret", FAILS)),
+    Claim("cosine-less-severe",
+          "Cosine is less severe and more variable than raw.", "tab:toy-support",
+          cosine_less_severe),
+    Claim("hybrid-as-often-as-raw",
+          "Hybrid [selects off support] nearly as often as raw.", "tab:toy-support",
+          Criterion(paired(main("off_support", ("hybrid",)), main("off_support", ("raw",)),
+                           "Less raw's rate"), HERE, short_by_at_most(0.2),
+                    "{condition} raw's rate, the paper's own gap being 0.16", shown="first",
+                    digits=".0%",
+                    beside=(listed(main("off_support", ("hybrid", "raw")).called("Rates"), ".0%"),
+                            base_rate))),
+    Claim("mean-norms",
+          "The mean norm of the pick is below R for TD-Q, above R for cosine and far above R for "
+          "raw and hybrid.", "tab:toy-support",
+          mean_norms),
+    Claim("readout-control",
+          "Replacing the cosine readout with a TD-calibrated head on the same network restores "
+          "near-oracle selection.", "tab:toy-within",
+          with_sweeps(readout_control, ("f_cos",), "regret", FAILS)),
+    Claim("sum-readout",
+          "The full sum Q_hybrid = q_td + α f_cos gives nearly identical "
+          "results.", "tab:toy-within",
+          sum_nearly_identical),
+    Claim("score-rises",
+          "The selected proxy score rises for every contrastive critic as K grows …", "fig:curse",
+          Criterion(seed_curve("selected_score", CONTRASTIVE, lambda y: float(np.diff(y).min())),
+                    HERE,
+                    Condition("above zero in every seed", (), "lowest",
+                              lambda n: min(n.seeds.values()) > 0.0),
+                    "This holds by arithmetic: the largest of more scores is never smaller. The "
+                    "number is the smallest rise over one doubling of K, {shown}'s, in its own "
+                    "score units.")),
+    Claim("value-falls",
+          "… but the selected action's true value falls.", "fig:curse",
+          Criterion(seed_curve("value", CONTRASTIVE, change), HERE, clearly_below(ZERO),
+                    "Criterion: the value at the largest K is below that of a random candidate (K "
+                    "= 1), with the 95 % interval over seeds below zero. Change from K = 1: "
+                    "{spelled}. The number is {shown}'s, the least clear.", digits="+.3f",
+                    beside=(in_seeds(seed_curve("value", CONTRASTIVE, change), below(ZERO)),
+                            largest_k))),
+    Claim("tdq-near-oracle",
+          "Only TD-Q remains near the oracle.", "fig:curse",
+          Criterion(seed_curve("regret", TDQ, max, "TD-Q").called("Largest regret over K"), HERE,
+                    NEAR_ORACLE, "TD-Q's regret {condition} at every K", shown="first",
+                    beside=(largest_k,))
+          & Criterion(seed_curve("regret", CONTRASTIVE, last).called("At the largest K"), HERE,
+                      FAILS, "every other critic's {condition} at the largest K")),
+    Claim("raw-norm-high",
+          "Raw norms stay high as K increases …", "fig:toy-regret",
+          Criterion(seed_curve("phi_norm", ("raw",), multiple), HERE, at_least(1 - MATERIAL),
+                    "The number is the embedding norm of {shown}'s pick at the largest K relative "
+                    "to that of a random candidate.", shown="first",
+                    part=f"a norm within {MATERIAL:.0%} of a random candidate's",
+                    beside=(in_seeds(seed_curve("phi_norm", ("raw",), multiple), at_least(1.0)),
+                            norms_beside, largest_k))
+          & Criterion(seed_curve("phi_norm", ("raw",), multiple).called(""), HERE, at_least(1.0),
+                      "", shown="first", part="a norm not below a random candidate's")),
+    Claim("other-norms-fall",
+          "… while bounded and calibrated critic norms fall.", "fig:toy-regret",
+          Criterion(seed_curve("phi_norm", ("tdq", *BOUNDED), multiple), HERE,
+                    at_most(1 - MATERIAL) & clearly_below(1.0),
+                    "Criterion: the norm at the largest K relative to that at K = 1 is {condition} "
+                    "by its 95 % interval over seeds. Ratios: {spelled}. TD-Q has no phi; its last "
+                    "hidden layer stands in for it.", beside=(largest_k,))),
+    Claim("search-finds-more",
+          "High-score false positives exist, and stronger search finds them more "
+          "often.", "sec:toy-support",
+          Criterion(seed_curve("off_support", CONTRASTIVE, change).called("Changes"), HERE,
+                    above(ZERO),
+                    "the off-support rate at the largest K less that of a random candidate is "
+                    "{condition}",
+                    beside=(listed(seed_curve("off_support", CONTRASTIVE, last).called("At the "
+                                                                                       "largest K"),
+                                   ".0%"), base_rate, largest_k))),
+)
+# fmt: on
+"""The main text's statements."""

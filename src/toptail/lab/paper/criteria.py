@@ -1,0 +1,357 @@
+"""Criteria: conditions that print themselves, asked of numbers on the tasks that have them.
+
+A threshold stands once, in its condition; the comment of an entry is made of it. Most statements
+say the same thing of several critics on several tasks: a `Criterion` asks every number. Tasks that
+a run did not measure stay out, and the comment names those that decided. ``a & b`` asks both on
+the tasks that have both; the number shown is a's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from toptail.lab.paper.numbers import (
+    Interval,
+    Named,
+    NotMeasuredError,
+    Number,
+    Numbers,
+    Tables,
+)
+
+Status = Literal["seen", "not seen", "depends"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the tables say about one claim."""
+
+    status: Status
+    """Whether the statement holds in the stored tables."""
+    number: float
+    """The number that decided it."""
+    interval: Interval | None
+    """Its 95 % interval, where it has one."""
+    comment: str
+    """The criterion and what stands behind the number, in plain sentences."""
+
+
+Decision = Callable[[Tables], Finding]
+"""Pure function of the stored tables; raises `NotMeasuredError` where they do not suffice."""
+
+
+def from_parts(parts: Mapping[str, bool], x: Number, comment: str) -> Finding:
+    """Decide a statement about several cases and name the cases in which it fails."""
+    if all(parts.values()):
+        return Finding("seen", x.mean, x.interval, comment)
+    if not any(parts.values()):
+        return Finding("not seen", x.mean, x.interval, comment)
+    failing = ", ".join(name for name, holds in parts.items() if not holds)
+    return Finding("depends", x.mean, x.interval, f"{comment} It does not hold for: {failing}.")
+
+
+class Words(float):
+    """A limit that comments write in words."""
+
+    words: str
+
+    def __new__(cls, value: float, words: str) -> Words:
+        """The number ``value``, written as ``words``."""
+        limit = super().__new__(cls, value)
+        limit.words = words
+        return limit
+
+
+ZERO = Words(0.0, "zero")
+HALF = Words(0.5, "half")
+TWO_THIRDS = Words(2 / 3, "two thirds")
+
+
+def percent(x: float) -> str:
+    """A share as the comments write it."""
+    return f"{100 * x:.0f} %"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a number must be; ``f"{condition}"`` says it, ``f"{condition:%}"`` in percent."""
+
+    words: str
+    """How it is said, with {} for each limit."""
+    limits: tuple[float, ...]
+    """The thresholds."""
+    worst: str
+    """Which of several numbers comes nearest to failing, or fails most."""
+    holds: Callable[[Number], bool]
+    """Whether a number meets it."""
+
+    def __call__(self, x: Number | float) -> bool:
+        """Whether a number meets it."""
+        return bool(self.holds(x if isinstance(x, Number) else Number(x)))
+
+    def __and__(self, other: Condition) -> Condition:
+        """Both conditions."""
+        words, limits = f"{self.words} and {other.words}", self.limits + other.limits
+        return Condition(words, limits, self.worst, lambda x: self(x) and other(x))
+
+    def __format__(self, spec: str) -> str:
+        """The condition in words."""
+        return self.words.format(*(_limit(limit, spec) for limit in self.limits))
+
+
+def _limit(limit: float, spec: str) -> str:
+    if isinstance(limit, Words):
+        return limit.words
+    return f"{100 * limit:g} %" if spec == "%" else f"{limit:{spec or 'g'}}"
+
+
+def at_most(x: float) -> Condition:
+    """A mean that does not exceed a limit."""
+    return Condition("at most {}", (x,), "highest", lambda n: n.mean <= x)
+
+
+def at_least(x: float) -> Condition:
+    """A mean that reaches a limit."""
+    return Condition("at least {}", (x,), "lowest", lambda n: n.mean >= x)
+
+
+def below(x: float) -> Condition:
+    """A mean under a limit."""
+    return Condition("below {}", (x,), "highest", lambda n: n.mean < x)
+
+
+def above(x: float) -> Condition:
+    """A mean over a limit."""
+    return Condition("above {}", (x,), "lowest", lambda n: n.mean > x)
+
+
+def between(x: float, y: float) -> Condition:
+    """A mean within two limits."""
+    return Condition("between {} and {}", (x, y), "lowest", lambda n: x <= n.mean <= y)
+
+
+def near(x: float, within: float) -> Condition:
+    """A mean close to a number."""
+    farthest = f"farthest from {_limit(x, '')}"
+    return Condition("within {} of {}", (within, x), farthest, lambda n: abs(n.mean - x) <= within)
+
+
+def short_by_at_most(x: float) -> Condition:
+    """A difference that falls short of zero by no more than a limit."""
+    return Condition("at most {} below", (x,), "lowest", lambda n: n.mean >= -x)
+
+
+def exactly(x: float) -> Condition:
+    """A mean equal to a number."""
+    return Condition("exactly {}", (x,), "highest", lambda n: n.mean == x)
+
+
+def wholly_above(x: float) -> Condition:
+    """An interval over a limit; a number without one does not meet it."""
+    return Condition(
+        "above {} with its whole interval",
+        (x,),
+        "lowest",
+        lambda n: n.interval is not None and n.interval[0] > x,
+    )
+
+
+def clearly_below(x: float) -> Condition:
+    """A mean, and its interval where there is one, under a limit."""
+    return Condition(
+        "clearly below {}", (x,), "highest", lambda n: (n.interval or (n.mean,))[-1] < x
+    )
+
+
+def clearly_above(x: float) -> Condition:
+    """A mean, and its interval where there is one, over a limit."""
+    return Condition("clearly above {}", (x,), "lowest", lambda n: (n.interval or (n.mean,))[0] > x)
+
+
+def spelled(numbers: Mapping[str, Number] | Mapping[str, float], digits: str = ".3f") -> str:
+    """Name number; name number. The digits are a format, ``.1%`` one in percent."""
+    means = {name: x.mean if isinstance(x, Number) else x for name, x in numbers.items()}
+    if digits.endswith("%"):
+        return "; ".join(f"{name} {100 * x:{digits[:-1]}f} %" for name, x in means.items())
+    return "; ".join(f"{name} {x:{digits}}" for name, x in means.items())
+
+
+def pick(numbers: Mapping[str, Number], shown: str) -> str:
+    """The name of the number that decides: see `Criterion.shown`."""
+    if shown == "first":
+        return next(iter(numbers))
+    if shown.startswith("farthest from "):
+        origin = float(shown.removeprefix("farthest from ").replace("zero", "0"))
+        return max(numbers, key=lambda name: abs(numbers[name].mean - origin))
+    sign = {"lowest": -1.0, "highest": 1.0}[shown]
+    return max(numbers, key=lambda name: sign * numbers[name].mean)
+
+
+def scope(decided: Sequence[str], among: Sequence[str]) -> str:
+    """Say which tasks decided, where not all were measured."""
+    missing = [task for task in among if task not in decided]
+    if not missing:
+        return ""
+    return f" Decided on {', '.join(decided)} alone; not measured: {', '.join(missing)}."
+
+
+def where(tables: Tables, numbers: Numbers, tasks: Sequence[str]) -> dict[str, Named]:
+    """The numbers of those of the tasks that have them; at least one does."""
+    found = {}
+    for task in tasks:
+        try:
+            found[task] = numbers.of(tables, task)
+        except NotMeasuredError:
+            continue
+    if not found:
+        raise NotMeasuredError(f"{numbers.what} on {', '.join(tasks)}")
+    return found
+
+
+Beside = Callable[[Tables, Sequence[str]], str]
+"""Stored results and the tasks that decided to a sentence more, with a space before it."""
+
+
+def listed(numbers: Numbers, digits: str = ".3f") -> Beside:
+    """Further numbers on the tasks that decided, where all of these have them."""
+
+    def text(tables: Tables, tasks: Sequence[str]) -> str:
+        try:
+            found = [numbers.of(tables, task) for task in tasks]
+        except NotMeasuredError:
+            return ""
+        shown = {name: x for named in found for name, x in named.items()}
+        return f" {numbers.what}: {spelled(shown, digits)}."
+
+    return text
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A condition that several numbers must meet, and which of them is shown."""
+
+    numbers: Numbers
+    """What is asked."""
+    tasks: Sequence[str]
+    """The tasks that the statement speaks of."""
+    condition: Condition
+    """What the numbers must be."""
+    said: str
+    """The criterion in words; {condition}, or {TASK} for one apart, stands for the limits.
+
+    Where it has {numbers} (or {spelled}, {shown}, {count}) it is the whole comment; {also} then
+    stands for the criteria that are joined to it.
+    """
+    shown: str = ""
+    """Which number is shown: "lowest", "highest", "farthest from X" or "first"; unless it is
+    said, the condition's worst."""
+    apart: Mapping[str, Condition] = field(default_factory=dict)
+    """Conditions of tasks that have their own."""
+    part: str = "{}"
+    """What a failing case is called, with {} for the number's name."""
+    digits: str = ".3f"
+    """How the comment writes the numbers, as `spelled` has it."""
+    own: bool = False
+    """Whether the comment says in which cells the paper's own numbers miss the criterion."""
+    beside: Sequence[Beside] = ()
+    """What else the comment says."""
+    chosen: Callable[[Tables], Sequence[str]] | None = None
+    """Which tasks are asked, where that depends on the stored results."""
+    joined: tuple[Criterion, ...] = ()
+    """Criteria that must be met, too."""
+
+    def __and__(self, other: Criterion) -> Criterion:
+        """Both criteria, on the tasks that have the numbers of both."""
+        return replace(self, joined=(*self.joined, other))
+
+    def __call__(self, tables: Tables) -> Finding:
+        """Decide from stored results."""
+        by_task = self._measured(tables)
+        parts: dict[str, bool] = {}
+        for task, found in by_task.items():
+            for criterion, numbers in found:
+                parts |= criterion._parts(task, numbers)
+        numbers = self._of(self, by_task)
+        at = pick(numbers, self.shown or self.condition.worst)
+        return from_parts(
+            parts,
+            numbers[at],
+            self._comment(by_task, at)
+            + (self._paper(tables) if self.own else "")
+            + "".join(more(tables, list(by_task)) for more in self.beside)
+            + scope(list(by_task), self.tasks),
+        )
+
+    def _measured(self, tables: Tables) -> dict[str, list[tuple[Criterion, Named]]]:
+        """The numbers of every criterion, on the tasks that have all; at least one does."""
+        result = {}
+        for task in self.tasks if self.chosen is None else self.chosen(tables):
+            asked = [c for c in (self, *self.joined) if c is self or task in c.tasks]
+            try:
+                result[task] = [(c, c.numbers.of(tables, task)) for c in asked]
+            except NotMeasuredError:
+                continue
+        if not result:
+            raise NotMeasuredError(self.said)
+        return result
+
+    def _parts(self, task: str, numbers: Named) -> dict[str, bool]:
+        condition = self.apart.get(task, self.condition)
+        return {self.part.format(name): condition(x) for name, x in numbers.items()}
+
+    @staticmethod
+    def _of(criterion: Criterion, by_task: Mapping[str, list[tuple[Criterion, Named]]]) -> Named:
+        """All the numbers of one criterion."""
+        return {
+            name: x
+            for found in by_task.values()
+            for asked, numbers in found
+            if asked is criterion
+            for name, x in numbers.items()
+        }
+
+    def _comment(self, by_task: Mapping[str, list[tuple[Criterion, Named]]], at: str) -> str:
+        numbers = self._of(self, by_task)
+        also = [
+            f" {c.numbers.what}: {spelled(self._of(c, by_task), c.digits)}."
+            for c in self.joined
+            if c.numbers.what
+        ]
+        text = spelled(numbers, self.digits)
+        the = (
+            f"that of {at}"
+            if self.shown == "first"
+            else f"the {self.shown or self.condition.worst}"
+        )
+        words = {
+            "spelled": text,
+            "shown": at,
+            "count": len(numbers),
+            "numbers": f"{self.numbers.what}: {text}; the number is {the}." + "".join(also),
+        }
+        beside = ", and ".join(c.words() for c in self.joined)
+        if any(f"{{{name}}}" in self.said for name in words):
+            return self.words(also=beside, **words)
+        said = self.words() + (f", and {beside}" if beside else "")
+        return f"Criterion: {said}. {words['numbers']}"
+
+    def words(self, **more: object) -> str:
+        """The criterion in words."""
+        return self.said.format(condition=self.condition, **self.apart, **more)
+
+    def _paper(self, tables: Tables) -> str:
+        """Name the cells in which the paper's own numbers miss the criterion."""
+        reported = {name: {"rows": table.get("paper", {})} for name, table in tables.items()}
+        misses: Named = {}
+        for task in self.tasks:
+            try:
+                numbers = self.numbers.of(reported, task)
+            except NotMeasuredError:
+                continue
+            condition = self.apart.get(task, self.condition)
+            misses |= {name: x for name, x in numbers.items() if not condition(x)}
+        if not misses:
+            return ""
+        return f" The paper's own cells miss it for {spelled(misses, self.digits)}."

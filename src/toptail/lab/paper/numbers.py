@@ -1,0 +1,300 @@
+"""Numbers of stored tables, by name: what a claim's criterion is asked of.
+
+`each`, `curve`, `seed_curve`, `spread` look numbers up; `ratio`, `less`, `paired`, `most` and
+`least` make numbers of them. All of these are about one task at a time and raise
+`NotMeasuredError` where the stored results do not hold what they need.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+Interval = tuple[float, float]
+Tables = Mapping[str, Mapping[str, Any]]
+"""Stored results by name: ``tables/NAME.json`` as NAME, and curves, theory and landscape."""
+
+
+class NotMeasuredError(LookupError):
+    """The stored results do not hold what a claim needs."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number with what is known of its uncertainty."""
+
+    mean: float
+    """Mean over seeds."""
+    interval: Interval | None = None
+    """Its 95 % interval, where it has one: the table's own, or one over seeds."""
+    seeds: Mapping[str, float] = field(default_factory=dict)
+    """The value of each seed."""
+
+    @property
+    def std(self) -> float:
+        """Standard deviation over seeds (ddof 1); NaN for a single seed."""
+        values = list(self.seeds.values())
+        return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval, without which nothing is decided that is said of it."""
+        return self._ends[0]
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self._ends[1]
+
+    @property
+    def _ends(self) -> Interval:
+        if self.interval is None:
+            raise NotMeasuredError("an interval")
+        return self.interval
+
+    def minus(self, other: Number) -> Number:
+        """Paired difference over the seeds that both have, with its interval over seeds."""
+        return from_seeds(
+            {s: v - other.seeds[s] for s, v in self.seeds.items() if s in other.seeds}
+        )
+
+    def below(self, other: Number) -> bool:
+        """Whether every seed lies below every seed of another: no matter of the seed."""
+        return max(self.seeds.values()) < min(other.seeds.values())
+
+
+def from_seeds(values: Mapping[str, float]) -> Number:
+    """Mean of one number per seed, with its interval over seeds."""
+    numbers = list(values.values())
+    return Number(float(np.mean(numbers)), seed_interval(numbers), values)
+
+
+def seed_interval(values: Iterable[float]) -> Interval | None:
+    """95 % Student-t interval of a mean over seeds; None for a single seed."""
+    numbers = list(values)
+    n = len(numbers)
+    if n < 2:
+        return None
+    mean = float(np.mean(numbers))
+    half = float(stdtrit(n - 1, 0.975) * np.std(numbers, ddof=1) / math.sqrt(n))
+    return mean - half, mean + half
+
+
+def stored(
+    tables: Tables, table: str, task: str, row: str, metric: str, value: str = "mean"
+) -> Mapping[str, Any]:
+    """Look up a cell that holds a value: rows → task → row → metric of a stored table."""
+    try:
+        cell: Mapping[str, Any] = tables[table]["rows"][task][row][metric]
+    except KeyError as missing:
+        raise NotMeasuredError(f"{table}: {task}/{row}/{metric}") from missing
+    if cell[value] is None:
+        raise NotMeasuredError(f"{table}: {task}/{row}/{metric} has no number")
+    return cell
+
+
+def number(tables: Tables, table: str, task: str, row: str, metric: str) -> Number:
+    """Look up a cell as a number with the interval that its table stores."""
+    cell = stored(tables, table, task, row, metric)
+    low, high = cell.get("low"), cell.get("high")
+    seeds = {seed: float(v) for seed, v in cell.get("seeds", {}).items() if v is not None}
+    return Number(float(cell["mean"]), None if low is None or high is None else (low, high), seeds)
+
+
+def seeded(tables: Tables, table: str, task: str, row: str, metric: str) -> Number:
+    """Look up a cell as a number with its interval over seeds."""
+    return from_seeds(number(tables, table, task, row, metric).seeds)
+
+
+Named = dict[str, Number]
+Lookup = Callable[[Tables, str, str, str, str], Number]
+
+ON, BY_TASK, ALONE = "{critic} on {task}", "{task}", "{critic}"
+"""How numbers are called: by critic and task, by task where there is one critic, by critic."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Which numbers a criterion is asked of."""
+
+    of: Callable[[Tables, str], Named]
+    """Stored results and a task to numbers by name."""
+    what: str = "Measured"
+    """What a comment calls them."""
+
+    def called(self, what: str) -> Numbers:
+        """The same numbers under another heading."""
+        return replace(self, what=what)
+
+    def given(self, *others: Numbers) -> Numbers:
+        """The same numbers on the tasks that have others, too."""
+
+        def of(tables: Tables, task: str) -> Named:
+            for other in others:
+                other.of(tables, task)
+            return self.of(tables, task)
+
+        return replace(self, of=of)
+
+
+def each(
+    table: str,
+    metric: str,
+    critics: Sequence[str],
+    name: str = ON,
+    *,
+    required: Sequence[str] | None = None,
+    lookup: Lookup = number,
+) -> Numbers:
+    """One metric of several critics: all of them, or the required ones and whoever has it."""
+
+    def of(tables: Tables, task: str) -> Named:
+        found = {}
+        for critic in critics:
+            try:
+                found[name.format(critic=critic, task=task)] = lookup(
+                    tables, table, task, critic, metric
+                )
+            except NotMeasuredError:
+                if required is None or critic in required:
+                    raise
+        if not found:
+            raise NotMeasuredError(f"{table}: {task}: {metric} of no critic")
+        return found
+
+    return Numbers(of)
+
+
+def together(*parts: Numbers) -> Numbers:
+    """All the numbers of several lookups."""
+
+    def of(tables: Tables, task: str) -> Named:
+        return {name: x for part in parts for name, x in part.of(tables, task).items()}
+
+    return Numbers(of)
+
+
+def spread(
+    table: str,
+    metrics: Sequence[str],
+    critics: Sequence[str],
+    unless: Callable[[str, str, str], bool] = lambda _task, _critic, _metric: False,
+) -> Numbers:
+    """Standard deviations over seeds; a task needs the first metric, and may lack the others."""
+
+    def of(tables: Tables, task: str) -> Named:
+        found: Named = {}
+        for metric in metrics:
+            try:
+                cells = {c: number(tables, table, task, c, metric) for c in critics}
+            except NotMeasuredError:
+                if metric == metrics[0]:
+                    raise
+                continue
+            found |= {
+                f"{metric} of {critic} on {task}": Number(cell.std)
+                for critic, cell in cells.items()
+                if math.isfinite(cell.std) and not unless(task, critic, metric)
+            }
+        if not found:
+            raise NotMeasuredError(f"{table}: one seed alone has no spread")
+        return found
+
+    return Numbers(of)
+
+
+def mean_curve(tables: Tables, task: str, critic: str, name: str) -> list[float]:
+    """The mean curve of one critic on a task; raises where it is missing or has gaps."""
+    try:
+        mean = tables["curves"]["tasks"][task][critic][name]
+    except KeyError as missing:
+        raise NotMeasuredError(f"curves: {task}/{critic}/{name}") from missing
+    if isinstance(mean, Mapping):
+        mean = mean["mean"]
+    if any(value is None for value in mean):
+        raise NotMeasuredError(f"curves: {task}/{critic}/{name} has gaps")
+    return [float(value) for value in mean]
+
+
+def curve(name: str, critics: Sequence[str], of: Callable[[list[float]], float]) -> Numbers:
+    """A number of every critic's mean curve."""
+    return Numbers(
+        lambda tables, task: {
+            f"{c} on {task}": Number(of(mean_curve(tables, task, c, name))) for c in critics
+        }
+    )
+
+
+def seed_curve(
+    name: str, critics: Sequence[str], of: Callable[[list[float]], float], called: str = ALONE
+) -> Numbers:
+    """A number of every seed's curve, of the controlled study's curves."""
+
+    def one(tables: Tables, critic: str) -> Number:
+        try:
+            seeds = tables["curves"]["critics"][critic][name]["seeds"]
+        except KeyError as missing:
+            raise NotMeasuredError(f"curves: {critic}/{name}") from missing
+        if any(value is None for values in seeds.values() for value in values):
+            raise NotMeasuredError(f"curves: {critic}/{name} has gaps")
+        return from_seeds({seed: of(values) for seed, values in seeds.items()})
+
+    return Numbers(lambda tables, _task: {called.format(critic=c): one(tables, c) for c in critics})
+
+
+def ratio(top: Numbers, bottom: Numbers, what: str) -> Numbers:
+    """How many times the reference."""
+    return _beside(top, bottom, lambda x, y: Number(times(x.mean, y.mean)), what)
+
+
+def times(x: float, reference: float) -> float:
+    """How many times the reference; infinite where that is zero, NaN where it is negative.
+
+    NaN meets no condition: a negative reference is no yardstick.
+    """
+    if reference > 0:
+        return x / reference
+    return math.inf if reference == 0 and x > 0 else math.nan
+
+
+def less(top: Numbers, bottom: Numbers, what: str) -> Numbers:
+    """Differences of means."""
+    return _beside(top, bottom, lambda x, y: Number(x.mean - y.mean), what)
+
+
+def paired(top: Numbers, bottom: Numbers, what: str) -> Numbers:
+    """Differences seed by seed, with intervals over seeds."""
+    return _beside(top, bottom, Number.minus, what)
+
+
+def _beside(
+    top: Numbers, bottom: Numbers, by: Callable[[Number, Number], Number], what: str
+) -> Numbers:
+    """Each number beside the reference's of the same name, or beside the only one there is."""
+
+    def of(tables: Tables, task: str) -> Named:
+        found, references = top.of(tables, task), bottom.of(tables, task)
+        if len(references) == 1:
+            references = dict.fromkeys(found, next(iter(references.values())))
+        return {name: by(x, references[name]) for name, x in found.items()}
+
+    return Numbers(of, what)
+
+
+def most(numbers: Numbers) -> Numbers:
+    """The largest mean of each task."""
+    return Numbers(lambda tables, task: {task: Number(max(_means(numbers, tables, task)))})
+
+
+def least(numbers: Numbers) -> Numbers:
+    """The smallest mean of each task."""
+    return Numbers(lambda tables, task: {task: Number(min(_means(numbers, tables, task)))})
+
+
+def _means(numbers: Numbers, tables: Tables, task: str) -> list[float]:
+    return [x.mean for x in numbers.of(tables, task).values()]

@@ -1,0 +1,75 @@
+"""The numbers that the paper reports, by label, in the nesting of the stored tables.
+
+A label is only a name to a study; what the paper has under it is known here alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from toptail.lab.paper.vocabulary import POINT
+
+Cells = dict[str, dict[str, dict[str, dict[str, Any]]]]
+"""Task → row → metric → {"mean": …, "std": …, …}, as in a table's rows."""
+
+WITHOUT_CELLS: Mapping[str, str] = {
+    "tab:critics": "says what the critics are",
+    "fig:cartoon": "a drawing",
+    "fig:landscape": "drawn from one run; a claim asks for it",
+    "fig:curse": "drawn from curves; claims ask for them",
+    "fig:toy-regret": "drawn from curves; claims ask for them",
+    "fig:calibration": "drawn from curves; claims ask for them",
+    "fig:good-rankers": "drawn from curves; claims ask for them",
+    "fig:ogbench-curse": "drawn from curves; tab:ogbench-curse has the numbers",
+    "fig:ogbench-drift": "drawn from curves; tab:robustness has the numbers",
+}
+"""The paper's tables and figures that have no cells here, and why."""
+
+
+def cells(label: str, tasks: Mapping[str, Any]) -> Cells:
+    """What the paper reports under a label; empty where it reports nothing.
+
+    Parameters
+    ----------
+    label
+        A table's own: the paper's, or the name of a table that the paper does not have.
+    tasks
+        The table's rows by task; the paper speaks of some tables on one task alone.
+    """
+    if label == "judges":
+        return _judges()
+    if label == "deployment":
+        return _deployment()
+    if label == "tab:function-class" and POINT not in tasks:
+        return {}
+    rows: Cells = _reported().get(label, {}).get("rows", {})
+    return rows
+
+
+def labels() -> tuple[str, ...]:
+    """Every label of the paper that has numbers here."""
+    return tuple(label for label in _reported() if label.startswith("tab:"))
+
+
+def _judges() -> Cells:
+    spearman = _reported()["tab:fixed-query"]["reference_spearman"]
+    return {task: {"reference": {"spearman": {"mean": rho}}} for task, rho in spearman.items()}
+
+
+def _deployment() -> Cells:
+    prose = _reported()["prose"]
+    success = prose["closed_loop_pointmaze_tdq_success"]
+    tdq = {f"closed_loop/{k}": {"mean": rate} for k, rate in success.items()}
+    tdq["score_spread"] = {"mean": prose["score_spread_tdq"]}
+    return {POINT: {"tdq": tdq}}
+
+
+@cache
+def _reported() -> dict[str, Any]:
+    text = (files("toptail.lab.paper") / "reported.json").read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    return content

@@ -1,0 +1,194 @@
+"""Conditions print what they ask; criteria ask it where it was measured."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from toptail.lab.paper.criteria import (
+    HALF,
+    ZERO,
+    Condition,
+    Criterion,
+    Words,
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+    clearly_above,
+    clearly_below,
+    exactly,
+    listed,
+    near,
+    pick,
+    short_by_at_most,
+    where,
+    wholly_above,
+)
+from toptail.lab.paper.numbers import (
+    BY_TASK,
+    NotMeasuredError,
+    Number,
+    each,
+    least,
+    less,
+    most,
+    number,
+    paired,
+    ratio,
+    spread,
+)
+
+TASKS = ("PointMaze", "AntMaze")
+HIGH, LOW = Number(0.3, (0.2, 0.4)), Number(0.3, (-0.1, 0.7))
+
+
+@pytest.mark.parametrize(
+    ("condition", "words", "holds", "fails"),
+    [
+        (at_most(0.09), "at most 0.09", 0.09, 0.091),
+        (at_least(HALF), "at least half", 0.5, 0.49),
+        (below(ZERO), "below zero", -0.1, 0.0),
+        (above(5.0), "above 5", 5.1, 5.0),
+        (between(1.45, 2.55), "between 1.45 and 2.55", 2.55, 2.6),
+        (near(ZERO, 0.05), "within 0.05 of zero", -0.05, -0.06),
+        (short_by_at_most(0.01), "at most 0.01 below", -0.01, -0.02),
+        (exactly(0.0), "exactly 0", 0.0, 1e-12),
+        (at_least(0.1) & below(Words(1.0, "one")), "at least 0.1 and below one", 0.5, 1.0),
+        (wholly_above(ZERO), "above zero with its whole interval", HIGH, LOW),
+        (clearly_above(ZERO), "clearly above zero", HIGH, LOW),
+        (clearly_below(0.5), "clearly below 0.5", HIGH, LOW),
+    ],
+)
+def test_a_condition_prints_its_limit_and_keeps_it(
+    condition: Condition, words: str, holds: float, fails: float
+) -> None:
+    assert f"{condition}" == words
+    assert condition(holds)
+    assert not condition(fails)
+    assert not condition(math.nan)
+
+
+def test_limits_are_printed_as_asked() -> None:
+    assert f"{at_least(0.9):.2f}" == "at least 0.90"
+    assert f"{below(0.005):%}" == "below 0.5 %"
+
+
+def test_without_an_interval_only_the_mean_can_be_clear() -> None:
+    assert clearly_above(0.0)(0.1)
+    assert not wholly_above(0.0)(0.1)
+    with pytest.raises(NotMeasuredError):
+        _ = Number(0.1).low
+
+
+def cell(mean: float, **more: Any) -> dict[str, Any]:
+    return {"mean": mean, "seeds": {"1": mean - 0.1, "2": mean + 0.1}, **more}
+
+
+def stored() -> dict[str, Any]:
+    """Two tasks; hybrid and the second metric are on one of them alone."""
+    point = {
+        "tdq": {"tau": cell(0.6), "auc": cell(0.9)},
+        "raw": {"tau": cell(0.3, low=0.2, high=0.4), "auc": cell(0.8)},
+        "hybrid": {"tau": cell(0.1)},
+    }
+    ant = {"tdq": {"tau": cell(0.5)}, "raw": {"tau": cell(-0.2, low=-0.3, high=-0.1)}}
+    paper = {"AntMaze": {"tdq": {"tau": {"mean": 0.4}}, "raw": {"tau": {"mean": 0.5}}}}
+    return {"main": {"rows": {"PointMaze": point, "AntMaze": ant}, "paper": paper}}
+
+
+RAW = Criterion(each("main", "tau", ("raw",)), TASKS, at_most(0.2), "tau of {condition}")
+
+
+def test_every_number_is_asked_and_the_worst_is_shown() -> None:
+    finding = RAW(stored())
+    assert (finding.status, finding.number, finding.interval) == ("depends", 0.3, (0.2, 0.4))
+    assert finding.comment == (
+        "Criterion: tau of at most 0.2. Measured: raw on PointMaze 0.300; raw on AntMaze -0.200; "
+        "the number is the highest. It does not hold for: raw on PointMaze."
+    )
+
+
+def test_a_task_may_have_a_condition_of_its_own() -> None:
+    said = "tau of {condition}, {PointMaze} on PointMaze"
+    numbers = each("main", "tau", ("raw",))
+    apart = Criterion(numbers, TASKS, at_most(0.2), said, apart={"PointMaze": at_most(0.3)})
+    assert apart(stored()).status == "seen"
+    assert "tau of at most 0.2, at most 0.3 on PointMaze." in apart(stored()).comment
+
+
+def test_unmeasured_tasks_stay_out_and_are_named_and_none_leaves_it_open() -> None:
+    tables = stored()
+    del tables["main"]["rows"]["PointMaze"]["raw"]
+    finding = RAW(tables)
+    assert finding.status == "seen"
+    assert finding.comment.endswith("Decided on AntMaze alone; not measured: PointMaze.")
+    with pytest.raises(NotMeasuredError):
+        RAW({})
+
+
+def test_joined_criteria_are_asked_on_the_tasks_that_have_both() -> None:
+    auc = Criterion(
+        each("main", "auc", ("raw",)), TASKS, at_least(0.85), "AUC {condition}", part="AUC of {}"
+    )
+    finding = (RAW & auc)(stored())
+    assert (finding.status, finding.number) == ("not seen", 0.3)
+    assert "tau of at most 0.2, and AUC at least 0.85. Measured: raw on" in finding.comment
+    assert "not measured: AntMaze" in finding.comment
+    tables = stored()
+    tables["main"]["rows"]["PointMaze"]["raw"]["auc"] = cell(0.9)
+    assert "does not hold for: raw on PointMaze." in (RAW & auc)(tables).comment
+
+
+def test_the_papers_own_cells_are_asked_the_same() -> None:
+    own = Criterion(RAW.numbers, TASKS, at_most(0.2), "tau of {condition}", own=True)
+    assert "The paper's own cells miss it for raw on AntMaze 0.500." in own(stored()).comment
+
+
+def test_numbers_beside_a_reference() -> None:
+    tau, tdq = each("main", "tau", ("raw",)), each("main", "tau", ("tdq",))
+    tables = stored()
+    assert ratio(tau, tdq, "").of(tables, "PointMaze")["raw on PointMaze"].mean == 0.5
+    assert less(tdq, tau, "").of(tables, "AntMaze")["tdq on AntMaze"].mean == 0.7
+    assert paired(tdq, tau, "").of(tables, "AntMaze")["tdq on AntMaze"].mean == pytest.approx(0.7)
+    tables["main"]["rows"]["AntMaze"]["tdq"]["tau"] = cell(-0.1)
+    assert math.isnan(ratio(tau, tdq, "").of(tables, "AntMaze")["raw on AntMaze"].mean)
+    both = each("main", "tau", ("raw", "hybrid"), required=("raw",))
+    assert most(both).of(tables, "PointMaze")["PointMaze"].mean == 0.3
+    assert least(both).of(tables, "PointMaze")["PointMaze"].mean == 0.1
+    assert list(both.of(tables, "AntMaze")) == ["raw on AntMaze"]
+    with pytest.raises(NotMeasuredError):
+        each("main", "tau", ("hybrid",), required=()).of(tables, "AntMaze")
+
+
+def test_numbers_on_the_tasks_that_have_others() -> None:
+    given = each("main", "tau", ("raw",), BY_TASK).given(each("main", "auc", ("raw",)))
+    assert list(where(stored(), given, TASKS)) == ["PointMaze"]
+    assert listed(given)(stored(), ["PointMaze"]) == " Measured: PointMaze 0.300."
+    assert listed(given)(stored(), TASKS) == ""
+
+
+def test_a_spread_needs_more_than_one_seed() -> None:
+    tables = stored()
+    stds = spread("main", ("tau", "auc"), ("raw",)).of(tables, "PointMaze")
+    assert list(stds) == ["tau of raw on PointMaze", "auc of raw on PointMaze"]
+    assert stds["tau of raw on PointMaze"].mean == pytest.approx(0.1 * math.sqrt(2))
+    for metric in ("tau", "auc"):
+        tables["main"]["rows"]["PointMaze"]["raw"][metric]["seeds"] = {"1": 0.3}
+    with pytest.raises(NotMeasuredError):
+        spread("main", ("tau", "auc"), ("raw",)).of(tables, "PointMaze")
+
+
+def test_a_seed_without_a_number_stays_out() -> None:
+    tables = stored()
+    tables["main"]["rows"]["AntMaze"]["raw"]["tau"]["seeds"]["3"] = None
+    assert list(number(tables, "main", "AntMaze", "raw", "tau").seeds) == ["1", "2"]
+
+
+def test_which_number_is_shown() -> None:
+    numbers = {"a": Number(0.4), "b": Number(-0.6), "c": Number(0.9)}
+    shown = ("first", "lowest", "highest", "farthest from zero", "farthest from 0.5")
+    assert [pick(numbers, which) for which in shown] == ["a", "b", "c", "c", "b"]
