@@ -16,7 +16,7 @@ from tests.training.toy import toy_dataset, walks
 from toptail.commands import study_selection
 from toptail.commands.study_selection import StudySelection, reproduce, timed_progress
 from toptail.errors import InputError
-from toptail.lab.studies.common import read_json
+from toptail.lab.studies.folder import read_json
 from toptail.lab.studies.selection.config import SelectionConfig
 from toptail.lab.studies.selection.run import STAGES, Stages, read_judge
 from toptail.lab.tasks.files import save_file
@@ -45,7 +45,7 @@ def small(data: Path, **flags: Any) -> StudySelection:
 
 def test_flags_become_the_settings() -> None:
     config = StudySelection(TASK).config(TASK)
-    assert config == SelectionConfig.of_paper(TASK)
+    assert config == SelectionConfig.for_task(TASK)
     changed = StudySelection(
         TASK, seeds="7,8", reference_seeds="1, 2", per_group=3, pool_count=2, pool_size=12
     ).config(TASK)
@@ -211,7 +211,7 @@ def test_every_stage_of_a_maze_is_called_in_order(
     monkeypatch.setattr(rollout_stage, "make_rollouts", note("make_rollouts"))
     monkeypatch.setattr(deployment, "run_deployment", note("run_deployment"))
     monkeypatch.setattr(Stages, "_trained", lambda *_: ["tdq"])
-    study = Selection.at(tmp_path, run_module.task_config(TASK), tmp_path / "runs")
+    study = Selection.at(tmp_path, SelectionConfig.for_task(TASK), tmp_path / "runs")
     assert Stages(study, toy_dataset()).run() == []
     assert called == [
         *("make_queries", "make_pools", "judge_reference", "judge_geodesic"),

@@ -43,9 +43,9 @@ def test_the_papers_criteria_are_the_defaults(tmp_path: Path) -> None:
 
 
 def test_humanoids_get_more_queries() -> None:
-    assert SelectionConfig.of_paper("HumanoidMaze").rollouts.per_group == 136
-    assert SelectionConfig.of_paper("PointMaze").rollouts.per_group == 34
-    assert SelectionConfig.of_paper("PointMaze").task == "pointmaze-medium-navigate-v0"
+    assert SelectionConfig.for_task("HumanoidMaze").rollouts.per_group == 136
+    assert SelectionConfig.for_task("PointMaze").rollouts.per_group == 34
+    assert SelectionConfig.for_task("PointMaze").task == "pointmaze-medium-navigate-v0"
 
 
 def test_declaring_again_changes_nothing(tmp_path: Path) -> None:

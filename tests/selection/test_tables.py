@@ -23,7 +23,7 @@ from toptail.lab.studies.selection.tables import (
     fixed_query_table,
     function_class_table,
 )
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import Stored
 from toptail.stats import wilson
 
 

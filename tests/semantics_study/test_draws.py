@@ -11,8 +11,9 @@ import pytest
 
 from tests.semantics_study.small import WALKS, small_config, walks_file
 from toptail.errors import InputError
-from toptail.lab.studies.semantics.config import SemanticsConfig, is_navigation, task_key
-from toptail.lab.studies.semantics.draws import TaskDataset, _random_rows, draw, draw_sweep
+from toptail.lab.studies.datasets import TaskDataset, is_navigation, task_key
+from toptail.lab.studies.semantics.config import SemanticsConfig
+from toptail.lab.studies.semantics.draws import _random_rows, draw, draw_sweep
 from toptail.lab.tasks.names import parse_name
 
 VAL = WALKS.data.val
@@ -133,7 +134,7 @@ def test_too_many_near_states_are_refused() -> None:
 def test_a_data_set_is_known_by_its_name(tmp_path: Path) -> None:
     task = TaskDataset.load(walks_file(tmp_path))
     assert (task.name, task.key, task.navigation) == ("walks", "walks", True)
-    assert task.split(small_config()) is task.data.val
+    assert task.split("val") is task.data.val
     assert task.split(small_config(split="train")) is task.data.train
     maze, stitch, play = (
         parse_name(name)

@@ -13,7 +13,7 @@ from toptail.bench.table import Row
 
 if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic
-    from toptail.lab.studies.semantics.scorers import Rows, Score
+    from toptail.lab.studies.scorers import Rows, Score
     from toptail.lab.tasks.trajectories import IntArray
 
 CRITICS = ("raw", "cosine", "tdq", "hybrid")
@@ -111,7 +111,7 @@ def _both_sides(
     import jax
 
     from toptail.lab.critics.base import TrainedCritic
-    from toptail.lab.studies.semantics.scorers import RunScore, score_shared
+    from toptail.lab.studies.scorers import RunScore, score_shared
     from toptail.lab.studies.semantics.scoring import BLOCK
 
     states, actions, goals = rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -100,6 +100,24 @@ def split_seed(column: str) -> tuple[str, str | None]:
     """``raw@42`` is seed 42 of the scorer ``raw``; any other name has no seed."""
     name, at, seed = column.rpartition("@")
     return (name, seed) if at and name and seed.isdigit() else (column, None)
+
+
+def group_seeds(columns: Iterable[str]) -> dict[str, dict[int | None, str]]:
+    """Scorer to its columns by training seed, in the order of first appearance.
+
+    The seed is None for a column without one. A scorer stands either alone or with seeds.
+    """
+    result: dict[str, dict[int | None, str]] = {}
+    for column in columns:
+        name, seed = split_seed(column)
+        seeds = result.setdefault(name, {})
+        if seeds and (seed is None) != (None in seeds):
+            raise InputError(
+                f"The columns '{next(iter(seeds.values()))}' and '{column}' cannot both be of one "
+                f"scorer, '{name}', which stands either alone or with seeds: rename one of them."
+            )
+        seeds[None if seed is None else int(seed)] = column
+    return result
 
 
 def holds_numbers(kind: pa.DataType) -> bool:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from toptail.lab.paper import CONTROLLED, Claim, decide, render_markdown
 from toptail.lab.paper.ledger import Tables
-from toptail.lab.studies.common import read_json, write_json
 from toptail.lab.studies.controlled.page import write_study_report
 from toptail.lab.studies.controlled.results import read_study
+from toptail.lab.studies.folder import read_json, write_json
 from toptail.pools.files import atomic
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from toptail.lab.critics import Batch, Critic, Params
-from toptail.lab.studies.common import RunFolder, Unit, write_json
 from toptail.lab.studies.controlled.config import WITHIN, StudyConfig
 from toptail.lab.studies.controlled.evaluate import (
     Pools,
@@ -19,6 +18,8 @@ from toptail.lab.studies.controlled.evaluate import (
     retrieval_auc,
     selection_curves,
 )
+from toptail.lab.studies.folder import RunFolder, write_json
+from toptail.lab.studies.store import Unit
 from toptail.lab.tasks.controlled import ControlledWorld, sample_data
 from toptail.lab.training.checkpoint import load_params, save_params
 from toptail.lab.training.loop import TrainConfig
@@ -92,7 +93,7 @@ def unit_of(run: RunFolder, config: StudyConfig, cell: Cell, seed: int, steps: i
     """Name the unit by everything that decides its content."""
     spec = _spec(config, cell, seed, steps)
     name = f"{cell.critic.name}-R{cell.world.radius:.2f}-seed{seed}"
-    return Trained(Unit.of(run, name, spec), cell, seed)
+    return Trained(Unit.of(run.path, name, spec), cell, seed)
 
 
 def _spec(config: StudyConfig, cell: Cell, seed: int, steps: int) -> dict[str, Any]:
@@ -121,17 +122,20 @@ def compute_cell(
     config: StudyConfig,
     cell: Cell,
     pools: Pools,
-    progress: Callable[[int], None] | None = None,
+    stepped: Callable[[int], None] | None = None,
 ) -> int:
-    """Train and store whatever units of a cell are missing, and return how many were."""
+    """Train and store whatever units of a cell are missing, and return how many were.
+
+    ``stepped`` is told how many optimizer steps were done since it was told last.
+    """
     units = {(s, n): unit_of(run, config, cell, s, n) for s in cell.seeds for n in cell.steps}
     missing = {key: unit for key, unit in units.items() if not unit.finished}
     seeds = list(dict.fromkeys(seed for seed, _ in missing))
     if not seeds:
-        if progress is not None:
-            progress(cell.steps[-1])
+        if stepped is not None:
+            stepped(cell.steps[-1])
         return 0
-    for snapshot in _train(config, cell, seeds, progress):
+    for snapshot in _train(config, cell, seeds, stepped):
         for seed in seeds:
             if (seed, snapshot.step) in missing:
                 _store(config, missing[seed, snapshot.step], snapshot, pools)
@@ -139,11 +143,11 @@ def compute_cell(
 
 
 def _train(
-    config: StudyConfig, cell: Cell, seeds: list[int], progress: Callable[[int], None] | None
+    config: StudyConfig, cell: Cell, seeds: list[int], stepped: Callable[[int], None] | None
 ) -> Iterator[Snapshot]:
     training = TrainConfig(cell.critic, cell.steps[-1], config.batch_size, config.learning_rate)
     data = {seed: training_data(config, cell.world, seed) for seed in seeds}
-    return train_seeds(training, data, cell.steps, progress)
+    return train_seeds(training, data, cell.steps, stepped)
 
 
 def _store(config: StudyConfig, trained: Trained, snapshot: Snapshot, pools: Pools) -> None:

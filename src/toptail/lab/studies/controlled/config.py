@@ -8,15 +8,13 @@ from typing import Any, Literal, TypeAlias
 from toptail.errors import InputError
 from toptail.lab.critics import TDQ, Cosine, Critic, Encoders, Hybrid, Raw, TwoHead
 from toptail.lab.critics.losses import Contrast
+from toptail.lab.critics.registry import MAIN as MAIN
 from toptail.lab.tasks.controlled import ControlledWorld
 
 Sweep: TypeAlias = Literal["steps", "temperature", "loss", "bias", "layer_norm"]
 
 SWEEPS: tuple[Sweep, ...] = ("steps", "temperature", "loss", "bias", "layer_norm")
 """Settings whose influence can be swept."""
-
-MAIN = ("tdq", "raw", "cosine", "hybrid")
-"""The four deployed critics of the main table."""
 
 WITHIN = ("f_cos", "q_td", "q_hybrid")
 """The readouts of the two-head network."""

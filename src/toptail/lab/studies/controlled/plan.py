@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from toptail.lab.studies.common import RunFolder
 from toptail.lab.studies.controlled.cells import Cell, Trained, compute_cell, unit_of
 from toptail.lab.studies.controlled.config import MAIN, NOISE_SIGMA, WITHIN, StudyConfig, Sweep
 from toptail.lab.studies.controlled.evaluate import Pools
 from toptail.lab.studies.controlled.sweeps import SETTINGS, Setting, cells_of
+from toptail.lab.studies.folder import RunFolder, Tick, no_tick
 from toptail.lab.tasks.controlled import ControlledWorld
 
 COST = {"tdq": 0.3, "raw": 1.0, "cosine": 1.1, "hybrid": 1.4, "two_head": 1.4}
@@ -99,7 +98,7 @@ class Plan:
             cell.critic in main and cell.world == self.config.world for cell in setting.cells
         )
 
-    def compute(self, progress: Callable[[str, float], None] | None = None) -> None:
+    def compute(self, tick: Tick = no_tick) -> None:
         """Train every cell, ``workers`` at a time, the longest first."""
         stages = self.stages()
         total = sum(_cost(cell) for cells in stages for cell in cells)
@@ -108,19 +107,18 @@ class Plan:
         stop = threading.Event()
 
         def work(cell: Cell) -> None:
-            def advanced(steps: int) -> None:
+            def stepped(steps: int) -> None:
                 nonlocal done
                 if stop.is_set():
                     raise RuntimeError("another critic's training failed or was interrupted")
                 with lock:
                     done += _cost(cell) * steps / cell.steps[-1]
-                    if progress is not None:
-                        progress(f"training {cell.critic.name}", done / total)
+                    tick(f"training {cell.critic.name}", done / total)
 
-            trained = compute_cell(self.run, self.config, cell, self.pools(cell.world), advanced)
+            trained = compute_cell(self.run, self.config, cell, self.pools(cell.world), stepped)
             with lock:
-                self.run.units += len(cell.seeds) * len(cell.steps)
-                self.run.trained += trained
+                self.run.asked += len(cell.seeds) * len(cell.steps)
+                self.run.made += trained
 
         for cells in stages:
             for cell in cells:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from toptail.audit import audit
-from toptail.lab.studies.common import write_json
 from toptail.lab.studies.controlled.cells import Cell
 from toptail.lab.studies.controlled.config import MAIN, NOISE_SIGMA, WITHIN, Sweep
 from toptail.lab.studies.controlled.decomposition import COUNTERFACTUALS, decompose
@@ -21,6 +20,7 @@ from toptail.lab.studies.controlled.selection import (
     plain_cells,
 )
 from toptail.lab.studies.controlled.sweeps import CAPTIONS
+from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.tables import Cell as TableCell
 from toptail.lab.studies.tables import Rows, table
 from toptail.pools import ScoredPools

@@ -7,8 +7,8 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.lab.paper import FIXED_QUERY
-from toptail.lab.studies.common import Tick, write_json
 from toptail.lab.studies.finish import decide_stored
+from toptail.lab.studies.folder import Tick, write_json
 from toptail.lab.studies.selection.audits import write_audits
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.judge_tables import (

@@ -13,7 +13,7 @@ import numpy as np
 from toptail.audit.record import jsonable
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean
-from toptail.lab.studies.common import Tick
+from toptail.lab.studies.folder import Tick
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.load import TaskSelection
 from toptail.lab.studies.selection.measure import LEVEL, Judged, Mask, Picked, Resampled

@@ -6,17 +6,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from toptail.errors import InputError
-from toptail.lab.tasks.names import Split, TaskName
+from toptail.lab.studies import TEMPERATURE as TEMPERATURE
+from toptail.lab.tasks.names import Split
 from toptail.lab.tasks.triples import GAMMA, MAX_OFFSET
-
-TEMPERATURE = 0.05
-"""Temperature of the cosine logits, chosen once by validation retrieval AUC over the sweep."""
 
 EXCLUSIONS = ("row", "trajectory")
 """What a support pool leaves out: the anchor's own row, or its whole trajectory."""
 
 ORACLE = "oracle"
-"""Scorer name of the independently seeded TD-Q that judges and is not judged."""
+"""Scorer name of the reference: an independently seeded TD-Q that judges and is not judged."""
 
 GEODESIC = "geodesic"
 """Name of the judge that knows the shortest way through the maze; PointMaze only."""
@@ -69,7 +67,7 @@ class SemanticsConfig:
     """Candidate counts K of best-of-K curves."""
 
     oracle_seed: int = 7
-    """Training seed of the TD-Q that serves as independent value oracle."""
+    """Training seed of the TD-Q that serves as independent reference."""
 
     diffusion_seeds: tuple[int, ...] = (42, 7, 13)
     """Training seeds of the behaviour models; the first one also centers scores."""
@@ -116,17 +114,3 @@ class SemanticsConfig:
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
         }
-
-
-def task_key(name: str, task: TaskName | None) -> str:
-    """A task's name in tables: the paper's where the data set is the paper's, else its own."""
-    return (task.paper_name if task is not None else None) or name
-
-
-def is_navigation(task: TaskName | None) -> bool:
-    """Whether gamma^d is a value: in mazes, and in data sets that are not OGBench's.
-
-    In play data the recorded way to a goal is no attempt to reach it, and so its length says
-    nothing; of data that nobody knows, whoever brings it knows best.
-    """
-    return task is None or task.is_maze

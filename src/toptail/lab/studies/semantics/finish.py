@@ -8,8 +8,8 @@ from typing import Any, get_type_hints
 
 from toptail.errors import InputError
 from toptail.lab.paper import SEMANTICS
-from toptail.lab.studies.common import Tick, read_json, write_json
 from toptail.lab.studies.finish import decide_stored
+from toptail.lab.studies.folder import Tick, read_json, write_json
 from toptail.lab.studies.semantics.config import SEEN, SemanticsConfig
 from toptail.lab.studies.semantics.curves import all_curves
 from toptail.lab.studies.semantics.jobs import MEASURED

@@ -20,7 +20,7 @@ from toptail.audit.triples.retrieval import (
     nearer_goal_win_rate,
     retrieval_auc,
 )
-from toptail.lab.studies.common import Tick
+from toptail.lab.studies.folder import Tick
 from toptail.lab.studies.semantics.config import SEEN, SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates, measure_each
 from toptail.lab.studies.semantics.load import BesideScores, TaskScores

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.lab.critics import EmbeddingCritic, Params
-from toptail.lab.studies.common import RunFolder, write_json
 from toptail.lab.studies.controlled.cells import training_data, unit_of
 from toptail.lab.studies.controlled.config import StudyConfig
 from toptail.lab.studies.controlled.evaluate import Pools
@@ -26,6 +25,7 @@ from toptail.lab.studies.controlled.theory.support import (
     inflate,
     region_outside_disk,
 )
+from toptail.lab.studies.folder import RunFolder, write_json
 
 CRITIC = "raw"
 """The unbounded bilinear critic, which the construction is about."""

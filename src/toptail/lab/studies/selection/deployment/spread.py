@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.studies.selection.deployment.config import SpreadConfig
 from toptail.lab.studies.selection.deployment.search import EXACT
-from toptail.lab.tasks.queries import Queries, QueryConfig, freeze_queries
+from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
 from toptail.lab.tasks.trajectories import Trajectories
 
 BLOCK = 50
@@ -57,7 +57,7 @@ def score_spread(
     }
 
 
-def _scores(critic: TrainedCritic, queries: Queries, actions: NDArray[np.float32]) -> Floats:
+def _scores(critic: TrainedCritic, queries: FrozenQueries, actions: NDArray[np.float32]) -> Floats:
     """Score every action at every query: [queries, actions]."""
     blocks = []
     with jax.default_matmul_precision(EXACT):

@@ -1,4 +1,4 @@
-"""Scorers: the columns of a task's scores, made of trained runs."""
+"""Scorers: the columns of a study's scores, made of trained runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.critics.full import FULL_SIZE
-from toptail.lab.studies.semantics.config import ORACLE, SWEEP, SemanticsConfig
+from toptail.lab.critics.registry import names, readout
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
 from toptail.lab.training.runs import load_run, stored_config
@@ -24,18 +23,8 @@ Rows: TypeAlias = NDArray[np.float32]
 Score: TypeAlias = Callable[[Rows, Rows, Rows], Rows]
 """(states [n, s], actions [n, a], goals [n, g]) -> scores [n]; larger is better."""
 
-READOUTS = {
-    "raw": {"cosine": "f_cos", "norm": "phi_norm"},
-    "cosine": {"raw": "f_raw", "norm": "phi_norm"},
-    "hybrid": {"q_td": "q_td", "q_hybrid": "q_hybrid"},
-}
-"""Critic to the further scalars that are read from its checkpoints: our name to the critic's."""
-
-TWO_HEAD = ("two_head_separate", "two_head_joint")
-"""Critics whose cosine head is a scorer of its own, ``NAME.f_cos``."""
-
-CONTRASTIVE = ("f_raw", "f_cos", "phi_norm", "logit")
-"""Readouts without a value target: no step has a reward."""
+HEAD = "f_cos"
+"""The readout of a two-head critic's other head, which is a scorer of its own."""
 
 SMALLEST_BLOCK = 256
 """Rows of one compiled call, at least; others are filled up to a power of two."""
@@ -147,37 +136,19 @@ class Scorer:
     """Whether the origin does not decide the scores, as a user's function may read other files."""
 
 
-def run_scorers(runs: Path, task: str, config: SemanticsConfig) -> list[Scorer]:
-    """The scorers of every finished run ``RUNS/TASK/CRITIC/seed-N`` of the wanted seeds.
-
-    Critics that nobody trained and seeds that are missing are left out; what was trained and is
-    not valid is refused. The independently seeded TD-Q comes as ``oracle@SEED``.
-    """
-    scorers = []
-    for critic in FULL_SIZE:
-        for seed in config.seeds:
-            scorers += of_run(runs / task / critic, seed, task)
-    for scorer in of_run(runs / task / "tdq", config.oracle_seed, task):
-        scorers.append(replace(scorer, column=f"{ORACLE}@{config.oracle_seed}"))
-    return scorers
-
-
-def sweep_scorers(runs: Path, task: str) -> list[Scorer]:
-    """The cosine critics of the temperature study: ``RUNS/temperature/SETTING/TASK/...``."""
-    found: list[Scorer] = []
-    for home in sorted((runs / SWEEP).glob(f"*/{task}/cosine")):
-        setting = home.parent.parent.name
-        numbers = [path.name.removeprefix("seed-") for path in home.glob("seed-*")]
-        for seed in sorted(int(number) for number in numbers if number.isdigit()):
-            column = f"{setting}@{seed}"
-            found += [replace(each, column=column) for each in of_run(home, seed, task)]
-    return found
-
-
-def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
+def of_run(
+    home: Path, seed: int, task: str, beside: Mapping[str, Mapping[str, str]] | None = None
+) -> list[Scorer]:
     """The scorers of one run: none if there is no run, two for a two-head checkpoint.
 
     Whatever it was trained with, a run is read in float32: see `load_run`.
+
+    Parameters
+    ----------
+    home, seed, task
+        The run ``HOME/seed-N``, and the task that it must be of.
+    beside
+        Critic to the further scalars that are read of it: our name to the critic's.
     """
     folder = run_folder(home, seed)
     if not (folder / RECORD).is_file():
@@ -192,20 +163,27 @@ def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
 
     if run.state != "finished":
         trained()  # says what is wrong with it
-    name, deployed = str(run.config["critic"]), stored_config(run).build().deployed
-    reads = {deployed: f"{name}@{seed}"}
-    if name in TWO_HEAD:
-        reads["f_cos"] = f"{name}.f_cos@{seed}"
+    name = str(run.config["critic"])
+    reads = {name: stored_config(run).build().deployed}
+    if name in names("two_head"):
+        reads[f"{name}.{HEAD}"] = HEAD
+    further = (beside or {}).get(name, {})
     return [
         Scorer(
-            column,
+            f"{scorer}@{seed}",
             RunScore(trained, read),
             run_origin(run) | {"readout": read, "read_in": "float32"},
-            -1.0 if run.config["reward"] == "-1/0" and read not in CONTRASTIVE else 0.0,
-            {ours: RunScore(trained, theirs) for ours, theirs in READOUTS.get(name, {}).items()},
+            _step_reward(scorer, run),
+            {ours: RunScore(trained, theirs) for ours, theirs in further.items()},
         )
-        for read, column in reads.items()
+        for scorer, read in reads.items()
     ]
+
+
+def _step_reward(scorer: str, run: Run) -> float:
+    """Reward of a step that misses the goal: what the run was trained with, in a value's scale."""
+    read = readout(scorer)
+    return -1.0 if read is not None and read.value and run.config["reward"] == "-1/0" else 0.0
 
 
 def run_origin(run: Run) -> dict[str, Any]:
