@@ -23,6 +23,7 @@ from toptail.lab.studies.scorers import Scorer, of_run
 from toptail.lab.studies.selection import study as study_module
 from toptail.lab.studies.selection.config import SelectionConfig
 from toptail.lab.studies.selection.pools import CandidatePools, file_proposal
+from toptail.lab.studies.selection.run import Brought, Stages
 from toptail.lab.studies.selection.stages import (
     add_values,
     critic_scorers,
@@ -391,6 +392,34 @@ def test_bad_candidates_and_bad_scorers_are_refused(copy: Selection, tmp_path: P
     copy.folder.values("reference").unlink()
     with pytest.raises(InputError, match="train tdq with the seeds 101, 102"):
         judge_reference(missing, queries, pools)
+
+
+def test_what_a_file_is_made_from_needs_a_declaration_and_makes_none(
+    done: Selection, tmp_path: Path
+) -> None:
+    queries, pools = start(done)
+    undeclared = Selection.at(tmp_path, done.config, done.runs)
+    for stage in (undeclared.made_from, lambda *made: judge_reference(undeclared, *made)):
+        with pytest.raises(InputError, match="declare the criteria first"):
+            stage(queries, pools)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_maze_with_teleports_does_without_the_judges_that_do_not_know_it(
+    runs: Path, tmp_path: Path
+) -> None:
+    study = Selection.at(tmp_path, small_config(task="pointmaze-teleport-navigate-v0"), runs)
+    own = _own_pools(tmp_path, (9, 2, 4))
+    np.savez(tmp_path / "judge.npz", values=np.zeros((9, 2, 5)))
+    (tmp_path / "mine.py").write_text("def score(s, a, g):\n    return a[:, 0]\n")
+    brought = Brought(
+        own, (f"expert={tmp_path / 'judge.npz'}",), (f"{tmp_path / 'mine.py'}:score",)
+    )
+    left_out = Stages(replace(study, runs=None), DATA, brought).run()
+    assert [sentence.split(":")[0] for sentence in left_out] == [
+        *("No reference ensemble", "No geodesic judge", "No rollouts", "No deployment checks"),
+    ]
+    assert list(study.folder.columns()) == ["mine"]
 
 
 def test_the_geodesic_stage_is_for_pointmaze(tmp_path: Path) -> None:

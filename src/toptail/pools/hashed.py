@@ -55,9 +55,7 @@ class HashedFormat:
             words.insert(0, self.names[0])
         write_arrays(path, {**arrays, _HEADER: np.array(words)})
 
-    def read(
-        self, path: Path, build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], T]
-    ) -> T:
+    def read(self, path: Path, build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], T]) -> T:
         """What ``build`` makes of the header and the arrays of a file that :meth:`write` made.
 
         An `InputError` of ``build`` is passed on: it says more than that the hash does not fit.
