@@ -62,18 +62,18 @@ def test_selectors_of_the_study_are_no_names_for_a_scorer(file: Path, name: str)
 def test_a_scorer_stands_alone_or_with_seeds(file: Path) -> None:
     config, out = small_config(walks_file(file.parent)), file.parent / "out"
     both = [f"mine={file}:score", f"mine@1={file}:score"]
-    with pytest.raises(InputError, match="'mine' and 'mine@1' cannot both be of one scorer"):
+    with pytest.raises(InputError, match="'mine' and 'mine@1' both claim to be the scorer"):
         score_tasks(config, RunFolder(out), None, both)
     assert not out.exists()
     score_tasks(config, RunFolder(out), None, both[:1])
-    with pytest.raises(InputError, match="'mine' and 'mine@1' cannot both be of one scorer"):
+    with pytest.raises(InputError, match="'mine' and 'mine@1' both claim to be the scorer"):
         score_tasks(config, RunFolder(out), None, both[1:])
     assert set(read_task(out, "walks").triples.scores) == {"mine"}
 
 
 def test_stored_columns_are_grouped_alike_in_all_studies(tmp_path: Path) -> None:
     store(tmp_path, {"raw": 0.0, "raw@42": 0.0})
-    with pytest.raises(InputError, match="'raw' and 'raw@42' cannot both be of one scorer"):
+    with pytest.raises(InputError, match="'raw' and 'raw@42' both claim to be the scorer"):
         read_task(tmp_path, "walks")
     stages = StoredStages(tmp_path / "selection", per_group=1)
     stages.score("mine", stages.value)
@@ -82,7 +82,7 @@ def test_stored_columns_are_grouped_alike_in_all_studies(tmp_path: Path) -> None
     Stored({}, {"scores": np.zeros(1)}).write(hidden)
     assert set(read_selection(stages.path).scores) == {"mine"}
     stages.score("mine@0", stages.value)  # would have taken the place of 'mine'
-    with pytest.raises(InputError, match="'mine' and 'mine@0' cannot both be of one scorer"):
+    with pytest.raises(InputError, match="'mine' and 'mine@0' both claim to be the scorer"):
         read_selection(stages.path)
 
 
@@ -96,5 +96,5 @@ def test_groups_keep_the_order_of_first_appearance() -> None:
         "b.f_cos": {9: "b.f_cos@9"},
     }
     assert list(groups["b"]) == [10, 9]
-    with pytest.raises(InputError, match="'b@9' and 'b' cannot"):
+    with pytest.raises(InputError, match="'b@9' and 'b' both claim to be the scorer 'b'"):
         group_seeds(["b@9", "b"])

@@ -99,24 +99,32 @@ def _expand(where: str, wanted: Sequence[str], present: list[str], kind: str) ->
 def split_seed(column: str) -> tuple[str, str | None]:
     """``raw@42`` is seed 42 of the scorer ``raw``; any other name has no seed."""
     name, at, seed = column.rpartition("@")
-    return (name, seed) if at and name and seed.isdigit() else (column, None)
+    is_seed = at and name and seed.isascii() and seed.isdigit()
+    return (name, seed) if is_seed else (column, None)
 
 
-def group_seeds(columns: Iterable[str]) -> dict[str, dict[int | None, str]]:
-    """Scorer to its columns by training seed, in the order of first appearance.
+def group_seeds(columns: Iterable[str], where: str = "") -> dict[str, dict[int | None, str]]:
+    """Scorer -> training seed -> its column, in order of first appearance.
 
-    The seed is None for a column without one. A scorer stands either alone or with seeds.
+    The seed of a column without one is None. A scorer stands either alone or with seeds,
+    and each seed once; anything else is an :class:`InputError`, which names ``where``.
+
+    >>> group_seeds(["raw@42", "raw@43", "mine"])
+    {'raw': {42: 'raw@42', 43: 'raw@43'}, 'mine': {None: 'mine'}}
     """
     result: dict[str, dict[int | None, str]] = {}
     for column in columns:
-        name, seed = split_seed(column)
+        name, text = split_seed(column)
+        seed = None if text is None else int(text)
         seeds = result.setdefault(name, {})
-        if seeds and (seed is None) != (None in seeds):
+        if seed in seeds or (seeds and None in {seed, *seeds}):
+            other = seeds.get(seed) or next(iter(seeds.values()))
+            start = f"{where}: the" if where else "The"
             raise InputError(
-                f"The columns '{next(iter(seeds.values()))}' and '{column}' cannot both be of one "
-                f"scorer, '{name}', which stands either alone or with seeds: rename one of them."
+                f"{start} columns '{other}' and '{column}' both claim to be the scorer '{name}', "
+                "which stands either alone or once for each training seed; rename one of them."
             )
-        seeds[None if seed is None else int(seed)] = column
+        seeds[seed] = column
     return result
 
 

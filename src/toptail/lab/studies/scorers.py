@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.critics.registry import names, readout
+from toptail.lab.critics.registry import entry
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
 from toptail.lab.training.runs import load_run, stored_config
@@ -22,9 +22,6 @@ Rows: TypeAlias = NDArray[np.float32]
 
 Score: TypeAlias = Callable[[Rows, Rows, Rows], Rows]
 """(states [n, s], actions [n, a], goals [n, g]) -> scores [n]; larger is better."""
-
-HEAD = "f_cos"
-"""The readout of a two-head critic's other head, which is a scorer of its own."""
 
 SMALLEST_BLOCK = 256
 """Rows of one compiled call, at least; others are filled up to a power of two."""
@@ -136,19 +133,10 @@ class Scorer:
     """Whether the origin does not decide the scores, as a user's function may read other files."""
 
 
-def of_run(
-    home: Path, seed: int, task: str, beside: Mapping[str, Mapping[str, str]] | None = None
-) -> list[Scorer]:
-    """The scorers of one run: none if there is no run, two for a two-head checkpoint.
+def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
+    """The scorers of the run ``HOME/seed-N``: none if there is none, two for a two-head checkpoint.
 
     Whatever it was trained with, a run is read in float32: see `load_run`.
-
-    Parameters
-    ----------
-    home, seed, task
-        The run ``HOME/seed-N``, and the task that it must be of.
-    beside
-        Critic to the further scalars that are read of it: our name to the critic's.
     """
     folder = run_folder(home, seed)
     if not (folder / RECORD).is_file():
@@ -163,27 +151,18 @@ def of_run(
 
     if run.state != "finished":
         trained()  # says what is wrong with it
-    name = str(run.config["critic"])
-    reads = {name: stored_config(run).build().deployed}
-    if name in names("two_head"):
-        reads[f"{name}.{HEAD}"] = HEAD
-    further = (beside or {}).get(name, {})
+    stored_config(run)  # says so if this version of the code reads it otherwise
+    critic = entry(str(run.config["critic"]))
     return [
         Scorer(
             f"{scorer}@{seed}",
-            RunScore(trained, read),
-            run_origin(run) | {"readout": read, "read_in": "float32"},
-            _step_reward(scorer, run),
-            {ours: RunScore(trained, theirs) for ours, theirs in further.items()},
+            RunScore(trained, read.name),
+            run_origin(run) | {"readout": read.name, "read_in": "float32"},
+            read.step_reward(str(run.config["reward"])),
+            {ours: RunScore(trained, theirs) for ours, theirs in critic.beside.items()},
         )
-        for scorer, read in reads.items()
+        for scorer, read in critic.scorers.items()
     ]
-
-
-def _step_reward(scorer: str, run: Run) -> float:
-    """Reward of a step that misses the goal: what the run was trained with, in a value's scale."""
-    read = readout(scorer)
-    return -1.0 if read is not None and read.value and run.config["reward"] == "-1/0" else 0.0
 
 
 def run_origin(run: Run) -> dict[str, Any]:

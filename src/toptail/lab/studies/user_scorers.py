@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.critics.registry import critic_of
+from toptail.lab.critics.registry import CRITICS
 from toptail.lab.studies.scorers import Rows, Score, Scorer
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.files import sha256
@@ -87,7 +87,7 @@ def _require_free(text: str, name: str, reserved: Collection[str]) -> None:
             f"--critic {text}: '{name}' cannot name a critic; use letters, digits, '_', '-' and "
             f"'.'{others}."
         )
-    if critic_of(scorer) is not None:
+    if scorer.partition(".")[0] in CRITICS:
         raise InputError(
             f"--critic {text}: '{scorer}' is the name of a critic that is trained here, so a "
             "scorer of your own cannot have it: give it another one, NAME=path/to/file.py:function."

@@ -34,13 +34,6 @@ from toptail.pools.columns import split_seed
 BLOCK = 16_384
 """Scores of one call of a scorer, at most."""
 
-BESIDE = {
-    "raw": {"cosine": "f_cos", "norm": "phi_norm"},
-    "cosine": {"raw": "f_raw", "norm": "phi_norm"},
-    "hybrid": {"q_td": "q_td", "q_hybrid": "q_hybrid"},
-}
-"""Critic to the further scalars of its checkpoints that this study stores: our name to its own."""
-
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 
@@ -334,7 +327,7 @@ def run_scorers(runs: Path, task: str, config: SemanticsConfig) -> list[Scorer]:
         scorer
         for critic in names()
         for own in config.seeds
-        for scorer in of_run(home / critic, own, task, BESIDE)
+        for scorer in of_run(home / critic, own, task)
     ]
     reference = of_run(home / REFERENCE_CRITIC, seed, task)
     return scorers + [replace(scorer, column=f"{ORACLE}@{seed}") for scorer in reference]
