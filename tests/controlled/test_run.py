@@ -276,6 +276,8 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
         ({"seeds": (1, 1)}, "Seeds"),
         ({"pool": 100}, "power of two"),
         ({"sweeps": ("weather",)}, "weather"),
+        ({"steps": 0}, "steps=0 must be a whole number"),
+        ({"resamples": 1.5}, r"resamples=1\.5 must be"),
     ],
 )
 def test_impossible_configurations_are_refused(changes: dict[str, Any], word: str) -> None:

@@ -117,13 +117,13 @@ def test_settings_that_mean_nothing_are_refused() -> None:
         SupportSettings(quantile=1.0)
     with pytest.raises(InputError, match="at least one pool"):
         PoolSettings(count=0)
-    with pytest.raises(InputError, match="repeats is 0: expected at least 1"):
+    with pytest.raises(InputError, match="repeats=0 must be a whole number of at least 1"):
         RolloutSettings(repeats=0)
     with pytest.raises(InputError, match="e_min 0: expected numbers above 0"):
         RolloutSettings(e_min=0.0)
     with pytest.raises(InputError, match=r"gamma is 1\.5"):
         RolloutSettings(gamma=1.5)
-    with pytest.raises(InputError, match="0 queries per group"):
+    with pytest.raises(InputError, match="per_group=0 must be"):
         QueryConfig(per_group=0)
     with pytest.raises(InputError, match=r"medium group has bounds 21\.\.5"):
         QueryConfig(medium=(21, 5))

@@ -140,6 +140,11 @@ def test_the_chosen_temperature_is_given_to_every_critic_that_has_one(
     assert "temperature" not in tdq.content["settings"]
 
 
+def test_an_unknown_critic_is_refused_before_anything_is_trained() -> None:
+    with pytest.raises(InputError, match="There is no critic 'raww'; the critics are "):
+        SemanticsTraining(play_critics=("raw", "raww"))
+
+
 def test_names_of_settings() -> None:
     assert setting_name("binary_nce", 0.05) == "binary_nce-0.05"
     assert setting_name("symmetric_info_nce", 1.0) == "symmetric_info_nce-1"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -163,6 +164,12 @@ def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
         )
         for scorer, read in critic.scorers.items()
     ]
+
+
+def of_runs(home: Path, critics: Iterable[str], seeds: Iterable[int], task: str) -> list[Scorer]:
+    """The scorers of the runs ``HOME/CRITIC/seed-N`` that are there, critic by critic."""
+    pairs = product(critics, seeds)
+    return [scorer for critic, seed in pairs for scorer in of_run(home / critic, seed, task)]
 
 
 def run_origin(run: Run) -> dict[str, Any]:

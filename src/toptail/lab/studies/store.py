@@ -71,9 +71,11 @@ class Stored:
         _FORMAT.write(path, self.header, self.arrays)
 
     @classmethod
-    def read(cls, path: Path) -> Stored:
-        """Read a file that :meth:`write` made, and refuse one whose content was changed."""
-        return _FORMAT.read(path, cls)
+    def read(cls, path: Path, made_from: Mapping[str, Any] | None = None) -> Stored:
+        """Read a file; one that was changed, or made from something else, is refused."""
+        stored = _FORMAT.read(path, cls)
+        require_fit(path, stored.header, made_from or {})
+        return stored
 
 
 def need(
@@ -110,13 +112,11 @@ def fitting(path: Path, made_from: Mapping[str, Any], stale: Stale = "refuse") -
     if not path.is_file():
         return None
     try:
-        stored = Stored.read(path)
-        require_fit(path, stored.header, made_from)
+        return Stored.read(path, made_from)
     except InputError:
         if stale == "refuse":
             raise
         return None
-    return stored
 
 
 def require_fit(path: Path, header: Mapping[str, Any], made_from: Mapping[str, Any]) -> None:

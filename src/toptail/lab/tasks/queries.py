@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
+from toptail.errors import InputError, check_whole
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.pools.hashed import HashedFormat
 
@@ -35,11 +35,8 @@ class QueryConfig:
     """Seed of the draws."""
 
     def __post_init__(self) -> None:
-        if self.per_group < 1 or self.seed < 0:
-            raise InputError(
-                f"{self.per_group} queries per group with the seed {self.seed}: expected at least "
-                "1 query, and a seed from 0 up."
-            )
+        check_whole("per_group", self.per_group, 1)
+        check_whole("seed", self.seed, 0)
         for name, (low, high) in self.groups().items():
             if not 1 <= low <= high:
                 raise InputError(

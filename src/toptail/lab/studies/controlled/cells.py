@@ -32,7 +32,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Cell:
+class CriticCell:
     """One critic in one setting."""
 
     critic: Critic
@@ -63,7 +63,7 @@ class Trained:
     unit: Unit
     """Where it lies."""
 
-    cell: Cell
+    cell: CriticCell
     """What it belongs to."""
 
     seed: int
@@ -89,14 +89,16 @@ class Trained:
         return load_params(self.unit.folder / "params.safetensors")
 
 
-def unit_of(run: RunFolder, config: StudyConfig, cell: Cell, seed: int, steps: int) -> Trained:
+def unit_of(
+    run: RunFolder, config: StudyConfig, cell: CriticCell, seed: int, steps: int
+) -> Trained:
     """Name the unit by everything that decides its content."""
     spec = _spec(config, cell, seed, steps)
     name = f"{cell.critic.name}-R{cell.world.radius:.2f}-seed{seed}"
     return Trained(Unit.of(run.path, name, spec), cell, seed)
 
 
-def _spec(config: StudyConfig, cell: Cell, seed: int, steps: int) -> dict[str, Any]:
+def _spec(config: StudyConfig, cell: CriticCell, seed: int, steps: int) -> dict[str, Any]:
     evaluation = ("queries", "pool", "pool_seed", "heldout", "batch_size", "learning_rate")
     return {
         "format": FORMAT,
@@ -120,7 +122,7 @@ def training_data(config: StudyConfig, world: ControlledWorld, seed: int) -> Bat
 def compute_cell(
     run: RunFolder,
     config: StudyConfig,
-    cell: Cell,
+    cell: CriticCell,
     pools: Pools,
     stepped: Callable[[int], None] | None = None,
 ) -> int:
@@ -143,7 +145,7 @@ def compute_cell(
 
 
 def _train(
-    config: StudyConfig, cell: Cell, seeds: list[int], stepped: Callable[[int], None] | None
+    config: StudyConfig, cell: CriticCell, seeds: list[int], stepped: Callable[[int], None] | None
 ) -> Iterator[Snapshot]:
     training = TrainConfig(cell.critic, cell.steps[-1], config.batch_size, config.learning_rate)
     data = {seed: training_data(config, cell.world, seed) for seed in seeds}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toptail.lab.studies.controlled.cells import Cell, compute_cell, unit_of
+from toptail.lab.studies.controlled.cells import CriticCell, compute_cell, unit_of
 from toptail.lab.studies.controlled.config import StudyConfig
 from toptail.lab.studies.controlled.evaluate import Pools
 from toptail.lab.studies.controlled.selection import paper_rows, plain_cells
@@ -34,7 +34,7 @@ def choose_default(
     run = RunFolder(Path(out))
     pools = Pools.draw(config, config.world)
 
-    def cells_at(cell: Cell, steps: int) -> dict[str, TableCell]:
+    def cells_at(cell: CriticCell, steps: int) -> dict[str, TableCell]:
         units = [unit_of(run, config, cell, seed, steps) for seed in cell.seeds]
         return plain_cells(units, cell.critic.deployed)
 

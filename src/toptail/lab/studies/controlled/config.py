@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from toptail.errors import InputError
+from toptail.errors import InputError, check_whole
 from toptail.lab.critics import TDQ, Cosine, Critic, Encoders, Hybrid, Raw, TwoHead
 from toptail.lab.critics.losses import Contrast
 from toptail.lab.critics.registry import MAIN as MAIN
@@ -21,6 +21,12 @@ WITHIN = ("f_cos", "q_td", "q_hybrid")
 
 NOISE_SIGMA = 0.05
 """Transition noise of the noisy variant."""
+
+
+_COUNTS = (
+    *("steps", "batch_size", "data_size", "radius_seeds", "queries", "heldout", "resamples"),
+    *("grid", "workers"),
+)
 
 
 @dataclass(frozen=True)
@@ -161,6 +167,8 @@ class StudyConfig:
             raise InputError(f"Seeds must be different whole numbers from 0, not {self.seeds}.")
         if self.pool < 2 or self.pool & (self.pool - 1):
             raise InputError(f"The pool size must be a power of two from 2, not {self.pool}.")
+        for name in _COUNTS:
+            check_whole(name, getattr(self, name), 1)
         unknown = sorted(set(self.sweeps) - set(SWEEPS))
         if unknown:
             raise InputError(f"'{unknown[0]}' cannot be swept; sweeps are {', '.join(SWEEPS)}.")

@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from toptail.lab.studies.controlled.cells import Cell, Trained, compute_cell, unit_of
+from toptail.lab.studies.controlled.cells import CriticCell, Trained, compute_cell, unit_of
 from toptail.lab.studies.controlled.config import MAIN, NOISE_SIGMA, WITHIN, StudyConfig, Sweep
 from toptail.lab.studies.controlled.evaluate import Pools
 from toptail.lab.studies.controlled.sweeps import SETTINGS, Setting, cells_of
@@ -27,13 +27,13 @@ class Plan:
     run: RunFolder
     """Where the units lie."""
 
-    main: dict[str, Cell] = field(init=False)
+    main: dict[str, CriticCell] = field(init=False)
     """The four critics and the two-head network at the default setting."""
 
-    noisy: Cell = field(init=False)
+    noisy: CriticCell = field(init=False)
     """TD-Q trained on noisy rewards."""
 
-    by_radius: dict[float, tuple[Cell, ...]] = field(init=False)
+    by_radius: dict[float, tuple[CriticCell, ...]] = field(init=False)
     """The four critics at each radius of the radius sweep."""
 
     sweeps: dict[Sweep, list[Setting]] = field(init=False)
@@ -60,7 +60,7 @@ class Plan:
         }
         self.sweeps = {name: SETTINGS[name](config) for name in config.sweeps}
 
-    def stages(self) -> list[list[Cell]]:
+    def stages(self) -> list[list[CriticCell]]:
         """Cells in the order they run; those of one stage may run at the same time."""
         first = [*self.main.values(), self.noisy]
         radii = [cell for cells in self.by_radius.values() for cell in cells]
@@ -78,7 +78,7 @@ class Plan:
             self._pools[world] = Pools.draw(self.config, world)
         return self._pools[world]
 
-    def units(self, cell: Cell, steps: int | None = None) -> list[Trained]:
+    def units(self, cell: CriticCell, steps: int | None = None) -> list[Trained]:
         """The stored units of a cell at one training length, by seed."""
         at = steps or self.config.steps
         return [unit_of(self.run, self.config, cell, seed, at) for seed in cell.seeds]
@@ -106,7 +106,7 @@ class Plan:
         lock = threading.Lock()
         stop = threading.Event()
 
-        def work(cell: Cell) -> None:
+        def work(cell: CriticCell) -> None:
             def stepped(steps: int) -> None:
                 nonlocal done
                 if stop.is_set():
@@ -132,5 +132,5 @@ class Plan:
                     raise
 
 
-def _cost(cell: Cell) -> float:
+def _cost(cell: CriticCell) -> float:
     return COST[cell.critic.name] * cell.steps[-1] * len(cell.seeds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from toptail.errors import InputError
+from toptail.errors import InputError, check_whole
 from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
 from toptail.lab.tasks.queries import QueryConfig
 
@@ -30,6 +30,7 @@ class PoolSettings:
     """Key of the draws; pool p draws from ``fold_in(key(seed), p)``."""
 
     def __post_init__(self) -> None:
+        check_whole("seed", self.seed, 0)
         if self.count < 1 or self.size < 2:
             raise InputError(
                 f"Cannot make {self.count} pools of {self.size} candidates: expected at least one "
@@ -123,8 +124,7 @@ class RolloutSettings:
     def __post_init__(self) -> None:
         counts = ("per_group", "most", "repeats", "randoms", "candidates", "horizon", "ddim_steps")
         for name in counts:
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: expected at least 1.")
+            check_whole(name, getattr(self, name), 1)
         if not self.growth > 0 or not self.e_min > 0:
             raise InputError(
                 f"growth is {self.growth:g} and e_min {self.e_min:g}: expected numbers above 0."

@@ -181,9 +181,7 @@ def _rollouts(
     """The rollouts, if they are of these candidates and of what these scores pick."""
     if not path.is_file():
         return None
-    stored = Stored.read(path)
-    require_fit(path, stored.header, made_from)
-    audit = RolloutAudit.of(stored)
+    audit = RolloutAudit.of(Stored.read(path, made_from))
     picks = selector_picks(scores, values.get(REFERENCE))
     for picked, name in zip(audit.candidate.T, audit.selectors, strict=True):
         if name in picks and not np.array_equal(picks[name][audit.query], picked):
@@ -207,8 +205,6 @@ def _columns(
     """One array of every stage file, by the file's name."""
     found: dict[str, Any] = {}
     for column, path in files.items():
-        stored = Stored.read(path)
-        require_fit(path, stored.header, made_from)
-        found[column] = stored.array(path, name)
+        found[column] = Stored.read(path, made_from).array(path, name)
         check_shape(path, name, found[column], shape)
     return found

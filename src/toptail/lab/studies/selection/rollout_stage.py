@@ -16,7 +16,7 @@ from toptail.lab.studies.selection.rollout_design import POOL, candidates_sha256
 from toptail.lab.studies.selection.rollout_results import RolloutAudit
 from toptail.lab.studies.selection.rollouts import RolloutWorld, judge_by_rollouts, rules_of
 from toptail.lab.studies.selection.study import Selection
-from toptail.lab.studies.store import Stored, fitting, require_fit
+from toptail.lab.studies.store import Stored, fitting
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.run_files import read_run, run_folder
@@ -63,16 +63,11 @@ def make_rollouts(
         load_policy(run, study.config.task),
         str(policy_hash),
     )
-    files = study.folder
-    scores = {
-        column: _stage_array(path, made_from, "scores") for column, path in files.columns().items()
-    }
-    values = {
-        judge: _stage_array(path, made_from, "values")
-        for judge, path in files.judges().items()
-        if judge == REFERENCE
-    }
-    picks = selector_picks(scores, values.get(REFERENCE))
+    stored_scores, reference = study.folder.columns(), study.folder.judges().get(REFERENCE)
+    picks = selector_picks(
+        {column: _array(path, made_from, "scores") for column, path in stored_scores.items()},
+        None if reference is None else _array(reference, made_from, "values"),
+    )
     if not picks:
         raise InputError(
             f"{study.folder.path} has neither scores nor values of a reference ensemble: score the "
@@ -88,8 +83,6 @@ def make_rollouts(
     )
 
 
-def _stage_array(path: Path, made_from: Mapping[str, Any], name: str) -> NDArray[Any]:
+def _array(path: Path, made_from: Mapping[str, Any], name: str) -> NDArray[Any]:
     """The array of a stage file that was made from the same candidates."""
-    stored = Stored.read(path)
-    require_fit(path, stored.header, made_from)
-    return stored.array(path, name)
+    return Stored.read(path, made_from).array(path, name)

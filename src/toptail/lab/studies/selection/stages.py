@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
-from toptail.lab.studies.scorers import Scorer, of_run, run_origin
+from toptail.lab.studies.scorers import Scorer, of_run, of_runs, run_origin
 from toptail.lab.studies.selection.declare import declare
 from toptail.lab.studies.selection.files import GEODESIC, REFERENCE, check_shape
 from toptail.lab.studies.selection.pools import (
@@ -205,12 +205,7 @@ def _score_column(
 def critic_scorers(study: Selection, critics: Sequence[str]) -> list[Scorer]:
     """The scorers of every run of the audited seeds that was trained, critic by critic."""
     home = study.needed_runs("Scoring") / study.config.task
-    found = [
-        scorer
-        for critic in critics
-        for seed in study.config.seeds
-        for scorer in of_run(home / critic, seed, study.config.task)
-    ]
+    found = of_runs(home, critics, study.config.seeds, study.config.task)
     if not found:
         raise InputError(
             f"{home} has no run of the critics {', '.join(critics)} with the seeds "

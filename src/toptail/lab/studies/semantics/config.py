@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, get_args
 
-from toptail.errors import InputError
+from toptail.errors import InputError, check_share, check_whole
 from toptail.lab.studies import TEMPERATURE as TEMPERATURE
 from toptail.lab.tasks.names import Split
 from toptail.lab.tasks.triples import GAMMA, MAX_OFFSET
@@ -81,8 +81,10 @@ class SemanticsConfig:
     def __post_init__(self) -> None:
         counts = ("triples", "negatives", "max_offset", "behaviour_actions", "resamples")
         for name in (*counts, "support_queries"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: expected at least 1.")
+            check_whole(name, getattr(self, name), 1)
+        check_whole("draw_seed", self.draw_seed, 0)
+        if self.split not in get_args(Split):
+            raise InputError(f"There is no split '{self.split}': it is 'val' or 'train'.")
         if self.support_pool < 2 or self.support_pool % 2:
             raise InputError(
                 f"support_pool is {self.support_pool}: expected an even number from 2 up, since "
@@ -100,8 +102,7 @@ class SemanticsConfig:
         for name in ("n_near", "k"):
             if min(getattr(self, name)) < 1:
                 raise InputError(f"{name} is {list(getattr(self, name))}: expected 1 or more.")
-        if not 0 < self.gamma < 1:
-            raise InputError(f"gamma is {self.gamma}: expected a number between 0 and 1.")
+        check_share("gamma", self.gamma)
         if self.oracle_seed in self.seeds:
             raise InputError(
                 f"The oracle's seed {self.oracle_seed} is among the critics' seeds: the oracle "

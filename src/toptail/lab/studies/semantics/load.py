@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.studies.semantics.config import ORACLE, SEEN, SWEEP
-from toptail.lab.studies.store import Stored, columns, require_fit
+from toptail.lab.studies.store import Stored, columns
 from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.lab.training.records import digest
 from toptail.pools.columns import group_seeds, split_seed
@@ -179,20 +179,14 @@ def _read_folder(folder: Path) -> tuple[Stored, dict[str, Stored], Stored | None
     draws = Stored.read(folder / f"{DRAWS}.npz")
     on_draws = {DRAWS: draws.sha256}
     behind = folder / f"{PROPOSALS}.npz"
-    proposals = _read_fitting(behind, on_draws) if behind.is_file() else None
+    proposals = Stored.read(behind, on_draws) if behind.is_file() else None
     made_from = {**on_draws, PROPOSALS: None if proposals is None else proposals.sha256}
     found = {
-        column: _read_fitting(folder / f"{column}.npz", made_from)
+        column: Stored.read(folder / f"{column}.npz", made_from)
         for column in stored_columns(folder)
     }
     group_seeds(found)  # refuses a scorer that stands both alone and with seeds
     return draws, found, proposals
-
-
-def _read_fitting(path: Path, made_from: Mapping[str, str | None]) -> Stored:
-    stored = Stored.read(path)
-    require_fit(path, stored.header, made_from)
-    return stored
 
 
 def _task_scores(folder: Path) -> TaskScores:
@@ -241,7 +235,7 @@ def _judged(folder: Path, draws: Stored) -> dict[str, Stored]:
     """What judges that are no critics say of the triples: ``values/NAME.npz``, ``values [n]``."""
     made_from = {DRAWS: draws.sha256}
     found = columns(folder / VALUES)
-    return {name: _read_fitting(path, made_from) for name, path in found.items()}
+    return {name: Stored.read(path, made_from) for name, path in found.items()}
 
 
 def _family(found: Mapping[str, Stored], name: str) -> dict[str, NDArray[Any]]:

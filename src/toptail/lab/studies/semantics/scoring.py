@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values, knows_
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.folder import RunFolder, Tick, no_tick
-from toptail.lab.studies.scorers import Rows, Score, Scorer, of_run, score_shared
+from toptail.lab.studies.scorers import Rows, Score, Scorer, of_run, of_runs, score_shared
 from toptail.lab.studies.semantics.behaviour import behaviour_runs, proposals_spec, propose
 from toptail.lab.studies.semantics.config import GEODESIC, ORACLE, SEEN, SWEEP, SemanticsConfig
 from toptail.lab.studies.semantics.draws import draw, draw_seen, draw_sweep, spec
@@ -33,8 +33,6 @@ from toptail.pools.columns import split_seed
 
 BLOCK = 16_384
 """Scores of one call of a scorer, at most."""
-
-Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 
 def score_tasks(
@@ -112,7 +110,7 @@ class _Task:
         """Who is also shown the trajectories that critics are trained on, and what of them.
 
         Nobody where the study draws from these in any case, or where they are too few to draw
-        from; and the oracle is not judged.
+        from; and the reference is not judged.
         """
         seen = [s for s in scorers if split_seed(s.column)[0] != ORACLE]
         if self.config.split == "train" or not seen:
@@ -323,14 +321,10 @@ def run_scorers(runs: Path, task: str, config: SemanticsConfig) -> list[Scorer]:
     not valid is refused. The independently seeded TD-Q comes as ``oracle@SEED``.
     """
     home, seed = runs / task, config.oracle_seed
-    scorers = [
-        scorer
-        for critic in names()
-        for own in config.seeds
-        for scorer in of_run(home / critic, own, task)
-    ]
     reference = of_run(home / REFERENCE_CRITIC, seed, task)
-    return scorers + [replace(scorer, column=f"{ORACLE}@{seed}") for scorer in reference]
+    return of_runs(home, names(), config.seeds, task) + [
+        replace(scorer, column=f"{ORACLE}@{seed}") for scorer in reference
+    ]
 
 
 def sweep_scorers(runs: Path, task: str) -> list[Scorer]:

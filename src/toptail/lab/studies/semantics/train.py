@@ -10,7 +10,7 @@ from pathlib import Path
 from toptail.errors import InputError
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.critics.losses import Contrast
-from toptail.lab.critics.registry import MAIN, names
+from toptail.lab.critics.registry import MAIN, entry, names
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.semantics.config import SWEEP, SemanticsConfig
@@ -46,6 +46,10 @@ class SemanticsTraining(TrainingSettings):
 
     sweep_seeds: tuple[int, ...] = (0, 1, 2)
     """Training seeds of that study; none of them is reported elsewhere."""
+
+    def __post_init__(self) -> None:
+        for critic in (*self.critics, *self.play_critics):
+            entry(critic)  # says which there are
 
 
 def train_semantics(

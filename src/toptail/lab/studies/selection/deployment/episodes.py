@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from toptail.lab.studies.selection.deployment.config import EpisodeConfig
 from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.simulator import make_env, package_randomness
+from toptail.lab.tasks.trajectories import IntArray
 from toptail.stats import wilson
-
-IntArray: TypeAlias = NDArray[np.int64]
 
 Act: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Observations [n, o] of all episodes at one step, to actions [n, a]; called once per step."""

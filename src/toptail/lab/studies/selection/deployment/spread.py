@@ -13,11 +13,10 @@ from toptail.lab.studies.selection.deployment.config import SpreadConfig
 from toptail.lab.studies.selection.deployment.search import EXACT
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
 from toptail.lab.tasks.trajectories import Trajectories
+from toptail.stats.best_of_k import Floats
 
 BLOCK = 50
 """States that are scored in one call."""
-
-Floats = NDArray[np.float64]
 
 
 class Spread(NamedTuple):
