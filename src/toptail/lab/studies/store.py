@@ -9,8 +9,8 @@ is named and never overwritten. ``remake``: it only saves time, so it is made an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -166,11 +166,9 @@ class Unit:
         """Whether its result is stored; folders appear whole or not at all."""
         return (self.folder / "unit.json").is_file()
 
-    @contextmanager
-    def writing(self) -> Iterator[Path]:
+    def writing(self) -> AbstractContextManager[Path]:
         """A folder to write the result into; it becomes the unit's when the block succeeds."""
-        with staged_folder(self.folder) as stage:
-            yield stage
+        return staged_folder(self.folder)
 
     def info(self) -> dict[str, Any]:
         """The stored ``unit.json``."""

@@ -52,29 +52,20 @@ class TrainingSettings:
         # The trainer's own default is left unsaid, so that the runs of `toptail train` fit.
         chosen = () if Cosine.temperature == TEMPERATURE else (("temperature", TEMPERATURE),)
         settings = (*chosen, *self.settings) if own is None else (*self.settings, *own)
+        length = self.steps if steps is None else steps
         return RunConfig(
-            task=task,
-            critic=critic,
-            steps=self.steps if steps is None else steps,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            bfloat16=on_gpu(),
-            log_every=log_every(),
-            settings=tuple(dict(settings).items()),
+            task, critic, length, settings=tuple(dict(settings).items()), **self._how()
         )
 
     def behaviour_model(self, task: str) -> RunConfig:
         """The run of a behaviour model."""
-        return DiffusionRun(
-            task=task,
-            critic=Diffusion.name,
-            steps=self.diffusion_steps,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            bfloat16=on_gpu(),
-            log_every=log_every(),
-            settings=self.diffusion_settings,
-        )
+        how = {"settings": self.diffusion_settings, **self._how()}
+        return DiffusionRun(task, Diffusion.name, self.diffusion_steps, **how)
+
+    def _how(self) -> dict[str, Any]:
+        """What all runs share."""
+        shared = {"batch_size": self.batch_size, "learning_rate": self.learning_rate}
+        return {**shared, "bfloat16": on_gpu(), "log_every": log_every()}
 
 
 @dataclass(frozen=True)

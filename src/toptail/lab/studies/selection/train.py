@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 from toptail.lab.critics.registry import names
@@ -34,17 +33,15 @@ def train_selection(
     training, runs, command, watch
         How, where to, what the records say was called, and who is told.
     """
-    return train_missing((task,), partial(selection_jobs, config, training, runs), command, watch)
 
+    def jobs_of(data: TaskDataset) -> Iterator[TrainingJob]:
+        """Everything that the study needs, in the order of training."""
+        reference = training.critic(data.name, REFERENCE_CRITIC)
+        yield TrainingJob(reference, config.reference.seeds, runs)
+        for critic in names():
+            yield TrainingJob(training.critic(data.name, critic), config.seeds, runs)
+        if training.diffusion_steps:
+            model = training.behaviour_model(data.name)
+            yield TrainingJob(model, (config.pools.policy_seed,), runs)
 
-def selection_jobs(
-    config: SelectionConfig, training: TrainingSettings, runs: Path, task: TaskDataset
-) -> Iterator[TrainingJob]:
-    """Everything that the study needs, in the order of training."""
-    reference = training.critic(task.name, REFERENCE_CRITIC)
-    yield TrainingJob(reference, config.reference.seeds, runs)
-    for critic in names():
-        yield TrainingJob(training.critic(task.name, critic), config.seeds, runs)
-    if training.diffusion_steps:
-        model = training.behaviour_model(task.name)
-        yield TrainingJob(model, (config.pools.policy_seed,), runs)
+    return train_missing((task,), jobs_of, command, watch)
