@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.controlled.tiny import TINY
-from toptail.lab.studies.controlled.cells import Cell, Trained
+from toptail.lab.studies.controlled.cells import CriticCell, Trained
 from toptail.lab.studies.controlled.decomposition import counterfactual_scores, decompose, picks_of
 from toptail.lab.studies.controlled.evaluate import Pools, Scores
 from toptail.lab.studies.controlled.noise import noise_cells
@@ -36,7 +36,7 @@ def pools() -> Pools:
 
 def unit(seed: int, name: str = "raw", **scores: list[list[float]]) -> Trained:
     critic = CONFIG.critics.make(name)
-    made = Stored(None, Cell(critic, ControlledWorld(), (seed,), (1,)), seed)  # type: ignore[arg-type]
+    made = Stored(None, CriticCell(critic, ControlledWorld(), (seed,), (1,)), seed)  # type: ignore[arg-type]
     object.__setattr__(made, "given", {k: np.array(v, np.float32) for k, v in scores.items()})
     return made
 

@@ -13,11 +13,11 @@ import pytest
 
 from tests.controlled.tiny import TINY
 from toptail.errors import InputError
-from toptail.lab.studies.common import RunFolder
 from toptail.lab.studies.controlled import SWEEPS, StudyConfig, choose_default, run_controlled
 from toptail.lab.studies.controlled import cells as cells_module
 from toptail.lab.studies.controlled import choice as choice_module
 from toptail.lab.studies.controlled.plan import Plan
+from toptail.lab.studies.folder import RunFolder
 from toptail.lab.tasks.controlled import ControlledWorld, exact_value, on_support
 from toptail.lab.training.seeds import train_seeds
 from toptail.pools import ScoredPools
@@ -190,10 +190,10 @@ def test_a_killed_run_goes_on_without_repeating_finished_units(
     monkeypatch.setattr(cells_module, "train_seeds", watched)
     run = run_controlled(TINY, out)
     assert sorted(asked) == [("cosine", (1, 2)), ("raw", (2,))]
-    assert (run.trained, run.units) == (3, 12)
+    assert (run.made, run.asked) == (3, 12)
     assert table_bytes(out) == table_bytes(folder)
     asked.clear()
-    assert run_controlled(TINY, out).trained == 0
+    assert run_controlled(TINY, out).made == 0
     assert not asked
 
 
@@ -202,7 +202,7 @@ def test_radii_and_sweeps_reuse_the_main_units(folder: Path, tmp_path: Path) -> 
     shutil.copytree(folder, out)
     run = run_controlled(replace(TINY, radii=(0.25, 0.4), sweeps=("bias",)), out)
     # New: 4 critics at R = 0.25 and 5 with every action aligned; 2 seeds each.
-    assert run.trained == 2 * (4 + 5)
+    assert run.made == 2 * (4 + 5)
     radii = table(out, "r-sweep")["rows"]
     assert set(radii) == {"controlled@R=0.25", "controlled@R=0.40"}
     main = table(out, "toy-support")["rows"]["controlled"]
@@ -276,6 +276,8 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
         ({"seeds": (1, 1)}, "Seeds"),
         ({"pool": 100}, "power of two"),
         ({"sweeps": ("weather",)}, "weather"),
+        ({"steps": 0}, "steps=0 must be a whole number"),
+        ({"resamples": 1.5}, r"resamples=1\.5 must be"),
     ],
 )
 def test_impossible_configurations_are_refused(changes: dict[str, Any], word: str) -> None:

@@ -13,8 +13,8 @@ from tests.controlled.tiny import TINY
 from toptail.bench.controlled import bench
 from toptail.commands.study_controlled import StudyControlled
 from toptail.errors import InputError
-from toptail.lab.studies.common import RunFolder
 from toptail.lab.studies.controlled import SWEEPS, StudyConfig
+from toptail.lab.studies.folder import RunFolder
 
 
 def test_flags_become_the_configuration() -> None:
@@ -56,7 +56,7 @@ def test_the_command_runs_and_finishes_the_study(
 
     def run(config: StudyConfig, out: Path, *_: Any) -> RunFolder:
         seen.append(config)
-        return RunFolder(out, units=5, trained=3)
+        return RunFolder(out, asked=5, made=3)
 
     monkeypatch.setattr(study_module, "run_controlled", run)
     monkeypatch.setattr(finish_module, "finish_controlled", lambda _, out: out / "report.html")

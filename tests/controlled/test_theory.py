@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from toptail.lab.critics.learner import Params
 from toptail.lab.critics.raw import Raw
-from toptail.lab.studies.common import RunFolder, write_json
 from toptail.lab.studies.controlled import StudyConfig
 from toptail.lab.studies.controlled.cells import unit_of
 from toptail.lab.studies.controlled.config import CriticSettings
@@ -43,6 +42,7 @@ from toptail.lab.studies.controlled.theory import (
     within_epsilon,
 )
 from toptail.lab.studies.controlled.theory.trained import embeddings, write_theory
+from toptail.lab.studies.folder import RunFolder, write_json
 from toptail.lab.training.checkpoint import save_params
 
 Floats = NDArray[np.float64]

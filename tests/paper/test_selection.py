@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from toptail.lab.paper import CLAIMS, decide
-from toptail.lab.studies.common import read_json
+from toptail.lab.studies.folder import read_json
 
 SELECTION = CLAIMS["selection"]
 Tables = dict[str, Any]

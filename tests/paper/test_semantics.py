@@ -15,7 +15,7 @@ from tests.semantics_study.results import NAVIGATION, cell, line, results
 from toptail.errors import InputError
 from toptail.lab.paper import CLAIMS, decide
 from toptail.lab.paper.numbers import NotMeasuredError
-from toptail.lab.studies.common import write_json
+from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.semantics import finish
 from toptail.lab.studies.semantics.load import TaskScores
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.selection.stored_stages import paper_like
-from toptail.lab.studies.common import write_json
+from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.selection import audits
 from toptail.lab.studies.selection.finish import finish_selection
 

@@ -15,7 +15,7 @@ from toptail.lab.studies.selection.config import (
     SelectionConfig,
     SupportSettings,
 )
-from toptail.lab.tasks.queries import Queries, QueryConfig, freeze_queries
+from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
 
 TASK = "walks"
 DIFFUSION = DiffusionRun(
@@ -43,7 +43,7 @@ def small_config(**changes: Any) -> SelectionConfig:
     return SelectionConfig(**(settings | changes))
 
 
-def small_queries(config: SelectionConfig | None = None) -> Queries:
+def small_queries(config: SelectionConfig | None = None) -> FrozenQueries:
     return freeze_queries(toy_dataset().val, (config or small_config()).queries)
 
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.lab.studies.common import write_json
+from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.selection.config import PoolSettings, SelectionConfig
 from toptail.lab.studies.selection.declare import declare
 from toptail.lab.studies.selection.files import SelectionFolder
-from toptail.lab.studies.selection.pools import Pools
+from toptail.lab.studies.selection.pools import CandidatePools
 from toptail.lab.studies.selection.rollout_design import candidates_sha256, selector_picks
 from toptail.lab.studies.selection.rollout_results import RolloutAudit
-from toptail.lab.studies.stored import Stored
-from toptail.lab.tasks.queries import Queries, QueryConfig
+from toptail.lab.studies.store import Stored
+from toptail.lab.tasks.queries import FrozenQueries, QueryConfig
 from toptail.stats.resample import wilson
 
 TASK = "pointmaze-medium-navigate-v0"
@@ -45,7 +45,7 @@ class Stages:
             ks=tuple(k for k in (1, 2, 4, 8, 16, 32, 64) if k <= self.size),
         )
         states = self.rng.normal(size=(queries, 2)).astype(np.float32)
-        self.queries = Queries(
+        self.queries = FrozenQueries(
             states=states,
             actions=(states / 10).astype(np.float32),
             goals=(states + 1).astype(np.float32),
@@ -127,7 +127,7 @@ class Stages:
             random_candidate=drawn,
             random_returns=base + slope[..., None] + own * rng.normal(size=(n, 8, repeats)),
         )
-        candidates = Pools.read(self.folder.pools).with_logged()[:, 0]
+        candidates = CandidatePools.read(self.folder.pools).with_logged()[:, 0]
         header = {
             "queries": self.queries.sha256,
             "candidates": candidates_sha256(candidates),

@@ -16,10 +16,12 @@ from tests.training.toy import toy_dataset, walks
 from toptail.commands import study_selection
 from toptail.commands.study_selection import StudySelection, reproduce, timed_progress
 from toptail.errors import InputError
-from toptail.lab.studies.common import read_json
+from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.studies.folder import read_json
 from toptail.lab.studies.selection.config import SelectionConfig
 from toptail.lab.studies.selection.run import STAGES, Stages, read_judge
 from toptail.lab.tasks.files import save_file
+from toptail.lab.training.config import RunConfig
 
 CRITIC = """
 import numpy as np
@@ -45,7 +47,7 @@ def small(data: Path, **flags: Any) -> StudySelection:
 
 def test_flags_become_the_settings() -> None:
     config = StudySelection(TASK).config(TASK)
-    assert config == SelectionConfig.of_paper(TASK)
+    assert config == SelectionConfig.for_task(TASK)
     changed = StudySelection(
         TASK, seeds="7,8", reference_seeds="1, 2", per_group=3, pool_count=2, pool_size=12
     ).config(TASK)
@@ -211,7 +213,7 @@ def test_every_stage_of_a_maze_is_called_in_order(
     monkeypatch.setattr(rollout_stage, "make_rollouts", note("make_rollouts"))
     monkeypatch.setattr(deployment, "run_deployment", note("run_deployment"))
     monkeypatch.setattr(Stages, "_trained", lambda *_: ["tdq"])
-    study = Selection.at(tmp_path, run_module.task_config(TASK), tmp_path / "runs")
+    study = Selection.at(tmp_path, SelectionConfig.for_task(TASK), tmp_path / "runs")
     assert Stages(study, toy_dataset()).run() == []
     assert called == [
         *("make_queries", "make_pools", "judge_reference", "judge_geodesic"),
@@ -222,21 +224,22 @@ def test_every_stage_of_a_maze_is_called_in_order(
 
 
 def test_training_asks_for_judges_critics_and_a_behaviour_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toptail.lab.studies.semantics import train
+    from toptail.lab.studies import trained
 
-    asked: list[tuple[Any, Any]] = []
-    monkeypatch.setattr(train, "train_missing", lambda c, t, *_: asked.append((c, t)))
-    study = StudySelection(TASK, runs=tmp_path, train=True, steps=9)
-    study._train(study.config(TASK), "toptail")
-    (judges, own), (critics, others) = asked
-    assert {*judges.seeds, judges.oracle_seed} == {101, 102, 103}
-    assert (own.critics, own.steps, own.diffusion_steps) == (("tdq",), 9, 0)
-    assert critics.seeds == (42, 43, 44)
-    assert critics.diffusion_seeds == (42,)
-    assert {"raw", "nce_mlp", "td_bilinear", "two_head_joint"} <= set(others.critics)
-    assert others.steps == 9
+    asked: list[tuple[str, int, tuple[int, ...]]] = []
+
+    def train(config: RunConfig, _data: object, seeds: tuple[int, ...], *_: Any, **__: Any) -> Any:
+        asked.append((config.critic, config.steps, tuple(seeds)))
+        return []
+
+    monkeypatch.setattr(trained, "train_runs", train)
+    study = StudySelection(str(data), runs=tmp_path / "runs", train=True, steps=9)
+    study._train(study.config("walks"), "toptail")
+    assert asked[0] == ("tdq", 9, (101, 102, 103))
+    assert sorted(asked[1:-1]) == [(critic, 9, (42, 43, 44)) for critic in sorted(FULL_SIZE)]
+    assert asked[-1] == ("diffusion", 100_000, (42,))
 
 
 def test_progress_tells_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:

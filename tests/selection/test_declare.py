@@ -14,6 +14,7 @@ from toptail.errors import InputError
 from toptail.lab.studies.selection.config import (
     PoolSettings,
     ReferenceSettings,
+    RolloutSettings,
     SelectionConfig,
     SupportSettings,
 )
@@ -43,9 +44,12 @@ def test_the_papers_criteria_are_the_defaults(tmp_path: Path) -> None:
 
 
 def test_humanoids_get_more_queries() -> None:
-    assert SelectionConfig.of_paper("HumanoidMaze").rollouts.per_group == 136
-    assert SelectionConfig.of_paper("PointMaze").rollouts.per_group == 34
-    assert SelectionConfig.of_paper("PointMaze").task == "pointmaze-medium-navigate-v0"
+    assert SelectionConfig.for_task("HumanoidMaze").rollouts.per_group == 136
+    assert SelectionConfig.for_task("PointMaze").rollouts.per_group == 34
+    assert SelectionConfig.for_task("PointMaze").task == "pointmaze-medium-navigate-v0"
+    assert SelectionConfig.for_task("walks", seeds=(1,)) == SelectionConfig("walks", seeds=(1,))
+    given = SelectionConfig.for_task("HumanoidMaze", rollouts=RolloutSettings(per_group=3))
+    assert given.rollouts.per_group == 3
 
 
 def test_declaring_again_changes_nothing(tmp_path: Path) -> None:
@@ -113,4 +117,14 @@ def test_settings_that_mean_nothing_are_refused() -> None:
         SupportSettings(quantile=1.0)
     with pytest.raises(InputError, match="at least one pool"):
         PoolSettings(count=0)
+    with pytest.raises(InputError, match="repeats=0 must be a whole number of at least 1"):
+        RolloutSettings(repeats=0)
+    with pytest.raises(InputError, match="e_min 0: expected numbers above 0"):
+        RolloutSettings(e_min=0.0)
+    with pytest.raises(InputError, match=r"gamma is 1\.5"):
+        RolloutSettings(gamma=1.5)
+    with pytest.raises(InputError, match="per_group=0 must be"):
+        QueryConfig(per_group=0)
+    with pytest.raises(InputError, match=r"medium group has bounds 21\.\.5"):
+        QueryConfig(medium=(21, 5))
     assert SelectionConfig("walks").queries == QueryConfig()

@@ -13,14 +13,14 @@ from tests.training.toy import SMALL, walks
 from toptail.errors import InputError
 from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.proposals.diffusion_runs import DiffusionRun
-from toptail.lab.studies.common import read_json, write_json
+from toptail.lab.studies.folder import read_json, write_json
 from toptail.lab.studies.selection.deployment import DeploymentConfig, run_deployment
 from toptail.lab.studies.selection.deployment.config import (
     EpisodeConfig,
     SearchConfig,
     SpreadConfig,
 )
-from toptail.lab.studies.selection.deployment.results import load_source
+from toptail.lab.studies.selection.deployment.results import load_deployed
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.training.checkpoint import load_params
 from toptail.lab.training.config import RunConfig
@@ -53,8 +53,8 @@ def deploy(runs: Path, out: Path, config: DeploymentConfig = CONFIG, **changes: 
     """Run the checks; returns what was being done, in order."""
     told: list[str] = []
 
-    def tick(what: str, done: int, total: int) -> None:
-        assert 0 <= done <= total
+    def tick(what: str, share: float) -> None:
+        assert 0 <= share <= 1
         if what not in told:
             told.append(what)
 
@@ -98,7 +98,7 @@ def test_other_settings_and_other_runs_are_refused(runs: Path, tmp_path: Path) -
     content = read_json(path)
     content["critics"]["raw"]["42"]["run"]["params_sha256"] = "another"
     write_json(path, content)
-    with pytest.raises(InputError, match=r"critics\.raw\.42\.params_sha256 \(another and"):
+    with pytest.raises(InputError, match=r"raw@42\.params_sha256 \(another and"):
         deploy(runs, tmp_path)
 
 
@@ -115,11 +115,11 @@ def test_other_data_unknown_readouts_and_missing_runs_are_refused(
 
 
 def test_critics_are_read_in_float32_however_they_were_trained(runs: Path) -> None:
-    source = load_source(runs, TASK, "raw", 42)
-    assert source.run.config["bfloat16"]
+    deployed = load_deployed(runs, TASK, "raw", 42)
+    assert deployed.run.config["bfloat16"]
     full = RunConfig(TASK, "raw", 2, 8, settings=SMALL).build()
-    assert source.critic.critic == full
+    assert deployed.trained.critic == full
     rows = [np.random.default_rng(i).normal(size=(6, 2)).astype(np.float32) for i in range(3)]
-    scores = source.critic.score(*rows)
+    scores = deployed.trained.score(*rows)
     # A bfloat16 number has no bits in the lower half of its float32 form.
     assert (scores.view(np.uint32) & 0xFFFF).any()

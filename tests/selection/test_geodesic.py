@@ -11,7 +11,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from toptail.errors import InputError
-from toptail.lab.judges.geodesic import STEP, Geodesic, geodesic_values
+from toptail.lab.judges.geodesic import STEP, Geodesic, geodesic_values, knows_ways
 from toptail.lab.tasks.maze import Maze
 
 Points = NDArray[np.float64]
@@ -208,8 +208,16 @@ def test_values_are_of_the_state_that_the_action_leads_to() -> None:
     assert found[0].argmax() == 0
     assert found[1].argmax() == 2
     assert shares == [0.5, 1.0]
-    with pytest.raises(InputError, match="is no PointMaze"):
-        geodesic_values("antmaze-medium-navigate-v0", states, actions[None], goals, 0.99)
+    for other in ("antmaze-medium-navigate-v0", "pointmaze-teleport-navigate-v0"):
+        with pytest.raises(InputError, match="is no such PointMaze"):
+            geodesic_values(other, states, actions[None], goals, 0.99)
+
+
+def test_shortest_ways_are_known_in_pointmaze_without_teleports() -> None:
+    known = ("PointMaze", "pointmaze-medium-navigate-v0", "pointmaze-giant-stitch-v0")
+    unknown = ("pointmaze-teleport-navigate-v0", "AntMaze", "antmaze-large-explore-v0", "walks")
+    assert [knows_ways(task) for task in known] == [True] * 3
+    assert [knows_ways(task) for task in unknown] == [False] * 4
 
 
 def test_a_wall_stops_the_action() -> None:

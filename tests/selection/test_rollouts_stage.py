@@ -10,20 +10,20 @@ import pytest
 
 from toptail.errors import InputError
 from toptail.lab.proposals.diffusion_runs import DiffusionRun
+from toptail.lab.studies.scorers import Scorer
 from toptail.lab.studies.selection.config import (
     PoolSettings,
     RolloutSettings,
     SelectionConfig,
     SupportSettings,
 )
-from toptail.lab.studies.selection.pools import Pools
+from toptail.lab.studies.selection.pools import CandidatePools
 from toptail.lab.studies.selection.rollout_stage import make_rollouts
 from toptail.lab.studies.selection.stages import make_pools, make_queries, score_critics
 from toptail.lab.studies.selection.study import Selection
-from toptail.lab.studies.semantics.scorers import Scorer
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import Stored
 from toptail.lab.tasks.files import Dataset, load_file
-from toptail.lab.tasks.queries import Queries, QueryConfig
+from toptail.lab.tasks.queries import FrozenQueries, QueryConfig
 from toptail.lab.training.session import train_runs
 from toptail.lab.training.task_data import TaskData
 
@@ -51,7 +51,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def begin(study: Selection) -> tuple[Queries, Pools]:
+def begin(study: Selection) -> tuple[FrozenQueries, CandidatePools]:
     queries = make_queries(study, DATA.val)
     return queries, make_pools(study, queries, DATA.train)
 

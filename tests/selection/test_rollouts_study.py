@@ -23,9 +23,9 @@ from toptail.lab.studies.selection.rollout_design import (
 )
 from toptail.lab.studies.selection.rollout_results import RANDOM, RolloutAudit, agreement, power
 from toptail.lab.studies.selection.rollouts import RolloutWorld, judge_by_rollouts
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import Stored
 from toptail.lab.tasks.files import load_file
-from toptail.lab.tasks.queries import Queries, QueryConfig, freeze_queries
+from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.pools import JudgedPicks
 
@@ -73,12 +73,12 @@ class KnownWorld(RolloutWorld):
 
 
 @pytest.fixture(scope="module")
-def queries() -> Queries:
+def queries() -> FrozenQueries:
     config = QueryConfig(per_group=40, near=(1, 2), medium=(3, 5), far=(6, 8))
     return freeze_queries(walks(), config)
 
 
-def world(queries: Queries, **settings: Any) -> KnownWorld:
+def world(queries: FrozenQueries, **settings: Any) -> KnownWorld:
     candidates = np.random.default_rng(3).uniform(-1, 1, (len(queries), SIZE + 1, 2))
     actions = candidates.astype(np.float32)
     return KnownWorld(TASK, walks(), queries, actions, _never, "params", **settings)
@@ -93,7 +93,7 @@ _never: Any = _Never()
 
 
 @pytest.fixture(scope="module")
-def picks(queries: Queries) -> dict[str, IntArray]:
+def picks(queries: FrozenQueries) -> dict[str, IntArray]:
     rng = np.random.default_rng(5)
     return {
         "good": rng.integers(6, SIZE, len(queries)),
@@ -106,7 +106,7 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollout_store, "PAIRS_PER_PART", 20)
 
 
-def test_audited_queries_are_balanced_nested_and_in_random_order(queries: Queries) -> None:
+def test_audited_queries_are_balanced_nested_and_in_random_order(queries: FrozenQueries) -> None:
     few, many = audited_queries(queries, 5), audited_queries(queries, 9)
     for name in ("near", "medium", "far"):
         mine = [q for q in few if queries.group[q] == name]
@@ -116,7 +116,7 @@ def test_audited_queries_are_balanced_nested_and_in_random_order(queries: Querie
     assert sorted(audited_queries(queries, 99)) == list(range(len(queries)))
 
 
-def test_random_candidates_are_distinct_members_of_the_pool(queries: Queries) -> None:
+def test_random_candidates_are_distinct_members_of_the_pool(queries: FrozenQueries) -> None:
     drawn = random_candidates(queries, 64, 8)
     assert all(len(set(row)) == 8 for row in drawn.tolist())
     counts = np.bincount(drawn.ravel(), minlength=64)
@@ -143,7 +143,7 @@ def test_selectors_maximize_the_first_pool_without_the_logged_action() -> None:
 
 
 def test_an_audit_is_the_formula_in_every_cell(
-    queries: Queries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
 ) -> None:
     here, ticks = world(queries), list[tuple[str, float]]()
 
@@ -168,8 +168,8 @@ def test_an_audit_is_the_formula_in_every_cell(
     shares = [share for _, share in ticks]
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
-    assert ticks[-1][0].startswith("rollouts: ")
-    assert "left" in ticks[-1][0]
+    rollouts = 4 * sum(map(len, here.calls))
+    assert ticks[-1][0] == f"rollouts: {rollouts:,} of {rollouts:,}"
     stored = Stored.read(tmp_path / "rollouts.npz")
     assert (stored.header["per_group"], stored.header["policy"]) == (6, "params")
     np.testing.assert_array_equal(RolloutAudit.of(stored).returns, audit.returns)
@@ -189,7 +189,7 @@ def half_width(difference: NDArray[Any], trajectory: IntArray) -> float:
 
 
 def test_queries_are_added_until_every_half_width_is_small(
-    queries: Queries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
 ) -> None:
     here = world(queries, noise=0.1)
     settings = replace(SETTINGS, e_min=0.035)
@@ -205,7 +205,7 @@ def test_queries_are_added_until_every_half_width_is_small(
 
 
 def test_the_cap_ends_an_audit_without_power(
-    queries: Queries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
 ) -> None:
     hopeless = replace(SETTINGS, e_min=1e-6)
     audit = judge_by_rollouts(tmp_path / "a", world(queries), picks, hopeless, most_per_group=10)
@@ -218,7 +218,7 @@ def test_the_cap_ends_an_audit_without_power(
 
 
 def test_power_is_the_paired_mean_and_its_clustered_error(
-    queries: Queries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
 ) -> None:
     audit = judge_by_rollouts(
         tmp_path, world(queries), picks, replace(SETTINGS, per_group=40, e_min=9.0)
@@ -297,7 +297,7 @@ def test_agreement_is_spearman_within_queries_and_over_all() -> None:
 
 
 def test_an_interrupted_audit_goes_on_where_it_stopped(
-    queries: Queries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
 ) -> None:
     settings = replace(SETTINGS, e_min=9.0)
     whole = judge_by_rollouts(tmp_path / "whole", world(queries), picks, settings)
@@ -315,7 +315,7 @@ def test_an_interrupted_audit_goes_on_where_it_stopped(
 
 
 def test_a_finished_audit_is_not_repeated_and_takes_more_selectors(
-    queries: Queries, picks: dict[str, IntArray], tmp_path: Path
+    queries: FrozenQueries, picks: dict[str, IntArray], tmp_path: Path
 ) -> None:
     settings = replace(SETTINGS, e_min=9.0)
     first = judge_by_rollouts(tmp_path, world(queries), picks, settings)
@@ -334,7 +334,7 @@ def test_a_finished_audit_is_not_repeated_and_takes_more_selectors(
         judge_by_rollouts(tmp_path, world(queries), picks, replace(settings, horizon=50))
 
 
-def test_candidates_and_data_must_be_those_of_the_queries(queries: Queries) -> None:
+def test_candidates_and_data_must_be_those_of_the_queries(queries: FrozenQueries) -> None:
     with pytest.raises(InputError, match="candidates for 3 queries and 120 queries"):
         replace(world(queries), candidates=np.zeros((3, 2, 2), np.float32))
     with pytest.raises(InputError, match="frozen on other data"):

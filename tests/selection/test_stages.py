@@ -19,9 +19,11 @@ from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.judges.reference import admission
 from toptail.lab.proposals.diffusion_runs import load_policy
+from toptail.lab.studies.scorers import Scorer, of_run
 from toptail.lab.studies.selection import study as study_module
 from toptail.lab.studies.selection.config import SelectionConfig
-from toptail.lab.studies.selection.pools import Pools, file_proposal
+from toptail.lab.studies.selection.pools import CandidatePools, file_proposal
+from toptail.lab.studies.selection.run import Brought, Stages
 from toptail.lab.studies.selection.stages import (
     add_values,
     critic_scorers,
@@ -32,9 +34,8 @@ from toptail.lab.studies.selection.stages import (
     score_critics,
 )
 from toptail.lab.studies.selection.study import Selection
-from toptail.lab.studies.semantics.scorers import Scorer, of_run
-from toptail.lab.studies.stored import Stored
-from toptail.lab.tasks.queries import Queries
+from toptail.lab.studies.store import Stored
+from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.runs import load_run
 from toptail.pools.files import write_arrays
 
@@ -63,7 +64,7 @@ def copy(done: Selection, tmp_path: Path) -> Selection:
     return Selection.at(tmp_path, done.config, done.runs)
 
 
-def start(study: Selection) -> tuple[Queries, Pools]:
+def start(study: Selection) -> tuple[FrozenQueries, CandidatePools]:
     queries = make_queries(study, DATA.val)
     return queries, make_pools(study, queries, DATA.train)
 
@@ -241,12 +242,14 @@ def test_changed_criteria_stop_every_stage(
 
 def test_other_queries_and_other_data_are_refused(copy: Selection) -> None:
     queries, _ = start(copy)
-    with pytest.raises(InputError, match="frozen with another validation data"):
+    with pytest.raises(InputError, match=r"queries\.npz was made from something else .*: data \("):
         make_queries(copy, walks(4, 20, seed=9))
-    with pytest.raises(InputError, match=r"pools\.npz does not fit this study: .* data \("):
+    with pytest.raises(InputError, match=r"pools\.npz was made from something else .* data \("):
         make_pools(copy, queries, walks(10, 20, seed=9))
     other = replace(copy.config, queries=replace(copy.config.queries, seed=1))
-    with pytest.raises(InputError, match="frozen with another "):
+    with pytest.raises(
+        InputError, match=r"queries\.npz was made from something else .*: seed \(0 and 1\)"
+    ):
         make_queries(replace(copy, config=other), DATA.val)
 
 
@@ -254,19 +257,21 @@ def test_files_of_other_runs_are_refused(copy: Selection) -> None:
     queries, pools = start(copy)
     score_critics(copy, queries, pools, [MINE])
     before = files(copy)
-    with pytest.raises(InputError, match=r"mine\.npz does not fit .*origin\.made \(by hand and"):
+    with pytest.raises(
+        InputError, match=r"mine\.npz was made from something else .*origin\.made \(by hand and"
+    ):
         score_critics(copy, queries, pools, [replace(MINE, origin={"made": "otherwise"})])
     path = copy.folder.values("reference")
     stored = Stored.read(path)
     members = [{**member, "params_sha256": "0"} for member in stored.header["members"]]
     Stored({**stored.header, "members": members}, stored.arrays).write(path)
-    with pytest.raises(InputError, match=r"reference\.npz does not fit this study: .*members"):
+    with pytest.raises(InputError, match=r"reference\.npz was made from something else .*members"):
         judge_reference(copy, queries, pools)
     path.write_bytes(before["values/reference.npz"][:-30])
     with pytest.raises(InputError, match=r"reference\.npz"):
         judge_reference(copy, queries, pools)
     proposal = file_proposal(_own_pools(copy.folder.path.parent, pools.shape), copy.config.pools)
-    with pytest.raises(InputError, match=r"pools\.npz does not fit this study: .*proposal"):
+    with pytest.raises(InputError, match=r"pools\.npz was made from something else .*proposal"):
         make_pools(copy, queries, DATA.train, proposal)
     for name in ("pools.npz", "scores/mine.npz"):
         assert files(copy)[name] == before[name]
@@ -299,7 +304,9 @@ def test_a_function_that_answers_otherwise_is_noticed(copy: Selection) -> None:
     before = files(copy)
     score_critics(copy, queries, pools, [own])
     changed = replace(own, score=lambda s, a, g: -linear(s, a, g))
-    with pytest.raises(InputError, match=r"own\.npz does not fit .*origin\.scores_sha256"):
+    with pytest.raises(
+        InputError, match=r"own\.npz was made from something else .*origin\.scores_sha256"
+    ):
         score_critics(copy, queries, pools, [changed])
     assert files(copy) == before
 
@@ -322,7 +329,7 @@ def test_scores_of_other_pools_are_refused(copy: Selection) -> None:
     copy.folder.pools.unlink()
     own = file_proposal(_own_pools(copy.folder.path.parent, pools.shape), copy.config.pools)
     other = make_pools(copy, queries, DATA.train, own)
-    with pytest.raises(InputError, match=r"mine\.npz does not fit this study: .*pools \("):
+    with pytest.raises(InputError, match=r"mine\.npz was made from something else .*pools \("):
         score_critics(copy, queries, other, [MINE])
 
 
@@ -377,7 +384,7 @@ def test_bad_candidates_and_bad_scorers_are_refused(copy: Selection, tmp_path: P
         bad = Scorer("bad", lambda *_, given=given: given, {})
         with pytest.raises(InputError, match=why):
             score_critics(copy, queries, pools, [bad])
-    with pytest.raises(InputError, match="Two scorers have the name 'mine'"):
+    with pytest.raises(InputError, match="Two scorers are called 'mine'"):
         score_critics(copy, queries, pools, [MINE, MINE])
     with pytest.raises(InputError, match="no run of the critics cosine with the seeds 42"):
         critic_scorers(copy, ["cosine"])
@@ -385,6 +392,34 @@ def test_bad_candidates_and_bad_scorers_are_refused(copy: Selection, tmp_path: P
     copy.folder.values("reference").unlink()
     with pytest.raises(InputError, match="train tdq with the seeds 101, 102"):
         judge_reference(missing, queries, pools)
+
+
+def test_what_a_file_is_made_from_needs_a_declaration_and_makes_none(
+    done: Selection, tmp_path: Path
+) -> None:
+    queries, pools = start(done)
+    undeclared = Selection.at(tmp_path, done.config, done.runs)
+    for stage in (undeclared.made_from, lambda *made: judge_reference(undeclared, *made)):
+        with pytest.raises(InputError, match="declare the criteria first"):
+            stage(queries, pools)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_maze_with_teleports_does_without_the_judges_that_do_not_know_it(
+    runs: Path, tmp_path: Path
+) -> None:
+    study = Selection.at(tmp_path, small_config(task="pointmaze-teleport-navigate-v0"), runs)
+    own = _own_pools(tmp_path, (9, 2, 4))
+    np.savez(tmp_path / "judge.npz", values=np.zeros((9, 2, 5)))
+    (tmp_path / "mine.py").write_text("def score(s, a, g):\n    return a[:, 0]\n")
+    brought = Brought(
+        own, (f"expert={tmp_path / 'judge.npz'}",), (f"{tmp_path / 'mine.py'}:score",)
+    )
+    left_out = Stages(replace(study, runs=None), DATA, brought).run()
+    assert [sentence.split(":")[0] for sentence in left_out] == [
+        *("No reference ensemble", "No geodesic judge", "No rollouts", "No deployment checks"),
+    ]
+    assert list(study.folder.columns()) == ["mine"]
 
 
 def test_the_geodesic_stage_is_for_pointmaze(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.training.toy import toy_dataset
 from toptail.errors import InputError
 from toptail.lab.proposals.support import local_rows, support_distance
 from toptail.lab.studies.selection.pools import Proposal, draw_pools
-from toptail.lab.tasks.queries import Queries
+from toptail.lab.tasks.queries import FrozenQueries
 
 
 def slow_distance(query: int, action: np.ndarray, nearest: int) -> float:
@@ -41,7 +41,7 @@ def test_an_action_of_the_data_is_on_support_and_the_threshold_is_the_rules() ->
     data, queries, config = toy_dataset().train, small_queries(), small_config()
     own = data.actions[local_rows(data, queries.states, 5)]
 
-    def draw(of: Queries, pool: int) -> np.ndarray:
+    def draw(of: FrozenQueries, pool: int) -> np.ndarray:
         """The nearest state's action first, then actions far outside."""
         far = np.full((len(of), 3, 2), 5.0 + pool, dtype=np.float32)
         return np.concatenate([own[:, :1], far], axis=1)

@@ -23,7 +23,7 @@ from toptail.lab.studies.selection.tables import (
     fixed_query_table,
     function_class_table,
 )
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import Stored
 from toptail.stats import wilson
 
 
@@ -297,7 +297,7 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
         stages.made_from[what], before = "other", stages.made_from[what]
         stages.score("mine", stages.value)
         stages.made_from[what] = before
-        with pytest.raises(InputError, match=f"made from {what} with the hash other"):
+        with pytest.raises(InputError, match=rf"mine\.npz was made from .*: {what} \(other and"):
             read_selection(stages.path)
     Stored(stages.made_from, {"points": stages.value}).write(stages.folder.scores("mine"))
     with pytest.raises(InputError, match="no array 'scores'"):
@@ -319,7 +319,7 @@ def test_rollouts_of_other_candidates_or_other_picks_are_refused(tmp_path: Path)
     stored = Stored.read(stages.folder.rollouts)
     other = Stored({**stored.header, "candidates": "other"}, stored.arrays)
     other.write(stages.folder.rollouts)
-    with pytest.raises(InputError, match="made from candidates with the hash other"):
+    with pytest.raises(InputError, match=r"rollouts\.npz was made from .*: candidates \(other and"):
         read_selection(stages.path)
 
 

@@ -114,7 +114,7 @@ def navigation() -> TaskScores:
         diffusion=diffusion,
         loss_gaps={42: {"train": 0.5, "held_out": 0.51, "gap": 0.01, "low": 0.0, "high": 0.02}},
         origins={},
-        sources={column: column for column in COLUMNS},
+        made_from={column: column for column in COLUMNS},
     )
 
 
@@ -139,7 +139,7 @@ def manipulation() -> TaskScores:
 def seen() -> BesideScores:
     """The cube's critics on trajectories that they were trained on: they answer as ever."""
     task = manipulation()
-    return BesideScores(task.task, task.key, task.triples, task.origins, task.sources)
+    return BesideScores(task.task, task.key, task.triples, task.origins, task.made_from)
 
 
 def temperature() -> BesideScores:
@@ -169,5 +169,5 @@ def temperature() -> BesideScores:
         negatives=named(base.negatives),
         negative_rows=base.negative_rows,
     )
-    sources = {column: column for column in kept.scores}
-    return BesideScores("pointmaze-medium-navigate-v0", "PointMaze", kept, {}, sources)
+    made_from = {column: column for column in kept.scores}
+    return BesideScores("pointmaze-medium-navigate-v0", "PointMaze", kept, {}, made_from)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.training.toy import toy_dataset, toy_file
+from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.semantics.config import SemanticsConfig
-from toptail.lab.studies.semantics.draws import TaskDataset
 
 WALKS = TaskDataset("walks", "walks", navigation=True, data=toy_dataset())
 

@@ -11,8 +11,9 @@ import pytest
 
 from tests.semantics_study.small import WALKS, small_config, walks_file
 from toptail.errors import InputError
-from toptail.lab.studies.semantics.config import SemanticsConfig, is_navigation, task_key
-from toptail.lab.studies.semantics.draws import TaskDataset, _random_rows, draw, draw_sweep
+from toptail.lab.studies.datasets import TaskDataset, is_navigation, task_key
+from toptail.lab.studies.semantics.config import SemanticsConfig
+from toptail.lab.studies.semantics.draws import _random_rows, draw, draw_sweep
 from toptail.lab.tasks.names import parse_name
 
 VAL = WALKS.data.val
@@ -133,8 +134,8 @@ def test_too_many_near_states_are_refused() -> None:
 def test_a_data_set_is_known_by_its_name(tmp_path: Path) -> None:
     task = TaskDataset.load(walks_file(tmp_path))
     assert (task.name, task.key, task.navigation) == ("walks", "walks", True)
-    assert task.split(small_config()) is task.data.val
-    assert task.split(small_config(split="train")) is task.data.train
+    assert task.split("val") is task.data.val
+    assert task.split("train") is task.data.train
     maze, stitch, play = (
         parse_name(name)
         for name in ("PointMaze", "pointmaze-medium-stitch-v0", "cube-single-play-v0")
@@ -147,13 +148,15 @@ def test_a_data_set_is_known_by_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"triples": 0}, "triples is 0"),
+        ({"triples": 0}, "triples=0 must be a whole number"),
         ({"support_pool": 5}, "support_pool is 5: expected an even number"),
         ({"support_queries": 41}, "only 40 triples"),
         ({"n_near": ()}, "n_near is"),
         ({"k": (0, 1)}, "k is .* expected 1 or more"),
         ({"seeds": (42, 42)}, "different entries"),
-        ({"gamma": 1.0}, "gamma is 1.0"),
+        ({"gamma": 1.0}, r"gamma=1\.0 must lie between 0 and 1"),
+        ({"split": "test"}, "no split 'test'"),
+        ({"draw_seed": -1}, "draw_seed=-1 must be"),
         ({"seeds": (7,)}, "The oracle's seed 7 is among"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from toptail.lab.studies.semantics.user_scorers import user_scorer
+from toptail.lab.studies.user_scorers import user_scorer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

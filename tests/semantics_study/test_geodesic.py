@@ -13,7 +13,7 @@ from toptail.audit.triples.crossquery import cross_query
 from toptail.audit.triples.ordering import value_agreement
 from toptail.errors import InputError
 from toptail.lab.judges.geodesic import geodesic_values
-from toptail.lab.studies.common import RunFolder
+from toptail.lab.studies.folder import RunFolder
 from toptail.lab.studies.semantics.config import SemanticsConfig
 from toptail.lab.studies.semantics.load import TaskScores, read_task
 from toptail.lab.studies.semantics.measure import measure_all
@@ -93,14 +93,14 @@ def test_two_judges_that_say_the_same_agree(task: TaskScores) -> None:
 def test_values_of_other_triples_are_refused(out: Path, task: TaskScores, tmp_path: Path) -> None:
     import shutil
 
-    from toptail.lab.studies.stored import Stored
+    from toptail.lab.studies.store import Stored
 
     copy = tmp_path / "copy"
     shutil.copytree(out, copy)
     path = copy / "scores" / task.task / "values" / "geodesic.npz"
     stored = Stored.read(path)
     Stored({**stored.header, "draws": "0" * 64}, dict(stored.arrays)).write(path)
-    with pytest.raises(InputError, match="was scored on other draws"):
+    with pytest.raises(InputError, match=r"geodesic\.npz was made from something else .*: draws"):
         read_task(copy, str(DATA))
     write_arrays(path, {"values": np.zeros(3)})
     with pytest.raises(InputError):

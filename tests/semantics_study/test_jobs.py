@@ -13,13 +13,13 @@ import pytest
 
 import toptail
 from tests.semantics_study.small import WALKS, small_config
-from toptail.lab.studies.common import write_json
+from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.semantics import jobs, measure, temperature
 from toptail.lab.studies.semantics.config import SemanticsConfig
 from toptail.lab.studies.semantics.draws import draw
 from toptail.lab.studies.semantics.finish import write_results
 from toptail.lab.studies.semantics.jobs import MEASURED, Estimates, code_hash
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import Stored
 
 COLUMNS = ["a", "b@1", "b@2"]
 SWEEP = ["binary_nce-0.05@0", "binary_nce-1@0"]
@@ -213,5 +213,5 @@ class TestCode:
 
         assert changes("stats/rank.py")
         assert changes("audit/triples/ordering.py")
-        assert changes("studies/semantics/measure.py")
-        assert not changes("report/semantics_figures.py")
+        assert changes("lab/studies/semantics/measure.py")
+        assert not changes("lab/studies/selection/figures.py")

@@ -12,7 +12,7 @@ from tests.semantics_study.small import WALKS, small_config
 from toptail.errors import InputError
 from toptail.lab.studies.semantics.draws import draw
 from toptail.lab.studies.semantics.load import read_task, read_tasks, read_temperature
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import Stored
 
 FAMILIES = ("scores", "hard_negatives", "second_goals", "next_scores")
 
@@ -83,11 +83,11 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     (folder / "a@2.npz").unlink()
     draws = Stored.read(folder / "draws.npz")
     Stored({"draws": draws.sha256, "loss_gaps": {}}, {}).write(folder / "proposals.npz")
-    with pytest.raises(InputError, match=r"a@1.npz was scored on other proposals"):
+    with pytest.raises(InputError, match=r"a@1.npz was made from something else .*: proposals \("):
         read_task(tmp_path, "walks")
     (folder / "proposals.npz").unlink()
     Stored({**draws.header, "gamma": 0.9}, draws.arrays).write(folder / "draws.npz")
-    with pytest.raises(InputError, match=r"a@1.npz was scored on other draws"):
+    with pytest.raises(InputError, match=r"a@1.npz was made from something else .*: draws \("):
         read_task(tmp_path, "walks")
     (folder / "a@1.npz").unlink()
     with pytest.raises(InputError, match="holds no column of a critic"):

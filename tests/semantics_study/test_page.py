@@ -19,9 +19,9 @@ from tests.pages import assert_asks_for_nothing
 from tests.report.test_browser import ARGUMENTS
 from tests.semantics_study.made_up import MAIN, cell, claims, dump, table, write_folder
 from toptail.errors import InputError
+from toptail.lab.critics.cosine import Cosine
 from toptail.lab.studies.controlled.compare import Comparison
 from toptail.lab.studies.page import data_address
-from toptail.lab.studies.semantics.config import TEMPERATURE
 from toptail.lab.studies.semantics.figures import drawings
 from toptail.lab.studies.semantics.markdown import render
 from toptail.lab.studies.semantics.page import summary, write_semantics_report
@@ -153,7 +153,7 @@ class TestTemperature:
 
     def test_the_default_is_what_the_stored_sweep_chooses(self) -> None:
         stored = Path(__file__).parents[2] / "results" / "semantics" / "tables" / "temperature.json"
-        assert json.loads(stored.read_text())["chosen"] == TEMPERATURE
+        assert json.loads(stored.read_text())["chosen"] == Cosine.temperature
 
     def test_what_it_decides(self, folder: Path) -> None:
         study = read_semantics(folder)

@@ -15,8 +15,9 @@ from tests.semantics_study.small import small_config
 from tests.training.toy import toy_config
 from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.studies.semantics.scorers import Rows, run_scorers, score_shared, sweep_scorers
-from toptail.lab.studies.semantics.user_scorers import user_scorer
+from toptail.lab.studies.scorers import Rows, score_shared
+from toptail.lab.studies.semantics.scoring import run_scorers, sweep_scorers
+from toptail.lab.studies.user_scorers import user_scorer
 from toptail.lab.training.runs import load_run
 
 
@@ -68,7 +69,8 @@ def test_shared_rows_are_embedded_once(tmp_path: Path, monkeypatch: pytest.Monke
     """Twelve questions about four pairs and two of four goals; TD-Q is shown all twelve."""
     for critic in ("raw", "tdq"):
         write_run(toy_config(critic=critic), 42, tmp_path)
-    tdq, raw = run_scorers(tmp_path, "walks", small_config())
+    found = {s.column: s for s in run_scorers(tmp_path, "walks", small_config())}
+    raw, tdq = found["raw@42"], found["tdq@42"]
     states, actions, goals = rows(4)
     asked = np.array([(pair, goal) for pair in range(4) for goal in (2, 0, 2)])
     seen: list[tuple[str, int]] = []
@@ -93,10 +95,10 @@ def test_shared_rows_are_embedded_once(tmp_path: Path, monkeypatch: pytest.Monke
         (tdq, [("embed_goals", 4), ("score", 7), ("score", 5)]),
     ):
         seen.clear()
-        found = list(score_shared(scorer.score, states, actions, goals, asked, block=7))
+        blocks = list(score_shared(scorer.score, states, actions, goals, asked, block=7))
         assert seen == calls
-        assert [at for at, _ in found] == [slice(0, 7), slice(7, 12)]
-        scores = np.concatenate([scores for _, scores in found])
+        assert [at for at, _ in blocks] == [slice(0, 7), slice(7, 12)]
+        scores = np.concatenate([scores for _, scores in blocks])
         np.testing.assert_allclose(scores, expected[scorer.column], rtol=1e-5, atol=1e-6)
 
 
@@ -204,7 +206,7 @@ def test_wrong_answers_are_refused(file: Path, function: str, message: str) -> N
 )
 def test_wrong_names_are_refused(file: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        user_scorer(text.format(file=file))
+        user_scorer(text.format(file=file), reserved=("oracle",))
 
 
 def test_a_file_that_does_not_run_is_refused(file: Path) -> None:

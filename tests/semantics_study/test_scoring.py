@@ -18,12 +18,12 @@ from tests.training.toy import toy_config
 from toptail.errors import InputError
 from toptail.lab.proposals.diffusion_loss import LossGap, held_out_loss
 from toptail.lab.proposals.diffusion_runs import DiffusionRun, load_policy
-from toptail.lab.studies.common import RunFolder
+from toptail.lab.studies.folder import RunFolder
+from toptail.lab.studies.scorers import Score
 from toptail.lab.studies.semantics.behaviour import _LOSS
 from toptail.lab.studies.semantics.load import TaskScores, read_seen, read_task, read_temperature
-from toptail.lab.studies.semantics.scorers import Score, run_scorers
-from toptail.lab.studies.semantics.scoring import _Shown, evaluate, score_tasks
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.semantics.scoring import _Shown, evaluate, run_scorers, score_tasks
+from toptail.lab.studies.store import Stored
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.offline import GoalSampling, device_data
 
@@ -237,10 +237,10 @@ def test_too_few_triples_are_refused_before_anything_is_scored(home: Path, tmp_p
 def test_what_is_stored_is_not_scored_again(copy: Path) -> None:
     files = {path: path.read_bytes() for path in (copy / "out").rglob("*.npz")}
     folder = run(copy)
-    assert (folder.units, folder.trained) == (6, 0)
+    assert (folder.asked, folder.made) == (6, 0)
     assert files == {path: path.read_bytes() for path in (copy / "out").rglob("*.npz")}
     (copy / "out/scores/walks/raw@42.npz").write_bytes(b"damaged")
-    assert run(copy).trained == 1
+    assert run(copy).made == 1
     assert files == {path: path.read_bytes() for path in (copy / "out").rglob("*.npz")}
 
 
@@ -248,36 +248,38 @@ def test_a_user_critic_that_answers_otherwise_is_scored_again(copy: Path) -> Non
     (copy / "weights.txt").write_text("1.0")
     reads_a_file = USER.replace("[1.0", f"[float(Path({str(copy / 'weights.txt')!r}).read_text())")
     (copy / "mine.py").write_text(f"from pathlib import Path\n{reads_a_file}")
-    assert run(copy, runs=False).trained == 2  # the file is another, on both splits
-    assert run(copy, runs=False).trained == 0
+    assert run(copy, runs=False).made == 2  # the file is another, on both splits
+    assert run(copy, runs=False).made == 0
     (copy / "weights.txt").write_text("2.0")
-    assert run(copy, runs=False).trained == 2  # its weights are
+    assert run(copy, runs=False).made == 2  # its weights are
     assert set(read_task(copy / "out", "walks").triples.scores) == {"mine", "raw@42"}
 
 
 def test_new_behaviour_models_are_sampled_and_scored(copy: Path) -> None:
     shutil.rmtree(copy / "runs/walks/diffusion/seed-13")
-    assert run(copy).trained == 0  # its stored actions serve
+    assert run(copy).made == 0  # its stored actions serve
     assert set(read_task(copy / "out", "walks").diffusion) == {13, 42}
     shutil.rmtree(copy / "runs/walks/diffusion/seed-42")
     write_run(replace(MODEL, steps=MODEL.steps + 1), 42, copy / "runs")
-    assert run(copy).trained == 3  # another model: all columns but the sweep's
+    assert run(copy).made == 3  # another model: all columns but the sweep's
     assert list(read_task(copy / "out", "walks").diffusion) == [42]
     shutil.rmtree(copy / "runs/walks/diffusion")
-    assert run(copy).trained == 0  # the stored actions serve
+    assert run(copy).made == 0  # the stored actions serve
     write_run(MODEL, 13, copy / "runs")
     with pytest.raises(InputError, match=r"none of seed 42, which centers scores"):
         run(copy)
 
 
 def test_other_settings_data_and_names_are_refused(copy: Path) -> None:
-    with pytest.raises(InputError, match=r"draws.npz was drawn with other settings, triples"):
+    with pytest.raises(
+        InputError, match=r"draws.npz was made from something else .*: triples \(40 and 41\)"
+    ):
         run(copy, triples=41)
     write_run(toy_config(critic="nce_mlp"), 42, copy / "runs", data="ab" * 32)
     with pytest.raises(InputError, match=r"walks/nce_mlp/seed-42 was trained on other data"):
         run(copy)
     config, mine = small_config(str(copy / "walks.npz")), f"{copy / 'mine.py'}:make_score"
-    with pytest.raises(InputError, match="Two critics are called 'mine'"):
+    with pytest.raises(InputError, match="Two scorers are called 'mine'"):
         score_tasks(config, RunFolder(copy / "out"), None, [mine, mine])
     with pytest.raises(InputError, match="has no run of the seeds 1, 2"):
         score_tasks(replace(config, seeds=(1, 2), oracle_seed=9), RunFolder(copy), copy / "none")

@@ -31,8 +31,8 @@ def scored(critics: dict[str, str]) -> ScoredTriples:
 
 def held_out() -> TaskScores:
     columns = dict.fromkeys((*BOTH, "mine"), "exact")
-    sources = {column: f"{column} held out" for column in columns}
-    return replace(manipulation(), triples=scored(columns), sources=sources)
+    made_from = {column: f"{column} held out" for column in columns}
+    return replace(manipulation(), triples=scored(columns), made_from=made_from)
 
 
 def seen() -> BesideScores:
@@ -94,7 +94,7 @@ def test_what_was_kept_of_another_column_is_not_read(tmp_path: Path) -> None:
     before = seen_table(measure_all([held_out()], CONFIG), [seen()], CONFIG, kept=tmp_path)
     assert seen_table(measure_all([held_out()], CONFIG), [seen()], CONFIG, kept=tmp_path) == before
     worse = replace(seen(), triples=scored(dict.fromkeys(BOTH, "opposite")))
-    changed = replace(worse, sources={column: f"{column} changed" for column in BOTH})
+    changed = replace(worse, made_from={column: f"{column} changed" for column in BOTH})
     table = seen_table(measure_all([held_out()], CONFIG), [changed], CONFIG, kept=tmp_path)
     assert table is not None
     assert table["rows"]["Cube-single"]["raw"]["nearer_goal_seen"]["mean"] == 0.0

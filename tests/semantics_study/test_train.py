@@ -13,12 +13,12 @@ from tests.semantics_study.fake_runs import write_run
 from tests.semantics_study.small import small_config, walks_file
 from tests.training.toy import SMALL
 from toptail.errors import InputError
-from toptail.lab.studies.semantics import train
-from toptail.lab.studies.semantics.train import Training, setting_name, train_missing
+from toptail.lab.studies import trained
+from toptail.lab.studies.semantics.train import SemanticsTraining, setting_name, train_semantics
 from toptail.lab.training.config import RunConfig
 from toptail.lab.training.run_files import Run, read_run
 
-TRAINING = Training(
+TRAINING = SemanticsTraining(
     critics=("cosine", "tdq"),
     steps=60,
     diffusion_steps=30,
@@ -47,7 +47,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
             for seed, home in homes.items()
         ]
 
-    monkeypatch.setattr(train, "train_runs", write)
+    monkeypatch.setattr(trained, "train_runs", write)
     return calls
 
 
@@ -59,7 +59,7 @@ def test_critics_the_oracle_and_behaviour_models_are_trained_once(
     tmp_path: Path, asked: Asked
 ) -> None:
     config = small_config(walks_file(tmp_path), seeds=(42, 43))
-    done = train_missing(config, TRAINING, tmp_path / "runs")
+    done = train_semantics(config, TRAINING, tmp_path / "runs")
     assert wanted(asked) == {
         "cosine": (60, (42, 43)),
         "tdq": (60, (42, 43, 7)),
@@ -69,7 +69,7 @@ def test_critics_the_oracle_and_behaviour_models_are_trained_once(
     assert asked[0][0].content["critic_fields"]["encoders"]["hidden"] == [8]
     assert asked[2][0].content["critic_fields"]["levels"] == 4
     asked.clear()
-    assert train_missing(config, TRAINING, tmp_path / "runs") == []
+    assert train_semantics(config, TRAINING, tmp_path / "runs") == []
     assert asked == []
 
 
@@ -77,40 +77,42 @@ def test_complete_critics_stay_and_incomplete_ones_are_asked_for(
     tmp_path: Path, asked: Asked
 ) -> None:
     config = small_config(walks_file(tmp_path), seeds=(42, 43))
-    train_missing(config, TRAINING, tmp_path / "runs")
+    train_semantics(config, TRAINING, tmp_path / "runs")
     asked.clear()
-    longer = Training(**{**vars(TRAINING), "steps": 90, "diffusion_steps": 0})
-    assert train_missing(config, longer, tmp_path / "runs") == []
+    longer = SemanticsTraining(**{**vars(TRAINING), "steps": 90, "diffusion_steps": 0})
+    assert train_semantics(config, longer, tmp_path / "runs") == []
     record = tmp_path / "runs/walks/cosine/seed-43/record.json"
     record.write_text(json.dumps(json.loads(record.read_text()) | {"state": "invalid"}))
-    train_missing(config, longer, tmp_path / "runs")
+    train_semantics(config, longer, tmp_path / "runs")
     assert wanted(asked) == {"cosine": (90, (42, 43))}
 
 
 def test_without_tdq_among_the_critics_the_oracle_is_still_trained(
     tmp_path: Path, asked: Asked
 ) -> None:
-    training = Training(**{**vars(TRAINING), "critics": ("cosine",), "diffusion_steps": 0})
-    train_missing(small_config(walks_file(tmp_path)), training, tmp_path / "runs")
+    training = SemanticsTraining(**{**vars(TRAINING), "critics": ("cosine",), "diffusion_steps": 0})
+    train_semantics(small_config(walks_file(tmp_path)), training, tmp_path / "runs")
     assert wanted(asked) == {"cosine": (60, (42,)), "tdq": (60, (7,))}
 
 
 def test_play_data_gets_the_critics_of_retrieval_only(
     tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toptail.lab.studies.semantics.draws.is_navigation", lambda _task: False)
-    training = Training(**{**vars(TRAINING), "play_critics": ("raw", "tdq"), "sweep": True})
-    training = Training(**{**vars(training), "play_steps": 50})
-    train_missing(small_config(walks_file(tmp_path)), training, tmp_path / "runs")
+    monkeypatch.setattr("toptail.lab.studies.datasets.is_navigation", lambda _task: False)
+    training = SemanticsTraining(
+        **{**vars(TRAINING), "play_critics": ("raw", "tdq"), "sweep": True}
+    )
+    training = SemanticsTraining(**{**vars(training), "play_steps": 50})
+    train_semantics(small_config(walks_file(tmp_path)), training, tmp_path / "runs")
     assert wanted(asked) == {"raw": (50, (42,)), "tdq": (50, (42,))}
 
 
 def test_the_sweep_has_a_folder_per_setting(tmp_path: Path, asked: Asked) -> None:
-    training = Training(
+    training = SemanticsTraining(
         **{**vars(TRAINING), "critics": ("tdq",), "diffusion_steps": 0, "sweep": True}
     )
     config = small_config(walks_file(tmp_path))
-    train_missing(config, training, tmp_path / "runs")
+    train_semantics(config, training, tmp_path / "runs")
     sweep = {out.name: (run, seeds) for run, seeds, out in asked if run.critic == "cosine"}
     assert list(sweep) == [
         *("binary_nce-0.05", "binary_nce-learned"),
@@ -123,19 +125,23 @@ def test_the_sweep_has_a_folder_per_setting(tmp_path: Path, asked: Asked) -> Non
         assert fields["learn_temperature"] == name.endswith("learned")
         assert fields["temperature"] == (0.1 if name.endswith("learned") else 0.05)
         assert (tmp_path / "runs/temperature" / name / "walks/cosine/seed-1").is_dir()
-    reported = Training(**{**vars(training), "sweep_seeds": (42,)})
+    reported = SemanticsTraining(**{**vars(training), "sweep_seeds": (42,)})
     with pytest.raises(InputError, match="Seed 42 is reported and cannot choose"):
-        train_missing(config, reported, tmp_path / "runs")
+        train_semantics(config, reported, tmp_path / "runs")
 
 
-def test_the_chosen_temperature_is_given_to_every_critic_that_has_one(
-    tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
+def test_every_critic_that_has_a_temperature_gets_the_one_default(
+    tmp_path: Path, asked: Asked
 ) -> None:
-    monkeypatch.setattr(train, "TEMPERATURE", 0.05)
-    train_missing(small_config(walks_file(tmp_path)), TRAINING, tmp_path / "runs")
+    train_semantics(small_config(walks_file(tmp_path)), TRAINING, tmp_path / "runs")
     cosine, tdq, _ = (run for run, _, _ in asked)
     assert cosine.content["critic_fields"]["temperature"] == 0.05
     assert "temperature" not in tdq.content["settings"]
+
+
+def test_an_unknown_critic_is_refused_before_anything_is_trained() -> None:
+    with pytest.raises(InputError, match="There is no critic 'raww'; the critics are "):
+        SemanticsTraining(play_critics=("raw", "raww"))
 
 
 def test_names_of_settings() -> None:

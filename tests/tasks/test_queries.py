@@ -55,7 +55,7 @@ def test_changed_queries_are_refused(tmp_path: Path) -> None:
     arrays = {name: array.copy() for name, array in read_arrays(path).items()}
     arrays["goals"][0, 0] += 1
     write_arrays(path, arrays)
-    with pytest.raises(InputError, match="was changed after it was frozen"):
+    with pytest.raises(InputError, match="was changed after it was written"):
         load_queries(path)
     with pytest.raises(InputError, match="not a file of frozen queries"):
         load_queries(DATA / "scene-play-v0.npz")

@@ -16,12 +16,11 @@ from toptail.audit.views import Summary
 from toptail.errors import InputError
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes, split_seed
+from toptail.progress import Tick
 from toptail.stats import bootstrap_p, divergence_bound, holm, max_t_band
 from toptail.stats.best_of_k import Floats
 
 _HISTOGRAM = np.linspace(-1.0, 1.0, 21)
-
-Tick = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, eq=False)

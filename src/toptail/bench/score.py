@@ -14,7 +14,7 @@ from toptail.lab.critics.registry import MAIN
 
 if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic
-    from toptail.lab.studies.semantics.scorers import Rows, Score
+    from toptail.lab.studies.scorers import Rows, Score
     from toptail.lab.tasks.trajectories import IntArray
 
 STATE, ACTION = 29, 8
@@ -111,7 +111,7 @@ def _both_sides(
     import jax
 
     from toptail.lab.critics.base import TrainedCritic
-    from toptail.lab.studies.semantics.scorers import RunScore, score_shared
+    from toptail.lab.studies.scorers import RunScore, score_shared
     from toptail.lab.studies.semantics.scoring import BLOCK
 
     states, actions, goals = rows

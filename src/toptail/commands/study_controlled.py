@@ -55,7 +55,7 @@ class StudyControlled:
             run = run_controlled(config, self.out, tick, command)
             tick("writing the report", 1.0)
             report = finish_controlled(config, self.out)
-        print(f"Trained {run.trained} critics, found {run.units - run.trained} finished.")
+        print(f"Trained {run.made} critics, found {run.asked - run.made} finished.")
         print(f"Tables: {self.out / 'tables'}\nReport: {report}")
         return 0
 

@@ -19,8 +19,8 @@ from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
+    from toptail.lab.studies.datasets import TaskDataset
     from toptail.lab.studies.selection.config import SelectionConfig
-    from toptail.lab.studies.semantics.draws import TaskDataset
 
 LABELS: Final = ("tab:fixed-query", "tab:function-class")
 """What `reproduce` knows, by the paper's labels."""
@@ -147,8 +147,11 @@ class StudySelection:
 
     def config(self, task: str) -> SelectionConfig:
         """The task's settings with what was asked for."""
-        from toptail.lab.studies.selection.config import PoolSettings, ReferenceSettings
-        from toptail.lab.studies.selection.run import task_config
+        from toptail.lab.studies.selection.config import (
+            PoolSettings,
+            ReferenceSettings,
+            SelectionConfig,
+        )
         from toptail.lab.tasks.queries import QueryConfig
 
         pools = _given(count=self.pool_count, size=self.pool_size)
@@ -163,10 +166,10 @@ class StudySelection:
         if self.pool_size is not None:
             powers = [1 << i for i in range(self.pool_size.bit_length())]
             changes["ks"] = tuple(sorted({*powers, self.pool_size}))
-        return task_config(task, **changes)
+        return SelectionConfig.for_task(task, **changes)
 
     def _dataset(self) -> TaskDataset:
-        from toptail.lab.studies.semantics.draws import TaskDataset
+        from toptail.lab.studies.datasets import TaskDataset
 
         return TaskDataset.load(self.task)
 
@@ -180,7 +183,7 @@ class StudySelection:
     def _make(self, making: Sequence[str], command: str) -> Path:
         """Train what is missing, if asked to, and make the stages; returns the task's folder."""
         need_training("study selection")
-        from toptail.lab.studies.common import RunFolder
+        from toptail.lab.studies.folder import RunFolder
         from toptail.lab.studies.selection.run import Brought, Stages
         from toptail.lab.studies.selection.study import Selection
 
@@ -203,26 +206,13 @@ class StudySelection:
     def _train(self, config: SelectionConfig, command: str) -> None:
         """Train the reference ensemble, the critics and the behaviour model where missing."""
         from toptail.commands.train_progress import progress
-        from toptail.lab.studies.selection.run import CRITICS
-        from toptail.lab.studies.semantics.config import SemanticsConfig
-        from toptail.lab.studies.semantics.train import Training, train_missing
+        from toptail.lab.studies.selection.train import train_selection
+        from toptail.lab.studies.trained import TrainingSettings
 
         assert self.runs is not None
-        first, *others = config.reference.seeds
         given = _given(steps=self.steps, diffusion_steps=self.diffusion_steps)
-        jobs = (
-            (tuple(others), Training(**(given | {"critics": ("tdq",), "diffusion_steps": 0}))),
-            (config.seeds, Training(**(given | {"critics": CRITICS}))),
-        )
         with progress() as watch:
-            for seeds, training in jobs:
-                wanted = SemanticsConfig(
-                    (self.task,),
-                    seeds=seeds,
-                    oracle_seed=first,
-                    diffusion_seeds=(config.pools.policy_seed,),
-                )
-                train_missing(wanted, training, self.runs, command, watch)
+            train_selection(self.task, config, TrainingSettings(**given), self.runs, command, watch)
 
 
 def reproduce(

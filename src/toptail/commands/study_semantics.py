@@ -19,7 +19,7 @@ from toptail.errors import InputError
 if TYPE_CHECKING:
     from toptail.lab.studies.semantics.config import SemanticsConfig
     from toptail.lab.studies.semantics.results import Semantics
-    from toptail.lab.studies.semantics.train import Training
+    from toptail.lab.studies.semantics.train import SemanticsTraining
 
 TABLES: Final = (
     *("tab:main", "tab:calibration-summary", "tab:retrieval", "tab:readout", "tab:bellman"),
@@ -145,14 +145,14 @@ class StudySemantics:
         """Train what is missing, if asked to, and score what is not stored."""
         need_training("study semantics")
         from toptail.commands.train_progress import progress
-        from toptail.lab.studies.common import RunFolder
+        from toptail.lab.studies.folder import RunFolder
         from toptail.lab.studies.semantics.scoring import score_tasks
-        from toptail.lab.studies.semantics.train import train_missing
+        from toptail.lab.studies.semantics.train import train_semantics
 
         config = self.config()
         if self.train and self.runs is not None:
             with progress() as watch:
-                train_missing(config, self.training(), self.runs, command, watch)
+                train_semantics(config, self.training(), self.runs, command, watch)
         folder = RunFolder(self.out)
         with (
             progress_bar() as tick,
@@ -160,10 +160,10 @@ class StudySemantics:
         ):
             score_tasks(config, folder, self.runs, self.critic, tick)
 
-    def training(self) -> Training:
+    def training(self) -> SemanticsTraining:
         """What --train trains."""
-        from toptail.lab.critics.registry import CRITICS
-        from toptail.lab.studies.semantics.train import Training
+        from toptail.lab.critics.full import FULL_SIZE
+        from toptail.lab.studies.semantics.train import SemanticsTraining
 
         given: dict[str, Any] = {"sweep": self.temperature}
         if self.steps is not None:
@@ -173,13 +173,13 @@ class StudySemantics:
         if self.critics is not None:
             wanted = names([self.critics])
             for name in wanted:
-                if name not in CRITICS:
+                if name not in FULL_SIZE:
                     raise InputError(
                         f"--critics: there is no critic '{name}'; the critics are "
-                        f"{', '.join(CRITICS)}, and --critic takes one of your own."
+                        f"{', '.join(FULL_SIZE)}, and --critic takes one of your own."
                     )
             given |= {"critics": wanted, "play_critics": wanted}
-        return Training(**given)
+        return SemanticsTraining(**given)
 
     def config(self) -> SemanticsConfig:
         """What is scored: the folder's settings, where it has any, with what was asked for."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +13,13 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.container import Container, named
-from toptail.pools.files import file_format, read_arrays, write_arrays
+from toptail.pools.files import file_format
+from toptail.pools.hashed import HashedFormat
 from toptail.stats.best_of_k import Floats, Ints
 
-_FORMAT = "toptail-triples-1"
+_FORMAT = HashedFormat(
+    ("toptail-triples-1",), "a file of scored triples", "score the triples again"
+)
 _INDICES = ("rows", "goal_rows", "trajectory")
 _GOALS = {
     "negatives": "negative_rows",
@@ -143,50 +144,30 @@ class ScoredTriples(Container):
     @property
     def sha256(self) -> str:
         """Hash of everything stored; the source is not part of it."""
-        digest = hashlib.sha256(self._header().encode())
-        for name, array in self._arrays().items():
-            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()
+        return _FORMAT.sha256(self._header(), self._arrays())
 
     def write(self, path: str | Path) -> None:
         """Write an npz file with its hash, atomically."""
-        where = _npz(path)
-        write_arrays(where, {**self._arrays(), "header": np.array([self._header(), self.sha256])})
+        _FORMAT.write(_npz(path), self._header(), self._arrays())
 
     @classmethod
     def read(cls, path: str | Path) -> ScoredTriples:
         """Read a file that :meth:`write` made, and refuse one whose content was changed."""
         where = _npz(path)
-        arrays: dict[str, NDArray[Any]] = dict(read_arrays(where))
-        try:
-            text, recorded = (str(item) for item in arrays.pop("header"))
-            header = json.loads(text)
-            if header["format"] != _FORMAT:
-                raise ValueError
-            triples = cls(
+        return _FORMAT.read(
+            where,
+            lambda header, arrays: cls(
                 **_fields(arrays),
                 gamma=float(header["gamma"]),
                 step_reward=header["step_reward"],
                 data_sha256=header["data"],
                 source=str(where),
-            )
-            sound = triples.sha256 == recorded
-        except InputError:
-            raise
-        except (KeyError, ValueError, TypeError, AttributeError):
-            sound = False
-        if not sound:
-            raise InputError(
-                f"{where} is not a file of scored triples, or was changed after it was written "
-                "(its hash does not fit): score the triples again."
-            )
-        return triples
+            ),
+        )
 
-    def _header(self) -> str:
+    def _header(self) -> dict[str, Any]:
         rewards = {name: float(reward) for name, reward in self.step_reward.items()}
-        header = {"format": _FORMAT, "gamma": float(self.gamma), "data": self.data_sha256}
-        return json.dumps({**header, "step_reward": rewards}, sort_keys=True)
+        return {"gamma": float(self.gamma), "data": self.data_sha256, "step_reward": rewards}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         plain = {name: getattr(self, name) for name in (*_INDICES, *_GOALS.values())}

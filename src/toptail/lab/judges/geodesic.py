@@ -34,7 +34,7 @@ from scipy.sparse.csgraph import dijkstra
 from toptail.errors import InputError
 from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.maze import UNIT, Maze, Positions
-from toptail.lab.tasks.names import parse_name
+from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
 
 Points = NDArray[np.float64]
 
@@ -200,6 +200,14 @@ class Geodesic:
         return best
 
 
+def knows_ways(task: str) -> bool:
+    """Whether this judge knows the shortest ways of a data set: PointMaze's, without teleports."""
+    if PAPER_TASKS.get(task, task) not in OGBENCH_NAMES:
+        return False  # of a data set of one's own nobody knows the maze
+    name = parse_name(task)
+    return name.family == "pointmaze" and name.variant != "teleport"
+
+
 def geodesic_origin(gamma: float) -> dict[str, Any]:
     """What decides the judge's values, as JSON has it."""
     return {
@@ -226,10 +234,10 @@ def geodesic_values(
     point's position.
     """
     name = parse_name(task)
-    if name.family != "pointmaze":
+    if not knows_ways(task):
         raise InputError(
-            f"The geodesic judge knows the way of a point only, and '{task}' is no PointMaze: use "
-            "the other judges."
+            f"The geodesic judge knows the way of a point only, in mazes without teleports, and "
+            f"'{task}' is no such PointMaze: use the other judges."
         )
     queries, n = candidates.shape[:2]
     batch = MazeBatch(name.environment, n)

@@ -26,6 +26,9 @@ from toptail.errors import InputError
 from toptail.stats import bootstrap_sums, cluster_sums, percentile_interval, spearman
 from toptail.stats.best_of_k import Floats
 
+REFERENCE_CRITIC = "tdq"
+"""The critic whose independently seeded runs judge others."""
+
 RESAMPLES = 1_000
 LEVEL = 0.95
 

@@ -18,7 +18,7 @@ from toptail.lab.paper.claims_semantics_search import SEARCH
 from toptail.lab.paper.ledger import Claim, ClaimEntry, write_ledger
 from toptail.lab.paper.reported import cells
 from toptail.lab.paper.vocabulary import CRITICS
-from toptail.lab.studies.common import read_json, write_json
+from toptail.lab.studies.folder import read_json, write_json
 from toptail.pools.files import read_arrays
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {

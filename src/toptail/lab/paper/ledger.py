@@ -16,7 +16,7 @@ from typing import Any, TypedDict
 
 from toptail.lab.paper.criteria import Decision, Finding, Status
 from toptail.lab.paper.numbers import NotMeasuredError, Tables
-from toptail.lab.studies.common import write_json
+from toptail.lab.studies.folder import write_json
 from toptail.pools.files import atomic
 
 

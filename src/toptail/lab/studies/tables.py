@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from toptail.audit.record import jsonable
-from toptail.lab.studies.common import write_json
+from toptail.lab.studies.folder import write_json
 
 Cell = dict[str, Any]
 """{"mean", "std" (ddof 1; None for one seed), "seeds": {seed: value}}, perhaps an interval."""

@@ -92,6 +92,11 @@ class TaskName:
         return self.family in MAZES
 
     @property
+    def has_batches(self) -> bool:
+        """Whether many copies of the simulator can be stepped together: a maze, no teleports."""
+        return self.is_maze and self.variant != "teleport"
+
+    @property
     def has_buttons(self) -> bool:
         """Whether the simulator's state includes the buttons' states."""
         return self.family in ("scene", "puzzle")

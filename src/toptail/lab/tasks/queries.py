@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
+from toptail.errors import InputError, check_whole
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
-from toptail.pools.files import read_arrays, write_arrays
+from toptail.pools.hashed import HashedFormat
 
-_FORMAT = "toptail-queries-1"
+_FORMAT = HashedFormat(
+    ("toptail-queries-1",), "a file of frozen queries", "freeze the queries again"
+)
 _ARRAYS = ("states", "actions", "goals", "rows", "goal_rows", "trajectory", "group")
 
 
@@ -24,7 +24,7 @@ class QueryConfig:
     """Which queries to freeze."""
 
     per_group: int = 500
-    """Queries in each distance group."""
+    """FrozenQueries in each distance group."""
     near: tuple[int, int] = (1, 20)
     """Smallest and largest distance of the near group, in steps along the trajectory."""
     medium: tuple[int, int] = (21, 60)
@@ -34,13 +34,22 @@ class QueryConfig:
     seed: int = 0
     """Seed of the draws."""
 
+    def __post_init__(self) -> None:
+        check_whole("per_group", self.per_group, 1)
+        check_whole("seed", self.seed, 0)
+        for name, (low, high) in self.groups().items():
+            if not 1 <= low <= high:
+                raise InputError(
+                    f"The {name} group has bounds {low}..{high}: expected 1 ≤ low ≤ high."
+                )
+
     def groups(self) -> dict[str, tuple[int, int]]:
         """Return the bounds of each group, by name."""
         return {"near": self.near, "medium": self.medium, "far": self.far}
 
 
 @dataclass(frozen=True, eq=False)
-class Queries:
+class FrozenQueries:
     """Fixed (state, goal) pairs; the logged action is kept as an anchor."""
 
     states: FloatArray
@@ -73,27 +82,21 @@ class Queries:
     @property
     def sha256(self) -> str:
         """Hash of everything above: two studies with the same hash ask the same queries."""
-        digest = hashlib.sha256(self._header().encode())
-        for name, array in self._arrays().items():
-            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()
+        return _FORMAT.sha256(self._header(), self._arrays())
 
     def save(self, path: Path) -> None:
         """Write the queries with their hash."""
-        header = np.array([self._header(), self.sha256])
-        write_arrays(path, {**self._arrays(), "header": header})
+        _FORMAT.write(path, self._header(), self._arrays())
 
-    def _header(self) -> str:
+    def _header(self) -> dict[str, Any]:
         config = {**self.config.groups(), "per_group": self.config.per_group}
-        header = {"format": _FORMAT, **config, "seed": self.config.seed, "data": self.data_sha256}
-        return json.dumps(header, sort_keys=True)
+        return {**config, "seed": self.config.seed, "data": self.data_sha256}
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {name: getattr(self, name) for name in _ARRAYS}
 
 
-def freeze_queries(val: Trajectories, config: QueryConfig) -> Queries:
+def freeze_queries(val: Trajectories, config: QueryConfig) -> FrozenQueries:
     """Draw queries from the validation split.
 
     In each group, the state is a uniformly drawn row with at least the group's smallest
@@ -104,8 +107,6 @@ def freeze_queries(val: Trajectories, config: QueryConfig) -> Queries:
     remaining = val.remaining(np.arange(len(val)))
     rows, goal_rows = [], []
     for name, (low, high) in config.groups().items():
-        if not 1 <= low <= high:
-            raise InputError(f"The {name} group has bounds {low}..{high}: expected 1 ≤ low ≤ high.")
         able = np.flatnonzero(remaining >= low)
         if not len(able):
             raise InputError(
@@ -117,7 +118,7 @@ def freeze_queries(val: Trajectories, config: QueryConfig) -> Queries:
         rows.append(drawn)
         goal_rows.append(drawn + rng.integers(low, farthest, endpoint=True))
     at, to = np.concatenate(rows), np.concatenate(goal_rows)
-    return Queries(
+    return FrozenQueries(
         states=val.observations[at],
         actions=val.actions[at],
         goals=val.observations[to],
@@ -130,25 +131,13 @@ def freeze_queries(val: Trajectories, config: QueryConfig) -> Queries:
     )
 
 
-def load_queries(path: Path) -> Queries:
+def load_queries(path: Path) -> FrozenQueries:
     """Read frozen queries, and refuse a file whose content is not what was frozen."""
-    arrays = read_arrays(path)
-    try:
-        text, recorded = (str(item) for item in arrays["header"])
-        header = json.loads(text)
-        config = QueryConfig(
-            per_group=header["per_group"],
-            seed=header["seed"],
-            **{name: tuple(header[name]) for name in ("near", "medium", "far")},
-        )
-        kept: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
-        queries = Queries(**kept, config=config, data_sha256=header["data"])
-        sound = header["format"] == _FORMAT and queries.sha256 == recorded
-    except (KeyError, ValueError, TypeError):
-        sound = False
-    if not sound:
-        raise InputError(
-            f"{path} is not a file of frozen queries, or was changed after it was frozen "
-            "(its hash does not fit): freeze the queries again."
-        )
-    return queries
+    return _FORMAT.read(path, _built)
+
+
+def _built(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FrozenQueries:
+    bounds: dict[str, Any] = {name: tuple(header[name]) for name in ("near", "medium", "far")}
+    config = QueryConfig(per_group=header["per_group"], seed=header["seed"], **bounds)
+    kept: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
+    return FrozenQueries(**kept, config=config, data_sha256=header["data"])

@@ -170,7 +170,8 @@ def require_seeds(seeds: Sequence[int]) -> None:
     """Refuse seeds that are no seeds, or the same."""
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) > LAST_SEED:
         raise InputError(
-            f"{option('seeds', tuple(seeds))} must be different whole numbers from 0 to {LAST_SEED}."
+            f"{option('seeds', tuple(seeds))} must be different whole numbers from 0 to "
+            f"{LAST_SEED}."
         )
 
 

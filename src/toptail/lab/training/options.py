@@ -109,7 +109,7 @@ class RunOptions:
         known |= {"reward"} if "bellman" in known else set()
         for name in {*given, *(("reward",) if self.reward else ())} - known:
             raise InputError(
-                f"{option(name)} has no effect on {', '.join(critics)}: leave it out, or train a critic "
-                "that has this setting."
+                f"{option(name)} has no effect on {', '.join(critics)}: leave it out, or train a "
+                "critic that has this setting."
             )
         return configs

@@ -10,7 +10,6 @@ import numpy as np
 
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.learner import Batch, Params
-from toptail.lab.studies.common import RunFolder, Unit, write_json
 from toptail.lab.studies.controlled.config import WITHIN, StudyConfig
 from toptail.lab.studies.controlled.evaluate import (
     Pools,
@@ -20,6 +19,8 @@ from toptail.lab.studies.controlled.evaluate import (
     retrieval_auc,
     selection_curves,
 )
+from toptail.lab.studies.folder import RunFolder, write_json
+from toptail.lab.studies.store import Unit
 from toptail.lab.tasks.controlled import ControlledWorld, sample_data
 from toptail.lab.training.checkpoint import load_params, save_params
 from toptail.lab.training.loop import TrainConfig
@@ -33,7 +34,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Cell:
+class CriticCell:
     """One critic in one setting."""
 
     critic: Critic
@@ -64,7 +65,7 @@ class Trained:
     unit: Unit
     """Where it lies."""
 
-    cell: Cell
+    cell: CriticCell
     """What it belongs to."""
 
     seed: int
@@ -90,14 +91,16 @@ class Trained:
         return load_params(self.unit.folder / "params.safetensors")
 
 
-def unit_of(run: RunFolder, config: StudyConfig, cell: Cell, seed: int, steps: int) -> Trained:
+def unit_of(
+    run: RunFolder, config: StudyConfig, cell: CriticCell, seed: int, steps: int
+) -> Trained:
     """Name the unit by everything that decides its content."""
     spec = _spec(config, cell, seed, steps)
     name = f"{cell.critic.name}-R{cell.world.radius:.2f}-seed{seed}"
-    return Trained(Unit.of(run, name, spec), cell, seed)
+    return Trained(Unit.of(run.path, name, spec), cell, seed)
 
 
-def _spec(config: StudyConfig, cell: Cell, seed: int, steps: int) -> dict[str, Any]:
+def _spec(config: StudyConfig, cell: CriticCell, seed: int, steps: int) -> dict[str, Any]:
     evaluation = ("queries", "pool", "pool_seed", "heldout", "batch_size", "learning_rate")
     return {
         "format": FORMAT,
@@ -121,11 +124,14 @@ def training_data(config: StudyConfig, world: ControlledWorld, seed: int) -> Bat
 def compute_cell(
     run: RunFolder,
     config: StudyConfig,
-    cell: Cell,
+    cell: CriticCell,
     pools: Pools,
     tick: Tick | None = None,
 ) -> int:
-    """Train and store whatever units of a cell are missing, and return how many were."""
+    """Train and store whatever units of a cell are missing, and return how many were.
+
+    ``stepped`` is told how many optimizer steps were done since it was told last.
+    """
     units = {(s, n): unit_of(run, config, cell, s, n) for s in cell.seeds for n in cell.steps}
     missing = {key: unit for key, unit in units.items() if not unit.finished}
     seeds = list(dict.fromkeys(seed for seed, _ in missing))
@@ -141,7 +147,7 @@ def compute_cell(
 
 
 def _train(
-    config: StudyConfig, cell: Cell, seeds: list[int], tick: Tick | None
+    config: StudyConfig, cell: CriticCell, seeds: list[int], tick: Tick | None
 ) -> Iterator[Snapshot]:
     training = TrainConfig(cell.critic, cell.steps[-1], config.batch_size, config.learning_rate)
     data = {seed: training_data(config, cell.world, seed) for seed in seeds}

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toptail.lab.studies.common import RunFolder
-from toptail.lab.studies.controlled.cells import Cell, compute_cell, unit_of
+from toptail.lab.studies.controlled.cells import CriticCell, compute_cell, unit_of
 from toptail.lab.studies.controlled.config import StudyConfig
 from toptail.lab.studies.controlled.evaluate import Pools
 from toptail.lab.studies.controlled.selection import paper_rows, plain_cells
 from toptail.lab.studies.controlled.sweeps import cells_of
+from toptail.lab.studies.folder import RunFolder
 from toptail.lab.studies.tables import Cell as TableCell
 from toptail.lab.studies.tables import Rows, table
 
@@ -34,21 +34,21 @@ def choose_default(
     run = RunFolder(Path(out))
     pools = Pools.draw(config, config.world)
 
-    def cells_at(cell: Cell, steps: int) -> dict[str, TableCell]:
+    def cells_at(cell: CriticCell, steps: int) -> dict[str, TableCell]:
         units = [unit_of(run, config, cell, seed, steps) for seed in cell.seeds]
         return plain_cells(units, cell.critic.deployed)
 
     with run.recording(config.described(), list(config.seeds), command):
         rows: Rows = {}
         (control,) = cells_of(config, ("tdq",), steps=config.sweep_steps)
-        run.trained += compute_cell(run, config, control, pools)
+        run.made += compute_cell(run, config, control, pools)
         for n in config.sweep_steps:
             rows[f"controlled@steps={n}"] = {"tdq": cells_at(control, n)}
-        run.units = len(config.seeds) * (len(config.sweep_steps) + len(config.sweep_temperatures))
+        run.asked = len(config.seeds) * (len(config.sweep_steps) + len(config.sweep_temperatures))
         steps = min(config.sweep_steps, key=lambda n: _miss(rows[f"controlled@steps={n}"]["tdq"]))
         for t in config.sweep_temperatures:
             (cosine,) = cells_of(config, ("cosine",), steps=(steps,), temperature=t)
-            run.trained += compute_cell(run, config, cosine, pools)
+            run.made += compute_cell(run, config, cosine, pools)
             rows[f"controlled@temperature={t:g}"] = {"cosine": cells_at(cosine, steps)}
         temperature = max(
             config.sweep_temperatures,

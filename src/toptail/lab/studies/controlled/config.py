@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from toptail.errors import InputError
+from toptail.errors import InputError, check_whole
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.critics.losses import Contrast
 from toptail.lab.critics.networks import Encoders
 from toptail.lab.critics.one_step import OneStepHybrid, OneStepTDQ, OneStepTwoHead
 from toptail.lab.critics.raw import Raw
+from toptail.lab.critics.registry import MAIN as MAIN
 from toptail.lab.tasks.controlled import ControlledWorld
 
 Sweep: TypeAlias = Literal["steps", "temperature", "loss", "bias", "layer_norm"]
@@ -19,14 +20,17 @@ Sweep: TypeAlias = Literal["steps", "temperature", "loss", "bias", "layer_norm"]
 SWEEPS: tuple[Sweep, ...] = ("steps", "temperature", "loss", "bias", "layer_norm")
 """Settings whose influence can be swept."""
 
-MAIN = ("tdq", "raw", "cosine", "hybrid")
-"""The four deployed critics of the main table."""
-
 WITHIN = ("f_cos", "q_td", "q_hybrid")
 """The readouts of the two-head network."""
 
 NOISE_SIGMA = 0.05
 """Transition noise of the noisy variant."""
+
+
+_COUNTS = (
+    *("steps", "batch_size", "data_size", "radius_seeds", "queries", "heldout", "resamples"),
+    *("grid", "workers"),
+)
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,8 @@ class StudyConfig:
             raise InputError(f"Seeds must be different whole numbers from 0, not {self.seeds}.")
         if self.pool < 2 or self.pool & (self.pool - 1):
             raise InputError(f"The pool size must be a power of two from 2, not {self.pool}.")
+        for name in _COUNTS:
+            check_whole(name, getattr(self, name), 1)
         unknown = sorted(set(self.sweeps) - set(SWEEPS))
         if unknown:
             raise InputError(f"'{unknown[0]}' cannot be swept; sweeps are {', '.join(SWEEPS)}.")

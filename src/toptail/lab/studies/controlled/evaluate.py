@@ -27,8 +27,8 @@ from toptail.lab.tasks.controlled import (
     sample_queries,
 )
 from toptail.stats import best_of_k, oracle, paired_win_rate
+from toptail.stats.best_of_k import Floats as Floats
 
-Floats = NDArray[np.float64]
 Scores = NDArray[np.float32]
 Rows = tuple[jax.Array, jax.Array, jax.Array]
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.learner import Params
-from toptail.lab.studies.common import Arrays
 from toptail.lab.studies.controlled.cells import Trained
 from toptail.lab.studies.controlled.config import StudyConfig
 from toptail.lab.studies.controlled.evaluate import Floats, Pools, Scores, heldout_scores
+from toptail.lab.studies.store import Arrays
 from toptail.lab.tasks.controlled import exact_value
 
 QUERY = 0

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from toptail.lab.studies.common import RunFolder
-from toptail.lab.studies.controlled.cells import Cell, Trained, compute_cell, unit_of
+from toptail.lab.studies.controlled.cells import CriticCell, Trained, compute_cell, unit_of
 from toptail.lab.studies.controlled.config import MAIN, NOISE_SIGMA, WITHIN, StudyConfig, Sweep
 from toptail.lab.studies.controlled.evaluate import Pools
 from toptail.lab.studies.controlled.sweeps import SETTINGS, Setting, cells_of
+from toptail.lab.studies.folder import RunFolder
 from toptail.lab.tasks.controlled import ControlledWorld
+from toptail.progress import Tick, no_tick
 
 COST = {"tdq": 0.3, "raw": 1.0, "cosine": 1.1, "hybrid": 1.4, "two_head": 1.4}
 """Rough relative cost of a step, for the progress bar and the order of work."""
@@ -28,13 +28,13 @@ class Plan:
     run: RunFolder
     """Where the units lie."""
 
-    main: dict[str, Cell] = field(init=False)
+    main: dict[str, CriticCell] = field(init=False)
     """The four critics and the two-head network at the default setting."""
 
-    noisy: Cell = field(init=False)
+    noisy: CriticCell = field(init=False)
     """TD-Q trained on noisy rewards."""
 
-    by_radius: dict[float, tuple[Cell, ...]] = field(init=False)
+    by_radius: dict[float, tuple[CriticCell, ...]] = field(init=False)
     """The four critics at each radius of the radius sweep."""
 
     sweeps: dict[Sweep, list[Setting]] = field(init=False)
@@ -61,7 +61,7 @@ class Plan:
         }
         self.sweeps = {name: SETTINGS[name](config) for name in config.sweeps}
 
-    def stages(self) -> list[list[Cell]]:
+    def stages(self) -> list[list[CriticCell]]:
         """Cells in the order they run; those of one stage may run at the same time."""
         first = [*self.main.values(), self.noisy]
         radii = [cell for cells in self.by_radius.values() for cell in cells]
@@ -79,7 +79,7 @@ class Plan:
             self._pools[world] = Pools.draw(self.config, world)
         return self._pools[world]
 
-    def units(self, cell: Cell, steps: int | None = None) -> list[Trained]:
+    def units(self, cell: CriticCell, steps: int | None = None) -> list[Trained]:
         """The stored units of a cell at one training length, by seed."""
         at = steps or self.config.steps
         return [unit_of(self.run, self.config, cell, seed, at) for seed in cell.seeds]
@@ -99,7 +99,7 @@ class Plan:
             cell.critic in main and cell.world == self.config.world for cell in setting.cells
         )
 
-    def compute(self, progress: Callable[[str, float], None] | None = None) -> None:
+    def compute(self, tick: Tick = no_tick) -> None:
         """Train every cell, ``workers`` at a time, the longest first."""
         stages = self.stages()
         total = sum(_cost(cell) for cells in stages for cell in cells)
@@ -107,7 +107,7 @@ class Plan:
         lock = threading.Lock()
         stop = threading.Event()
 
-        def work(cell: Cell) -> None:
+        def work(cell: CriticCell) -> None:
             before = 0.0
 
             def advanced(_: str, share: float) -> None:
@@ -117,13 +117,12 @@ class Plan:
                 with lock:
                     done += _cost(cell) * (share - before)
                     before = share
-                    if progress is not None:
-                        progress(f"training {cell.critic.name}", done / total)
+                    tick(f"training {cell.critic.name}", done / total)
 
             trained = compute_cell(self.run, self.config, cell, self.pools(cell.world), advanced)
             with lock:
-                self.run.units += len(cell.seeds) * len(cell.steps)
-                self.run.trained += trained
+                self.run.asked += len(cell.seeds) * len(cell.steps)
+                self.run.made += trained
 
         for cells in stages:
             for cell in cells:
@@ -137,5 +136,5 @@ class Plan:
                     raise
 
 
-def _cost(cell: Cell) -> float:
+def _cost(cell: CriticCell) -> float:
     return COST[cell.critic.name] * cell.steps[-1] * len(cell.seeds)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.studies.stored_json import read_stored
+from toptail.lab.studies.folder import read_stored
 from toptail.pools.files import read_arrays
 
 Floats = NDArray[np.float64]

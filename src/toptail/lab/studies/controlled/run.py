@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from toptail.lab.studies.common import RunFolder, Tick, no_tick
 from toptail.lab.studies.controlled.config import StudyConfig
 from toptail.lab.studies.controlled.plan import Plan
 from toptail.lab.studies.controlled.write import (
@@ -15,6 +14,8 @@ from toptail.lab.studies.controlled.write import (
     write_pools,
     write_tables,
 )
+from toptail.lab.studies.folder import RunFolder
+from toptail.progress import Tick, no_tick
 
 TRAINING_SHARE = 0.9
 """Share of the progress bar that training takes."""
@@ -31,7 +32,7 @@ WRITERS: tuple[tuple[str, Callable[[Plan], None]], ...] = (
 def run_controlled(
     config: StudyConfig,
     out: str | Path,
-    progress: Tick | None = None,
+    tick: Tick = no_tick,
     command: str | None = None,
 ) -> RunFolder:
     """Run the study and store everything under ``out``; finished units are not repeated.
@@ -43,12 +44,11 @@ def run_controlled(
         decomposition, noise, landscape and audit.
     out
         The run folder; see `toptail.lab.studies.controlled` for what it holds afterwards.
-    progress
+    tick
         Called as the work goes on.
     command
         What to record as the command; the process's own by default.
     """
-    tick = progress or no_tick
     run = RunFolder(Path(out))
     plan = Plan(config, run)
     with run.recording(config.described(), list(config.seeds), command):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from toptail.lab.studies.controlled.cells import Cell
+from toptail.lab.studies.controlled.cells import CriticCell
 from toptail.lab.studies.controlled.config import MAIN, StudyConfig, Sweep
 from toptail.lab.tasks.controlled import ControlledWorld
 
@@ -21,7 +21,7 @@ class Setting:
     steps: int
     """The training length it is read at."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[CriticCell, ...]
     """One per critic; cells of several settings may be the same run."""
 
 
@@ -46,14 +46,16 @@ def cells_of(
     steps: tuple[int, ...] | None = None,
     seeds: int | None = None,
     **changes: Any,
-) -> tuple[Cell, ...]:
+) -> tuple[CriticCell, ...]:
     """One cell per named critic, at the default setting but for the changes.
 
     ``seeds`` is how many of the study's seeds to take, all by default.
     """
     settings = replace(config.critics, **changes)
     where, lengths = world or config.world, steps or (config.steps,)
-    return tuple(Cell(settings.make(name), where, config.seeds[:seeds], lengths) for name in names)
+    return tuple(
+        CriticCell(settings.make(name), where, config.seeds[:seeds], lengths) for name in names
+    )
 
 
 def _steps(config: StudyConfig) -> list[Setting]:

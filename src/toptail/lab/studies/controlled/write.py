@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from toptail.audit import Settings, pools_content
-from toptail.lab.studies.common import write_json
-from toptail.lab.studies.controlled.cells import Cell
+from toptail.lab.studies.controlled.cells import CriticCell
 from toptail.lab.studies.controlled.config import MAIN, NOISE_SIGMA, WITHIN, Sweep
 from toptail.lab.studies.controlled.decomposition import COUNTERFACTUALS, decompose
 from toptail.lab.studies.controlled.landscape import landscape
@@ -21,6 +20,7 @@ from toptail.lab.studies.controlled.selection import (
     plain_cells,
 )
 from toptail.lab.studies.controlled.sweeps import CAPTIONS
+from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.tables import Cell as TableCell
 from toptail.lab.studies.tables import Rows, table
 from toptail.pools import ScoredPools
@@ -64,7 +64,7 @@ def _caption(plan: Plan, text: str, most_seeds: int | None = None) -> str:
     return f"{text}, K={plan.config.pool}, {seeds} seeds"
 
 
-def _rows(plan: Plan, cells: Sequence[Cell]) -> dict[str, dict[str, TableCell]]:
+def _rows(plan: Plan, cells: Sequence[CriticCell]) -> dict[str, dict[str, TableCell]]:
     """One row per critic, read at its deployed scalar."""
     return {
         cell.critic.name: pick_cells(

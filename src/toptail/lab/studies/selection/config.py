@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
-from toptail.errors import InputError
-from toptail.lab.tasks.names import parse_name
+from toptail.errors import InputError, check_whole
+from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
 from toptail.lab.tasks.queries import QueryConfig
 
 STAGES = ("queries", "pools", "reference", "geodesic", "scores", "rollouts", "deployment")
@@ -29,6 +30,7 @@ class PoolSettings:
     """Key of the draws; pool p draws from ``fold_in(key(seed), p)``."""
 
     def __post_init__(self) -> None:
+        check_whole("seed", self.seed, 0)
         if self.count < 1 or self.size < 2:
             raise InputError(
                 f"Cannot make {self.count} pools of {self.size} candidates: expected at least one "
@@ -119,6 +121,17 @@ class RolloutSettings:
     e_min: float = 0.012
     """Smallest effect of interest: every selector's half-width must be below it."""
 
+    def __post_init__(self) -> None:
+        counts = ("per_group", "most", "repeats", "randoms", "candidates", "horizon", "ddim_steps")
+        for name in counts:
+            check_whole(name, getattr(self, name), 1)
+        if not self.growth > 0 or not self.e_min > 0:
+            raise InputError(
+                f"growth is {self.growth:g} and e_min {self.e_min:g}: expected numbers above 0."
+            )
+        if not 0 < self.gamma <= 1:
+            raise InputError(f"gamma is {self.gamma:g}: expected a number above 0, at most 1.")
+
 
 @dataclass(frozen=True)
 class SelectionConfig:
@@ -169,10 +182,9 @@ class SelectionConfig:
             )
 
     @classmethod
-    def of_paper(cls, task: str) -> SelectionConfig:
-        """The settings that the paper states for a task."""
-        name = parse_name(task)
-        config = cls(name.name)
-        if name.family == "humanoidmaze":
-            return replace(config, rollouts=replace(config.rollouts, per_group=136))
-        return config
+    def for_task(cls, task: str, **changes: Any) -> SelectionConfig:
+        """The settings of a task, with changes; of a data set of one's own the default ones."""
+        name = PAPER_TASKS.get(task, task)
+        if name in OGBENCH_NAMES and parse_name(name).family == "humanoidmaze":
+            changes = {"rollouts": RolloutSettings(per_group=136), **changes}
+        return cls(name, **changes)

@@ -6,16 +6,17 @@ from dataclasses import asdict
 from typing import Any
 
 from toptail.errors import InputError
-from toptail.lab.studies.common import read_json, write_json
+from toptail.lab.studies.folder import read_json, write_json
 from toptail.lab.studies.selection.config import SelectionConfig
-from toptail.lab.studies.selection.files import SelectionFolder, plain
-from toptail.lab.tasks.queries import Queries
+from toptail.lab.studies.selection.files import SelectionFolder
+from toptail.lab.studies.store import plain
+from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.records import differences, digest
 
 _FORMAT = "toptail-declared-1"
 
 
-def declaration(config: SelectionConfig, queries: Queries) -> dict[str, Any]:
+def declaration(config: SelectionConfig, queries: FrozenQueries) -> dict[str, Any]:
     """What ``declared.json`` holds for a study, without its hash."""
     reference, rollouts = asdict(config.reference), asdict(config.rollouts)
     return plain(
@@ -42,7 +43,9 @@ def declaration(config: SelectionConfig, queries: Queries) -> dict[str, Any]:
     )
 
 
-def declare(folder: SelectionFolder, config: SelectionConfig, queries: Queries) -> dict[str, Any]:
+def declare(
+    folder: SelectionFolder, config: SelectionConfig, queries: FrozenQueries
+) -> dict[str, Any]:
     """Write ``declared.json``, or check that the one that is there says the same.
 
     Returns
@@ -69,7 +72,7 @@ def declare(folder: SelectionFolder, config: SelectionConfig, queries: Queries) 
 
 
 def require_declared(
-    folder: SelectionFolder, config: SelectionConfig, queries: Queries
+    folder: SelectionFolder, config: SelectionConfig, queries: FrozenQueries
 ) -> dict[str, Any]:
     """Read ``declared.json`` if it says what the study is about to do; refuse it otherwise."""
     content = read_declared(folder)

@@ -1,14 +1,11 @@
-"""The stage files of a task's folder: what each was made from, and whether it still fits.
+"""Where the stage files of a task's folder lie, and what their arrays must look like.
 
-A stage file is a `Stored`: arrays, a JSON header that says what they were made from, and a hash
-over both. A stage whose file is there and fits is not repeated. A file that does not fit is
-refused and never overwritten.
+A stage file is a `Stored`. A stage whose file is there and fits is not repeated; one that does
+not fit is refused (see `toptail.lab.studies.store`).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.studies.stored import Stored
-from toptail.lab.training.records import differences
+from toptail.lab.studies.store import columns
 
 REFERENCE, GEODESIC = "reference", "geodesic"
 """The two judges that value every candidate: the ensemble of reference critics, which every task
@@ -60,38 +56,18 @@ class SelectionFolder:
         """One scorer's scores of every candidate; ``raw@42`` is seed 42 of ``raw``."""
         return self.path / "scores" / f"{column}.npz"
 
+    def columns(self) -> dict[str, Path]:
+        """The stored scores by column."""
+        return columns(self.path / "scores")
+
+    def judges(self) -> dict[str, Path]:
+        """The stored values by judge."""
+        return columns(self.path / "values")
+
     def scored(self) -> list[Path]:
         """The files that exist and could not have been made before something was scored."""
-        found = [*self.path.glob("scores/*.npz"), *self.path.glob("values/*.npz")]
-        return sorted(found) + ([self.rollouts] if self.rollouts.is_file() else [])
-
-
-def fitting(path: Path, expected: Mapping[str, Any]) -> Stored | None:
-    """The stage file at ``path`` if it was made from what is expected; None if there is none.
-
-    Parameters
-    ----------
-    path
-        Where the stage's file lies or will lie.
-    expected
-        Entries that its header must have; others may be there, too.
-
-    Raises
-    ------
-    InputError
-        If the file was changed after it was written, or was made from something else.
-    """
-    if not path.is_file():
-        return None
-    stored = Stored.read(path)
-    changed = differences(pick(stored.header, expected), plain(expected))
-    if changed:
-        raise InputError(
-            f"{path} does not fit this study: it has and the study needs, in this order, "
-            f"{'; '.join(changed)}. Give the settings it was made with, choose another --out, or "
-            "move the file away to make it again."
-        )
-    return stored
+        found = [*self.columns().values(), *self.judges().values()]
+        return found + ([self.rollouts] if self.rollouts.is_file() else [])
 
 
 def check_shape(path: Path, name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
@@ -103,14 +79,3 @@ def check_shape(path: Path, name: str, array: NDArray[Any], shape: tuple[int, ..
     if not np.isfinite(array).all():
         at = [int(i) for i in np.argwhere(~np.isfinite(array))[0]]
         raise InputError(f"{path}: '{name}' is not finite at {at}; every entry must be a number.")
-
-
-def plain(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A mapping as JSON has it: tuples become lists, keys become text."""
-    result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
-    return result
-
-
-def pick(header: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of a header that have one of the names."""
-    return {name: header[name] for name in names if name in header}

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError
-from toptail.lab.paper import annotate
-from toptail.lab.studies.common import Tick, write_json
+from toptail.lab.paper import FIXED_QUERY
+from toptail.lab.studies.finish import decide_stored
+from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.selection.audits import write_audits
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.judge_tables import (
@@ -24,6 +25,7 @@ from toptail.lab.studies.selection.tables import (
     function_class_table,
 )
 from toptail.lab.studies.tables import write_tables
+from toptail.progress import Tick
 
 
 def finish_selection(
@@ -56,7 +58,7 @@ def finish_selection(
     write_results(data, tick, resamples)
     if tick is not None:
         tick("writing the report", 0.5)
-    annotate(data.folder, "selection")
+    decide_stored(data.folder, FIXED_QUERY)
     return write_selection_report(data.folder)
 
 

@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.judges.reference import ensemble_value
-from toptail.lab.studies.common import read_json
+from toptail.lab.studies.folder import read_json
 from toptail.lab.studies.selection.declare import read_declared
 from toptail.lab.studies.selection.files import REFERENCE, SelectionFolder, check_shape
 from toptail.lab.studies.selection.measure import JudgedPools
-from toptail.lab.studies.selection.pools import Pools
+from toptail.lab.studies.selection.pools import CandidatePools
 from toptail.lab.studies.selection.rollout_design import POOL, candidates_sha256, selector_picks
 from toptail.lab.studies.selection.rollout_results import RolloutAudit
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import Stored, require_fit
 from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.lab.tasks.queries import load_queries
 from toptail.pools import JudgedPicks
-from toptail.pools.columns import split_seed
+from toptail.pools.columns import group_seeds
 from toptail.stats.best_of_k import Floats
 
 GROUPS = ("near", "medium", "far")
@@ -93,11 +93,10 @@ class TaskSelection:
     @property
     def critics(self) -> dict[str, dict[int, str]]:
         """Scorer to its columns by training seed."""
-        result: dict[str, dict[int, str]] = {}
-        for column in self.scores:
-            name, seed = split_seed(column)
-            result.setdefault(name, {})[NO_SEED if seed is None else int(seed)] = column
-        return result
+        return {
+            name: {NO_SEED if seed is None else seed: column for seed, column in seeds.items()}
+            for name, seeds in group_seeds(self.scores).items()
+        }
 
     @property
     def judges(self) -> list[str]:
@@ -134,8 +133,8 @@ def read_selection(folder: str | Path) -> TaskSelection:
             )
     declared = read_declared(files)
     queries = load_queries(files.queries)
-    pools = Pools.read(files.pools)
-    _check_made_from(files.pools, pools.header, {"queries": queries.sha256})
+    pools = CandidatePools.read(files.pools)
+    require_fit(files.pools, pools.header, {"queries": queries.sha256})
     count, size = pools.shape[1:]
     columns = partial(
         _columns,
@@ -146,8 +145,9 @@ def read_selection(folder: str | Path) -> TaskSelection:
         },
     )
     shape = (len(queries), count, size + 1)
-    scores = columns(files.path / "scores", "scores", shape)
-    values = columns(files.path / "values", "values", (-1, *shape))
+    scores = columns(files.columns(), "scores", shape)
+    group_seeds(scores)  # refuses a scorer that stands both alone and with seeds
+    values = columns(files.judges(), "values", (-1, *shape))
     made_from = {
         "queries": queries.sha256,
         "candidates": candidates_sha256(pools.with_logged()[:, POOL]),
@@ -181,9 +181,7 @@ def _rollouts(
     """The rollouts, if they are of these candidates and of what these scores pick."""
     if not path.is_file():
         return None
-    stored = Stored.read(path)
-    _check_made_from(path, stored.header, made_from)
-    audit = RolloutAudit.of(stored)
+    audit = RolloutAudit.of(Stored.read(path, made_from))
     picks = selector_picks(scores, values.get(REFERENCE))
     for picked, name in zip(audit.candidate.T, audit.selectors, strict=True):
         if name in picks and not np.array_equal(picks[name][audit.query], picked):
@@ -202,27 +200,11 @@ def _picks(path: Path, rollouts: RolloutAudit | None) -> JudgedPicks | None:
 
 
 def _columns(
-    folder: Path, name: str, shape: tuple[int, ...], made_from: Mapping[str, str]
+    files: Mapping[str, Path], name: str, shape: tuple[int, ...], made_from: Mapping[str, str]
 ) -> dict[str, NDArray[np.float32]]:
-    """One array of every stage file of a folder, by the file's name."""
+    """One array of every stage file, by the file's name."""
     found: dict[str, Any] = {}
-    for path in sorted(folder.glob("*.npz")):
-        stored = Stored.read(path)
-        _check_made_from(path, stored.header, made_from)
-        if name not in stored.arrays:
-            raise InputError(
-                f"{path}: there is no array '{name}'; it has {', '.join(stored.arrays)}."
-            )
-        check_shape(path, name, stored.arrays[name], shape)
-        found[path.stem] = stored.arrays[name]
+    for column, path in files.items():
+        found[column] = Stored.read(path, made_from).array(path, name)
+        check_shape(path, name, found[column], shape)
     return found
-
-
-def _check_made_from(path: Path, header: Mapping[str, Any], made_from: Mapping[str, str]) -> None:
-    """Refuse a file that was made from other queries, pools or criteria than those beside it."""
-    for what, sha256 in made_from.items():
-        if header.get(what) != sha256:
-            raise InputError(
-                f"{path} was made from {what} with the hash {header.get(what)}, not from those "
-                f"beside it ({sha256}): make it again, or put back the file that belongs to it."
-            )

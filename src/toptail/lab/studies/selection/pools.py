@@ -15,8 +15,8 @@ from toptail.errors import InputError
 from toptail.lab.proposals.support import local_rows, support_distance
 from toptail.lab.studies.selection.config import PoolSettings, SupportSettings
 from toptail.lab.studies.selection.files import check_shape
-from toptail.lab.studies.stored import Stored
-from toptail.lab.tasks.queries import Queries
+from toptail.lab.studies.store import Stored
+from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories
 from toptail.lab.training.run_files import read_run, run_folder
 from toptail.pools.files import read_arrays, sha256
@@ -32,7 +32,7 @@ class Proposal:
     origin: dict[str, Any]
     """What the header of the pools says about it; decides whether stored pools fit."""
 
-    draw: Callable[[Queries, int], FloatArray]
+    draw: Callable[[FrozenQueries, int], FloatArray]
     """(queries, number of the pool) -> candidates ``[queries, size, a]``."""
 
 
@@ -59,7 +59,7 @@ def diffusion_proposal(runs: Path, task: str, settings: PoolSettings) -> Proposa
 
         return load_policy(folder, task)
 
-    def draw(queries: Queries, pool: int) -> FloatArray:
+    def draw(queries: FrozenQueries, pool: int) -> FloatArray:
         import jax
 
         key = jax.random.fold_in(jax.random.key(settings.seed), pool)
@@ -76,7 +76,7 @@ def file_proposal(path: Path, settings: PoolSettings) -> Proposal:
         raise InputError(f"{path}: there is no array 'actions'; it has {', '.join(arrays)}.")
     actions = arrays["actions"].astype(np.float32)
 
-    def draw(queries: Queries, pool: int) -> FloatArray:
+    def draw(queries: FrozenQueries, pool: int) -> FloatArray:
         shape = (len(queries), settings.count, settings.size, queries.actions.shape[-1])
         check_shape(path, "actions", actions, shape)
         return actions[:, pool]
@@ -85,7 +85,7 @@ def file_proposal(path: Path, settings: PoolSettings) -> Proposal:
 
 
 @dataclass(frozen=True, eq=False)
-class Pools:
+class CandidatePools:
     """What ``pools.npz`` holds: Q queries, P pools each, N candidates of a numbers."""
 
     actions: FloatArray
@@ -118,7 +118,7 @@ class Pools:
         return np.concatenate([self.actions, anchor], axis=2)
 
     @classmethod
-    def of(cls, path: Path, stored: Stored) -> Pools:
+    def of(cls, path: Path, stored: Stored) -> CandidatePools:
         """The pools of a stage file, if its arrays have the layout."""
         missing = [name for name in _ARRAYS if name not in stored.arrays]
         if missing:
@@ -137,7 +137,7 @@ class Pools:
         return cls(**arrays, header=dict(stored.header), sha256=stored.sha256)
 
     @classmethod
-    def read(cls, path: Path) -> Pools:
+    def read(cls, path: Path) -> CandidatePools:
         """Read ``pools.npz``, and refuse one that was changed after it was written."""
         return cls.of(path, Stored.read(path))
 
@@ -146,7 +146,7 @@ _ARRAYS = ("actions", "logged", "support_distance", "on_support", "logged_suppor
 
 
 def pools_header(
-    queries: Queries, data: Trajectories, pools: PoolSettings, support: SupportSettings
+    queries: FrozenQueries, data: Trajectories, pools: PoolSettings, support: SupportSettings
 ) -> dict[str, Any]:
     """What stored pools must have been made from, whoever proposed the candidates."""
     return {
@@ -159,7 +159,7 @@ def pools_header(
 
 
 def draw_pools(
-    queries: Queries,
+    queries: FrozenQueries,
     data: Trajectories,
     proposal: Proposal,
     pools: PoolSettings,

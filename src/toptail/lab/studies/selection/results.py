@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from toptail.errors import InputError
+from toptail.lab.studies.folder import read_stored
 from toptail.lab.studies.semantics.results import scorer_name
-from toptail.lab.studies.stored_json import read_stored
 
 SELECTORS: Final[Mapping[str, str]] = {
     "reference": "Best by the reference ensemble",

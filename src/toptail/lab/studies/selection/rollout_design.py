@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.rollout_results import RANDOM
-from toptail.lab.tasks.queries import Queries
+from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools.columns import split_seed
 
@@ -29,7 +29,7 @@ ORDER, RANDOM_MEMBERS, NOISE = "order of queries", "random candidates", "continu
 """What a stream of random numbers is for."""
 
 
-def stream(queries: Queries, use: str) -> int:
+def stream(queries: FrozenQueries, use: str) -> int:
     """A seed that follows from the queries' hash.
 
     The declaration names that hash, so it also fixes the order of the queries, the random
@@ -39,7 +39,7 @@ def stream(queries: Queries, use: str) -> int:
     return int(hashlib.sha256(text).hexdigest()[:8], 16) >> 1
 
 
-def audited_queries(queries: Queries, per_group: int) -> IntArray:
+def audited_queries(queries: FrozenQueries, per_group: int) -> IntArray:
     """The first ``per_group`` queries of each distance group, in a random order that is fixed.
 
     More queries are added behind the first ones: a larger number holds all of a smaller one.
@@ -50,7 +50,7 @@ def audited_queries(queries: Queries, per_group: int) -> IntArray:
     return np.concatenate(kept).astype(np.int64)
 
 
-def random_candidates(queries: Queries, size: int, count: int) -> IntArray:
+def random_candidates(queries: FrozenQueries, size: int, count: int) -> IntArray:
     """``count`` different members of each query's pool of ``size``: ``[Q, count]``."""
     if count > size:
         raise InputError(f"A pool of {size} candidates does not hold {count} random ones.")

@@ -14,7 +14,7 @@ from toptail.audit import picks_content
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, summary
 from toptail.errors import InputError
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import Stored
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools import JudgedPicks
 from toptail.stats import spearman

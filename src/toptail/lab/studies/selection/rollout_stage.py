@@ -10,21 +10,22 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.proposals.diffusion_runs import load_policy
-from toptail.lab.studies.selection.files import REFERENCE, fitting
-from toptail.lab.studies.selection.pools import Pools
+from toptail.lab.studies.selection.files import REFERENCE
+from toptail.lab.studies.selection.pools import CandidatePools
 from toptail.lab.studies.selection.rollout_design import POOL, candidates_sha256, selector_picks
 from toptail.lab.studies.selection.rollout_results import RolloutAudit
 from toptail.lab.studies.selection.rollouts import RolloutWorld, judge_by_rollouts, rules_of
-from toptail.lab.studies.selection.study import Selection, made_from
-from toptail.lab.tasks.queries import Queries
+from toptail.lab.studies.selection.study import Selection
+from toptail.lab.studies.store import Stored, fitting
+from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.run_files import read_run, run_folder
 
 
 def make_rollouts(
     study: Selection,
-    queries: Queries,
-    pools: Pools,
+    queries: FrozenQueries,
+    pools: CandidatePools,
     val: Trajectories,
     most_per_group: int | None = None,
 ) -> RolloutAudit:
@@ -33,7 +34,7 @@ def make_rollouts(
     The continuation is the diffusion run that proposes candidates,
     ``RUNS/TASK/diffusion/seed-N``. Where no runs are named, stored rollouts are read.
     """
-    same = made_from(study, queries, pools)
+    made_from = study.made_from(queries, pools)
     if study.runs is None:
         expected = {
             "queries": queries.sha256,
@@ -62,13 +63,10 @@ def make_rollouts(
         load_policy(run, study.config.task),
         str(policy_hash),
     )
-    scores = {
-        path.stem: _stage_array(path, same, "scores")
-        for path in sorted((study.folder.path / "scores").glob("*.npz"))
-    }
-    reference = study.folder.values(REFERENCE)
+    stored_scores, reference = study.folder.columns(), study.folder.judges().get(REFERENCE)
     picks = selector_picks(
-        scores, _stage_array(reference, same, "values") if reference.is_file() else None
+        {column: _array(path, made_from, "scores") for column, path in stored_scores.items()},
+        None if reference is None else _array(reference, made_from, "values"),
     )
     if not picks:
         raise InputError(
@@ -85,9 +83,6 @@ def make_rollouts(
     )
 
 
-def _stage_array(path: Path, same: Mapping[str, Any], name: str) -> NDArray[Any]:
+def _array(path: Path, made_from: Mapping[str, Any], name: str) -> NDArray[Any]:
     """The array of a stage file that was made from the same candidates."""
-    stored = fitting(path, same)
-    if stored is None or name not in stored.arrays:
-        raise InputError(f"{path}: there is no array '{name}' in it; make the stage again.")
-    return stored.arrays[name]
+    return Stored.read(path, made_from).array(path, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.lab.studies.common import Tick
-from toptail.lab.studies.selection.files import fitting
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import Stored, fitting
 from toptail.lab.tasks.trajectories import IntArray
+from toptail.progress import Tick
 
 Returns32: TypeAlias = NDArray[np.float32]
 Judge: TypeAlias = Callable[[IntArray, IntArray, Callable[[int], None]], Returns32]
@@ -68,10 +66,15 @@ class RolloutStore:
         first = np.sort(first)
         missing = first[np.isnan(self.get(query[first], candidate[first])).any(axis=-1)]
         repeats = self._returns.shape[2]
-        clock = _Clock(len(missing) * repeats, tick)
+        total = len(missing) * repeats
+
+        def told(before: int, ended: int) -> None:
+            """Tell the progress after ``ended`` rollouts of a part, with ``before`` ahead of it."""
+            tick(f"rollouts: {before + ended:,} of {total:,}", (before + ended) / total)
+
         for start in range(0, len(missing), PAIRS_PER_PART):
             part = missing[start : start + PAIRS_PER_PART]
-            returns = judge(query[part], candidate[part], partial(clock, start * repeats))
+            returns = judge(query[part], candidate[part], partial(told, start * repeats))
             arrays = {"query": query[part], "candidate": candidate[part], "returns": returns}
             Stored(self._made_from, arrays).write(self._path(self._parts))
             self._parts += 1
@@ -83,20 +86,3 @@ class RolloutStore:
 
     def _path(self, part: int) -> Path:
         return self._folder / f"part-{part:04d}.npz"
-
-
-class _Clock:
-    """Says how many rollouts have ended and how long the rest may take."""
-
-    def __init__(self, total: int, tick: Tick) -> None:
-        self._total, self._tick, self._start = total, tick, time.monotonic()
-
-    def __call__(self, before: int, ended: int) -> None:
-        """Tell the progress after ``ended`` rollouts of a part, with ``before`` ahead of it."""
-        ended += before
-        share = ended / self._total
-        text = f"rollouts: {ended:,} of {self._total:,}"
-        if ended:
-            left = (time.monotonic() - self._start) * (1 - share) / share
-            text += f", about {left / 60:.0f} min left" if left > 90 else f", {left:.0f} s left"
-        self._tick(text, share)

@@ -13,9 +13,7 @@ import numpy as np
 
 from toptail.errors import InputError
 from toptail.lab.judges.rollouts import Continuation, RolloutRules, Starts, rollout_returns
-from toptail.lab.studies.common import Tick, no_tick
 from toptail.lab.studies.selection.config import RolloutSettings
-from toptail.lab.studies.selection.files import fitting
 from toptail.lab.studies.selection.rollout_design import (
     LOGGED,
     NOISE,
@@ -26,10 +24,11 @@ from toptail.lab.studies.selection.rollout_design import (
 )
 from toptail.lab.studies.selection.rollout_results import RolloutAudit, power
 from toptail.lab.studies.selection.rollout_store import Returns32, RolloutStore
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import fitting
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.queries import Queries
+from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
+from toptail.progress import Tick, no_tick
 from toptail.stats.best_of_k import Floats
 
 _FORMAT = "toptail-rollouts-1"
@@ -43,7 +42,7 @@ class RolloutWorld:
     """The data set's name."""
     val: Trajectories
     """The validation split, with simulator state."""
-    queries: Queries
+    queries: FrozenQueries
     """The frozen queries of that split."""
     candidates: FloatArray
     """Actions of the audited pool, and the logged action as the last: ``[Q, N + 1, action]``."""
@@ -207,7 +206,7 @@ def _reuse(
     path: Path, made_from: Mapping[str, Any], picks: Mapping[str, IntArray], store: RolloutStore
 ) -> None:
     """Enter what an earlier call wrote; more selectors may have come, but none has changed."""
-    stored: Stored | None = fitting(path, made_from)
+    stored = fitting(path, made_from)
     if stored is None:
         return
     earlier = RolloutAudit.of(stored)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError
+from toptail.lab.critics.registry import MAIN, names
+from toptail.lab.judges.geodesic import knows_ways
+from toptail.lab.studies.scorers import Scorer
 from toptail.lab.studies.selection.config import STAGES as STAGES
-from toptail.lab.studies.selection.config import SelectionConfig
 from toptail.lab.studies.selection.files import REFERENCE
-from toptail.lab.studies.selection.pools import Pools, file_proposal
+from toptail.lab.studies.selection.pools import CandidatePools, file_proposal
+from toptail.lab.studies.selection.rollout_design import RESERVED, TRAINING_SEED
 from toptail.lab.studies.selection.stages import (
     add_values,
     critic_scorers,
@@ -24,18 +27,12 @@ from toptail.lab.studies.selection.stages import (
     score_critics,
 )
 from toptail.lab.studies.selection.study import Selection
-from toptail.lab.studies.semantics.scorers import Scorer
-from toptail.lab.studies.semantics.user_scorers import user_scorer
+from toptail.lab.studies.user_scorers import user_scorers
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import OGBENCH_NAMES, TaskName, parse_name
-from toptail.lab.tasks.queries import Queries
+from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.run_files import RECORD, run_folder
 from toptail.pools.files import read_arrays, sha256
-
-MAIN = ("tdq", "raw", "cosine", "hybrid")
-"""The paper's four critics."""
-CRITICS = (*MAIN, "td_bilinear", "nce_mlp", "two_head_joint", "two_head_separate")
-"""Critics whose runs are scored where they are there."""
 
 _JUDGE = re.compile(r"[A-Za-z0-9_-]+")
 _TAKEN = ("rollouts", "split_half")
@@ -68,8 +65,8 @@ class Stages:
     def run(self, stages: Sequence[str] = STAGES) -> list[str]:
         """Make the stages that are asked for; returns sentences about those that were left out.
 
-        The queries are frozen and the criteria declared in any case. A stage whose file is there
-        and fits is not made again.
+        The user's scorers are loaded, the queries frozen and the criteria declared in any case,
+        before anything is scored. A stage whose file is there and fits is not made again.
         """
         steps: Mapping[str, Callable[[], str]] = {
             "queries": lambda: self._use(self.queries),
@@ -85,24 +82,30 @@ class Stages:
             raise InputError(
                 f"There is no stage '{unknown[0]}': they are {', '.join(steps)} and tables."
             )
+        self._use(self.users)
         self._use(self.queries)
         self._judges()
         left_out = [step() for name, step in steps.items() if name in stages]
         return [sentence for sentence in left_out if sentence]
 
     @staticmethod
-    def _use(made: Queries | Pools) -> str:
+    def _use(made: object) -> str:
         """Say nothing about what is made by being asked for."""
         del made
         return ""
 
     @cached_property
-    def queries(self) -> Queries:
+    def users(self) -> list[Scorer]:
+        """The scorers that were brought."""
+        return user_scorers(self.brought.critics, RESERVED, self.study.folder.columns())
+
+    @cached_property
+    def queries(self) -> FrozenQueries:
         """The frozen queries; the criteria are declared with them."""
         return make_queries(self.study, self.dataset.val)
 
     @cached_property
-    def pools(self) -> Pools:
+    def pools(self) -> CandidatePools:
         """The cached candidates."""
         file, settings = self.brought.pools, self.study.config.pools
         proposal = None if file is None else file_proposal(file, settings)
@@ -122,30 +125,25 @@ class Stages:
 
     def _reference(self) -> str:
         path = self.study.folder.values(REFERENCE)
-        another = any(path.parent.glob("*.npz")) or self._knows_ways()
+        another = self.study.folder.judges() or knows_ways(self.study.config.task)
         if self.study.runs is None and not path.is_file() and another:
             return "No reference ensemble: it needs --runs, and another judge is there."
         judge_reference(self.study, self.queries, self.pools)
         return ""
 
-    def _knows_ways(self) -> bool:
-        """Whether the geodesic judge can value the candidates."""
-        return self.name is not None and self.name.family == "pointmaze"
-
     def _geodesic(self) -> str:
-        if not self._knows_ways():
-            return "No geodesic judge: it knows PointMaze alone."
+        if not knows_ways(self.study.config.task):
+            return "No geodesic judge: it knows PointMaze alone, without teleports."
         judge_geodesic(self.study, self.queries, self.pools)
         return ""
 
     def _scores(self) -> str:
-        scorers: list[Scorer] = [user_scorer(text) for text in self.brought.critics]
-        runs = self.study.runs
-        if runs is not None and (not scorers or self._trained(CRITICS)):
-            scorers += critic_scorers(self.study, CRITICS)
+        scorers = list(self.users)
+        if self.study.runs is not None and (not scorers or self._trained(names())):
+            scorers += critic_scorers(self.study, names())
         if scorers:
             score_critics(self.study, self.queries, self.pools, scorers)
-        elif not any((self.study.folder.path / "scores").glob("*.npz")):
+        elif not self.study.folder.columns():
             raise InputError(
                 "There is nothing to score with: name the folder of trained critics with --runs, "
                 "or a critic of your own with --critic."
@@ -167,8 +165,8 @@ class Stages:
         ]
 
     def _rollouts(self) -> str:
-        if self.name is None or not self.name.is_maze:
-            return "No rollouts: they are made in mazes alone."
+        if self.name is None or not self.name.has_batches:
+            return "No rollouts: they are made in mazes alone, without teleports."
         if self.study.runs is None and not self.study.folder.rollouts.is_file():
             return "No rollouts: they need --runs with the behaviour model that goes on."
         from toptail.lab.studies.selection.rollout_stage import make_rollouts
@@ -177,22 +175,21 @@ class Stages:
         return ""
 
     def _deployment(self) -> str:
-        from toptail.lab.studies.selection.rollout_design import TRAINING_SEED
-
-        if self.name is None or not self.name.is_maze:
-            return "No deployment checks: they are made in mazes alone."
+        if self.name is None or not self.name.has_batches:
+            return "No deployment checks: they are made in mazes alone, without teleports."
         critics = self._trained(MAIN, (TRAINING_SEED,))
         if self.study.runs is None or not critics:
             return "No deployment checks: they need --runs with trained critics."
         from toptail.lab.studies.selection.deployment import run_deployment
 
-        def tick(what: str, done: int, total: int) -> None:
-            self.study.tick(what, done / max(total, 1))
-
-        out = self.study.folder.path.parent
-        seeds = (TRAINING_SEED,)
         run_deployment(
-            self.study.config.task, self.study.runs, out, critics, seeds, tick, None, self.dataset
+            self.study.config.task,
+            self.study.runs,
+            self.study.folder.path.parent,
+            critics,
+            (TRAINING_SEED,),
+            self.study.tick,
+            dataset=self.dataset,
         )
         return ""
 
@@ -219,9 +216,3 @@ def read_judge(text: str) -> tuple[str, Any, dict[str, Any]]:
         raise InputError(f"{path}: 'values' must hold numbers, not {values.dtype}.")
     stack = values[None] if values.ndim == 3 else values
     return name, stack, {"file": path.name, "sha256": sha256(path)}
-
-
-def task_config(task: str, **changes: Any) -> SelectionConfig:
-    """The paper's settings of a task, or the default ones of a data set of one's own."""
-    known = task in OGBENCH_NAMES
-    return replace(SelectionConfig.of_paper(task) if known else SelectionConfig(task), **changes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +18,35 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values
-from toptail.lab.judges.reference import admission
+from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
+from toptail.lab.studies.scorers import Scorer, of_run, of_runs, run_origin
 from toptail.lab.studies.selection.declare import declare
-from toptail.lab.studies.selection.files import GEODESIC, REFERENCE, check_shape, fitting
+from toptail.lab.studies.selection.files import GEODESIC, REFERENCE, check_shape
 from toptail.lab.studies.selection.pools import (
     USER,
-    Pools,
+    CandidatePools,
     Proposal,
     diffusion_proposal,
     draw_pools,
     pools_header,
 )
-from toptail.lab.studies.selection.study import Selection, made_from, score_candidates
-from toptail.lab.studies.semantics.scorers import Scorer, of_run, run_origin
-from toptail.lab.studies.stored import Stored
-from toptail.lab.tasks.queries import Queries, freeze_queries, load_queries
-from toptail.lab.tasks.trajectories import Trajectories
-from toptail.lab.training.records import differences
+from toptail.lab.studies.selection.study import Selection, score_candidates
+from toptail.lab.studies.store import Stored, fitting, need, plain, require_fit
+from toptail.lab.studies.user_scorers import require_names
+from toptail.lab.tasks.queries import FrozenQueries, freeze_queries, load_queries
+from toptail.lab.tasks.trajectories import FloatArray, Trajectories
 from toptail.lab.training.run_files import RECORD, read_run, run_folder
 from toptail.lab.training.runs import require_data
 
 
-def make_queries(study: Selection, val: Trajectories) -> Queries:
+def make_queries(study: Selection, val: Trajectories) -> FrozenQueries:
     """Freeze the queries, and declare the criteria for them."""
     path, config = study.folder.queries, study.config.queries
     study.tick("queries", 0.0)
     if path.is_file():
         queries = load_queries(path)
-        if queries.config != config or queries.data_sha256 != val.sha256:
-            changed = differences(asdict(queries.config), asdict(config)) or ["validation data"]
-            raise InputError(
-                f"{path} was frozen with another {', '.join(changed)}: give what it was frozen "
-                "with, or choose another --out."
-            )
+        header = {**asdict(queries.config), "data": queries.data_sha256}
+        require_fit(path, plain(header), {**asdict(config), "data": val.sha256})
     else:
         queries = freeze_queries(val, config)
         queries.save(path)
@@ -59,8 +56,8 @@ def make_queries(study: Selection, val: Trajectories) -> Queries:
 
 
 def make_pools(
-    study: Selection, queries: Queries, train: Trajectories, proposal: Proposal | None = None
-) -> Pools:
+    study: Selection, queries: FrozenQueries, train: Trajectories, proposal: Proposal | None = None
+) -> CandidatePools:
     """Draw the cached candidates and label their local support.
 
     Parameters
@@ -75,23 +72,24 @@ def make_pools(
     declare(study.folder, study.config, queries)
     path, settings, support = study.folder.pools, study.config.pools, study.config.support
     study.tick("pools", 0.0)
-    stored = fitting(path, pools_header(queries, train, settings, support))
+    made_from = pools_header(queries, train, settings, support)
+    stored = fitting(path, made_from)
     if proposal is None and not (stored and stored.header["proposal"]["kind"] == USER):
         proposal = _behaviour_model(study, train.sha256, required=stored is None)
-    if stored is not None:
-        if proposal is not None:
-            fitting(path, {"proposal": proposal.origin})
-    elif proposal is not None:
-        stored = draw_pools(
-            queries, train, proposal, settings, support, lambda share: study.tick("pools", share)
-        )
-        stored.write(path)
-    assert stored is not None  # a model that is required is there
+    if proposal is not None:
+        made_from["proposal"] = proposal.origin
+
+    def drawn() -> Stored:
+        assert proposal is not None  # a model that is required is there
+        tick = partial(study.tick, "pools")
+        return draw_pools(queries, train, proposal, settings, support, tick)
+
+    stored = need(path, made_from, drawn)
     study.tick("pools", 1.0)
-    return Pools.of(path, stored)
+    return CandidatePools.of(path, stored)
 
 
-def judge_reference(study: Selection, queries: Queries, pools: Pools) -> Stored:
+def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePools) -> Stored:
     """Value every candidate by each member of the reference ensemble, and decide its admission.
 
     Returns
@@ -100,13 +98,13 @@ def judge_reference(study: Selection, queries: Queries, pools: Pools) -> Stored:
     ``members`` (origins) and ``admission``.
     """
     path, settings = study.folder.values(REFERENCE), study.config.reference
-    expected = made_from(study, queries, pools)
+    made_from = study.made_from(queries, pools)
     members = _reference_members(study, required=not path.is_file())
     if members:
         _require_same_data(study, [member.origin for member in members], pools.header["data"])
-        expected["members"] = [dict(member.origin) for member in members]
-    stored = fitting(path, expected)
-    if stored is None:
+        made_from["members"] = [dict(member.origin) for member in members]
+
+    def judged() -> Stored:
         values = np.stack(
             [
                 score_candidates(member.score, queries, pools, _part(study, REFERENCE, i, members))
@@ -123,23 +121,24 @@ def judge_reference(study: Selection, queries: Queries, pools: Pools) -> Stored:
             spearman=settings.spearman,
             rng=np.random.default_rng(0),
         )
-        stored = Stored({**expected, "admission": verdict}, {"values": values})
-        stored.write(path)
+        return Stored({**made_from, "admission": verdict}, {"values": values})
+
+    stored = need(path, made_from, judged)
     study.tick(REFERENCE, 1.0)
     return stored
 
 
-def judge_geodesic(study: Selection, queries: Queries, pools: Pools) -> Stored:
-    """Value every candidate by the shortest way through the maze; PointMaze only.
+def judge_geodesic(study: Selection, queries: FrozenQueries, pools: CandidatePools) -> Stored:
+    """Value every candidate by the shortest way through the maze, where it is known.
 
     Returns
     -------
     ``values`` float32 [1, Q, P, N + 1], the last one the logged action's.
     """
     path, gamma = study.folder.values(GEODESIC), study.config.rollouts.gamma
-    header = made_from(study, queries, pools) | {"origin": geodesic_origin(gamma)}
-    stored = fitting(path, header)
-    if stored is None:
+    header = study.made_from(queries, pools) | {"origin": geodesic_origin(gamma)}
+
+    def judged() -> Stored:
         actions = pools.with_logged()
         values = geodesic_values(
             study.config.task,
@@ -147,16 +146,17 @@ def judge_geodesic(study: Selection, queries: Queries, pools: Pools) -> Stored:
             actions.reshape(len(actions), -1, actions.shape[-1]),
             queries.goals,
             gamma,
-            lambda share: study.tick(GEODESIC, share),
+            partial(study.tick, GEODESIC),
         )
-        stored = Stored(header, {"values": values.reshape(1, *_shape(pools))})
-        stored.write(path)
+        return Stored(header, {"values": values.reshape(1, *_shape(pools))})
+
+    stored = need(path, header, judged)
     study.tick(GEODESIC, 1.0)
     return stored
 
 
 def score_critics(
-    study: Selection, queries: Queries, pools: Pools, scorers: Sequence[Scorer]
+    study: Selection, queries: FrozenQueries, pools: CandidatePools, scorers: Sequence[Scorer]
 ) -> dict[str, Path]:
     """Score every candidate by every scorer; one file per column.
 
@@ -166,38 +166,46 @@ def score_critics(
     -------
     Column to its file.
     """
-    columns = [scorer.column for scorer in scorers]
-    repeated = sorted({column for column in columns if columns.count(column) > 1})
-    if repeated:
-        raise InputError(f"Two scorers have the name '{repeated[0]}': give each its own.")
+    require_names([scorer.column for scorer in scorers], study.folder.columns())
     _require_same_data(study, [scorer.origin for scorer in scorers], pools.header["data"])
+    made_from = study.made_from(queries, pools)
     paths = {}
     for i, scorer in enumerate(scorers):
         path = paths[scorer.column] = study.folder.scores(scorer.column)
-        header = {**made_from(study, queries, pools), "origin": dict(scorer.origin)}
-        tick = _part(study, "scores", i, scorers)
-        scores = None
-        if scorer.opaque:  # only its answers tell whether it is the function that was stored
-            scores = score_candidates(scorer.score, queries, pools, tick)
-            header["origin"]["scores_sha256"] = hashlib.sha256(scores.tobytes()).hexdigest()
-        if fitting(path, header) is None:
-            if scores is None:
-                scores = score_candidates(scorer.score, queries, pools, tick)
-            check_shape(path, "scores", scores, _shape(pools))
-            Stored(header, {"scores": scores}).write(path)
+        score = partial(
+            score_candidates, scorer.score, queries, pools, _part(study, "scores", i, scorers)
+        )
+        _score_column(path, scorer, score, made_from, _shape(pools))
         study.tick("scores", (i + 1) / len(scorers))
     return paths
+
+
+def _score_column(
+    path: Path,
+    scorer: Scorer,
+    score: Callable[[], FloatArray],
+    made_from: Mapping[str, Any],
+    shape: tuple[int, ...],
+) -> None:
+    """Score one column unless its file is there and fits."""
+    origin, known = dict(scorer.origin), None
+    if scorer.opaque:  # only its answers tell whether it is the function that was stored
+        known = score()
+        origin["scores_sha256"] = hashlib.sha256(known.tobytes()).hexdigest()
+    header = {**made_from, "origin": origin}
+
+    def scored() -> Stored:
+        scores = score() if known is None else known
+        check_shape(path, "scores", scores, shape)
+        return Stored(header, {"scores": scores})
+
+    need(path, header, scored)
 
 
 def critic_scorers(study: Selection, critics: Sequence[str]) -> list[Scorer]:
     """The scorers of every run of the audited seeds that was trained, critic by critic."""
     home = study.needed_runs("Scoring") / study.config.task
-    found = [
-        scorer
-        for critic in critics
-        for seed in study.config.seeds
-        for scorer in of_run(home / critic, seed, study.config.task)
-    ]
+    found = of_runs(home, critics, study.config.seeds, study.config.task)
     if not found:
         raise InputError(
             f"{home} has no run of the critics {', '.join(critics)} with the seeds "
@@ -208,8 +216,8 @@ def critic_scorers(study: Selection, critics: Sequence[str]) -> list[Scorer]:
 
 def add_values(
     study: Selection,
-    queries: Queries,
-    pools: Pools,
+    queries: FrozenQueries,
+    pools: CandidatePools,
     judge: str,
     values: NDArray[np.floating[Any]],
     origin: Mapping[str, Any],
@@ -230,15 +238,13 @@ def add_values(
     path = study.folder.values(judge)
     check_shape(path, "values", values, (-1, *_shape(pools)))
     stored = Stored(
-        {**made_from(study, queries, pools), "origin": dict(origin)},
+        {**study.made_from(queries, pools), "origin": dict(origin)},
         {"values": values.astype(np.float32)},
     )
-    before = fitting(path, dict(stored.header))
-    if before is not None and before.sha256 != stored.sha256:
+    if need(path, stored.header, lambda: stored).sha256 != stored.sha256:
         raise InputError(
             f"{path} holds other values with the same origin: move it away to store these."
         )
-    stored.write(path)
     return path
 
 
@@ -263,22 +269,23 @@ def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal
 
 
 def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
-    """The GCIQL runs that judge; none where they are not there and stored values do without."""
+    """The runs that judge; none where they are not there and stored values do without."""
     task, seeds = study.config.task, study.config.reference.seeds
     runs = study.needed_runs("The reference ensemble") if required else study.runs
     if runs is None:
         return []
-    members = {seed: of_run(runs / task / "tdq", seed, task) for seed in seeds}
+    home = runs / task / REFERENCE_CRITIC
+    members = {seed: of_run(home, seed, task) for seed in seeds}
     missing = [seed for seed, found in members.items() if not found]
     if missing and required:
         raise InputError(
-            f"The reference ensemble needs {run_folder(runs / task / 'tdq', missing[0])}, which is "
-            f"not there: train tdq with the seeds {', '.join(map(str, seeds))}."
+            f"The reference ensemble needs {run_folder(home, missing[0])}, which is not there: "
+            f"train {REFERENCE_CRITIC} with the seeds {', '.join(map(str, seeds))}."
         )
     return [] if missing else [scorer for found in members.values() for scorer in found]
 
 
-def _shape(pools: Pools) -> tuple[int, int, int]:
+def _shape(pools: CandidatePools) -> tuple[int, int, int]:
     queries, count, size = pools.shape
     return queries, count, size + 1
 

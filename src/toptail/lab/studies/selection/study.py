@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.studies.common import Tick, no_tick
+from toptail.lab.studies.scorers import Score, score_shared
 from toptail.lab.studies.selection.config import SelectionConfig
-from toptail.lab.studies.selection.declare import declare
+from toptail.lab.studies.selection.declare import require_declared
 from toptail.lab.studies.selection.files import SelectionFolder
-from toptail.lab.studies.selection.pools import Pools
-from toptail.lab.studies.semantics.scorers import Score, score_shared
-from toptail.lab.tasks.queries import Queries
+from toptail.lab.studies.selection.pools import CandidatePools
+from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray
+from toptail.progress import Tick, no_tick
 
 BLOCK = 16_384
 """Candidates that are scored in one call."""
@@ -55,9 +55,17 @@ class Selection:
             )
         return self.runs
 
+    def made_from(self, queries: FrozenQueries, pools: CandidatePools) -> dict[str, Any]:
+        """What every file of scores and values says that it was made from.
+
+        Nothing is scored, valued or rolled out against criteria that were not declared.
+        """
+        declared = require_declared(self.folder, self.config, queries)
+        return {"declared": declared["hash"], "queries": queries.sha256, "pools": pools.sha256}
+
 
 def score_candidates(
-    score: Score, queries: Queries, pools: Pools, tick: Callable[[float], None]
+    score: Score, queries: FrozenQueries, pools: CandidatePools, tick: Callable[[float], None]
 ) -> FloatArray:
     """Score every candidate and the logged action, [Q, P, N + 1], in blocks of rows."""
     actions = pools.with_logged()
@@ -78,9 +86,3 @@ def score_candidates(
         result[at] = scores
         tick(at.stop / len(flat))
     return result.reshape(actions.shape[:3])
-
-
-def made_from(study: Selection, queries: Queries, pools: Pools) -> dict[str, Any]:
-    """What every file of scores and values says that it was made from, once that is declared."""
-    declared = declare(study.folder, study.config, queries)
-    return {"declared": declared["hash"], "queries": queries.sha256, "pools": pools.sha256}

@@ -13,11 +13,11 @@ import numpy as np
 from toptail.audit.record import jsonable
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean
-from toptail.lab.studies.common import Tick
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.load import TaskSelection
 from toptail.lab.studies.selection.measure import LEVEL, Judged, Mask, Picked, Resampled
 from toptail.lab.studies.tables import Cell, cell, table
+from toptail.progress import Tick
 
 RESAMPLES = 2_000
 HIGH = 0.9

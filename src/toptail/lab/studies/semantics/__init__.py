@@ -3,7 +3,7 @@
 `scoring.score_tasks` draws triples and candidates, samples behaviour models, scores all of it
 with trained runs and with a user's own critics, and stores the scores. `load.read_tasks` reads
 them back; tables, curves, claims, figures and the page are made of stored scores alone, without a
-network and without JAX. `train.train_missing` trains what is not there yet.
+network and without JAX. `train.train_semantics` trains what is not there yet.
 
 What a study leaves in its folder
 ---------------------------------

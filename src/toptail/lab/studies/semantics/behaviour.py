@@ -15,11 +15,11 @@ from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.proposals.diffusion_loss import ROWS, held_out_loss, loss_gap
 from toptail.lab.proposals.diffusion_runs import DiffusionRun, load_policy
+from toptail.lab.studies.datasets import TaskDataset
+from toptail.lab.studies.scorers import run_origin
 from toptail.lab.studies.semantics.config import SemanticsConfig
-from toptail.lab.studies.semantics.draws import TaskDataset
 from toptail.lab.studies.semantics.load import DRAWS
-from toptail.lab.studies.semantics.scorers import run_origin
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import Stored
 from toptail.lab.training.offline import GoalSampling, device_data
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
 from toptail.lab.training.runs import stored_config
@@ -70,7 +70,7 @@ def propose(
         ``centering`` [n, behaviour_actions, a] of the first seed's model and, for each model,
         ``diffusion/SEED`` [n, a]; the header has each model's ``loss_gaps``.
     """
-    split = task.split(config)
+    split = task.split(config.split)
     states, goals = (split.observations[draws.arrays[name]] for name in ("rows", "goal_rows"))
     root = jax.random.key(config.draw_seed)
     arrays: dict[str, NDArray[Any]] = {}

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, get_args
 
-from toptail.errors import InputError
-from toptail.lab.tasks.names import Split, TaskName
+from toptail.errors import InputError, check_share, check_whole
+from toptail.lab.tasks.names import Split
 from toptail.lab.tasks.triples import GAMMA, MAX_OFFSET
-
-TEMPERATURE = 0.05
-"""Temperature of the cosine logits, chosen once by validation retrieval AUC over the sweep."""
 
 EXCLUSIONS = ("row", "trajectory")
 """What a support pool leaves out: the anchor's own row, or its whole trajectory."""
 
 ORACLE = "oracle"
-"""Scorer name of the independently seeded TD-Q that judges and is not judged."""
+"""Scorer name of the reference: an independently seeded TD-Q that judges and is not judged."""
 
 GEODESIC = "geodesic"
 """Name of the judge that knows the shortest way through the maze; PointMaze only."""
@@ -69,7 +66,7 @@ class SemanticsConfig:
     """Candidate counts K of best-of-K curves."""
 
     oracle_seed: int = 7
-    """Training seed of the TD-Q that serves as independent value oracle."""
+    """Training seed of the TD-Q that serves as independent reference."""
 
     diffusion_seeds: tuple[int, ...] = (42, 7, 13)
     """Training seeds of the behaviour models; the first one also centers scores."""
@@ -83,8 +80,10 @@ class SemanticsConfig:
     def __post_init__(self) -> None:
         counts = ("triples", "negatives", "max_offset", "behaviour_actions", "resamples")
         for name in (*counts, "support_queries"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)}: expected at least 1.")
+            check_whole(name, getattr(self, name), 1)
+        check_whole("draw_seed", self.draw_seed, 0)
+        if self.split not in get_args(Split):
+            raise InputError(f"There is no split '{self.split}': it is 'val' or 'train'.")
         if self.support_pool < 2 or self.support_pool % 2:
             raise InputError(
                 f"support_pool is {self.support_pool}: expected an even number from 2 up, since "
@@ -102,8 +101,7 @@ class SemanticsConfig:
         for name in ("n_near", "k"):
             if min(getattr(self, name)) < 1:
                 raise InputError(f"{name} is {list(getattr(self, name))}: expected 1 or more.")
-        if not 0 < self.gamma < 1:
-            raise InputError(f"gamma is {self.gamma}: expected a number between 0 and 1.")
+        check_share("gamma", self.gamma)
         if self.oracle_seed in self.seeds:
             raise InputError(
                 f"The oracle's seed {self.oracle_seed} is among the critics' seeds: the oracle "
@@ -116,17 +114,3 @@ class SemanticsConfig:
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
         }
-
-
-def task_key(name: str, task: TaskName | None) -> str:
-    """A task's name in tables: the paper's where the data set is the paper's, else its own."""
-    return (task.paper_name if task is not None else None) or name
-
-
-def is_navigation(task: TaskName | None) -> bool:
-    """Whether gamma^d is a value: in mazes, and in data sets that are not OGBench's.
-
-    In play data the recorded way to a goal is no attempt to reach it, and so its length says
-    nothing; of data that nobody knows, whoever brings it knows best.
-    """
-    return task is None or task.is_maze

@@ -6,21 +6,16 @@ leaves the other draws as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.studies.semantics.config import (
-    EXCLUSIONS,
-    SemanticsConfig,
-    is_navigation,
-    task_key,
-)
-from toptail.lab.studies.stored import Stored
-from toptail.lab.tasks.files import Dataset, find, load, task_of
+from toptail.lab.studies.datasets import TaskDataset
+from toptail.lab.studies.semantics.config import EXCLUSIONS, SemanticsConfig
+from toptail.lab.studies.store import Stored
 from toptail.lab.tasks.neighbours import nearest_rows
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import (
@@ -38,41 +33,6 @@ Purpose: TypeAlias = Literal["study", "sweep", "seen"]
 """What draws are for: the study's tables, the temperature study, or the trained-on trajectories."""
 
 
-@dataclass(frozen=True, eq=False)
-class TaskDataset:
-    """A data set under the name that runs, scores and tables know it by."""
-
-    name: str
-    """Name of the data set: OGBench's, or the file's."""
-
-    key: str
-    """Name in tables."""
-
-    navigation: bool
-    """Whether gamma^d is a value there."""
-
-    data: Dataset
-    """Both splits."""
-
-    @classmethod
-    def load(cls, name_or_path: str) -> TaskDataset:
-        """Load and check a data set by OGBench's name, the paper's name, or its path."""
-        path = find(name_or_path)
-        task = task_of(path)
-        name = path.stem if task is None else task.name
-        data = load(path)
-        if data.train.observations.ndim != 2 or data.train.actions.ndim != 2:
-            raise InputError(
-                f"{path} has observations of shape {data.train.observations.shape[1:]} and actions "
-                f"of shape {data.train.actions.shape[1:]}: critics score vectors only."
-            )
-        return cls(name, task_key(name, task), is_navigation(task), data)
-
-    def split(self, config: SemanticsConfig) -> Trajectories:
-        """The split that the study draws from."""
-        return self.data.val if config.split == "val" else self.data.train
-
-
 def spec(config: SemanticsConfig, task: TaskDataset, purpose: Purpose = "study") -> dict[str, Any]:
     """Everything that decides a task's draws, as JSON has it."""
     if purpose == "seen":
@@ -85,7 +45,7 @@ def spec(config: SemanticsConfig, task: TaskDataset, purpose: Purpose = "study")
         "task": task.name,
         "key": task.key,
         "navigation": task.navigation,
-        "data": task.split(config).sha256,
+        "data": task.split(config.split).sha256,
         "draw_seed": config.draw_seed + (purpose == "sweep"),
         **{name: described[name] for name in names},
     }
@@ -103,7 +63,7 @@ def draw(config: SemanticsConfig, task: TaskDataset) -> Stored:
         ``support/E/N`` [q, pool], the rows whose actions are the candidates, and
         ``on_support/E/N`` [q, pool].
     """
-    split = task.split(config)
+    split = task.split(config.split)
     triples, arrays = _draw_retrieval(config, split)
     if task.navigation:
         arrays |= _draw_support(config, split, triples)
@@ -112,7 +72,7 @@ def draw(config: SemanticsConfig, task: TaskDataset) -> Stored:
 
 def draw_sweep(config: SemanticsConfig, task: TaskDataset) -> Stored:
     """Draw the triples and negatives of the temperature study: not those that are reported."""
-    _, arrays = _draw_goals(config, task.split(config), config.draw_seed + 1)
+    _, arrays = _draw_goals(config, task.split(config.split), config.draw_seed + 1)
     return Stored(spec(config, task, "sweep"), arrays)
 
 

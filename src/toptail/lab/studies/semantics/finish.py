@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from toptail.errors import InputError
-from toptail.lab.paper import annotate
-from toptail.lab.studies.common import Tick, read_json, write_json
+from toptail.lab.paper import SEMANTICS
+from toptail.lab.studies.finish import decide_stored
+from toptail.lab.studies.folder import read_json, write_json
 from toptail.lab.studies.semantics.config import SEEN, SemanticsConfig
 from toptail.lab.studies.semantics.curves import all_curves
 from toptail.lab.studies.semantics.jobs import MEASURED
@@ -18,6 +19,7 @@ from toptail.lab.studies.semantics.seen import seen_table
 from toptail.lab.studies.semantics.tables import all_tables
 from toptail.lab.studies.semantics.temperature import temperature_table
 from toptail.lab.studies.tables import write_tables
+from toptail.progress import Tick
 
 
 def finish_semantics(out: str | Path, tick: Tick | None = None, workers: int | None = None) -> Path:
@@ -40,7 +42,7 @@ def finish_semantics(out: str | Path, tick: Tick | None = None, workers: int | N
     from toptail.lab.studies.semantics.page import write_semantics_report
 
     write_results(out, tick, workers)
-    annotate(out, "semantics")
+    decide_stored(out, SEMANTICS, curves=read_json(Path(out) / "curves.json"))
     return write_semantics_report(out)
 
 

@@ -21,12 +21,11 @@ import numpy as np
 
 import toptail
 from toptail.audit.sample import Estimate
-from toptail.errors import InputError
-from toptail.lab.studies.common import Tick
 from toptail.lab.studies.semantics.config import SemanticsConfig
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import Stored, fitting
 from toptail.lab.training.records import digest
 from toptail.pools.files import sha256
+from toptail.progress import Tick
 
 Estimates = dict[str, Estimate]
 """Name of a diagnostic -> its estimate. Those over deciles, distances or K have one axis; what is
@@ -43,7 +42,7 @@ PACKAGES = ("toptail", "numpy", "scipy")
 
 
 @dataclass(frozen=True)
-class Job:
+class ColumnJob:
     """One column to be measured."""
 
     folder: str
@@ -52,8 +51,8 @@ class Job:
     column: str
     """Name of the column."""
 
-    source: str
-    """Hash of every stored file that the diagnostics are made of."""
+    scores_sha256: str
+    """Hash of every stored file that the diagnostics are made from."""
 
     config: SemanticsConfig
     """The settings that the diagnostics follow."""
@@ -68,18 +67,18 @@ class Job:
     """From scores and column to the scores with that column alone: what a process is handed."""
 
     @property
-    def made_of(self) -> str:
-        """Hash of all that decides the result.
+    def made_from(self) -> dict[str, str]:
+        """Hashes of all that decides the result.
 
         Every setting counts but those that say which columns there are.
         """
         settings = self.config.described()
         del settings["tasks"], settings["seeds"]
-        return digest({"source": self.source, "settings": settings, "code": code_hash()})
+        return {"scores": self.scores_sha256, "settings": digest(settings), "code": code_hash()}
 
 
 def measure_each(
-    jobs: Sequence[Job],
+    jobs: Sequence[ColumnJob],
     stage: str,
     kept: Path | None = None,
     tick: Tick | None = None,
@@ -113,7 +112,7 @@ def measure_each(
     return [result for result in found if result is not None]
 
 
-def _results(jobs: Sequence[Job], workers: int) -> Iterator[Estimates]:
+def _results(jobs: Sequence[ColumnJob], workers: int) -> Iterator[Estimates]:
     """Measure every job, in order; several processes where that pays."""
     jobs = [replace(job, scores=job.alone(job.scores, job.column)) for job in jobs]
     if workers < 2 or len(jobs) < 2:
@@ -124,27 +123,24 @@ def _results(jobs: Sequence[Job], workers: int) -> Iterator[Estimates]:
         yield from pool.map(_run, jobs)
 
 
-def _run(job: Job) -> Estimates:
+def _run(job: ColumnJob) -> Estimates:
     return job.measure(job.scores, job.column, job.config)
 
 
-def _path(job: Job, kept: Path) -> Path:
+def _path(job: ColumnJob, kept: Path) -> Path:
     return kept / job.folder / f"{job.column}.npz"
 
 
-def _write(job: Job, kept: Path, result: Estimates) -> None:
+def _write(job: ColumnJob, kept: Path, result: Estimates) -> None:
     """Keep a result: one array per diagnostic, its first row the point, the others the draws."""
     arrays = {name: np.concatenate([e.point[None], e.draws]) for name, e in result.items()}
-    Stored({"made_of": job.made_of}, arrays).write(_path(job, kept))
+    Stored(job.made_from, arrays).write(_path(job, kept))
 
 
-def _read(job: Job, kept: Path) -> Estimates | None:
+def _read(job: ColumnJob, kept: Path) -> Estimates | None:
     """The result of an earlier call; None where there is none that fits."""
-    try:
-        stored = Stored.read(_path(job, kept))
-    except InputError:  # missing, damaged or changed: it is measured again
-        return None
-    if stored.header.get("made_of") != job.made_of:
+    stored = fitting(_path(job, kept), job.made_from, stale="remake")
+    if stored is None:
         return None
     return {name: Estimate(np.asarray(a[0]), a[1:]) for name, a in stored.arrays.items()}
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.studies.semantics.config import ORACLE, SEEN, SWEEP
-from toptail.lab.studies.stored import Stored
+from toptail.lab.studies.store import Stored, columns
 from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.lab.training.records import digest
-from toptail.pools.columns import split_seed
+from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.triples import ScoredTriples
 from toptail.stats.best_of_k import Floats
 
@@ -84,8 +84,8 @@ class TaskScores:
     origins: Mapping[str, dict[str, Any]]
     """Column to where it comes from, the oracle's included."""
 
-    sources: Mapping[str, str]
-    """Column to a hash of every stored file that its diagnostics are made of."""
+    made_from: Mapping[str, str]
+    """Column to a hash of every stored file that its diagnostics are made from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +105,8 @@ class BesideScores:
     origins: Mapping[str, dict[str, Any]]
     """Column to where it comes from."""
 
-    sources: Mapping[str, str]
-    """Column to a hash of every stored file that its diagnostics are made of."""
+    made_from: Mapping[str, str]
+    """Column to a hash of every stored file that its diagnostics are made from."""
 
 
 def read_tasks(out: str | Path) -> list[TaskScores]:
@@ -139,12 +139,11 @@ def read_seen(out: str | Path) -> list[BesideScores]:
 def _read_beside(out: str | Path, name: str) -> list[BesideScores]:
     result = []
     for folder in _task_folders(_existing(out) / name):
-        draws, columns, _ = _read_folder(folder)
-        if columns:
-            header = draws.header
-            triples = _triples(draws, columns, folder)
-            task, key = header["task"], header["key"]
-            result.append(BesideScores(task, key, triples, _origins(columns), _sources(columns)))
+        draws, found, _ = _read_folder(folder)
+        if found:
+            task, key = draws.header["task"], draws.header["key"]
+            triples = _triples(draws, found, folder)
+            result.append(BesideScores(task, key, triples, _origins(found), _made_from(found)))
     return result
 
 
@@ -164,104 +163,91 @@ def _task_folders(folder: Path) -> list[Path]:
     return sorted((path.parent for path in folder.glob(f"*/{DRAWS}.npz")), key=place)
 
 
-def _read_folder(folder: Path) -> tuple[Stored, dict[str, Stored], Stored | None]:
-    """Draws, columns by name, and proposals where there are any; all must fit together."""
-    draws = Stored.read(folder / f"{DRAWS}.npz")
-    behind = folder / f"{PROPOSALS}.npz"
-    proposals = Stored.read(behind) if behind.is_file() else None
-    expected = {DRAWS: draws.sha256, PROPOSALS: None if proposals is None else proposals.sha256}
-    if proposals is not None:
-        _require_fit(behind, proposals, {DRAWS: draws.sha256})
-    columns = {}
-    for path in sorted(folder.glob("*.npz"), key=_column_place):
-        if path.stem not in (DRAWS, PROPOSALS) and not path.name.startswith("."):
-            columns[path.stem] = Stored.read(path)
-            _require_fit(path, columns[path.stem], expected)
-    return draws, columns, proposals
+def stored_columns(folder: Path) -> list[str]:
+    """The columns of a task's folder, seeds of a scorer in the order of their numbers."""
+    found = [column for column in columns(folder) if column not in (DRAWS, PROPOSALS)]
+    return sorted(found, key=_column_place)
 
 
-def _column_place(path: Path) -> tuple[str, int]:
-    """Seeds of a scorer in the order of their numbers."""
-    name, seed = split_seed(path.stem)
+def _column_place(column: str) -> tuple[str, int]:
+    name, seed = split_seed(column)
     return name, -1 if seed is None else int(seed)
 
 
-def _require_fit(
-    path: Path, stored: Stored, expected: Mapping[str, str | None], folder: Path | None = None
-) -> None:
-    for name, sha256 in expected.items():
-        if stored.header.get(name) != sha256:
-            raise InputError(
-                f"{path} was scored on other {name} than those of "
-                f"{(folder or path.parent) / name}.npz: score "
-                "it again with --runs (or --critic), or delete it."
-            )
+def _read_folder(folder: Path) -> tuple[Stored, dict[str, Stored], Stored | None]:
+    """Draws, columns by name, and proposals where there are any; all must fit together."""
+    draws = Stored.read(folder / f"{DRAWS}.npz")
+    on_draws = {DRAWS: draws.sha256}
+    behind = folder / f"{PROPOSALS}.npz"
+    proposals = Stored.read(behind, on_draws) if behind.is_file() else None
+    made_from = {**on_draws, PROPOSALS: None if proposals is None else proposals.sha256}
+    found = {
+        column: Stored.read(folder / f"{column}.npz", made_from)
+        for column in stored_columns(folder)
+    }
+    group_seeds(found)  # refuses a scorer that stands both alone and with seeds
+    return draws, found, proposals
 
 
 def _task_scores(folder: Path) -> TaskScores:
-    draws, columns, proposals = _read_folder(folder)
-    oracle = [column for column in columns if split_seed(column)[0] == ORACLE]
-    origins = _origins(columns)
-    judge = columns.pop(oracle[0]) if oracle else None
+    draws, found, proposals = _read_folder(folder)
+    reference = [column for column in found if split_seed(column)[0] == ORACLE]
+    origins = _origins(found)
+    judge = found.pop(reference[0]) if reference else None
     beside = _judged(folder, draws)
     values = {} if judge is None else {ORACLE: judge.arrays["scores"]}
     values |= {name: stored.arrays["values"] for name, stored in beside.items()}
-    if not columns:
+    if not found:
         raise InputError(f"{folder} holds no column of a critic: score one with --runs.")
     gaps = {} if proposals is None else proposals.header["loss_gaps"]
     return TaskScores(
         task=draws.header["task"],
         key=draws.header["key"],
         navigation=draws.header["navigation"],
-        triples=_triples(draws, columns, folder, values),
-        query_std=_family(columns, "query_std"),
-        support=_support(draws, columns),
-        diffusion={} if judge is None else _diffusion(columns, judge),
+        triples=_triples(draws, found, folder, values),
+        query_std=_family(found, "query_std"),
+        support=_support(draws, found),
+        diffusion={} if judge is None else _diffusion(found, judge),
         loss_gaps={int(seed): gap for seed, gap in gaps.items()},
         origins=origins,
-        sources=_sources(columns, judge, beside),
+        made_from=_made_from(found, judge, beside),
     )
 
 
-def _origins(columns: Mapping[str, Stored]) -> dict[str, dict[str, Any]]:
-    return {column: dict(stored.header["origin"]) for column, stored in columns.items()}
+def _origins(found: Mapping[str, Stored]) -> dict[str, dict[str, Any]]:
+    return {column: dict(stored.header["origin"]) for column, stored in found.items()}
 
 
-def _sources(
-    columns: Mapping[str, Stored],
-    oracle: Stored | None = None,
+def _made_from(
+    found: Mapping[str, Stored],
+    reference: Stored | None = None,
     beside: Mapping[str, Stored] | None = None,
 ) -> dict[str, str]:
     """Column -> hash of its file and the judges'; the draws' and proposals' are in its header."""
     judges = {
-        ORACLE: None if oracle is None else oracle.sha256,
+        ORACLE: None if reference is None else reference.sha256,
         VALUES: {name: stored.sha256 for name, stored in (beside or {}).items()},
     }
-    return {
-        column: digest({"column": stored.sha256, **judges}) for column, stored in columns.items()
-    }
+    return {column: digest({"column": stored.sha256, **judges}) for column, stored in found.items()}
 
 
 def _judged(folder: Path, draws: Stored) -> dict[str, Stored]:
     """What judges that are no critics say of the triples: ``values/NAME.npz``, ``values [n]``."""
-    result = {}
-    for path in sorted((folder / VALUES).glob("*.npz")):
-        stored = Stored.read(path)
-        _require_fit(path, stored, {DRAWS: draws.sha256}, folder)
-        result[path.stem] = stored
-    return result
+    made_from = {DRAWS: draws.sha256}
+    found = columns(folder / VALUES)
+    return {name: Stored.read(path, made_from) for name, path in found.items()}
 
 
-def _family(columns: Mapping[str, Stored], name: str) -> dict[str, NDArray[Any]]:
+def _family(found: Mapping[str, Stored], name: str) -> dict[str, NDArray[Any]]:
     """One array of every column that has it."""
     return {
-        column: stored.arrays[name] for column, stored in columns.items() if name in stored.arrays
+        column: stored.arrays[name] for column, stored in found.items() if name in stored.arrays
     }
 
 
 def _triples(
     draws: Stored,
-    columns: Mapping[str, Stored],
+    found: Mapping[str, Stored],
     folder: Path,
     values: Mapping[str, NDArray[Any]] | None = None,
 ) -> ScoredTriples:
@@ -275,29 +261,29 @@ def _triples(
         negative_rows=rows["negative_rows"],
         hard_negative_rows=rows.get("hard_negative_rows"),
         second_goal_rows=rows.get("second_goal_rows"),
-        readouts=_readouts(columns),
-        query_means=_family(columns, "query_means"),
-        step_reward=_step_rewards(columns, folder),
+        readouts=_readouts(found),
+        query_means=_family(found, "query_means"),
+        step_reward=_step_rewards(found, folder),
         values=values or {},
         data_sha256=draws.header["data"],
         source=str(folder),
-        **{name: _family(columns, name) for name in families},
+        **{name: _family(found, name) for name in families},
     )
 
 
-def _readouts(columns: Mapping[str, Stored]) -> dict[str, NDArray[Any]]:
+def _readouts(found: Mapping[str, Stored]) -> dict[str, NDArray[Any]]:
     """``raw:cosine@42``: the readout ``cosine`` of the column ``raw@42``."""
     result = {}
-    for column, stored in columns.items():
+    for column, stored in found.items():
         scorer, seed = split_seed(column)
         for name, array in stored.under("readout").items():
             result[f"{scorer}:{name}" + ("" if seed is None else f"@{seed}")] = array
     return result
 
 
-def _step_rewards(columns: Mapping[str, Stored], folder: Path) -> dict[str, float]:
+def _step_rewards(found: Mapping[str, Stored], folder: Path) -> dict[str, float]:
     rewards: dict[str, float] = {}
-    for column, stored in columns.items():
+    for column, stored in found.items():
         scorer, reward = split_seed(column)[0], float(stored.header["step_reward"])
         if rewards.setdefault(scorer, reward) != reward:
             raise InputError(
@@ -307,18 +293,18 @@ def _step_rewards(columns: Mapping[str, Stored], folder: Path) -> dict[str, floa
     return rewards
 
 
-def _support(draws: Stored, columns: Mapping[str, Stored]) -> dict[tuple[int, str], SupportPools]:
+def _support(draws: Stored, found: Mapping[str, Stored]) -> dict[tuple[int, str], SupportPools]:
     pools = {}
     for name, on_support in draws.under("on_support").items():
         exclusion, n_near = name.split("/")
         trajectory = draws.arrays["trajectory"][: len(on_support)]
-        scores = _family(columns, f"support/{name}")
+        scores = _family(found, f"support/{name}")
         pools[int(n_near), exclusion] = SupportPools(trajectory, on_support, scores)
     return pools
 
 
-def _diffusion(columns: Mapping[str, Stored], judge: Stored) -> dict[int, DiffusionPools]:
+def _diffusion(found: Mapping[str, Stored], judge: Stored) -> dict[int, DiffusionPools]:
     return {
-        int(seed): DiffusionPools(values, _family(columns, f"diffusion/{seed}"))
+        int(seed): DiffusionPools(values, _family(found, f"diffusion/{seed}"))
         for seed, values in judge.under("diffusion").items()
     }

@@ -40,12 +40,12 @@ from toptail.audit.triples.retrieval import (
     same_trajectory_win_rate,
 )
 from toptail.audit.triples.support import support_preference
-from toptail.lab.studies.common import Tick
 from toptail.lab.studies.semantics.config import ORACLE, SemanticsConfig
-from toptail.lab.studies.semantics.jobs import Estimates, Job, measure_each
+from toptail.lab.studies.semantics.jobs import ColumnJob, Estimates, measure_each
 from toptail.lab.studies.semantics.load import BesideScores, TaskScores
 from toptail.pools.columns import split_seed
 from toptail.pools.triples import ScoredTriples
+from toptail.progress import Tick
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ def measure_all(
     What ``kept`` holds of an earlier call, and still fits, is not measured again.
     """
     jobs = [
-        Job(task.task, column, task.sources[column], config, measure, task, alone)
+        ColumnJob(task.task, column, task.made_from[column], config, measure, task, alone)
         for task in tasks
         for column in task.triples.scores
     ]
@@ -258,11 +258,14 @@ def jobs_beside(
     columns: Iterable[str],
     config: SemanticsConfig,
     how: Callable[[ScoredTriples, str, SemanticsConfig], Estimates],
-) -> list[Job]:
+) -> list[ColumnJob]:
     """One job for each of the columns that a task has beside the study's own."""
-    scores, sources = beside.triples, beside.sources
+    scores, made_from = beside.triples, beside.made_from
     return [
-        Job(f"{name}/{beside.task}", column, sources[column], config, how, scores, alone_triples)
+        ColumnJob(
+            *(f"{name}/{beside.task}", column, made_from[column], config),
+            *(how, scores, alone_triples),
+        )
         for column in columns
     ]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.studies.controlled.results import MAIN
-from toptail.lab.studies.stored_json import read_stored
+from toptail.lab.studies.folder import read_stored
 from toptail.lab.studies.strokes import look
 from toptail.report.palette import LIGHT, NEUTRAL
 

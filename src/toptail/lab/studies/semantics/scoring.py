@@ -3,47 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.studies.common import RunFolder, Tick, no_tick
+from toptail.lab.critics.registry import names
+from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values, knows_ways
+from toptail.lab.judges.reference import REFERENCE_CRITIC
+from toptail.lab.studies.datasets import TaskDataset
+from toptail.lab.studies.folder import RunFolder
+from toptail.lab.studies.scorers import Rows, Score, Scorer, of_run, of_runs, score_shared
 from toptail.lab.studies.semantics.behaviour import behaviour_runs, proposals_spec, propose
 from toptail.lab.studies.semantics.config import GEODESIC, ORACLE, SEEN, SWEEP, SemanticsConfig
-from toptail.lab.studies.semantics.draws import TaskDataset, draw, draw_seen, draw_sweep, spec
-from toptail.lab.studies.semantics.load import DRAWS, PROPOSALS, VALUES
-from toptail.lab.studies.semantics.scorers import (
-    Rows,
-    Score,
-    Scorer,
-    run_scorers,
-    score_shared,
-    sweep_scorers,
-)
-from toptail.lab.studies.semantics.user_scorers import user_scorer
-from toptail.lab.studies.stored import Stored
-from toptail.lab.tasks.names import OGBENCH_NAMES
+from toptail.lab.studies.semantics.draws import draw, draw_seen, draw_sweep, spec
+from toptail.lab.studies.semantics.load import DRAWS, PROPOSALS, VALUES, stored_columns
+from toptail.lab.studies.store import Stored, fitting, need
+from toptail.lab.studies.user_scorers import require_names, user_scorers
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import TooFewTrajectoriesError
-from toptail.lab.training.records import differences
+from toptail.lab.training.run_files import Run
 from toptail.lab.training.runs import require_data
 from toptail.pools.columns import split_seed
+from toptail.progress import Tick, no_tick
 
 BLOCK = 16_384
 """Scores of one call of a scorer, at most."""
-
-POINT_MAZES = tuple(
-    name for name in OGBENCH_NAMES if name.startswith("pointmaze-") and "teleport" not in name
-)
-"""Data sets in which the shortest way to a goal is known exactly."""
-
-Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 
 def score_tasks(
@@ -51,7 +41,7 @@ def score_tasks(
     folder: RunFolder,
     runs: Path | None = None,
     critics: Sequence[str] = (),
-    progress: Tick | None = None,
+    tick: Tick = no_tick,
 ) -> None:
     """Draw, sample and score what is missing; what is stored and fits stays as it is.
 
@@ -66,11 +56,10 @@ def score_tasks(
         user's critics are to be scored.
     critics
         A user's critics: see `user_scorer`.
-    progress
+    tick
         Called as the work goes on.
     """
-    tick = progress or no_tick
-    users = [user_scorer(text) for text in critics]
+    users = user_scorers(critics, reserved=(DRAWS, PROPOSALS, ORACLE))
     if runs is None and not users:
         return
     for number, name in enumerate(config.tasks):
@@ -93,7 +82,7 @@ class _Task:
         self.done = 0.0
         self.scores = folder.path / "scores"
         self.home = self.scores / task.name
-        self.split = task.split(config)
+        self.split = task.split(config.split)
 
     def score(self, runs: Path | None, users: Sequence[Scorer]) -> None:
         """Score everything of this task."""
@@ -122,7 +111,7 @@ class _Task:
         """Who is also shown the trajectories that critics are trained on, and what of them.
 
         Nobody where the study draws from these in any case, or where they are too few to draw
-        from; and the oracle is not judged.
+        from; and the reference is not judged.
         """
         seen = [s for s in scorers if split_seed(s.column)[0] != ORACLE]
         if self.config.split == "train" or not seen:
@@ -159,17 +148,10 @@ class _Task:
                 f"{runs}/{self.task.name}/CRITIC/seed-N, as `toptail train` writes; train them or "
                 "name other --seeds."
             )
-        seen: set[str] = set()
-        for scorer in scorers:
-            if scorer.column in seen:
-                raise InputError(
-                    f"Two critics are called '{scorer.column}': give one of them another name, "
-                    "--critic NAME=path/to/file.py:function."
-                )
-            seen.add(scorer.column)
-            origin, train = scorer.origin, self.task.data.train
-            if "data" in origin:
-                require_data(origin["run"], origin["data"], train.source, train.sha256)
+        require_names([scorer.column for scorer in scorers], stored_columns(self.home))
+        train = self.task.data.train
+        for origin in (scorer.origin for scorer in scorers if "data" in scorer.origin):
+            require_data(origin["run"], origin["data"], train.source, train.sha256)
 
     def _require_enough(self) -> None:
         """Refuse too few triples before anything is scored: pools need K of each quartile."""
@@ -187,69 +169,52 @@ class _Task:
         wanted: dict[str, Any],
     ) -> Stored:
         """The stored draws, or new ones; draws of other settings are never mixed in."""
-        path = home / f"{DRAWS}.npz"
-        stored = _readable(path)
-        if stored is not None:
-            changed = differences(stored.header, wanted)
-            if changed:
-                raise InputError(
-                    f"{path} was drawn with other settings, {', '.join(changed)}: choose another "
-                    "--out, or give the settings of that folder."
-                )
-            return stored
+        return need(home / f"{DRAWS}.npz", wanted, lambda: self._drawn(make))
+
+    def _drawn(self, make: Callable[[SemanticsConfig, TaskDataset], Stored]) -> Stored:
         self._say("drawing")
-        stored = make(self.config, self.task)
-        stored.write(path)
-        return stored
+        return make(self.config, self.task)
 
     def _proposals(self, draws: Stored, runs: Path | None) -> Stored | None:
         """Actions of the behaviour models in RUNS, or those stored, or None."""
         path = self.home / f"{PROPOSALS}.npz"
-        stored = _readable(path)
+        stored = fitting(path, {}, stale="remake")
         found = {} if runs is None else behaviour_runs(runs, self.task.name, self.config)
         if not found:
             return stored
         wanted = proposals_spec(self.config, draws, found)
         if stored is not None:
-            header = {name: entry for name, entry in stored.header.items() if name != "loss_gaps"}
             # Models that are not at hand any more have left their actions: those of all stay.
-            known = {**header["runs"], **_as_json(wanted)["runs"]}
-            if header == {**_as_json(wanted), "runs": known}:
-                return stored
+            wanted["runs"] = {**stored.header["runs"], **wanted["runs"]}
+        return need(path, wanted, lambda: self._proposed(draws, found), stale="remake")
+
+    def _proposed(self, draws: Stored, found: dict[int, Run]) -> Stored:
         self._say("sampling behaviour models")
-        stored = propose(self.config, self.task, draws, found)
-        stored.write(path)
-        return stored
+        return propose(self.config, self.task, draws, found)
 
     def _geodesic(self, draws: Stored) -> None:
         """Let the judge that knows the shortest way value the triples, where there is one."""
-        if self.task.name not in POINT_MAZES or find_spec("mujoco") is None:
+        if not knows_ways(self.task.name) or find_spec("mujoco") is None:
             return
-        from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values
-
-        path = self.home / VALUES / f"{GEODESIC}.npz"
         header = {DRAWS: draws.sha256, "origin": geodesic_origin(self.config.gamma)}
-        stored = _readable(path)
-        if stored is not None and stored.header == _as_json(header):
-            return
-        self._say("shortest ways")
-        rows, goals = draws.arrays["rows"], draws.arrays["goal_rows"]
-        states, actions = self.split.observations, self.split.actions
-        values = geodesic_values(
-            self.task.name, states[rows], actions[rows][:, None], states[goals], self.config.gamma
-        )
-        Stored(header, {"values": values[:, 0]}).write(path)
+
+        def judged() -> Stored:
+            self._say("shortest ways")
+            rows, goals = draws.arrays["rows"], draws.arrays["goal_rows"]
+            states, actions = self.split.observations, self.split.actions[rows][:, None]
+            gamma = self.config.gamma
+            values = geodesic_values(self.task.name, states[rows], actions, states[goals], gamma)
+            return Stored(header, {"values": values[:, 0]})
+
+        need(self.home / VALUES / f"{GEODESIC}.npz", header, judged, stale="remake")
 
     def _score_column(
         self, scorer: Scorer, home: Path, draws: Stored, proposals: Stored | None
     ) -> None:
         """Score one column unless its file is there and fits."""
-        path = home / f"{scorer.column}.npz"
         self._say(f"scoring {scorer.column}")
-        self.folder.units += 1
-        data = self.task.data
-        split = data.train if draws.header["split"] == "train" else data.val
-        shown = _Shown(split, draws, proposals)
+        self.folder.asked += 1
+        shown = _Shown(self.task.split(draws.header["split"]), draws, proposals)
         origin = dict(scorer.origin)
         if scorer.opaque:
             answers = hashlib.sha256(shown.triples(scorer.score).tobytes())
@@ -261,10 +226,12 @@ class _Task:
             DRAWS: draws.sha256,
             PROPOSALS: None if proposals is None else proposals.sha256,
         }
-        stored = _readable(path)
-        if stored is None or stored.header != _as_json(header):
-            Stored(header, dict(shown.scored(scorer))).write(path)
-            self.folder.trained += 1
+
+        def scored() -> Stored:
+            self.folder.made += 1
+            return Stored(header, dict(shown.scored(scorer)))
+
+        need(home / f"{scorer.column}.npz", header, scored, stale="remake")
 
 
 class _Shown:
@@ -348,13 +315,26 @@ def evaluate(
     return result.reshape(shape)
 
 
-def _readable(path: Path) -> Stored | None:
-    """A stored file, or None where there is none that is sound."""
-    try:
-        return Stored.read(path) if path.is_file() else None
-    except InputError:
-        return None
+def run_scorers(runs: Path, task: str, config: SemanticsConfig) -> list[Scorer]:
+    """The scorers of every finished run ``RUNS/TASK/CRITIC/seed-N`` of the wanted seeds.
+
+    Critics that nobody trained and seeds that are missing are left out; what was trained and is
+    not valid is refused. The independently seeded TD-Q comes as ``oracle@SEED``.
+    """
+    home, seed = runs / task, config.oracle_seed
+    reference = of_run(home / REFERENCE_CRITIC, seed, task)
+    return of_runs(home, names(), config.seeds, task) + [
+        replace(scorer, column=f"{ORACLE}@{seed}") for scorer in reference
+    ]
 
 
-def _as_json(content: dict[str, Any]) -> Any:
-    return json.loads(json.dumps(content))
+def sweep_scorers(runs: Path, task: str) -> list[Scorer]:
+    """The cosine critics of the temperature study: ``RUNS/temperature/SETTING/TASK/...``."""
+    found: list[Scorer] = []
+    for home in sorted((runs / SWEEP).glob(f"*/{task}/cosine")):
+        setting = home.parent.parent.name
+        numbers = [path.name.removeprefix("seed-") for path in home.glob("seed-*")]
+        for seed in sorted(int(number) for number in numbers if number.isdigit()):
+            column = f"{setting}@{seed}"
+            found += [replace(each, column=column) for each in of_run(home, seed, task)]
+    return found

@@ -20,7 +20,6 @@ from toptail.audit.triples.retrieval import (
     nearer_goal_win_rate,
     retrieval_auc,
 )
-from toptail.lab.studies.common import Tick
 from toptail.lab.studies.semantics.config import SEEN, SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates, measure_each
 from toptail.lab.studies.semantics.load import BesideScores, TaskScores
@@ -28,6 +27,7 @@ from toptail.lab.studies.semantics.measure import Measured, by_seed, jobs_beside
 from toptail.lab.studies.semantics.tables import estimate_cell
 from toptail.lab.studies.tables import Cell, Rows, table
 from toptail.pools.triples import ScoredTriples
+from toptail.progress import Tick
 
 METRICS = {
     "auc": retrieval_auc,

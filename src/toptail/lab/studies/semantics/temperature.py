@@ -13,7 +13,6 @@ from toptail.audit.triples.bootstrap import LEVEL
 from toptail.audit.triples.calibration import calibration, calibration_gap
 from toptail.audit.triples.ordering import ordering
 from toptail.audit.triples.retrieval import recall, retrieval_auc
-from toptail.lab.studies.common import Tick
 from toptail.lab.studies.semantics.config import SWEEP, SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates, measure_each
 from toptail.lab.studies.semantics.load import BesideScores
@@ -21,6 +20,7 @@ from toptail.lab.studies.semantics.measure import by_seed, jobs_beside, resampli
 from toptail.lab.studies.semantics.tables import estimate_cell
 from toptail.lab.studies.tables import Cell, Rows, table
 from toptail.pools.triples import ScoredTriples
+from toptail.progress import Tick
 
 COLLAPSED = 1e-3
 """A critic whose scores have a smaller standard deviation than this tells nothing apart."""
@@ -48,11 +48,11 @@ def temperature_table(
     jobs = [
         job
         for sweep in sweeps
-        for job in jobs_beside(SWEEP, sweep, sweep.sources, config, _measure)
+        for job in jobs_beside(SWEEP, sweep, sweep.made_from, config, _measure)
     ]
     results = iter(measure_each(jobs, "temperature study", kept, tick, workers))
     rows: Rows = {
-        sweep.key: _rows(sweep.triples, {column: next(results) for column in sweep.sources})
+        sweep.key: _rows(sweep.triples, {column: next(results) for column in sweep.made_from})
         for sweep in sweeps
     }
     notes = [

@@ -12,7 +12,6 @@ import numpy as np
 
 from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.learner import Params
-from toptail.lab.studies.common import RunFolder, write_json
 from toptail.lab.studies.controlled.cells import training_data, unit_of
 from toptail.lab.studies.controlled.config import StudyConfig
 from toptail.lab.studies.controlled.evaluate import Pools
@@ -27,6 +26,7 @@ from toptail.lab.studies.controlled.theory.support import (
     inflate,
     region_outside_disk,
 )
+from toptail.lab.studies.folder import RunFolder, write_json
 
 CRITIC = "raw"
 """The unbounded bilinear critic, which the construction is about."""

@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from toptail.lab.studies.selection.deployment.config import EpisodeConfig
 from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.simulator import make_env, package_randomness
+from toptail.lab.tasks.trajectories import IntArray
 from toptail.stats import wilson
-
-IntArray: TypeAlias = NDArray[np.int64]
 
 Act: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Observations [n, o] of all episodes at one step, to actions [n, a]; called once per step."""
 
-StepDone: TypeAlias = Callable[[int, int], None]
-"""Called with the steps done and the most that there may be."""
+Share: TypeAlias = Callable[[float], None]
+"""Told the share of the work that is done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +88,7 @@ def reset_seed(seed: int, goal: int, episode: int) -> np.random.SeedSequence:
     return np.random.SeedSequence([seed, goal, episode])
 
 
-def follow(
-    episodes: Episodes, act: Act, threads: int = 0, done: StepDone | None = None
-) -> IntArray:
+def follow(episodes: Episodes, act: Act, threads: int = 0, tick: Share | None = None) -> IntArray:
     """Step all episodes with one policy until the last has reached its goal or the limit.
 
     Parameters
@@ -103,8 +100,8 @@ def follow(
         count.
     threads
         Threads of the simulator; 0 takes every core.
-    done
-        Called after every step.
+    tick
+        Told after every step.
 
     Returns
     -------
@@ -118,8 +115,8 @@ def follow(
         batch.step(act(batch.observations().astype(np.float32)))
         away = np.linalg.norm(batch.goal_seekers() - episodes.targets, axis=1)
         reached[(reached == 0) & (away <= batch.goal_tolerance)] = step
-        if done is not None:
-            done(step, episodes.limit)
+        if tick is not None:
+            tick(step / episodes.limit)
         if reached.all():
             break
     return reached

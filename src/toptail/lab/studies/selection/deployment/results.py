@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,14 +9,14 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.studies.common import read_json, write_json
-from toptail.lab.training.records import differences
+from toptail.lab.studies.folder import read_json, write_json
+from toptail.lab.studies.store import plain, require_fit
 from toptail.lab.training.run_files import run_folder
 from toptail.lab.training.runs import Run, load_run, read_run
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class DeployedCritic:
     """A trained critic and the run that it comes from."""
 
     name: str
@@ -29,17 +28,22 @@ class Source:
     run: Run
     """The run's folder and record."""
 
-    critic: TrainedCritic
+    trained: TrainedCritic
     """The critic in float32, with its readout."""
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def column(self) -> str:
+        """``NAME@SEED``."""
+        return f"{self.name}@{self.seed}"
+
+    @property
+    def origin(self) -> dict[str, Any]:
         """What a result says about where its critic came from."""
         record = self.run.record
         return {name: record[name] for name in ("config_hash", "params_sha256")}
 
 
-def load_source(runs: Path, task: str, name: str, seed: int) -> Source:
+def load_deployed(runs: Path, task: str, name: str, seed: int) -> DeployedCritic:
     """Load ``RUNS/TASK/CRITIC/seed-N``; its scores are computed in float32: see `load_run`."""
     critic, _, readout = name.partition(".")
     folder = run_folder(runs / task / critic, seed)
@@ -50,44 +54,33 @@ def load_source(runs: Path, task: str, name: str, seed: int) -> Source:
             f"The critic '{critic}' has no readout '{readout}'; it has "
             f"{', '.join(family.readouts())}."
         )
-    return Source(name, seed, run, replace(trained, readout=readout or None))
+    return DeployedCritic(name, seed, run, replace(trained, readout=readout or None))
 
 
-class Results:
+class ResultFile:
     """One JSON file: a header of settings, then ``critics`` -> name -> seed -> entry.
 
-    A stored entry is not made again. A file with other settings, or an entry of other critics, is
+    A stored entry is not made again. A file with other settings, or an entry of other runs, is
     refused rather than overwritten.
     """
 
     def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
         self.path = path
-        # As JSON has it, to compare it with what was stored.
-        own: dict[str, Any] = json.loads(json.dumps(header))
-        self._content: dict[str, Any] = {**own, "critics": {}}
+        self._content: dict[str, Any] = {**plain(header), "critics": {}}
         if path.is_file():
             self._content = read_json(path)
-            stored = {key: value for key, value in self._content.items() if key != "critics"}
-            self._refuse(differences(stored, own))
+            require_fit(path, self._content, header)
 
-    def has(self, source: Source) -> bool:
+    def has(self, critic: DeployedCritic) -> bool:
         """Whether the entry of this critic and seed is there, made from this very run."""
-        entry = self._content["critics"].get(source.name, {}).get(str(source.seed))
+        entry = self._content["critics"].get(critic.name, {}).get(str(critic.seed))
         if entry is None:
             return False
-        where = f"critics.{source.name}.{source.seed}."
-        self._refuse(differences(entry["run"], source.identity, where))
+        require_fit(self.path, {critic.column: entry["run"]}, {critic.column: critic.origin})
         return True
 
-    def add(self, source: Source, entry: Mapping[str, Any]) -> None:
+    def add(self, critic: DeployedCritic, entry: Mapping[str, Any]) -> None:
         """Store an entry; the file is whole at every moment."""
-        seeds = self._content["critics"].setdefault(source.name, {})
-        seeds[str(source.seed)] = {"run": source.identity, **entry}
+        seeds = self._content["critics"].setdefault(critic.name, {})
+        seeds[str(critic.seed)] = {"run": critic.origin, **entry}
         write_json(self.path, self._content)
-
-    def _refuse(self, changed: list[str]) -> None:
-        if changed:
-            raise InputError(
-                f"{self.path} was made with other settings or runs, {', '.join(changed)}: move it "
-                "away, or use those of the file."
-            )

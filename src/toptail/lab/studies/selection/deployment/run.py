@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.lab.critics.registry import MAIN
 from toptail.lab.proposals.actor import TrainedActor, train_actor
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.proposals.diffusion_runs import load_policy
@@ -23,7 +24,11 @@ from toptail.lab.studies.selection.deployment.episodes import (
     follow,
     success,
 )
-from toptail.lab.studies.selection.deployment.results import Results, Source, load_source
+from toptail.lab.studies.selection.deployment.results import (
+    DeployedCritic,
+    ResultFile,
+    load_deployed,
+)
 from toptail.lab.studies.selection.deployment.search import search_episodes
 from toptail.lab.studies.selection.deployment.spread import score_spread
 from toptail.lab.tasks.files import Dataset, load
@@ -33,21 +38,16 @@ from toptail.lab.training.offline import OfflineData, device_data
 from toptail.lab.training.run_files import run_folder
 from toptail.lab.training.runs import read_run, require_data
 from toptail.pools.files import sha256
-
-CRITICS = ("raw", "cosine", "tdq", "hybrid")
-"""The paper's four deployed score families."""
-
-Tick: TypeAlias = Callable[[str, int, int], None]
-"""Told what is being done (``actor raw@42``), how much of it is done, and how much there is."""
+from toptail.progress import Tick, no_tick
 
 
 def run_deployment(
     task: str,
     runs: str | Path,
     out: str | Path,
-    critics: Sequence[str] = CRITICS,
+    critics: Sequence[str] = MAIN,
     seeds: Sequence[int] = (42,),
-    tick: Tick | None = None,
+    tick: Tick = no_tick,
     config: DeploymentConfig | None = None,
     dataset: Dataset | None = None,
 ) -> None:
@@ -69,19 +69,19 @@ def run_deployment(
     seeds
         Training seeds; the actor of a critic has its critic's seed.
     tick
-        Told how far the work is.
+        Told what is being done (``actor raw@42``) and the share of it that is done.
     config
         All settings.
     dataset
         The task's data, where the caller has it already.
     """
     work = _Work(task, Path(runs), Path(out), config or DeploymentConfig(), tick, dataset)
-    sources = [load_source(work.runs, work.task, name, seed) for name in critics for seed in seeds]
-    for source in sources:
-        work.check_data(source)
+    loaded = [load_deployed(work.runs, work.task, name, seed) for name in critics for seed in seeds]
+    for critic in loaded:
+        work.check_data(critic)
     for check in (work.spread, work.actor, work.search):
-        for source in sources:
-            check(source)
+        for critic in loaded:
+            check(critic)
 
 
 class _Work:
@@ -93,7 +93,7 @@ class _Work:
         runs: Path,
         out: Path,
         config: DeploymentConfig,
-        tick: Tick | None,
+        tick: Tick,
         dataset: Dataset | None,
     ) -> None:
         self.name = parse_name(task)
@@ -118,44 +118,45 @@ class _Work:
     def policy(self) -> DiffusionPolicy:
         return load_policy(self.policy_folder, self.task)
 
-    def check_data(self, source: Source) -> None:
+    def check_data(self, critic: DeployedCritic) -> None:
         """Refuse critics that were trained on other data than the actors will be."""
-        run, train = source.run, self.dataset.train
+        run, train = critic.run, self.dataset.train
         require_data(run.folder, run.record["data"]["train"], train.source, train.sha256)
 
-    def spread(self, source: Source) -> None:
+    def spread(self, critic: DeployedCritic) -> None:
         """Spread of the score over the action cube."""
         results = self._results("spread", {"spread": asdict(self.config.spread)})
-        if not results.has(source):
-            self._tell("spread", source)(0, 1)
-            found = score_spread(self.config.spread, source.critic, self.dataset.val)
-            results.add(source, {"spread": found})
-            self._tell("spread", source)(1, 1)
+        if not results.has(critic):
+            tick = self._part("spread", critic)
+            tick(0.0)
+            found = score_spread(self.config.spread, critic.trained, self.dataset.val)
+            results.add(critic, {"spread": found})
+            tick(1.0)
 
-    def actor(self, source: Source) -> None:
+    def actor(self, critic: DeployedCritic) -> None:
         """Train the critic's actor and count its successes."""
         config = self.config
         settings = {"actor": asdict(config.actor), "episodes": asdict(config.episodes)}
         results = self._results("actors", settings)
-        if results.has(source):
+        if results.has(critic):
             return
-        tell, steps = self._tell("actor", source), config.actor.steps
+        part = self._part("actor", critic)
 
-        def progress(_: str, share: float) -> None:
-            tell(round(share * steps), steps)
+        def tick(_: str, share: float) -> None:
+            part(share)
 
-        trained = train_actor(config.actor, source.critic, self.rows, source.seed, progress)
-        path = self.folder / "actors" / source.name / f"seed-{source.seed}.safetensors"
+        trained = train_actor(config.actor, critic.trained, self.rows, critic.seed, tick)
+        path = self.folder / "actors" / critic.name / f"seed-{critic.seed}.safetensors"
         save_params(path, trained.params)
-        walk = self._tell("episodes of the actor", source)
-        reached = follow(self.episodes, acting(trained, self.episodes.goals), done=walk)
+        walk = self._part("episodes of the actor", critic)
+        reached = follow(self.episodes, acting(trained, self.episodes.goals), tick=walk)
         counted = success(self.episodes.goal, reached, self.episodes.limit)
         entry = {"actor_sha256": sha256(path), "training": trained.info, **counted}
-        results.add(source, {"limit": self.episodes.limit, **entry})
+        results.add(critic, {"limit": self.episodes.limit, **entry})
 
-    def search(self, source: Source) -> None:
+    def search(self, critic: DeployedCritic) -> None:
         """Best-of-K at every step, for the critics that are to be searched with."""
-        if source.name not in self.config.searched:
+        if critic.name not in self.config.searched:
             return
         config = self.config
         settings = {
@@ -164,28 +165,25 @@ class _Work:
             "policy": read_run(self.policy_folder).record.get("params_sha256"),
         }
         results = self._results("closed_loop", settings)
-        if not results.has(source):
-            tell = self._tell("best-of-K", source)
+        if not results.has(critic):
+            tick = self._part("best-of-K", critic)
             found = search_episodes(
-                config.search, source.critic, self.policy, self.episodes, done=tell
+                config.search, critic.trained, self.policy, self.episodes, tick=tick
             )
-            results.add(source, {"limit": self.episodes.limit, "k": found})
+            results.add(critic, {"limit": self.episodes.limit, "k": found})
 
-    def _results(self, name: str, settings: dict[str, Any]) -> Results:
+    def _results(self, name: str, settings: dict[str, Any]) -> ResultFile:
         header = {
             "format": f"toptail-deployment-{name}-1",
             "task": self.task,
             "data_sha256": self.dataset.train.sha256,
             **settings,
         }
-        return Results(self.folder / f"{name}.json", header)
+        return ResultFile(self.folder / f"{name}.json", header)
 
-    def _tell(self, what: str, source: Source) -> Callable[[int, int], None]:
-        def tell(done: int, total: int) -> None:
-            if self._tick is not None:
-                self._tick(f"{what} {source.name}@{source.seed}", done, total)
-
-        return tell
+    def _part(self, what: str, critic: DeployedCritic) -> Callable[[float], None]:
+        """Told the share of one check of one critic that is done."""
+        return partial(self._tick, f"{what} {critic.column}")
 
 
 def acting(trained: TrainedActor, goals: NDArray[np.float32]) -> Act:

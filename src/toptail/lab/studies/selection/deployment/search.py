@@ -16,7 +16,7 @@ from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.proposals.sampling import denoise, path, row_keys
 from toptail.lab.studies.selection.deployment.config import SearchConfig
-from toptail.lab.studies.selection.deployment.episodes import Episodes, StepDone, follow, success
+from toptail.lab.studies.selection.deployment.episodes import Episodes, Share, follow, success
 
 EXACT = "highest"
 """Precision of the products when candidates are scored.
@@ -32,7 +32,7 @@ def search_episodes(
     policy: DiffusionPolicy,
     episodes: Episodes,
     threads: int = 0,
-    done: StepDone | None = None,
+    tick: Share | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Run every episode once for every K; each K's success, by K.
 
@@ -41,7 +41,7 @@ def search_episodes(
     """
     chooser = Chooser(config, critic, policy, episodes.goals)
     times = len(config.ks)
-    reached = follow(episodes.repeated(times), chooser, threads, done).reshape(times, -1)
+    reached = follow(episodes.repeated(times), chooser, threads, tick).reshape(times, -1)
     return {
         str(k): success(episodes.goal, own, episodes.limit)
         for k, own in zip(config.ks, reached, strict=True)

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.studies.selection.deployment.config import SpreadConfig
 from toptail.lab.studies.selection.deployment.search import EXACT
-from toptail.lab.tasks.queries import Queries, QueryConfig, freeze_queries
+from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
 from toptail.lab.tasks.trajectories import Trajectories
+from toptail.stats.best_of_k import Floats
 
 BLOCK = 50
 """States that are scored in one call."""
-
-Floats = NDArray[np.float64]
 
 
 class Spread(NamedTuple):
@@ -57,7 +56,7 @@ def score_spread(
     }
 
 
-def _scores(critic: TrainedCritic, queries: Queries, actions: NDArray[np.float32]) -> Floats:
+def _scores(critic: TrainedCritic, queries: FrozenQueries, actions: NDArray[np.float32]) -> Floats:
     """Score every action at every query: [queries, actions]."""
     blocks = []
     with jax.default_matmul_precision(EXACT):

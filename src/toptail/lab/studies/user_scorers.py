@@ -1,11 +1,11 @@
-"""Scorers of a user's own file: loaded, called on NumPy rows, and checked."""
+"""Scorers of a user's own file: named, loaded, called on NumPy rows, and checked."""
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,21 +13,49 @@ from typing import Any
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.studies.semantics.config import ORACLE
-from toptail.lab.studies.semantics.load import DRAWS, PROPOSALS
-from toptail.lab.studies.semantics.scorers import Rows, Score, Scorer
+from toptail.lab.critics.registry import CRITICS
+from toptail.lab.studies.scorers import Rows, Score, Scorer
+from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.files import sha256
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
 
 
-def user_scorer(text: str) -> Scorer:
+def user_scorers(
+    texts: Iterable[str], reserved: Collection[str], stored: Iterable[str] = ()
+) -> list[Scorer]:
+    """A user's scorers, if their names go together with each other and with what is stored.
+
+    Parameters
+    ----------
+    texts
+        See `user_scorer`.
+    reserved
+        Names that mean something else in this study.
+    stored
+        Columns that the study's folder has already.
+    """
+    scorers = [user_scorer(text, reserved) for text in texts]
+    require_names([scorer.column for scorer in scorers], stored)
+    return scorers
+
+
+def require_names(columns: Sequence[str], stored: Iterable[str] = ()) -> None:
+    """Refuse two columns of one name, and names that are a scorer's alone and with seeds."""
+    repeated = [column for column in columns if columns.count(column) > 1]
+    if repeated:
+        raise InputError(f"Two scorers are called '{repeated[0]}': give each a name of its own.")
+    group_seeds(dict.fromkeys((*stored, *columns)))
+
+
+def user_scorer(text: str, reserved: Collection[str] = ()) -> Scorer:
     """A scorer of a user's file, from ``[NAME=]path/to/file.py:make_score``.
 
     The object is a function ``score(states, actions, goals)`` of NumPy rows, or a function
     without required arguments that returns one. Its attribute ``step_reward``, if it has one, is
     the reward of a step that misses the goal (0 otherwise). The name is the file's unless given;
-    ``NAME@SEED`` makes it a training seed of NAME.
+    ``NAME@SEED`` makes it a training seed of NAME. Names of critics and ``reserved`` ones are
+    refused: a user's scorer must not pass for what was trained here.
     """
     given, equals, rest = text.rpartition("=")
     file, colon, attribute = rest.rpartition(":")
@@ -37,11 +65,7 @@ def user_scorer(text: str) -> Scorer:
             f"--critic {text}: expected path/to/file.py:function, or NAME=path/to/file.py:function."
         )
     name = given if equals else path.stem
-    if not _NAME.fullmatch(name) or name.split("@")[0] in (DRAWS, PROPOSALS, ORACLE):
-        raise InputError(
-            f"--critic {text}: '{name}' cannot name a critic; use letters, digits, '_', '-' and "
-            f"'.', and not {DRAWS}, {PROPOSALS} or {ORACLE}."
-        )
+    _require_free(text, name, reserved)
     where = f"{path}:{attribute}"
     found = getattr(_module(path), attribute, None)
     if not callable(found):
@@ -52,6 +76,22 @@ def user_scorer(text: str) -> Scorer:
         raise InputError(f"{where}: step_reward is {reward!r}, expected a finite number.")
     origin = {"file": path.name, "function": attribute, "file_sha256": sha256(path)}
     return Scorer(name, _checked(function, where), origin, float(reward), opaque=True)
+
+
+def _require_free(text: str, name: str, reserved: Collection[str]) -> None:
+    """Refuse a name that is none, that a study uses for something else, or that is a critic's."""
+    scorer = split_seed(name)[0]
+    if not _NAME.fullmatch(name) or scorer in reserved:
+        others = f", and not {', '.join(reserved)}" if reserved else ""
+        raise InputError(
+            f"--critic {text}: '{name}' cannot name a critic; use letters, digits, '_', '-' and "
+            f"'.'{others}."
+        )
+    if scorer.partition(".")[0] in CRITICS:
+        raise InputError(
+            f"--critic {text}: '{scorer}' is the name of a critic that is trained here, so a "
+            "scorer of your own cannot have it: give it another one, NAME=path/to/file.py:function."
+        )
 
 
 def _module(path: Path) -> ModuleType:

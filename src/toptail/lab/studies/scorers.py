@@ -1,10 +1,11 @@
-"""Scorers: the columns of a task's scores, made of trained runs."""
+"""Scorers: the columns of a study's scores, made of trained runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.critics.registry import names
-from toptail.lab.studies.semantics.config import ORACLE, SWEEP, SemanticsConfig
+from toptail.lab.critics.registry import entry
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
 from toptail.lab.training.runs import load_run, stored_config
@@ -23,19 +23,6 @@ Rows: TypeAlias = NDArray[np.float32]
 
 Score: TypeAlias = Callable[[Rows, Rows, Rows], Rows]
 """(states [n, s], actions [n, a], goals [n, g]) -> scores [n]; larger is better."""
-
-READOUTS = {
-    "raw": {"cosine": "f_cos", "norm": "phi_norm"},
-    "cosine": {"raw": "f_raw", "norm": "phi_norm"},
-    "hybrid": {"q_td": "q_td", "q_hybrid": "q_hybrid"},
-}
-"""Critic to the further scalars that are read from its checkpoints: our name to the critic's."""
-
-TWO_HEAD = ("two_head_separate", "two_head_joint")
-"""Critics whose cosine head is a scorer of its own, ``NAME.f_cos``."""
-
-CONTRASTIVE = ("f_raw", "f_cos", "phi_norm", "logit")
-"""Readouts without a value target: no step has a reward."""
 
 SMALLEST_BLOCK = 256
 """Rows of one compiled call, at least; others are filled up to a power of two."""
@@ -147,35 +134,8 @@ class Scorer:
     """Whether the origin does not decide the scores, as a user's function may read other files."""
 
 
-def run_scorers(runs: Path, task: str, config: SemanticsConfig) -> list[Scorer]:
-    """The scorers of every finished run ``RUNS/TASK/CRITIC/seed-N`` of the wanted seeds.
-
-    Critics that nobody trained and seeds that are missing are left out; what was trained and is
-    not valid is refused. The independently seeded TD-Q comes as ``oracle@SEED``.
-    """
-    scorers = []
-    for critic in names():
-        for seed in config.seeds:
-            scorers += of_run(runs / task / critic, seed, task)
-    for scorer in of_run(runs / task / "tdq", config.oracle_seed, task):
-        scorers.append(replace(scorer, column=f"{ORACLE}@{config.oracle_seed}"))
-    return scorers
-
-
-def sweep_scorers(runs: Path, task: str) -> list[Scorer]:
-    """The cosine critics of the temperature study: ``RUNS/temperature/SETTING/TASK/...``."""
-    found: list[Scorer] = []
-    for home in sorted((runs / SWEEP).glob(f"*/{task}/cosine")):
-        setting = home.parent.parent.name
-        numbers = [path.name.removeprefix("seed-") for path in home.glob("seed-*")]
-        for seed in sorted(int(number) for number in numbers if number.isdigit()):
-            column = f"{setting}@{seed}"
-            found += [replace(each, column=column) for each in of_run(home, seed, task)]
-    return found
-
-
 def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
-    """The scorers of one run: none if there is no run, two for a two-head checkpoint.
+    """The scorers of the run ``HOME/seed-N``: none if there is none, two for a two-head checkpoint.
 
     Whatever it was trained with, a run is read in float32: see `load_run`.
     """
@@ -192,20 +152,24 @@ def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
 
     if run.state != "finished":
         trained()  # says what is wrong with it
-    name, deployed = str(run.config["critic"]), stored_config(run).build().deployed
-    reads = {deployed: f"{name}@{seed}"}
-    if name in TWO_HEAD:
-        reads["f_cos"] = f"{name}.f_cos@{seed}"
+    stored_config(run)  # says so if this version of the code reads it otherwise
+    critic = entry(str(run.config["critic"]))
     return [
         Scorer(
-            column,
-            RunScore(trained, read),
-            run_origin(run) | {"readout": read, "read_in": "float32"},
-            -1.0 if run.config["reward"] == "-1/0" and read not in CONTRASTIVE else 0.0,
-            {ours: RunScore(trained, theirs) for ours, theirs in READOUTS.get(name, {}).items()},
+            f"{scorer}@{seed}",
+            RunScore(trained, read.name),
+            run_origin(run) | {"readout": read.name, "read_in": "float32"},
+            read.step_reward(str(run.config["reward"])),
+            {ours: RunScore(trained, theirs) for ours, theirs in critic.beside.items()},
         )
-        for read, column in reads.items()
+        for scorer, read in critic.scorers.items()
     ]
+
+
+def of_runs(home: Path, critics: Iterable[str], seeds: Iterable[int], task: str) -> list[Scorer]:
+    """The scorers of the runs ``HOME/CRITIC/seed-N`` that are there, critic by critic."""
+    pairs = product(critics, seeds)
+    return [scorer for critic, seed in pairs for scorer in of_run(home / critic, seed, task)]
 
 
 def run_origin(run: Run) -> dict[str, Any]:

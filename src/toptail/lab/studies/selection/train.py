@@ -1,0 +1,47 @@
+"""The runs that the selection study needs: reference ensemble, critics, behaviour model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from toptail.lab.critics.registry import names
+from toptail.lab.judges.reference import REFERENCE_CRITIC
+from toptail.lab.studies.datasets import TaskDataset
+from toptail.lab.studies.selection.config import SelectionConfig
+from toptail.lab.studies.trained import TrainingJob, TrainingSettings, train_missing
+from toptail.lab.training.group import Watch
+from toptail.lab.training.run_files import Run
+
+
+def train_selection(
+    task: str,
+    config: SelectionConfig,
+    training: TrainingSettings,
+    runs: Path,
+    command: str = "",
+    watch: Watch | None = None,
+) -> list[Run]:
+    """Train what a study needs and ``runs`` does not hold: `train_missing`.
+
+    Parameters
+    ----------
+    task
+        The data set, by name or path.
+    config
+        Whose seeds are trained.
+    training, runs, command, watch
+        How, where to, what the records say was called, and who is told.
+    """
+
+    def jobs_of(data: TaskDataset) -> Iterator[TrainingJob]:
+        """Everything that the study needs, in the order of training."""
+        reference = training.critic(data.name, REFERENCE_CRITIC)
+        yield TrainingJob(reference, config.reference.seeds, runs)
+        for critic in names():
+            yield TrainingJob(training.critic(data.name, critic), config.seeds, runs)
+        if training.diffusion_steps:
+            model = training.behaviour_model(data.name)
+            yield TrainingJob(model, (config.pools.policy_seed,), runs)
+
+    return train_missing((task,), jobs_of, command, watch)

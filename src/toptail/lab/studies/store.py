@@ -1,0 +1,180 @@
+"""What a study stores, and whether it may be used again: one policy for all studies.
+
+A file is made from inputs, which its header names by their hashes and settings. One that is there,
+whole, and made from what is wanted is read and not made again. About any other the caller decides
+in one word. ``refuse``: it may hold what somebody declared, brought, or paid for with hours, so it
+is named and never overwritten. ``remake``: it only saves time, so it is made anew in silence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.lab.studies.folder import read_json
+from toptail.lab.training.records import differences, digest
+from toptail.pools.files import read_arrays, staged_folder
+from toptail.pools.hashed import HashedFormat
+
+Arrays: TypeAlias = dict[str, NDArray[np.generic]]
+
+Stale: TypeAlias = Literal["refuse", "remake"]
+"""What happens to a file that is damaged or was made from something else."""
+
+_FORMAT = HashedFormat(
+    ("toptail-stored-1", "toptail-semantics-1"),  # the second: before other studies had such files
+    "a file that a study stored",
+    "delete it and run the study again",
+    beside=True,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What one file of a study holds: scores, candidates, or values."""
+
+    header: Mapping[str, Any]
+    """What the arrays are and what they were made from, as JSON has it."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    """The arrays by name."""
+
+    @property
+    def sha256(self) -> str:
+        """Hash of header and arrays."""
+        return _FORMAT.sha256(self.header, self.arrays)
+
+    def under(self, prefix: str) -> dict[str, NDArray[Any]]:
+        """The arrays called ``PREFIX/NAME``, by NAME."""
+        start = f"{prefix}/"
+        found = {name: array for name, array in self.arrays.items() if name.startswith(start)}
+        return {name.removeprefix(start): array for name, array in found.items()}
+
+    def array(self, path: Path, name: str) -> NDArray[Any]:
+        """One array of the file at ``path``, or a sentence about those that there are."""
+        if name not in self.arrays:
+            raise InputError(
+                f"{path}: there is no array '{name}'; it has {', '.join(self.arrays)}."
+            )
+        return self.arrays[name]
+
+    def write(self, path: Path) -> None:
+        """Write the file, whole or not at all."""
+        _FORMAT.write(path, self.header, self.arrays)
+
+    @classmethod
+    def read(cls, path: Path, made_from: Mapping[str, Any] | None = None) -> Stored:
+        """Read a file; one that was changed, or made from something else, is refused."""
+        stored = _FORMAT.read(path, cls)
+        require_fit(path, stored.header, made_from or {})
+        return stored
+
+
+def need(
+    path: Path, made_from: Mapping[str, Any], make: Callable[[], Stored], stale: Stale = "refuse"
+) -> Stored:
+    """The file at ``path`` if it was made from this, or else a new one.
+
+    Parameters
+    ----------
+    path
+        Where the file lies or will lie.
+    made_from
+        Entries that its header must have; others may be there, too.
+    make
+        Makes its content, with a header that has those entries.
+    stale
+        What happens to a file that is there and does not fit.
+    """
+    stored = fitting(path, made_from, stale)
+    if stored is None:
+        stored = make()
+        stored.write(path)
+    return stored
+
+
+def fitting(path: Path, made_from: Mapping[str, Any], stale: Stale = "refuse") -> Stored | None:
+    """The file at ``path`` if it was made from this; None if it is to be made (see `need`).
+
+    Raises
+    ------
+    InputError
+        If the file is damaged or was made from something else, and such files are refused.
+    """
+    if not path.is_file():
+        return None
+    try:
+        return Stored.read(path, made_from)
+    except InputError:
+        if stale == "refuse":
+            raise
+        return None
+
+
+def require_fit(path: Path, header: Mapping[str, Any], made_from: Mapping[str, Any]) -> None:
+    """Refuse a file whose header does not have these entries."""
+    own = {name: header[name] for name in made_from if name in header}
+    changed = differences(own, plain(made_from))
+    if changed:
+        raise InputError(
+            f"{path} was made from something else than is needed here (in this order): "
+            f"{'; '.join(changed)}. Give what it was made from, choose another folder, or move the "
+            "file away to make it again."
+        )
+
+
+def plain(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A mapping as JSON has it: tuples become lists, keys become text."""
+    result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
+    return result
+
+
+def columns(folder: Path) -> dict[str, Path]:
+    """The stored files of a folder by column, in the order of their names.
+
+    Files that are still being written, which are hidden, do not count.
+    """
+    found = sorted(path for path in folder.glob("*.npz") if not path.name.startswith("."))
+    return {path.stem: path for path in found}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One piece of work whose result is a folder named by a hash of what it was made from.
+
+    Another input is another folder, so that a unit is there or not, and never stale.
+    """
+
+    folder: Path
+    """``units/NAME-HASH`` inside a study's folder."""
+
+    @classmethod
+    def of(cls, study: Path, name: str, made_from: Mapping[str, Any]) -> Unit:
+        """The unit of a study's folder that ``made_from`` describes completely."""
+        return cls(study / "units" / f"{name}-{digest(made_from)}")
+
+    @property
+    def finished(self) -> bool:
+        """Whether its result is stored; folders appear whole or not at all."""
+        return (self.folder / "unit.json").is_file()
+
+    def writing(self) -> AbstractContextManager[Path]:
+        """A folder to write the result into; it becomes the unit's when the block succeeds."""
+        return staged_folder(self.folder)
+
+    def info(self) -> dict[str, Any]:
+        """The stored ``unit.json``."""
+        content: dict[str, Any] = read_json(self.folder / "unit.json")
+        return content
+
+    def arrays(self, name: str) -> Arrays:
+        """The arrays of ``NAME.npz``."""
+        return read_arrays(self.folder / f"{name}.npz")
