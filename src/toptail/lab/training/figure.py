@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from toptail.lab.studies.strokes import SETTINGS, new_figure
 from toptail.pools.files import atomic
 from toptail.report.palette import NEUTRAL, style
+from toptail.report.strokes import SETTINGS, new_figure
 
 Line: TypeAlias = Mapping[str, float | None]
 """A step and the scalars logged there; None where one is not finite."""

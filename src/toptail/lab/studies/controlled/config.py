@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from toptail.errors import InputError
-from toptail.lab.critics import TDQ, Cosine, Critic, Encoders, Hybrid, Raw, TwoHead
-from toptail.lab.critics.losses import Contrast
+from toptail.lab.critics.registry import MAIN as MAIN
 from toptail.lab.tasks.controlled import ControlledWorld
+
+if TYPE_CHECKING:
+    from toptail.lab.critics import Critic
+    from toptail.lab.critics.losses import Contrast
 
 Sweep: TypeAlias = Literal["steps", "temperature", "loss", "bias", "layer_norm"]
 
 SWEEPS: tuple[Sweep, ...] = ("steps", "temperature", "loss", "bias", "layer_norm")
 """Settings whose influence can be swept."""
-
-MAIN = ("tdq", "raw", "cosine", "hybrid")
-"""The four deployed critics of the main table."""
 
 WITHIN = ("f_cos", "q_td", "q_hybrid")
 """The readouts of the two-head network."""
@@ -58,6 +58,8 @@ class CriticSettings:
 
     def make(self, name: str) -> Critic:
         """Build the critic of that name."""
+        from toptail.lab.critics import TDQ, Cosine, Encoders, Hybrid, Raw, TwoHead
+
         if name == "tdq":
             return TDQ(self.hidden, self.ensemble, self.layer_norm)
         encoders = Encoders(self.hidden, self.embed_dim, self.ensemble, self.layer_norm)

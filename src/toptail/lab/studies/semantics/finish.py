@@ -1,4 +1,4 @@
-"""After scoring: tables, curves, claims and the report page, from stored scores alone."""
+"""After scoring: tables and curves, from stored scores alone."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from toptail.errors import InputError
-from toptail.lab.paper import SEMANTICS
 from toptail.lab.studies.common import Tick, read_json, write_json
-from toptail.lab.studies.finish import decide_stored
 from toptail.lab.studies.semantics.config import SEEN, SemanticsConfig
 from toptail.lab.studies.semantics.curves import all_curves
 from toptail.lab.studies.semantics.jobs import MEASURED
 from toptail.lab.studies.semantics.load import read_seen, read_tasks, read_temperature
 from toptail.lab.studies.semantics.measure import measure_all
-from toptail.lab.studies.semantics.seen import seen_table
+from toptail.lab.studies.semantics.memory import memory_table
 from toptail.lab.studies.semantics.tables import all_tables
 from toptail.lab.studies.semantics.temperature import temperature_table
 from toptail.lab.studies.tables import write_tables
 
 
-def finish_semantics(out: str | Path, tick: Tick | None = None, workers: int | None = None) -> Path:
-    """Make everything that is made of stored scores.
+def write_results(
+    out: str | Path, tick: Tick | None = None, workers: int | None = None
+) -> list[str]:
+    """Store ``tables/*.json`` and ``curves.json``; returns the tables' names.
+
+    Columns that were measured from the same scores, settings and code before are not measured
+    again (``measured/``); tables and curves are always made anew.
 
     Parameters
     ----------
@@ -33,33 +36,14 @@ def finish_semantics(out: str | Path, tick: Tick | None = None, workers: int | N
     workers
         Processes that measure columns; one per core unless given. They are fresh ones, so that a
         script that calls this needs ``if __name__ == "__main__"``, unless it asks for one.
-
-    Returns
-    -------
-    The path of ``report.html``.
-    """
-    from toptail.lab.studies.semantics.page import write_semantics_report
-
-    write_results(out, tick, workers)
-    decide_stored(out, SEMANTICS, curves=read_json(Path(out) / "curves.json"))
-    return write_semantics_report(out)
-
-
-def write_results(
-    out: str | Path, tick: Tick | None = None, workers: int | None = None
-) -> list[str]:
-    """Store ``tables/*.json`` and ``curves.json``; returns the tables' names.
-
-    Columns that were measured from the same scores, settings and code before are not measured
-    again (``measured/``); tables and curves are always made anew.
     """
     folder, config = Path(out), stored_config(out)
     workers, kept = workers or os.cpu_count() or 1, folder / MEASURED
     measured = measure_all(read_tasks(out), config, tick, workers, kept)
     tables = all_tables(measured, config)
-    seen = seen_table(measured, read_seen(out), config, tick, workers, kept)
-    if seen is not None:
-        tables[SEEN] = seen
+    memory = memory_table(measured, read_seen(out), config, tick, workers, kept)
+    if memory is not None:
+        tables[SEEN] = memory
     sweep = temperature_table(read_temperature(out), config, tick, workers, kept)
     if sweep is not None:
         tables["temperature"] = sweep

@@ -18,8 +18,9 @@ from toptail.lab.studies.semantics.config import SWEEP, SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates, measure_each
 from toptail.lab.studies.semantics.load import BesideScores
 from toptail.lab.studies.semantics.measure import by_seed, jobs_beside, resampling
+from toptail.lab.studies.semantics.specs import LEARNED, TABLES
 from toptail.lab.studies.semantics.tables import estimate_cell
-from toptail.lab.studies.tables import Cell, Rows, table
+from toptail.lab.studies.tables import Cell, Rows
 from toptail.pools.triples import ScoredTriples
 
 COLLAPSED = 1e-3
@@ -64,11 +65,9 @@ def temperature_table(
         "tau_ranges: how far tau moves over the sweep, over the settings in which no seed "
         f"collapsed, and over those whose AUC is within {AS_GOOD:g} of the best one's.",
     ]
-    return table(
-        "temperature",
+    return TABLES["temperature"].table(
         "Cosine critic over temperature and contrastive loss",
         rows,
-        {},
         notes,
         chosen=_chosen(rows),
         as_good_within=AS_GOOD,
@@ -102,7 +101,7 @@ def temperature_of(setting: str) -> str:
 def _place(setting: str) -> float:
     """Fixed temperatures in order, the learned one last."""
     text = temperature_of(setting)
-    return np.inf if text == "learned" else float(text)
+    return np.inf if text == LEARNED else float(text)
 
 
 def _measure(t: ScoredTriples, column: str, config: SemanticsConfig) -> Estimates:
@@ -142,7 +141,7 @@ def _chosen(rows: Rows) -> float | None:
     for row in rows.values():
         for setting, cells in row.items():
             text = temperature_of(setting)
-            if loss_of(setting) == CHOSEN_LOSS and text != "learned":
+            if loss_of(setting) == CHOSEN_LOSS and text != LEARNED:
                 mean = cells["auc"]["mean"]
                 auc.setdefault(float(text), []).append(np.nan if mean is None else mean)
     means = {t: float(np.mean(found)) for t, found in auc.items() if len(found) == len(rows)}
