@@ -13,6 +13,7 @@ from toptail.commands.bench import Bench
 from toptail.commands.data import Data
 from toptail.commands.demo import Demo
 from toptail.commands.demo_pools import DemoPools
+from toptail.commands.options import respelled
 from toptail.commands.report import Report
 from toptail.commands.reproduce import Reproduce
 from toptail.commands.runs import Runs
@@ -48,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _Command,
             prog="toptail",
             description="Is this critic safe to maximize?",
-            args=list(sys.argv[1:] if argv is None else argv),
+            args=respelled(sys.argv[1:] if argv is None else argv),
         )
         return int(command.run())
     except InputError as error:

@@ -1,5 +1,6 @@
 """The claim ledger: every statement of the paper, decided from stored tables."""
 
+from toptail.lab.paper.annotate import annotate
 from toptail.lab.paper.controlled import CONTROLLED
 from toptail.lab.paper.fixed_query import FIXED_QUERY
 from toptail.lab.paper.ledger import (
@@ -19,6 +20,7 @@ __all__ = [
     "Claim",
     "Finding",
     "NotMeasuredError",
+    "annotate",
     "decide",
     "render_markdown",
     "tally",

@@ -213,9 +213,7 @@ def _items(entry: Shown, results: StudyResults, drawn: Mapping[str, Picture]) ->
         return [drawn[entry.name]] if entry.name in drawn else []
     if not results.tables.get(entry.stored, {}).get("rows"):
         return []
-    first, *more = shown_tables(entry, results) or [None]
-    if first is None:
-        return []
+    first, *more = shown_tables(entry, results)
     notes = shown_notes(entry, results.tables[entry.stored])
     if entry.apart:
         return [Sheet(first, more, notes)]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Required, TypeAlias, TypedDict
+from typing import Any, Literal, Required, TypeAlias, TypedDict, cast
 
 import numpy as np
 
@@ -222,6 +222,11 @@ def cell(by_seed: Mapping[int, float], interval: tuple[float, float] | None = No
         result |= {"low": float(interval[0]), "high": float(interval[1])}
     clean: Cell = jsonable(result)
     return clean
+
+
+def with_more(entry: Cell, **more: Any) -> Cell:
+    """The cell with more that is known about it."""
+    return cast("Cell", {**entry, **more})
 
 
 def table(

@@ -1,4 +1,4 @@
-"""What the controlled study's page shows that is no stored table, and cells of a kind of their own."""
+"""What the controlled study's page shows beside stored tables, and cells of kinds of their own."""
 
 from __future__ import annotations
 

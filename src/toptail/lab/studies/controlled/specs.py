@@ -160,10 +160,10 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "pictures",
         ("fig:cartoon",),
         caption=(
-            "Above: a contrastive critic tells held-out compatible pairs from random ones (1), without "
-            "having to order them by distance (2); more search then finds what it gets wrong (3). Below: "
-            "all 256 candidates of one pool under each critic. Search moves to the right; what counts is "
-            "how high the rightmost point lies."
+            "Above: a contrastive critic tells held-out compatible pairs from random ones (1), "
+            "without having to order them by distance (2); more search then finds what it gets "
+            "wrong (3). Below: all 256 candidates of one pool under each critic. Search moves to "
+            "the right; what counts is how high the rightmost point lies."
         ),
     ),
     FigureSpec(
@@ -172,9 +172,9 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "pictures",
         ("fig:landscape",),
         caption=(
-            "First seed, first query, whatever they show. Rows: score surface over the action square; its "
-            "contours with the 256 candidates, the selected action and the support disk; norm of the "
-            "score's gradient."
+            "First seed, first query, whatever they show. Rows: score surface over the action "
+            "square; its contours with the 256 candidates, the selected action and the support "
+            "disk; norm of the score's gradient."
         ),
     ),
     FigureSpec(
@@ -183,8 +183,8 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "pictures",
         ("fig:curse",),
         caption=(
-            "Left: score of the pick, in each critic's own units. Right: its true value, between the best "
-            "candidate and a random one. Thin lines are seeds."
+            "Left: score of the pick, in each critic's own units. Right: its true value, between "
+            "the best candidate and a random one. Thin lines are seeds."
         ),
     ),
     FigureSpec(
@@ -193,8 +193,9 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "pictures",
         ("fig:toy-regret",),
         caption=(
-            "Left: true value of the pick. Right: length of the pick's embedding, relative to that of a "
-            "random candidate. TD-Q has no embedding of its own; its last hidden layer stands in."
+            "Left: true value of the pick. Right: length of the pick's embedding, relative to "
+            "that of a random candidate. TD-Q has no embedding of its own; its last hidden layer "
+            "stands in."
         ),
     ),
     View("norms", "pictures", norm_sheets),
@@ -203,10 +204,10 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "Support decomposition",
         "regret",
         caption=(
-            "Share of regret that goes away on the same pools when a critic selects in another way: 1 "
-            "means all of it, 0 none, below 0 that it gets worse. A cap on the norm cannot change a "
-            "cosine. “Norm alone” near 0 would say that the norm by itself selects as badly as the critic. "
-            "Lines are 95 % intervals over queries, dots are seeds."
+            "Share of regret that goes away on the same pools when a critic selects in another "
+            "way: 1 means all of it, 0 none, below 0 that it gets worse. A cap on the norm cannot "
+            "change a cosine. “Norm alone” near 0 would say that the norm by itself selects as "
+            "badly as the critic. Lines are 95 % intervals over queries, dots are seeds."
         ),
     ),
     _table(

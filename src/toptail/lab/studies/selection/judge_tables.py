@@ -13,7 +13,7 @@ from toptail.lab.studies.selection.load import NO_SEED, TaskSelection
 from toptail.lab.studies.selection.measure import Resampled, by_query
 from toptail.lab.studies.selection.rollout_results import RANDOM, agreement
 from toptail.lab.studies.selection.specs import TABLES
-from toptail.lab.studies.tables import Cell, cell
+from toptail.lab.studies.tables import Cell, cell, with_more
 from toptail.stats import kendall_tau_b, spearman, wilson
 
 ROLLOUTS = "rollouts"
@@ -129,7 +129,7 @@ def _one(entry: Mapping[str, Any], **more: Any) -> Cell:
     """A number with its interval that no training seed belongs to."""
     value, low, high = (entry[name] for name in ("value", "low", "high"))
     ends = {} if low is None or high is None else {"low": low, "high": high}
-    return {"mean": value, "std": None, "seeds": {str(NO_SEED): value}} | ends | more
+    return with_more({"mean": value, "std": None, "seeds": {str(NO_SEED): value}}, **ends, **more)
 
 
 def _admission_cells(verdict: Mapping[str, Any]) -> dict[str, Cell]:

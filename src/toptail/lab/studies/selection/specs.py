@@ -122,10 +122,10 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "Value of the pick over K",
         "selection",
         caption=(
-            "What the best of K by score is worth: 0 is a random candidate, 1 the best candidate of the "
-            "whole pool by the judge. The exact expectation over all subsets of K; bands are ± one "
-            "standard deviation over training seeds. Dashed: the best of K by the judge itself. A curve "
-            "that bends down is harmed by more search."
+            "What the best of K by score is worth: 0 is a random candidate, 1 the best candidate "
+            "of the whole pool by the judge. The exact expectation over all subsets of K; bands "
+            "are ± one standard deviation over training seeds. Dashed: the best of K by the judge "
+            "itself. A curve that bends down is harmed by more search."
         ),
     ),
     FigureSpec(
@@ -134,9 +134,10 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "selection",
         ("tab:fixed-query",),
         caption=(
-            "Discounted success after the picked action and a fixed continuation policy, less the mean of "
-            "random candidates of the same pool; paired 95 % intervals, trajectories resampled.⟦ Hollow "
-            "markers are the paper's.⟧ The grey strip is the smallest effect of interest."
+            "Discounted success after the picked action and a fixed continuation policy, less the "
+            "mean of random candidates of the same pool; paired 95 % intervals, trajectories "
+            "resampled.⟦ Hollow markers are the paper's.⟧ The grey strip is the smallest effect "
+            "of interest."
         ),
     ),
     View("verdicts", "selection", verdict_sheets),
@@ -176,8 +177,8 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "deployment-part",
         ("app:closed-loop",),
         caption=(
-            "Success when the best of K by score is executed at every step, with 95 % Wilson intervals "
-            "over episodes.⟦ Hollow markers are the paper's.⟧"
+            "Success when the best of K by score is executed at every step, with 95 % Wilson "
+            "intervals over episodes.⟦ Hollow markers are the paper's.⟧"
         ),
     ),
     _table(

@@ -18,7 +18,7 @@ from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.load import TaskSelection
 from toptail.lab.studies.selection.measure import LEVEL, Judged, Mask, Picked, Resampled
 from toptail.lab.studies.selection.specs import TABLES
-from toptail.lab.studies.tables import Cell, cell
+from toptail.lab.studies.tables import Cell, cell, with_more
 
 RESAMPLES = 2_000
 HIGH = 0.9
@@ -79,7 +79,7 @@ class MeasuredPicks:
             for group, keep in {"": None, **self.data.groups}.items():
                 suffix = f"/{group}" if group else ""
                 for metric, cell_ in self._judged_cells(judge, columns, keep).items():
-                    cells[f"{prefix}{metric}_{self.data.size}{suffix}"] = cell_ | marks
+                    cells[f"{prefix}{metric}_{self.data.size}{suffix}"] = with_more(cell_, **marks)
         return cells
 
     def _judged_cells(

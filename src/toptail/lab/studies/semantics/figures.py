@@ -40,7 +40,7 @@ Curves = Mapping[str, Mapping[str, Any]]
 """task → scorer → stored curve."""
 
 
-def drawings(study: SemanticsResultsResults) -> list[Drawing]:
+def drawings(study: SemanticsResults) -> list[Drawing]:
     """Every figure that the stored files suffice for, in the order of the page."""
     found: dict[str, Callable[[], Figure]] = {}
     if deciles := study.curve("deciles"):

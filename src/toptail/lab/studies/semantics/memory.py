@@ -1,4 +1,4 @@
-"""Trajectories that critics were trained on, and held-out ones: whether a score knows how near a goal is, or only whose it is.
+"""Trajectories trained on and held out: whether a score knows how near a goal is.
 
 A critic that has learned its training trajectories by heart tells their goals from all others
 without fault, and no retrieval metric shows that it has nothing to say about their order. So the

@@ -1,4 +1,4 @@
-"""Trajectories trained on and held-out ones: the figure, and the sentences of the page's summary."""
+"""Trajectories trained on and held out: the figure, and the sentences of the page's summary."""
 
 from __future__ import annotations
 

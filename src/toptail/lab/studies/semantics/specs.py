@@ -108,8 +108,9 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "progress",
         ("fig:calibration",),
         caption=(
-            "Triples are split into tenths by score; each point is the mean γ^d of one tenth. A score that "
-            "is safe to maximize rises to the right. Bands are ± one standard deviation over seeds."
+            "Triples are split into tenths by score; each point is the mean γ^d of one tenth. A "
+            "score that is safe to maximize rises to the right. Bands are ± one standard "
+            "deviation over seeds."
         ),
     ),
     _table(
@@ -137,11 +138,11 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "compatibility",
         ("fig:good-rankers",),
         caption=(
-            "(a) Retrieval AUC (is the true goal told from a random one?) against Kendall τ with γ^d (are "
-            "goals ordered by how near they are?); bars are ± one standard deviation over seeds⟦; hollow "
-            "markers are the paper's, tied to ours⟧. (b) Mean score of a true goal against its distance in "
-            "steps, scaled so that 1 is the nearest bin and 0 the mean score of a random goal; mean over "
-            "tasks."
+            "(a) Retrieval AUC (is the true goal told from a random one?) against Kendall τ with "
+            "γ^d (are goals ordered by how near they are?); bars are ± one standard deviation "
+            "over seeds⟦; hollow markers are the paper's, tied to ours⟧. (b) Mean score of a true "
+            "goal against its distance in steps, scaled so that 1 is the nearest bin and 0 the "
+            "mean score of a random goal; mean over tasks."
         ),
     ),
     FigureSpec(
@@ -150,8 +151,8 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "compatibility",
         ("tab:retrieval",),
         caption=(
-            "Retrieval AUC of every critic on every task, with 95 % intervals that resample trajectories. "
-            "⟦Hollow markers are the paper's; the⟧ dotted line is chance."
+            "Retrieval AUC of every critic on every task, with 95 % intervals that resample "
+            "trajectories. ⟦Hollow markers are the paper's; the|The⟧ dotted line is chance."
         ),
     ),
     _table(
@@ -175,10 +176,10 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "Seen and held-out trajectories",
         "memory",
         caption=(
-            "Each line is a critic, from trajectories that it was not trained on to those it was. Top: the "
-            "true goal is told from goals of other trajectories. Bottom: of two goals of one trajectory "
-            "the nearer scores higher. Dotted lines are chance. With 95 % intervals that resample "
-            "trajectories."
+            "Each line is a critic, from trajectories that it was not trained on to those it was. "
+            "Top: the true goal is told from goals of other trajectories. Bottom: of two goals of "
+            "one trajectory the nearer scores higher. Dotted lines are chance. With 95 % "
+            "intervals that resample trajectories."
         ),
     ),
     _table(
@@ -205,8 +206,8 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "origins",
         ("tab:readout",),
         caption=(
-            "Kendall τ with γ^d of one training's embeddings, read in three ways. Dots are seeds, lines "
-            "95 % intervals⟦, hollow diamonds the paper's numbers⟧."
+            "Kendall τ with γ^d of one training's embeddings, read in three ways. Dots are seeds, "
+            "lines 95 % intervals⟦, hollow diamonds the paper's numbers⟧."
         ),
     ),
     _table(
@@ -242,10 +243,10 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "search",
         ("fig:ogbench-curse", "fig:ogbench-drift"),
         caption=(
-            "Top: mean γ^d of the best of K pooled triples by score, exact for every K, between the best "
-            "of K (dashed) and a random one (dotted). Bottom: how much more often the best of K candidates "
-            "at one (s, g) lies off the local support than a random candidate does; 0 is no preference. "
-            "Bands are ± one standard deviation over seeds."
+            "Top: mean γ^d of the best of K pooled triples by score, exact for every K, between "
+            "the best of K (dashed) and a random one (dotted). Bottom: how much more often the "
+            "best of K candidates at one (s, g) lies off the local support than a random "
+            "candidate does; 0 is no preference. Bands are ± one standard deviation over seeds."
         ),
     ),
     _table(

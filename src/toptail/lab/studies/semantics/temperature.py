@@ -151,23 +151,25 @@ def _chosen(rows: Rows) -> float | None:
 
 def _ranges(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any]:
     """The range of tau: over all settings, those without collapse, those that retrieve best."""
-    known = {
-        setting: cells
-        for setting, cells in row.items()
-        if cells["tau"]["mean"] is not None and cells["auc"]["mean"] is not None
-    }
+    tau, auc = _means(row, "tau"), _means(row, "auc")
+    known = {setting: mean for setting, mean in tau.items() if setting in auc}
     if not known:
         return {"all": None, "sound": None, "as_good": None}
-    best = max(cells["auc"]["mean"] for cells in known.values())
-    good = {s: cells for s, cells in known.items() if cells["auc"]["mean"] >= best - AS_GOOD}
-    sound = {s: cells for s, cells in known.items() if not cells["collapsed"]["mean"]}
+    best = max(auc[setting] for setting in known)
+    good = {setting: mean for setting, mean in known.items() if auc[setting] >= best - AS_GOOD}
+    sound = {s: mean for s, mean in known.items() if not row[s]["collapsed"]["mean"]}
     return {"all": _range(known), "sound": _range(sound), "as_good": _range(good)}
 
 
-def _range(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any] | None:
-    if not row:
+def _means(row: Mapping[str, Mapping[str, Cell]], metric: str) -> dict[str, float]:
+    """Setting -> mean, where there is one."""
+    found = {setting: cells[metric]["mean"] for setting, cells in row.items()}
+    return {setting: mean for setting, mean in found.items() if mean is not None}
+
+
+def _range(tau: Mapping[str, float]) -> dict[str, Any] | None:
+    if not tau:
         return None
-    tau = {setting: cells["tau"]["mean"] for setting, cells in row.items()}
     low, high = min(tau, key=lambda s: tau[s]), max(tau, key=lambda s: tau[s])
     return {
         "lowest": tau[low],
