@@ -13,11 +13,13 @@ import pytest
 from tests.semantics_study import scored
 from tests.semantics_study.results import NAVIGATION, cell, line, results
 from toptail.errors import InputError
-from toptail.lab.paper import SEMANTICS, decide
+from toptail.lab.paper import SEMANTICS, annotate, decide
 from toptail.lab.paper.ledger import NotMeasuredError
 from toptail.lab.studies.common import write_json
 from toptail.lab.studies.semantics import finish
+from toptail.lab.studies.semantics.contract import STUDY
 from toptail.lab.studies.semantics.load import TaskScores
+from toptail.lab.studies.semantics.steps import stored_config
 
 RESULTS = results()
 BY_ID = {claim.id: claim for claim in SEMANTICS}
@@ -277,7 +279,7 @@ class TestFolder:
         return tmp_path
 
     def test_tables_curves_claims_and_page(self, folder: Path) -> None:
-        report = finish.finish_semantics(folder, workers=1)
+        report = STUDY.finish(folder, annotate=annotate, workers=1)
         assert report.is_file()
         names = {path.stem for path in (folder / "tables").glob("*.json")}
         assert {"main", "retrieval", "twohead", "temperature", "value-oracle-diffusion"} <= names
@@ -303,11 +305,11 @@ class TestFolder:
         assert (folder / "tables" / "main.json").is_file()
 
     def test_the_configuration_is_read_back(self, folder: Path) -> None:
-        assert finish.stored_config(folder) == scored.CONFIG
+        assert stored_config(folder) == scored.CONFIG
 
     def test_a_folder_without_configuration_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"config\.json is missing"):
-            finish.stored_config(tmp_path)
+            stored_config(tmp_path)
         write_json(tmp_path / "config.json", {"config": {"k": [1]}})
         with pytest.raises(InputError, match="not the configuration of a semantics study"):
-            finish.stored_config(tmp_path)
+            stored_config(tmp_path)

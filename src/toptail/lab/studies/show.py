@@ -58,7 +58,8 @@ def show(spec: TableSpec, stored: Mapping[str, Any], results: Any = None) -> Tab
         if len(rows) == 1 and spec.tasks == "rows":
             caption = f"{next(iter(rows))}. {caption}"
     title = text_of(spec.title, results)
-    return Table(spec.anchor, title, caption, tuple(columns), tuple(lines), stacked=True)
+    name = spec.anchor if spec.of else stored["label"]
+    return Table(name, title, caption, tuple(columns), tuple(lines), stacked=True)
 
 
 def text_of(text: Text, results: Any) -> str:

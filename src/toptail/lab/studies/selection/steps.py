@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from toptail.lab.studies.common import RunFolder, Tick
 from toptail.lab.studies.selection.config import STAGES, SelectionConfig
@@ -51,3 +52,10 @@ def make_missing(request: SelectionRequest, tick: Tick) -> list[str]:
         study = Selection.at(request.out, config, request.runs, tick)
         brought = Brought(request.pools, tuple(request.judges), tuple(request.scorers))
         return Stages(study, TaskDataset.load(request.task).data, brought).run(request.stages)
+
+
+def write(folder: Path, tick: Tick, **how: Any) -> list[str]:
+    """Write tables and curves; see `toptail.lab.studies.selection.finish.write_results`."""
+    from toptail.lab.studies.selection.finish import write_results  # much to import for a help text
+
+    return write_results(folder, tick, **how)

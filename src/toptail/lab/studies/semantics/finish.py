@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, get_type_hints
 
-from toptail.errors import InputError
-from toptail.lab.studies.common import Tick, read_json, write_json
-from toptail.lab.studies.semantics.config import SEEN, SemanticsConfig
+from toptail.lab.studies.common import Tick, write_json
+from toptail.lab.studies.semantics.config import SEEN
 from toptail.lab.studies.semantics.curves import all_curves
 from toptail.lab.studies.semantics.jobs import MEASURED
 from toptail.lab.studies.semantics.load import read_seen, read_tasks, read_temperature
 from toptail.lab.studies.semantics.measure import measure_all
 from toptail.lab.studies.semantics.memory import memory_table
+from toptail.lab.studies.semantics.steps import stored_config
 from toptail.lab.studies.semantics.tables import all_tables
 from toptail.lab.studies.semantics.temperature import temperature_table
 from toptail.lab.studies.tables import write_tables
@@ -50,27 +49,3 @@ def write_results(
     write_tables(folder / "tables", tables)
     write_json(folder / "curves.json", all_curves(measured, config))
     return sorted(tables)
-
-
-def stored_config(out: str | Path) -> SemanticsConfig:
-    """The configuration in ``config.json``."""
-    path = Path(out) / "config.json"
-    if not path.is_file():
-        raise InputError(
-            f"{out} holds no semantics study (config.json is missing): run 'toptail study "
-            "semantics' with --runs first."
-        )
-    stored = read_json(path)
-    known = get_type_hints(SemanticsConfig)
-    try:
-        settings: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in stored["config"].items()
-            if name in known
-        }
-        return SemanticsConfig(**settings)
-    except (KeyError, TypeError, AttributeError):
-        raise InputError(
-            f"{path} is not the configuration of a semantics study: name another --out, or delete "
-            "the file and run the study again."
-        ) from None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from toptail.lab.studies.common import RunFolder, Tick
+from toptail.errors import InputError
+from toptail.lab.studies.common import RunFolder, Tick, read_json
 from toptail.lab.studies.semantics.config import SemanticsConfig
-from toptail.lab.studies.semantics.finish import stored_config
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,30 @@ def config_in(folder: Path) -> SemanticsConfig | None:
     return stored_config(folder) if (folder / "config.json").is_file() else None
 
 
+def stored_config(out: str | Path) -> SemanticsConfig:
+    """The configuration in ``config.json``."""
+    path = Path(out) / "config.json"
+    if not path.is_file():
+        raise InputError(
+            f"{out} holds no semantics study (config.json is missing): run 'toptail study "
+            "semantics' with --runs first."
+        )
+    stored = read_json(path)
+    known = get_type_hints(SemanticsConfig)
+    try:
+        settings: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in stored["config"].items()
+            if name in known
+        }
+        return SemanticsConfig(**settings)
+    except (KeyError, TypeError, AttributeError):
+        raise InputError(
+            f"{path} is not the configuration of a semantics study: name another --out, or delete "
+            "the file and run the study again."
+        ) from None
+
+
 def make_missing(request: SemanticsRequest, tick: Tick) -> list[str]:
     """Draw and score what is not stored."""
     from toptail.lab.studies.semantics.scoring import score_tasks
@@ -48,3 +72,10 @@ def make_missing(request: SemanticsRequest, tick: Tick) -> list[str]:
     with run.recording(request.recorded(), list(config.seeds), request.command):
         score_tasks(config, run, request.runs, tuple(request.scorers), tick)
     return []
+
+
+def write(folder: Path, tick: Tick, **how: Any) -> list[str]:
+    """Write tables and curves; see `toptail.lab.studies.semantics.finish.write_results`."""
+    from toptail.lab.studies.semantics.finish import write_results  # much to import for a help text
+
+    return write_results(folder, tick, **how)
