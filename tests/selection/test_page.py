@@ -118,11 +118,11 @@ def test_the_square_and_the_verdicts(study: SelectionResults) -> None:
 
 def test_the_judges_stand_beside_their_declared_thresholds(study: SelectionResults) -> None:
     table = shown(study, "judges")
-    shown = {row[1].text: row[2:] for row in table.rows}
-    number, limit, status = shown["pools resolved, near: the prespecified group"]
+    rows = {row[1].text: row[2:] for row in table.rows}
+    number, limit, status = rows["pools resolved, near: the prespecified group"]
     assert (number.text, limit.text, status.status) == ("1.000", "at least 0.5", "pass")
-    (widest,) = (key for key in shown if key.startswith("widest half-width of a selector's gain: "))
-    assert shown[widest][1].text == "below 0.012"
+    (widest,) = (key for key in rows if key.startswith("widest half-width of a selector's gain: "))
+    assert rows[widest][1].text == "below 0.012"
     assert "enters through: reference ensemble and simulator rollouts" in table.caption
 
 

@@ -99,9 +99,7 @@ class TestFlags:
         assert not (tmp_path / "out").exists()
 
     def test_an_unknown_critic_is_named(self) -> None:
-        with pytest.raises(
-            InputError, match="no critic 'raww'; the critics are tdq, raw.*--scorer"
-        ):
+        with pytest.raises(InputError, match=r"no critic 'raww'; .* tdq, raw,.* --scorer"):
             asked(StudySemantics, critics="raww").training()
 
 
