@@ -19,6 +19,5 @@ def asked(command: type[Command], **flags: Any) -> Command:
         else:
             for each in value if isinstance(value, tuple) else (value,):
                 words += [flag, str(each)]
-    kind: Any = tyro.conf.OmitArgPrefixes[command]  # type: ignore[valid-type]
-    made: Command = tyro.cli(kind, args=words)
+    made: Command = tyro.cli(command, args=words, config=(tyro.conf.OmitArgPrefixes,))
     return made

@@ -17,7 +17,7 @@ from toptail.commands.options import respelled
 from toptail.commands.report import Report
 from toptail.commands.reproduce import Reproduce
 from toptail.commands.runs import Runs
-from toptail.commands.study import Study
+from toptail.commands.study import StudyCommand
 from toptail.commands.train import Train
 from toptail.errors import InputError
 
@@ -28,7 +28,7 @@ _Command = (
     | Annotated[Data, tyro.conf.subcommand("data")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Runs, tyro.conf.subcommand("runs")]
-    | Annotated[Study, tyro.conf.subcommand("study")]
+    | Annotated[StudyCommand, tyro.conf.subcommand("study")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]

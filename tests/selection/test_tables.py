@@ -112,7 +112,7 @@ def measured(world: Stages) -> MeasuredPicks:
 
 
 def test_exact_reversed_noise_and_constant_scorers(measured: MeasuredPicks) -> None:
-    rows = measured.rows
+    rows: Any = measured.rows
     assert rows["exact"]["geodesic/tau_b_64"]["mean"] == pytest.approx(1.0)
     assert rows["exact"]["geodesic/nregret_64"]["mean"] == pytest.approx(0.0, abs=1e-9)
     assert rows["reversed"]["geodesic/tau_b_64"]["mean"] == pytest.approx(-1.0)

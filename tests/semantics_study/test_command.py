@@ -156,7 +156,12 @@ class TestRun:
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         made: list[StudySemantics] = []
-        monkeypatch.setattr(StudySemantics, "run", lambda self: made.append(self) or 0)
+
+        def run(self: StudySemantics) -> int:
+            made.append(self)
+            return 0
+
+        monkeypatch.setattr(StudySemantics, "run", run)
         assert main(["study", "semantics", "--critic", "a.py:f", "--critic=b.py:g"]) == 0
         assert made[0].scorer == ("a.py:f", "b.py:g")
         with pytest.raises(SystemExit):

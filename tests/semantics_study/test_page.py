@@ -321,7 +321,7 @@ class TestTables:
 
     def test_a_metric_that_no_spec_knows_is_refused(self, folder: Path) -> None:
         """As it is made, and as it is shown: no number is dropped in silence."""
-        rows = {"PointMaze": {"raw": {"tau": cell(0.1), "weather": cell(0.2)}}}
+        rows: Any = {"PointMaze": {"raw": {"tau": cell(0.1), "weather": cell(0.2)}}}
         with pytest.raises(InputError, match=r"'main' has the metric 'weather'"):
             TABLES["main"].table("Made up", rows)
         with pytest.raises(InputError, match=r"'main' has the metric 'weather'"):

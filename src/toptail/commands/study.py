@@ -21,7 +21,7 @@ COMMANDS: Final[Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Study:
+class StudyCommand:
     """Run one of the paper's studies; what is finished in the folder is not repeated."""
 
     what: tyro.conf.OmitSubcommandPrefixes[
