@@ -19,7 +19,7 @@ from toptail.lab.studies.common import write_json
 from toptail.lab.studies.semantics import finish
 from toptail.lab.studies.semantics.contract import STUDY
 from toptail.lab.studies.semantics.load import TaskScores
-from toptail.lab.studies.semantics.steps import stored_config
+from toptail.lab.studies.semantics.results import stored_config
 
 RESULTS = results()
 BY_ID = {claim.id: claim for claim in SEMANTICS}

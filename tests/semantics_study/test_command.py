@@ -117,7 +117,7 @@ class TestRun:
         assert stored(out, "record.json")["command"] == "toptail made up"
 
     def test_every_figure_of_the_paper_comes_out_of_a_run(self, out: Path) -> None:
-        drawn = {label for each in drawings(read_semantics(out)) for label in each.spec.labels}
+        drawn = {label for each in drawings(read_semantics(out)) for label in each.labels}
         figures = {label for label in STUDY.labels if label.startswith("fig:")}
         assert len(figures) == 4
         assert figures <= drawn

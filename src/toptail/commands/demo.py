@@ -27,9 +27,9 @@ class Demo:
         from toptail.lab.paper import tally
         from toptail.lab.studies.controlled.config import StudyConfig
         from toptail.lab.studies.controlled.contract import STUDY
-        from toptail.lab.studies.controlled.steps import ControlledRequest
+        from toptail.lab.studies.study import Request
 
-        request = ControlledRequest(StudyConfig(), self.out, f"toptail demo --out {self.out}")
+        request = Request(StudyConfig(), self.out, f"toptail demo --out {self.out}")
         report = run_study(STUDY, request)
         for table in STUDY.tables(self.out, STUDY.labels):
             print_table(table)

@@ -13,7 +13,7 @@ from toptail.commands.studying import print_outcome, run_study
 from toptail.errors import InputError
 from toptail.lab.studies.controlled.config import StudyConfig
 from toptail.lab.studies.controlled.contract import STUDY
-from toptail.lab.studies.controlled.steps import ControlledRequest
+from toptail.lab.studies.study import Request
 
 BASE: Final = StudyConfig(radii=(0.25, 0.40, 0.55))
 """The study with the paper's radius sweep."""
@@ -65,7 +65,7 @@ class StudyControlled:
     def work(self, command: str) -> tuple[Path, Path]:
         """Do what was asked for; returns the folder and the page's path."""
         need_training("study")
-        return self.out, run_study(STUDY, ControlledRequest(self.config(), self.out, command))
+        return self.out, run_study(STUDY, Request(self.config(), self.out, command))
 
     def config(self) -> StudyConfig:
         """The study's configuration with what was asked for."""

@@ -16,7 +16,7 @@ from toptail.commands.studying import finish_study, print_outcome, run_study
 from toptail.errors import InputError
 from toptail.lab.studies.selection.config import STAGES, SelectionConfig
 from toptail.lab.studies.selection.contract import STUDY
-from toptail.lab.studies.selection.steps import SelectionRequest
+from toptail.lab.studies.study import Request
 
 TABLES: Final = "tables"
 """The last stage: audits, tables, claims and the page, from the files of the others."""
@@ -129,14 +129,13 @@ class StudySelection:
         need_training("study selection")
         from toptail.lab.studies.semantics.draws import TaskDataset
 
-        config = self.config(TaskDataset.load(self.task).name)
+        task = TaskDataset.load(self.task)
+        config, folder = self.config(task.name), self.out / task.name
         if self.train:
             self._train(config, command)
-        request = SelectionRequest(
-            *(config, self.task, self.out, command, self.runs, making),
-            *(self.scorer, self.pools, self.judge),
-        )
-        return request.folder, run_study(STUDY, request, tables=TABLES in stages)
+        more = {"dataset": task.data, "stages": making, "pools": self.pools, "judges": self.judge}
+        request = Request(config, folder, command, self.runs, self.scorer, more)
+        return folder, run_study(STUDY, request, tables=TABLES in stages)
 
     def stages(self) -> list[str]:
         """The stages asked for, in their order."""

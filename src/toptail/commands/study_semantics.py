@@ -18,7 +18,8 @@ from toptail.lab.critics.registry import CRITICS
 from toptail.lab.studies.semantics.config import SemanticsConfig
 from toptail.lab.studies.semantics.contract import STUDY
 from toptail.lab.studies.semantics.memory_figure import memory_lines
-from toptail.lab.studies.semantics.steps import SemanticsRequest, config_in
+from toptail.lab.studies.semantics.results import config_in
+from toptail.lab.studies.study import Request
 
 if TYPE_CHECKING:
     from toptail.lab.studies.semantics.train import Training
@@ -109,7 +110,7 @@ class StudySemantics:
         config = self.config()
         if self.train:
             self._train(config, command)
-        request = SemanticsRequest(config, self.out, command, self.runs, self.scorer)
+        request = Request(config, self.out, command, self.runs, self.scorer)
         return self.out, run_study(STUDY, request, workers=self.workers)
 
     def _train(self, config: SemanticsConfig, command: str) -> None:

@@ -64,36 +64,17 @@ class FigureSpec:
     """How to read it; a drawing may say it otherwise."""
 
 
-@dataclass(frozen=True)
-class Drawing:
+@dataclass(frozen=True, kw_only=True)
+class Drawing(FigureSpec):
     """One figure, ready to be drawn from what was stored."""
 
-    spec: FigureSpec
-    """Which figure it is."""
     draw: Callable[[], Figure]
     """Draws it."""
-    caption: str
-    """How to read it."""
 
     @classmethod
     def of(cls, spec: FigureSpec, draw: Callable[[], Figure], caption: str = "") -> Drawing:
         """A figure with its spec's caption, unless given another."""
-        return cls(spec, draw, caption or spec.caption)
-
-    @property
-    def name(self) -> str:
-        """Name of its files."""
-        return self.spec.name
-
-    @property
-    def title(self) -> str:
-        """Its heading on the page."""
-        return self.spec.title
-
-    @property
-    def label(self) -> str:
-        """The first of its labels, or empty."""
-        return self.spec.labels[0] if self.spec.labels else ""
+        return cls(**vars(spec) | {"draw": draw, "caption": caption or spec.caption})
 
 
 def svg_and_png(drawing: Drawing) -> tuple[bytes, bytes]:

@@ -93,24 +93,15 @@ class Listing:
     kind: ClassVar = "rows"
     rows: Sequence[tuple[str, str]]
     """Name and text."""
-
-
-@dataclass(frozen=True)
-class Remarks:
-    """Paragraphs with a name, a place, a number and a sentence."""
-
-    kind: ClassVar = "remarks"
-    name: str
+    name: str = ""
     """Anchor."""
-    title: str
-    """Heading."""
-    lead: str
-    """What they have in common."""
-    entries: Sequence[tuple[str, str, str, str, str]]
-    """What, where, its number, what stands beside that, and the sentence about it."""
+    title: str = ""
+    """Heading, where it has one."""
+    lead: str = ""
+    """What the lines have in common."""
 
 
-Item: TypeAlias = Picture | Sheet | Listing | Remarks
+Item: TypeAlias = Picture | Sheet | Listing
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ A study is a folder beside this file with a module ``contract.py`` that provides
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +21,25 @@ from toptail.lab.studies.results import StudyResults
 from toptail.lab.studies.show import shown_tables
 from toptail.lab.studies.tables import TableSpec
 from toptail.report.table import Table
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call of a study."""
+
+    config: Any
+    """Its configuration."""
+    folder: Path
+    """Where it is stored."""
+    command: str
+    """What to record as the command."""
+    runs: Path | None = None
+    """Folder of trained runs; None works without them."""
+    scorers: Sequence[str] = ()
+    """``[NAME=]FILE.py:FUNCTION`` of the user's own scorers."""
+    brought: Mapping[str, Any] = field(default_factory=dict)
+    """What one study alone is asked for, or brought."""
+
 
 Annotate = Callable[[Path, str], Any]
 """Told a folder and the study's name, after its tables are written."""
@@ -39,7 +58,7 @@ class Study:
     """Where its numbers come from, in a few words: ``on recorded data``."""
     config: type
     """Its configuration, a frozen dataclass."""
-    steps: Callable[[Any, Tick], Sequence[str]]
+    steps: Callable[[Request, Tick], Sequence[str]]
     """Makes what a request asks for and is missing in its folder: trains, scores, judges; returns
     sentences for whoever asked."""
     write: Callable[..., Sequence[str]] | None
@@ -57,14 +76,14 @@ class Study:
     """The page's own words."""
 
     def run(
-        self, request: Any, tick: Tick, annotate: Annotate | None = None, **how: Any
+        self, request: Request, tick: Tick, annotate: Annotate | None = None, **how: Any
     ) -> tuple[Path, list[str]]:
         """Make what is missing, then everything that is made of it.
 
         Parameters
         ----------
         request
-            What the study is asked for; it names the ``folder``.
+            What the study is asked for.
         tick
             Told the stage and the share of it that is done.
         annotate, how
@@ -136,7 +155,7 @@ class Study:
         """Where the figures of a label are, without the ending of their names."""
         path = Path(folder)
         drawn = self.drawings(self.read(path))
-        return [path / "figures" / d.name for d in drawn if label in d.spec.labels]
+        return [path / "figures" / d.name for d in drawn if label in d.labels]
 
 
 @cache

@@ -19,7 +19,7 @@ from toptail.lab.studies.controlled.show import (
     verdict_sheets,
 )
 from toptail.lab.studies.figures import FigureSpec
-from toptail.lab.studies.page import Part, Remarks, Shown, View
+from toptail.lab.studies.page import Listing, Part, Shown, View
 from toptail.lab.studies.tables import Metric, TableSpec, Text
 from toptail.report.text import signed
 
@@ -41,46 +41,39 @@ def _stored_notes(study: ControlledResults) -> str:
     return " ".join(study.tables["noise"]["notes"])
 
 
-def differences(study: ControlledResults) -> list[Remarks]:
+def differences(study: ControlledResults) -> list[Listing]:
     """Every cell that differs from the paper's by more than its spread, with a reason."""
     if not any(study.tables.get(name, {}).get("paper") for name in _COMPARED):
         return []
-    entries = [
+    rows = [
         _difference(TABLES[name], pair, study)
         for name in _COMPARED
         if name in study.tables
         for pair in comparisons(study.tables[name])
         if pair.differs(_column(TABLES[name], pair).decimals or 3)
     ]
+    if not rows:
+        none = "No cell differs from the paper's by more than the larger of the two standard "
+        return [Listing([], lead=f"{none}deviations.")]
     lead = (
         "Every cell whose mean is further from the paper's than the larger of the two standard "
         "deviations, and why it may be."
-        if entries
-        else "No cell differs from the paper's by more than the larger of the two standard "
-        "deviations."
     )
-    return [Remarks("differences", "Where the numbers differ", lead, entries)]
+    return [Listing(rows, "differences", "Where the numbers differ", lead)]
 
 
-def _difference(
-    spec: TableSpec, pair: Comparison, study: ControlledResults
-) -> tuple[str, str, str, str, str]:
+def _difference(spec: TableSpec, pair: Comparison, study: ControlledResults) -> tuple[str, str]:
     column = _column(spec, pair)
     ours, paper = (
         with_spread(cell, column.decimals or 3, percent=column.percent)
         for cell in (pair.ours, pair.paper)
     )
-    apart = (
-        f"{signed(100 * pair.difference, 0)} points"
-        if column.percent
-        else signed(pair.difference, 3)
-    )
+    points = f"{signed(100 * pair.difference, 0)} points"
+    apart = points if column.percent else signed(pair.difference, 3)
+    where = f"{spec.label} {pair.task.partition('@')[2]}".strip()
     return (
-        f"{critic_name(pair.critic)}, {column.heading.lower()}",
-        f"{spec.label} {pair.task.partition('@')[2]}".strip(),
-        ours,
-        f"paper {paper}, difference {apart}",
-        reason(pair, column.heading, study),
+        f"{critic_name(pair.critic)}, {column.heading.lower()} {where}",
+        f"{ours}, paper {paper}, difference {apart}. {reason(pair, column.heading, study)}",
     )
 
 

@@ -12,7 +12,7 @@ from toptail.lab.studies.semantics.jobs import MEASURED
 from toptail.lab.studies.semantics.load import read_seen, read_tasks, read_temperature
 from toptail.lab.studies.semantics.measure import measure_all
 from toptail.lab.studies.semantics.memory import memory_table
-from toptail.lab.studies.semantics.steps import stored_config
+from toptail.lab.studies.semantics.results import stored_config
 from toptail.lab.studies.semantics.tables import all_tables
 from toptail.lab.studies.semantics.temperature import temperature_table
 from toptail.lab.studies.tables import write_tables

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from toptail.errors import InputError
+from toptail.lab.studies.common import read_json
 from toptail.lab.studies.results import StudyResults, common_parts
+from toptail.lab.studies.semantics.config import SemanticsConfig
 from toptail.lab.studies.stored_json import read_stored
 
 
@@ -50,3 +52,32 @@ def read_semantics(folder: str | Path) -> SemanticsResults:
         )
     curves = read_stored(path / "curves.json") or {}
     return SemanticsResults(**common_parts(path), curves=curves)
+
+
+def config_in(folder: Path) -> SemanticsConfig | None:
+    """The configuration that a folder has; None where it holds no study yet."""
+    return stored_config(folder) if (folder / "config.json").is_file() else None
+
+
+def stored_config(out: str | Path) -> SemanticsConfig:
+    """The configuration in ``config.json``."""
+    path = Path(out) / "config.json"
+    if not path.is_file():
+        raise InputError(
+            f"{out} holds no semantics study (config.json is missing): run 'toptail study "
+            "semantics' with --runs first."
+        )
+    stored = read_json(path)
+    known = get_type_hints(SemanticsConfig)
+    try:
+        settings: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in stored["config"].items()
+            if name in known
+        }
+        return SemanticsConfig(**settings)
+    except (KeyError, TypeError, AttributeError):
+        raise InputError(
+            f"{path} is not the configuration of a semantics study: name another --out, or delete "
+            "the file and run the study again."
+        ) from None
