@@ -19,10 +19,9 @@ from toptail.lab.studies.naming import scorer_name
 from toptail.lab.studies.page import render_page
 from toptail.lab.studies.selection.contract import STUDY
 from toptail.lab.studies.selection.figures import drawings
-from toptail.lab.studies.selection.page import texts
 from toptail.lab.studies.selection.results import SelectionResults, read_selection_results
 from toptail.lab.studies.selection.show import circular_words, group_sheets, verdict_sheets
-from toptail.lab.studies.selection.specs import CONTENT, PARTS, TABLES
+from toptail.lab.studies.selection.specs import TABLES
 from toptail.lab.studies.show import shown_tables
 from toptail.report.table import Table
 
@@ -156,7 +155,7 @@ def test_a_failing_judge_is_named_and_the_task_excluded(study: SelectionResults)
     tables["judges"]["rows"]["PointMaze"]["reference"]["spearman"]["status"] = "fail"
     changed = SelectionResults(**{**study.__dict__, "tables": tables})
     assert shown(changed, "judges").caption == "No judge passed: excluded."
-    assert "fails" in render_page(PARTS, CONTENT, changed, [], texts(changed))
+    assert "fails" in render_page(STUDY, changed, [])
 
 
 def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:

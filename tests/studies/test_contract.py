@@ -17,7 +17,7 @@ from toptail.lab.studies.common import Tick, no_tick, write_json
 from toptail.lab.studies.compare import where_compared
 from toptail.lab.studies.page import Part, Texts, render_page
 from toptail.lab.studies.results import StudyResults, common_parts
-from toptail.lab.studies.study import Study, studies, study_of
+from toptail.lab.studies.study import Request, Study, studies, study_of
 from toptail.lab.studies.tables import TableSpec, cell
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -43,7 +43,7 @@ def words(page: str) -> str:
 def read(study: Study, folder: Path) -> str:
     """The words of a page, and below it those of its figures, which take longest to draw."""
     results = study.read(folder)
-    page = render_page(study.parts, study.content, results, [], study.texts(results))
+    page = render_page(study, results, [])
     captions = [
         where_compared(drawing.caption, compared=results.has_paper)
         for drawing in study.drawings(results)
@@ -101,10 +101,9 @@ def test_studies_are_found_and_read_without_the_packages_that_train() -> None:
 
 
 @dataclass(frozen=True)
-class Request:
-    """What the fourth study is asked for."""
+class Weather:
+    """The configuration of a fourth study."""
 
-    folder: Path
     numbers: Sequence[float]
 
 
@@ -113,8 +112,8 @@ SPEC = TableSpec("weather", "The weather", "Degrees.", {"warmth": "Warmth"}, par
 
 def make(request: Request, tick: Tick) -> list[str]:
     tick("measuring", 1.0)
-    write_json(request.folder / "numbers.json", list(request.numbers))
-    return [f"Measured {len(request.numbers)} days."]
+    write_json(request.folder / "numbers.json", list(request.config.numbers))
+    return [f"Measured {len(request.config.numbers)} days."]
 
 
 def write(folder: Path, _: Tick, *, scale: float = 1.0) -> list[str]:
@@ -127,7 +126,7 @@ def write(folder: Path, _: Tick, *, scale: float = 1.0) -> list[str]:
 FOURTH = Study(
     name="fourth",
     where="outside",
-    config=Request,
+    config=Weather,
     steps=make,
     write=write,
     parts=(Part("sky", "The sky"), Part("sea", "The sea")),
@@ -142,7 +141,7 @@ def test_a_fourth_study_runs_to_its_page(tmp_path: Path) -> None:
     noted: list[tuple[Path, str]] = []
     stages: list[str] = []
     report, told = FOURTH.run(
-        Request(tmp_path, (20.0, 22.0)),
+        Request(Weather((20.0, 22.0)), tmp_path, "made up"),
         lambda stage, _: stages.append(stage),
         lambda folder, name: noted.append((folder, name)),
         scale=2.0,
@@ -158,7 +157,7 @@ def test_a_fourth_study_runs_to_its_page(tmp_path: Path) -> None:
 
 
 def test_without_anybody_to_add_to_it_a_study_is_whole(tmp_path: Path) -> None:
-    make(Request(tmp_path, (20.0,)), no_tick)
+    make(Request(Weather((20.0,)), tmp_path, "made up"), no_tick)
     assert "20.000" in words(FOURTH.finish(tmp_path).read_text(encoding="utf-8"))
     (table,) = FOURTH.tables(tmp_path, ["weather"])
     assert table.rows[0][1].text == "20.000"

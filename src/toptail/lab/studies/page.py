@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import jinja2
 from markupsafe import Markup
@@ -21,6 +21,9 @@ from toptail.lab.studies.tables import TableSpec, Text
 from toptail.pools.files import atomic
 from toptail.report.table import Table
 from toptail.report.text import bracket, number
+
+if TYPE_CHECKING:
+    from toptail.lab.studies.study import Study
 
 STATUSES: Final = ("seen", "depends", "not seen")
 """The words of the claim ledger, in the order of the page's tally."""
@@ -128,72 +131,46 @@ class Texts:
     """Rules beside the style sheet of all studies."""
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part with what a run has for it."""
-
-    anchor: str
-    """Of the section itself; empty where one of its items has it."""
-    title: str
-    """The heading, perhaps empty."""
-    lead: str
-    """A sentence or two."""
-    link: tuple[str, str]
-    """Anchor and word in the contents; empty words for none."""
-    items: Sequence[Item] = field(default_factory=tuple)
-    """Its tables and figures."""
-
-
-def write_page(
-    folder: Path,
-    parts: Sequence[Part],
-    content: Sequence[Shown],
-    results: StudyResults,
-    drawings: Iterable[Drawing],
-    texts: Texts,
-) -> Path:
+def write_page(study: Study, folder: Path) -> Path:
     """Write ``figures/*.svg|png`` and the page made with them; return ``report.html``'s path."""
-    compared = results.has_paper
-    drawn = [replace(d, caption=where_compared(d.caption, compared=compared)) for d in drawings]
-    pictures = write_figures(folder / "figures", drawn)
-    page = render_page(parts, content, results, pictures, texts)
-    write_bytes(folder / "report.html", page.encode())
+    results = study.read(folder)
+    drawings = [
+        replace(drawing, caption=where_compared(drawing.caption, compared=results.has_paper))
+        for drawing in study.drawings(results)
+    ]
+    pictures = write_figures(folder / "figures", drawings)
+    write_bytes(folder / "report.html", render_page(study, results, pictures).encode())
     return folder / "report.html"
 
 
-def render_page(
-    parts: Sequence[Part],
-    content: Sequence[Shown],
-    results: StudyResults,
-    pictures: Sequence[Picture],
-    texts: Texts,
-) -> str:
+def render_page(study: Study, results: StudyResults, pictures: Sequence[Picture]) -> str:
     """The page as HTML."""
+    texts = study.texts(results)
     return template("page.html").render(
         css=page_style(),
         style=Markup(texts.style),
         texts=texts,
         method=[(label, text) for label, text in texts.method if text],
-        parts=page_sections(parts, content, results, pictures),
+        parts=_filled_parts(study, results, pictures),
         claims=[claim_entry(entry) for entry in results.claims],
         tally=claim_tally(results.claims),
     )
 
 
-def page_sections(
-    parts: Sequence[Part],
-    content: Sequence[Shown],
-    results: StudyResults,
-    pictures: Sequence[Picture],
-) -> list[Section]:
-    """The parts that this run has anything for."""
+def _filled_parts(
+    study: Study, results: StudyResults, pictures: Sequence[Picture]
+) -> list[tuple[Part, list[Item], bool]]:
+    """The parts that this run has anything for, and whether one of the items has the anchor."""
     drawn = {picture.drawing.name: picture for picture in pictures}
     found = []
-    for part in parts:
-        shown = [entry for entry in content if entry.part == part.anchor]
+    for part in study.parts:
+        shown = [entry for entry in study.content if entry.part == part.anchor]
         items = [item for entry in shown for item in _items(entry, results, drawn)]
         if items:
-            found.append(_section(part, items, results))
+            own = part.anchor in {item.table.name for item in items if isinstance(item, Sheet)}
+            title, lead = text_of(part.title, results), text_of(part.lead, results)
+            link = title if part.link is None else part.link
+            found.append((Part(part.anchor, title, lead, link), items, own))
     return found
 
 
@@ -202,21 +179,13 @@ def _items(entry: Shown, results: StudyResults, drawn: Mapping[str, Picture]) ->
         return list(entry.show(results))
     if isinstance(entry, FigureSpec):
         return [drawn[entry.name]] if entry.name in drawn else []
-    if not results.tables.get(entry.stored, {}).get("rows"):
+    if not results.rows(entry.stored):
         return []
     first, *more = shown_tables(entry, results)
     notes = shown_notes(entry, results.tables[entry.stored])
     if entry.apart:
         return [Sheet(first, more, notes)]
     return [Sheet(first, (), notes), *(Sheet(table) for table in more)]
-
-
-def _section(part: Part, items: Sequence[Item], results: StudyResults) -> Section:
-    title = text_of(part.title, results)
-    own = {item.table.name for item in items if isinstance(item, Sheet)}
-    link = title if part.link is None else part.link
-    anchor = "" if part.anchor in own else part.anchor
-    return Section(anchor, title, text_of(part.lead, results), (part.anchor, link), items)
 
 
 def write_figures(folder: Path, drawings: Iterable[Drawing]) -> list[Picture]:

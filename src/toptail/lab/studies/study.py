@@ -125,10 +125,7 @@ class Study:
 
     def page(self, folder: str | Path) -> Path:
         """Write ``figures/`` and ``report.html`` of what is stored; returns the page's path."""
-        path = Path(folder)
-        results = self.read(path)
-        drawings = self.drawings(results)
-        return write_page(path, self.parts, self.content, results, drawings, self.texts(results))
+        return write_page(self, Path(folder))
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -81,6 +81,32 @@ def _column(spec: TableSpec, pair: Comparison) -> Metric:
     return spec.metric(pair.metric)[1] or Metric(pair.metric)
 
 
+_MECHANISM: Final = (
+    "Above: a contrastive critic tells held-out compatible pairs from random ones (1), without "
+    "having to order them by distance (2); more search then finds what it gets wrong (3). Below: "
+    "all 256 candidates of one pool under each critic. Search moves to the right; what counts is "
+    "how high the rightmost point lies."
+)
+_LANDSCAPE: Final = (
+    "First seed, first query, whatever they show. Rows: score surface over the action square; its "
+    "contours with the 256 candidates, the selected action and the support disk; norm of the "
+    "score's gradient."
+)
+_CURSE: Final = (
+    "Left: score of the pick, in each critic's own units. Right: its true value, between the best "
+    "candidate and a random one. Thin lines are seeds."
+)
+_NORM: Final = (
+    "Left: true value of the pick. Right: length of the pick's embedding, relative to that of a "
+    "random candidate. TD-Q has no embedding of its own; its last hidden layer stands in."
+)
+_DECOMPOSITION: Final = (
+    "Share of regret that goes away on the same pools when a critic selects in another way: 1 "
+    "means all of it, 0 none, below 0 that it gets worse. A cap on the norm cannot change a "
+    "cosine. “Norm alone” near 0 would say that the norm by itself selects as badly as the "
+    "critic. Lines are 95 % intervals over queries, dots are seeds."
+)
+
 PARTS: Final = (
     Part("verdicts", link=""),
     Part(
@@ -147,62 +173,14 @@ CONTENT: Final[tuple[Shown, ...]] = (
         label="tab:r-sweep",
     ),
     View("differences", "tables", differences),
+    FigureSpec("mechanism", "The failure mechanism", "pictures", ("fig:cartoon",), _MECHANISM),
+    FigureSpec("landscape", "The score landscape", "pictures", ("fig:landscape",), _LANDSCAPE),
     FigureSpec(
-        "mechanism",
-        "The failure mechanism",
-        "pictures",
-        ("fig:cartoon",),
-        caption=(
-            "Above: a contrastive critic tells held-out compatible pairs from random ones (1), "
-            "without having to order them by distance (2); more search then finds what it gets "
-            "wrong (3). Below: all 256 candidates of one pool under each critic. Search moves to "
-            "the right; what counts is how high the rightmost point lies."
-        ),
+        "curse", "Best-of-K: score and value of the pick", "pictures", ("fig:curse",), _CURSE
     ),
-    FigureSpec(
-        "landscape",
-        "The score landscape",
-        "pictures",
-        ("fig:landscape",),
-        caption=(
-            "First seed, first query, whatever they show. Rows: score surface over the action "
-            "square; its contours with the 256 candidates, the selected action and the support "
-            "disk; norm of the score's gradient."
-        ),
-    ),
-    FigureSpec(
-        "curse",
-        "Best-of-K: score and value of the pick",
-        "pictures",
-        ("fig:curse",),
-        caption=(
-            "Left: score of the pick, in each critic's own units. Right: its true value, between "
-            "the best candidate and a random one. Thin lines are seeds."
-        ),
-    ),
-    FigureSpec(
-        "norm",
-        "The norm channel",
-        "pictures",
-        ("fig:toy-regret",),
-        caption=(
-            "Left: true value of the pick. Right: length of the pick's embedding, relative to "
-            "that of a random candidate. TD-Q has no embedding of its own; its last hidden layer "
-            "stands in."
-        ),
-    ),
+    FigureSpec("norm", "The norm channel", "pictures", ("fig:toy-regret",), _NORM),
     View("norms", "pictures", norm_sheets),
-    FigureSpec(
-        "decomposition",
-        "Support decomposition",
-        "regret",
-        caption=(
-            "Share of regret that goes away on the same pools when a critic selects in another "
-            "way: 1 means all of it, 0 none, below 0 that it gets worse. A cap on the norm cannot "
-            "change a cosine. “Norm alone” near 0 would say that the norm by itself selects as "
-            "badly as the critic. Lines are 95 % intervals over queries, dots are seeds."
-        ),
-    ),
+    FigureSpec("decomposition", "Support decomposition", "regret", (), _DECOMPOSITION),
     _table(
         "support-decomposition",
         "Where the regret comes from",

@@ -55,6 +55,22 @@ def _declared(study: SelectionResults) -> list[Listing]:
     return [Listing(declared_rows(study.declared))]
 
 
+_CURVES: Final = (
+    "What the best of K by score is worth: 0 is a random candidate, 1 the best candidate of the "
+    "whole pool by the judge. The exact expectation over all subsets of K; bands are ± one "
+    "standard deviation over training seeds. Dashed: the best of K by the judge itself. A curve "
+    "that bends down is harmed by more search."
+)
+_ROLLOUTS: Final = (
+    "Discounted success after the picked action and a fixed continuation policy, less the mean of "
+    "random candidates of the same pool; paired 95 % intervals, trajectories resampled.⟦ Hollow "
+    "markers are the paper's.⟧ The grey strip is the smallest effect of interest."
+)
+_CLOSED_LOOP: Final = (
+    "Success when the best of K by score is executed at every step, with 95 % Wilson intervals "
+    "over episodes.⟦ Hollow markers are the paper's.⟧"
+)
+
 PARTS: Final = (
     Part("declared", "Declared before anything was scored", _declared_lead, "Declared"),
     Part("judges-part", "The judges", link="Judges"),
@@ -117,28 +133,13 @@ CONTENT: Final[tuple[Shown, ...]] = (
         label="tab:fixed-query",
         decimals=2,
     ),
-    FigureSpec(
-        "curves",
-        "Value of the pick over K",
-        "selection",
-        caption=(
-            "What the best of K by score is worth: 0 is a random candidate, 1 the best candidate "
-            "of the whole pool by the judge. The exact expectation over all subsets of K; bands "
-            "are ± one standard deviation over training seeds. Dashed: the best of K by the judge "
-            "itself. A curve that bends down is harmed by more search."
-        ),
-    ),
+    FigureSpec("curves", "Value of the pick over K", "selection", (), _CURVES),
     FigureSpec(
         "rollouts",
         "What the pick gains in the simulator",
         "selection",
         ("tab:fixed-query",),
-        caption=(
-            "Discounted success after the picked action and a fixed continuation policy, less the "
-            "mean of random candidates of the same pool; paired 95 % intervals, trajectories "
-            "resampled.⟦ Hollow markers are the paper's.⟧ The grey strip is the smallest effect "
-            "of interest."
-        ),
+        _ROLLOUTS,
     ),
     View("verdicts", "selection", verdict_sheets),
     View("groups", "selection", group_sheets),
@@ -176,10 +177,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "Best of K at every step",
         "deployment-part",
         ("app:closed-loop",),
-        caption=(
-            "Success when the best of K by score is executed at every step, with 95 % Wilson "
-            "intervals over episodes.⟦ Hollow markers are the paper's.⟧"
-        ),
+        _CLOSED_LOOP,
     ),
     _table(
         "deployment",

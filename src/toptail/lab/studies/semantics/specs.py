@@ -64,6 +64,38 @@ def _with_ends(stored: Mapping[str, Any]) -> list[str]:
     return found
 
 
+_CALIBRATION: Final = (
+    "Triples are split into tenths by score; each point is the mean γ^d of one tenth. A score "
+    "that is safe to maximize rises to the right. Bands are ± one standard deviation over seeds."
+)
+_GOOD_RANKERS: Final = (
+    "(a) Retrieval AUC (is the true goal told from a random one?) against Kendall τ with γ^d (are "
+    "goals ordered by how near they are?); bars are ± one standard deviation over seeds⟦; hollow "
+    "markers are the paper's, tied to ours⟧. (b) Mean score of a true goal against its distance "
+    "in steps, scaled so that 1 is the nearest bin and 0 the mean score of a random goal; mean "
+    "over tasks."
+)
+_RETRIEVAL: Final = (
+    "Retrieval AUC of every critic on every task, with 95 % intervals that resample trajectories. "
+    "⟦Hollow markers are the paper's; the|The⟧ dotted line is chance."
+)
+_SEEN: Final = (
+    "Each line is a critic, from trajectories that it was not trained on to those it was. Top: "
+    "the true goal is told from goals of other trajectories. Bottom: of two goals of one "
+    "trajectory the nearer scores higher. Dotted lines are chance. With 95 % intervals that "
+    "resample trajectories."
+)
+_READOUT: Final = (
+    "Kendall τ with γ^d of one training's embeddings, read in three ways. Dots are seeds, lines "
+    "95 % intervals⟦, hollow diamonds the paper's numbers⟧."
+)
+_OGBENCH_CURSE: Final = (
+    "Top: mean γ^d of the best of K pooled triples by score, exact for every K, between the best "
+    "of K (dashed) and a random one (dotted). Bottom: how much more often the best of K "
+    "candidates at one (s, g) lies off the local support than a random candidate does; 0 is no "
+    "preference. Bands are ± one standard deviation over seeds."
+)
+
 PARTS: Final = (
     Part(
         "progress",
@@ -103,15 +135,7 @@ _table = partial(TableSpec, apart=True, row_name=row_name, notes=stored_notes)
 
 CONTENT: Final[tuple[Shown, ...]] = (
     FigureSpec(
-        "calibration",
-        "Score progress calibration",
-        "progress",
-        ("fig:calibration",),
-        caption=(
-            "Triples are split into tenths by score; each point is the mean γ^d of one tenth. A "
-            "score that is safe to maximize rises to the right. Bands are ± one standard "
-            "deviation over seeds."
-        ),
+        "calibration", "Score progress calibration", "progress", ("fig:calibration",), _CALIBRATION
     ),
     _table(
         "main",
@@ -137,24 +161,9 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "Good rankers, bad objectives",
         "compatibility",
         ("fig:good-rankers",),
-        caption=(
-            "(a) Retrieval AUC (is the true goal told from a random one?) against Kendall τ with "
-            "γ^d (are goals ordered by how near they are?); bars are ± one standard deviation "
-            "over seeds⟦; hollow markers are the paper's, tied to ours⟧. (b) Mean score of a true "
-            "goal against its distance in steps, scaled so that 1 is the nearest bin and 0 the "
-            "mean score of a random goal; mean over tasks."
-        ),
+        _GOOD_RANKERS,
     ),
-    FigureSpec(
-        "retrieval",
-        "Retrieval",
-        "compatibility",
-        ("tab:retrieval",),
-        caption=(
-            "Retrieval AUC of every critic on every task, with 95 % intervals that resample "
-            "trajectories. ⟦Hollow markers are the paper's; the|The⟧ dotted line is chance."
-        ),
-    ),
+    FigureSpec("retrieval", "Retrieval", "compatibility", ("tab:retrieval",), _RETRIEVAL),
     _table(
         "retrieval",
         "Retrieval",
@@ -171,17 +180,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
         part="compatibility",
         label="tab:retrieval",
     ),
-    FigureSpec(
-        "seen",
-        "Seen and held-out trajectories",
-        "memory",
-        caption=(
-            "Each line is a critic, from trajectories that it was not trained on to those it was. "
-            "Top: the true goal is told from goals of other trajectories. Bottom: of two goals of "
-            "one trajectory the nearer scores higher. Dotted lines are chance. With 95 % "
-            "intervals that resample trajectories."
-        ),
-    ),
+    FigureSpec("seen", "Seen and held-out trajectories", "memory", (), _SEEN),
     _table(
         "seen",
         "Seen and held-out trajectories",
@@ -200,16 +199,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
         },
         part="memory",
     ),
-    FigureSpec(
-        "readout",
-        "Training and readout",
-        "origins",
-        ("tab:readout",),
-        caption=(
-            "Kendall τ with γ^d of one training's embeddings, read in three ways. Dots are seeds, "
-            "lines 95 % intervals⟦, hollow diamonds the paper's numbers⟧."
-        ),
-    ),
+    FigureSpec("readout", "Training and readout", "origins", ("tab:readout",), _READOUT),
     _table(
         "readout",
         "Training against readout",
@@ -242,12 +232,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "Best-of-K over pooled triples, and local support",
         "search",
         ("fig:ogbench-curse", "fig:ogbench-drift"),
-        caption=(
-            "Top: mean γ^d of the best of K pooled triples by score, exact for every K, between "
-            "the best of K (dashed) and a random one (dotted). Bottom: how much more often the "
-            "best of K candidates at one (s, g) lies off the local support than a random "
-            "candidate does; 0 is no preference. Bands are ± one standard deviation over seeds."
-        ),
+        _OGBENCH_CURSE,
     ),
     _table(
         "ogbench-curse",
