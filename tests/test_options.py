@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from io import StringIO
 from typing import Any, Literal
 
 import pytest
 import tyro
+from rich.console import Console
 
 from toptail.commands.options import flags_of, respelled, with_given
+from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 
 
@@ -93,3 +96,16 @@ def test_older_spellings_are_those_of_their_command() -> None:
         *("study", "selection", "--scorer=a.py:f", "--scorer"),
     ]
     assert respelled(["train", "--critic", "raw"]) == ["train", "--critic", "raw"]
+
+
+def test_a_bar_shows_the_stage_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Console(force_terminal=True, width=100, file=StringIO())
+    monkeypatch.setattr("rich.console.Console", lambda **_: terminal)
+    with progress_bar() as tick:
+        tick("pools", 0.5)
+        tick("scores", 0.1)  # another stage: its time is counted anew
+        terminal.print("")
+    said = terminal.file.getvalue()  # type: ignore[attr-defined]
+    assert "scores" in said
+    assert "10%" in said
+    assert "-:--:--" in said  # nothing is known yet

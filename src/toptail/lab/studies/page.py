@@ -53,8 +53,6 @@ class Part:
 class View:
     """Something that a page shows and that is no stored table of its own."""
 
-    name: str
-    """Its anchor."""
     part: str
     """Anchor of the page's part that shows it."""
     show: Callable[[Any], Sequence[Item]]

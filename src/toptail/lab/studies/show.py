@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from toptail.lab.studies.compare import Comparison, beside, comparisons, where_compared
+from toptail.lab.studies.compare import beside, comparisons, where_compared
 from toptail.lab.studies.naming import is_control
 from toptail.lab.studies.tables import Metric, TableSpec, Text
 from toptail.report.markdown import escape, pipe_table
@@ -115,14 +115,9 @@ class _Grid:
         ours = self.rows[task].get(scorer, {}).get(metric)
         pair, column = self.pairs.get((task, scorer, metric)), self.metrics[metric]
         if column.show is not None:
-            return Cell(MISSING_SHORT) if ours is None else _shown(column, ours, pair)
+            return Cell(MISSING_SHORT) if ours is None else column.show(ours, pair)
         decimals = self.spec.decimals if column.decimals is None else column.decimals
         return beside(ours, pair, decimals, percent=column.percent, intervals=self.spec.intervals)
-
-
-def _shown(column: Metric, ours: Mapping[str, Any], pair: Comparison | None) -> Cell:
-    assert column.show is not None
-    return column.show(ours, pair)
 
 
 def shown_notes(spec: TableSpec, stored: Mapping[str, Any]) -> list[str]:

@@ -147,7 +147,7 @@ _COMPARED: Final = ("toy-support", "toy-within", "r-sweep")
 """Tables whose cells are compared with the paper's one by one."""
 
 CONTENT: Final[tuple[Shown, ...]] = (
-    View("verdicts", "verdicts", verdict_sheets),
+    View("verdicts", verdict_sheets),
     _table(
         "toy-support",
         "Controlled candidate selection at R = 0.40",
@@ -172,14 +172,14 @@ CONTENT: Final[tuple[Shown, ...]] = (
         part="tables",
         label="tab:r-sweep",
     ),
-    View("differences", "tables", differences),
+    View("tables", differences),
     FigureSpec("mechanism", "The failure mechanism", "pictures", ("fig:cartoon",), _MECHANISM),
     FigureSpec("landscape", "The score landscape", "pictures", ("fig:landscape",), _LANDSCAPE),
     FigureSpec(
         "curse", "Best-of-K: score and value of the pick", "pictures", ("fig:curse",), _CURSE
     ),
     FigureSpec("norm", "The norm channel", "pictures", ("fig:toy-regret",), _NORM),
-    View("norms", "pictures", norm_sheets),
+    View("pictures", norm_sheets),
     FigureSpec("decomposition", "Support decomposition", "regret", (), _DECOMPOSITION),
     _table(
         "support-decomposition",
@@ -226,7 +226,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
     ),
     *(_table(f"sweep-{name}", f"Sweep of {name}", "", _PICK) for name in SWEEPS),
     _table("choice", "How the default setting was fixed", "", _PICK),
-    View("theory", "theory", theory_sheets),
+    View("theory", theory_sheets),
 )
 """Every table and figure, in the order of the page."""
 

@@ -22,6 +22,7 @@ from toptail.lab.studies.controlled.picks import (
 from toptail.lab.studies.controlled.plan import Plan
 from toptail.lab.studies.controlled.specs import TABLES
 from toptail.lab.studies.controlled.sweeps import CAPTIONS
+from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.tables import Cell as TableCell
 from toptail.lab.studies.tables import Rows
 from toptail.pools import ScoredPools
@@ -29,7 +30,7 @@ from toptail.pools.files import write_arrays
 from toptail.results import write_report
 from toptail.stats import oracle
 
-DECOMPOSED = ("raw", "cosine", "hybrid")
+DECOMPOSED = tuple(name for name in MAIN if not is_circular(name))
 """Critics of the support decomposition."""
 
 

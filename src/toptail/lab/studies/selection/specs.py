@@ -85,7 +85,7 @@ _table = partial(TableSpec, tasks="first", row_name=selector_name)
 _REFERENCE: Final = judge_name("reference")
 
 CONTENT: Final[tuple[Shown, ...]] = (
-    View("declared", "declared", _declared),
+    View("declared", _declared),
     _table(
         "judges",
         "May the judges judge?",
@@ -141,8 +141,8 @@ CONTENT: Final[tuple[Shown, ...]] = (
         ("tab:fixed-query",),
         _ROLLOUTS,
     ),
-    View("verdicts", "selection", verdict_sheets),
-    View("groups", "selection", group_sheets),
+    View("selection", verdict_sheets),
+    View("selection", group_sheets),
     _table(
         "picks",
         "What is picked",
