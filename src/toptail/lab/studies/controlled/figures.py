@@ -18,7 +18,7 @@ from toptail.lab.studies.controlled.results import (
     SweptTable,
     critic_name,
 )
-from toptail.lab.studies.controlled.specs import COUNTERFACTUALS, FIGURES
+from toptail.lab.studies.controlled.specs import FIGURES, SELECTED_BY
 from toptail.lab.studies.controlled.surfaces import landscape_figure, mechanism_figure
 from toptail.lab.studies.figures import Drawing, end_labels, k_axis, look, seed_curves, wrapped
 from toptail.lab.studies.naming import setting_text
@@ -124,7 +124,7 @@ def _value_panel(panel: Axes, curves: SearchCurves) -> None:
 def decomposition_figure(table: Mapping[str, Any]) -> Figure:
     """Share of regret that each counterfactual removes, with intervals."""
     rows: Mapping[str, Any] = table["rows"]["controlled"]
-    names = [n for n in COUNTERFACTUALS if any(f"share/{n}" in row for row in rows.values())]
+    names = [n for n in SELECTED_BY if any(f"share/{n}" in row for row in rows.values())]
     figure = new_figure(9.2, 3.9)
     panel = figure.subplots()
     width = 0.8 / len(rows)
@@ -142,7 +142,7 @@ def decomposition_figure(table: Mapping[str, Any]) -> Figure:
             panel.plot([x + 0.3 * width] * len(seeds), seeds, ".", color=colour, markersize=4)
     panel.axhline(0, color=NEUTRAL, linewidth=1)
     panel.axhline(0.5, color=NEUTRAL, linewidth=0.8, linestyle=":")
-    panel.set_xticks(range(len(names)), [wrapped(COUNTERFACTUALS[n]) for n in names])
+    panel.set_xticks(range(len(names)), [wrapped(SELECTED_BY[n]) for n in names])
     panel.tick_params(axis="x", length=0)
     panel.set_ylabel("share of regret removed")
     # Where a critic hardly fails its shares run far below zero and would flatten all others.

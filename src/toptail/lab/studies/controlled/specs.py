@@ -23,7 +23,7 @@ from toptail.lab.studies.page import Listing, Part, Shown, View
 from toptail.lab.studies.tables import Metric, TableSpec, Text
 from toptail.report.text import signed
 
-COUNTERFACTUALS: Final[Mapping[str, str]] = {
+SELECTED_BY: Final[Mapping[str, str]] = {
     "support_only": "pool restricted to the support",
     "cosine_readout": "cosine of the same embeddings",
     "norm_cap": "norm capped at its in-support 99th percentile",
@@ -193,7 +193,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
             "regret_on": "… of picks on support",
             **{
                 f"share/{name}": Metric(text[0].upper() + text[1:], show=share)
-                for name, text in COUNTERFACTUALS.items()
+                for name, text in SELECTED_BY.items()
             },
             **dict.fromkeys(("off_support", "mean_regret_off", "mean_regret_on")),
             **dict.fromkeys(("regret/{by}", "off_support/{by}", "same_pick/{by}")),

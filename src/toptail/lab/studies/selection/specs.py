@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -82,6 +83,16 @@ PARTS: Final = (
 
 _table = partial(TableSpec, tasks="first", row_name=selector_name)
 
+_PICKED: Final[Mapping[str, str | Metric | None]] = {
+    "median_selected": Metric("Median selected score", 2),
+    "share_above_0.9": "Selected scores above 0.9",
+    "off_support_rate": "Picks off support",
+    "base_rate": "Candidates off support",
+    "off_over_base": Metric("Picks over candidates", 2),
+    "support_score_correlation": Metric("Score and nearness to data", 2),
+}
+"""Columns about what is picked, whatever it is worth."""
+
 _REFERENCE: Final = judge_name("reference")
 
 CONTENT: Final[tuple[Shown, ...]] = (
@@ -122,12 +133,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
                 for metric in ("tau_b", "nregret", "pool_nregret")
             ),
             "rollout_delta": Metric("Rollouts: Δ against random", show=gain),
-            "median_selected": None,
-            "share_above_0.9": None,
-            "off_support_rate": None,
-            "base_rate": None,
-            "off_over_base": None,
-            "support_score_correlation": None,
+            **dict.fromkeys(_PICKED),
         },
         part="selection",
         label="tab:fixed-query",
@@ -147,14 +153,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "picks",
         "What is picked",
         _picks_meaning,
-        {
-            "median_selected": Metric("Median selected score", 2),
-            "share_above_0.9": "Selected scores above 0.9",
-            "off_support_rate": "Picks off support",
-            "base_rate": "Candidates off support",
-            "off_over_base": Metric("Picks over candidates", 2),
-            "support_score_correlation": Metric("Score and nearness to data", 2),
-        },
+        _PICKED,
         part="selection",
         of="fixed-query",
     ),
