@@ -1,7 +1,7 @@
 """A critic of one's own, in PyTorch: a module behind a function of NumPy arrays.
 
     TORCH_CRITIC=weights.pt toptail study semantics --task antmaze-medium-navigate-v0 \
-        --runs RUNS --out OUT --critic mine@42=examples/torch_critic.py:make_score
+        --runs RUNS --out OUT --scorer mine@42=examples/torch_critic.py:make_score
 
 ``make_score`` takes no argument and is called once; what it returns is called with blocks of rows.
 Replace `Critic` by the module that was trained. The weights file is a ``state_dict``; without one

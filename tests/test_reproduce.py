@@ -7,39 +7,76 @@ from typing import Any
 
 import pytest
 
-from toptail.commands import study_selection, study_semantics
-from toptail.commands.reproduce import FIGURES, LABELS, TABLES, Reproduce
+from toptail.cli import main
+from toptail.commands.reproduce import Reproduce
+from toptail.commands.study import COMMANDS
+from toptail.commands.study_controlled import StudyControlled
+from toptail.commands.study_selection import StudySelection
+from toptail.commands.study_semantics import StudySemantics
 from toptail.errors import InputError
+from toptail.lab.studies.selection.config import STAGES
+from toptail.lab.studies.study import Study, studies
 
-Calls = list[tuple[tuple[Any, ...], dict[str, Any]]]
+SEMANTICS, SELECTION = (studies()[name].labels for name in ("semantics", "selection"))
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    seen: Calls = []
-    for module in (study_semantics, study_selection):
-        monkeypatch.setattr(module, "reproduce", lambda *args, **more: seen.append((args, more)))
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The commands that were asked to work; every figure is there."""
+    seen: list[Any] = []
+
+    def work(self: Any, _: str) -> tuple[Path, Path]:
+        seen.append(self)
+        return self.out, self.out / "report.html"
+
+    for command in COMMANDS.values():
+        monkeypatch.setattr(command, "work", work)
+    monkeypatch.setattr(Study, "tables", lambda *_: [])
+    monkeypatch.setattr(Study, "figures", lambda *_: [Path("figure")])
     return seen
 
 
-def test_every_label_has_one_study() -> None:
-    parts = (TABLES, FIGURES, study_semantics.LABELS, study_selection.LABELS)
-    assert sorted(LABELS) == sorted(label for part in parts for label in part)
-    assert len(set(LABELS)) == len(LABELS)
+def test_every_study_has_a_command_and_every_label_one_study() -> None:
+    assert set(COMMANDS) == set(studies()) == {"controlled", "semantics", "selection"}
+    labels = [label for study in studies().values() for label in study.labels]
+    assert len(set(labels)) == len(labels)
 
 
-@pytest.mark.parametrize("label", study_semantics.LABELS)
-def test_labels_on_recorded_data(label: str, calls: Calls) -> None:
+def test_the_help_names_every_label(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["reproduce", "--help"])
+    words = capsys.readouterr().out.replace(",", " ").replace(". ", " ").split()
+    for study in studies().values():
+        assert set(study.labels) <= {word.rstrip(".") for word in words}
+
+
+@pytest.mark.parametrize("label", SEMANTICS)
+def test_labels_on_recorded_data(label: str, calls: list[Any]) -> None:
     assert Reproduce(label, task=("A", "B"), runs=Path("r"), train=True).run() == 0
-    assert calls == [((label, Path("runs/semantics"), Path("r"), ("A", "B")), {"train": True})]
+    out = Path("runs/semantics")
+    assert calls == [StudySemantics(task=("A", "B"), out=out, runs=Path("r"), train=True)]
 
 
-@pytest.mark.parametrize("label", study_selection.LABELS)
-def test_labels_at_fixed_queries(label: str, calls: Calls) -> None:
+@pytest.mark.parametrize("label", SELECTION)
+def test_labels_at_fixed_queries(label: str, calls: list[Any]) -> None:
     assert Reproduce(label, out=Path("there")).run() == 0
-    assert calls == [((label, Path("there"), None, "PointMaze"), {"train": False})]
+    assert calls == [StudySelection("PointMaze", out=Path("there"), stage=("tables",))]
     with pytest.raises(InputError, match="one task at a time"):
         Reproduce(label, task=("A", "B")).run()
+
+
+def test_deployment_is_made_for_its_own_label_alone(calls: list[Any]) -> None:
+    for label, all_stages in (("tab:fixed-query", False), ("app:closed-loop", True)):
+        assert Reproduce(label, runs=Path("r")).run() == 0
+        assert (calls[-1].stage == (*STAGES, "tables")) is all_stages
+        assert ("deployment" in calls[-1].stage) is all_stages
+
+
+def test_the_radius_sweep_is_made_for_its_own_label_alone(calls: list[Any]) -> None:
+    for label, radii in (("tab:r-sweep", (0.25, 0.40, 0.55)), ("fig:curse", ())):
+        assert Reproduce(label).run() == 0
+        assert isinstance(calls[-1], StudyControlled)
+        assert calls[-1].config().radii == radii
 
 
 @pytest.mark.parametrize("flags", [{"task": ("A",)}, {"runs": Path("r")}, {"train": True}])
@@ -49,5 +86,5 @@ def test_the_2d_world_needs_no_data(flags: dict[str, Any]) -> None:
 
 
 def test_an_unknown_label_is_named_with_those_there_are() -> None:
-    with pytest.raises(InputError, match=r"'tab:x' is not a label .* tab:main, .* tab:fixed-query"):
+    with pytest.raises(InputError, match=r"'tab:x' is not a label .* tab:fixed-query, .* tab:main"):
         Reproduce("tab:x").run()

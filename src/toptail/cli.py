@@ -14,11 +14,11 @@ from toptail.commands.bench import Bench
 from toptail.commands.data import Data
 from toptail.commands.demo import Demo
 from toptail.commands.demo_pools import DemoPools
-from toptail.commands.options import new_spellings
+from toptail.commands.options import respelled
 from toptail.commands.report import Report
 from toptail.commands.reproduce import Reproduce
 from toptail.commands.runs import Runs
-from toptail.commands.study import Study
+from toptail.commands.study import StudyCommand
 from toptail.commands.train import Train
 from toptail.errors import InputError
 
@@ -29,7 +29,7 @@ _Command = (
     | Annotated[Data, tyro.conf.subcommand("data")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Runs, tyro.conf.subcommand("runs")]
-    | Annotated[Study, tyro.conf.subcommand("study")]
+    | Annotated[StudyCommand, tyro.conf.subcommand("study")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _Command,
             prog="toptail",
             description=f"Is this critic safe to maximize? (toptail {__version__})",
-            args=new_spellings(args),
+            args=respelled(args),
         )
         return int(command.run())
     except InputError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def test_shares_are_pooled_over_seeds_before_the_ratio() -> None:
         capped=[[3, 2, 1, 0], [3, 2, 1, 0]],
         capped_data=[[3, 2, 1, 0], [3, 2, 1, 0]],
     )
-    share = decompose([raw_unit(1), other], CONFIG, pools())["share/cosine_readout"]
+    share: Any = decompose([raw_unit(1), other], CONFIG, pools())["share/cosine_readout"]
     assert share["seeds"] == {"1": pytest.approx(0.8), "2": pytest.approx(1.0)}
     assert share["mean"] == pytest.approx(0.9)
     assert share["pooled"] == pytest.approx(1 - (0.1 + 0.0) / (0.5 + 0.35))

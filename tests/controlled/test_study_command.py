@@ -7,19 +7,21 @@ from typing import Any
 
 import pytest
 
-import toptail.lab.studies.controlled as study_module
-import toptail.lab.studies.finish as finish_module
+from tests.asked import asked
 from tests.controlled.tiny import TINY
 from toptail.bench.controlled import bench
 from toptail.commands.study_controlled import StudyControlled
 from toptail.errors import InputError
-from toptail.lab.studies.controlled import SWEEPS, StudyConfig
+from toptail.lab.studies.controlled import choice, config, run
+from toptail.lab.studies.controlled.config import SWEEPS, StudyConfig
+from toptail.lab.studies.controlled.theory import trained
 from toptail.lab.studies.folder import RunFolder
+from toptail.lab.studies.study import Study
 
 
 def test_flags_become_the_configuration() -> None:
-    study = StudyControlled(radii="0.25, 0.55", seeds="7,8", sweep="loss,bias", steps=20)
-    config = study.config()
+    flags = {"radii": "0.25, 0.55", "seeds": "7,8", "sweep": "loss,bias", "steps": 20}
+    config = asked(StudyControlled, **flags).config()
     assert config.radii == (0.25, 0.55)
     assert config.seeds == (7, 8)
     assert config.sweeps == ("loss", "bias")
@@ -31,8 +33,8 @@ def test_defaults_are_the_paper_and_none_leaves_parts_out() -> None:
     assert config.radii == (0.25, 0.40, 0.55)
     assert config.seeds == StudyConfig().seeds == (42, 43, 44, 45, 46)
     assert config.sweeps == ()
-    assert StudyControlled(radii="none").config().radii == ()
-    assert StudyControlled(sweep="all").config().sweeps == SWEEPS
+    assert asked(StudyControlled, radii="none").config().radii == ()
+    assert asked(StudyControlled, sweep="all").config().sweeps == SWEEPS
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_defaults_are_the_paper_and_none_leaves_parts_out() -> None:
 )
 def test_bad_flags_are_refused_in_one_sentence(flags: dict[str, Any], word: str) -> None:
     with pytest.raises(InputError, match=word):
-        StudyControlled(**flags).config()
+        asked(StudyControlled, **flags).config()
 
 
 def test_the_command_runs_and_finishes_the_study(
@@ -54,13 +56,16 @@ def test_the_command_runs_and_finishes_the_study(
 ) -> None:
     seen: list[StudyConfig] = []
 
-    def run(config: StudyConfig, out: Path, *_: Any) -> RunFolder:
+    def run_controlled(config: StudyConfig, out: Path, *_: Any) -> RunFolder:
         seen.append(config)
         return RunFolder(out, asked=5, made=3)
 
-    monkeypatch.setattr(study_module, "run_controlled", run)
-    monkeypatch.setattr(finish_module, "finish_controlled", lambda _, out: out / "report.html")
-    assert StudyControlled(out=tmp_path, seeds="9").run() == 0
+    monkeypatch.setattr(run, "run_controlled", run_controlled)
+    monkeypatch.setattr(trained, "write_theory", lambda *_: [])
+    monkeypatch.setattr("toptail.lab.paper.annotate", lambda *_: [])
+    monkeypatch.setattr(Study, "page", lambda _, out: out / "report.html")
+    monkeypatch.setattr(Study, "tables", lambda *_: [])
+    assert asked(StudyControlled, out=tmp_path, seeds="9").run() == 0
     assert seen[0].seeds == (9,)
     said = capsys.readouterr().out
     assert "Trained 3 critics, found 2 finished." in said
@@ -70,13 +75,13 @@ def test_the_command_runs_and_finishes_the_study(
 def test_the_rule_is_applied_instead_when_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(study_module, "choose_default", lambda *_: {"steps": 3_000})
+    monkeypatch.setattr(choice, "choose_default", lambda *_: {"steps": 3_000})
     assert StudyControlled(out=tmp_path, choose=True).run() == 0
     assert "3000" in capsys.readouterr().out
 
 
 def test_the_benchmark_measures_every_critic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study_module, "StudyConfig", lambda: TINY)
+    monkeypatch.setattr(config, "StudyConfig", lambda: TINY)
     rows = list(bench(steps=2, critics=("tdq", "raw")))
     assert [row.what.split(",")[0] for row in rows[:2]] == ["tdq", "raw"]
     assert all("step by step" in row.against for row in rows[:2])

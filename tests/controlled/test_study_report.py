@@ -16,16 +16,21 @@ from playwright.sync_api import sync_playwright
 
 from tests.controlled.synthetic import MAIN, cell, write_folder
 from tests.pages import assert_asks_for_nothing
-from toptail.commands.demo import Demo, print_table
-from toptail.commands.reproduce import FIGURES, TABLES, Reproduce
+from toptail.commands.demo import Demo
+from toptail.commands.reproduce import Reproduce
+from toptail.commands.terminal import print_table
 from toptail.errors import InputError
 from toptail.lab.paper import annotate
-from toptail.lab.studies.controlled.compare import Comparison, comparisons, reason
-from toptail.lab.studies.controlled.figures import drawings, svg_and_png, tick_text
-from toptail.lab.studies.controlled.page import write_study_report
-from toptail.lab.studies.controlled.results import read_study
-from toptail.lab.studies.controlled.show import difference_table, paper_table, paper_tables
+from toptail.lab.studies.compare import Comparison, comparisons
+from toptail.lab.studies.controlled.contract import STUDY
+from toptail.lab.studies.controlled.figures import drawings
+from toptail.lab.studies.controlled.reasons import reason
+from toptail.lab.studies.controlled.results import read_controlled
+from toptail.lab.studies.controlled.specs import TABLES, differences
+from toptail.lab.studies.figures import svg_and_png
+from toptail.lab.studies.naming import setting_text
 from toptail.lab.studies.page import data_address
+from toptail.lab.studies.show import shown_tables
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder with its claims, figures and page."""
     path = write_folder(tmp_path_factory.mktemp("study") / "run")
     annotate(path, "controlled")
-    write_study_report(path)
+    STUDY.page(path)
     return path
 
 
@@ -49,7 +54,7 @@ class TestPage:
     def test_every_part_is_there(self, page: str, folder: Path) -> None:
         for anchor in ("verdicts", "tables", "pictures", "regret", "sweeps", "theory", "claims"):
             assert f'id="{anchor}"' in page
-        for drawing in drawings(read_study(folder)):
+        for drawing in drawings(read_controlled(folder)):
             assert f'id="{drawing.name}"' in page
         for claim in json.loads((folder / "claims.json").read_text()):
             assert f'id="claim-{claim["id"]}"' in page
@@ -71,7 +76,7 @@ class TestPage:
         entries = annotate(path, "controlled")
         assert 0 < len(entries) < 12
         assert "Not decided by this run" in (path / "claims.md").read_text()
-        text = write_study_report(path).read_text()
+        text = STUDY.page(path).read_text()
         assert 'id="tab:toy-support"' in text
         assert 'id="theory"' not in text
         assert 'id="sweeps"' not in text
@@ -120,7 +125,7 @@ class TestBrowser:
             images = page.evaluate("document.images.length")
             browser.close()
         assert width <= 390
-        assert images == len(drawings(read_study(folder)))
+        assert images == len(drawings(read_controlled(folder)))
         assert broken == 0
         assert trouble == []
         assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
@@ -128,23 +133,25 @@ class TestBrowser:
 
 class TestFigures:
     def test_every_figure_of_the_paper_is_drawn(self, folder: Path) -> None:
-        labels = {drawing.label for drawing in drawings(read_study(folder))}
-        assert {*FIGURES, "tab:r-sweep"} <= labels
+        labels = {x for drawing in drawings(read_controlled(folder)) for x in drawing.labels}
+        figures = {label for label in STUDY.labels if label.startswith("fig:")}
+        assert len(figures) == 4
+        assert {*figures, "tab:r-sweep"} <= labels
 
     def test_files_are_there_as_svg_and_png(self, folder: Path) -> None:
-        for drawing in drawings(read_study(folder)):
+        for drawing in drawings(read_controlled(folder)):
             svg = (folder / "figures" / f"{drawing.name}.svg").read_text()
             assert svg.startswith("<?xml")
             assert (folder / "figures" / f"{drawing.name}.png").read_bytes()[1:4] == b"PNG"
 
     def test_the_same_files_give_the_same_bytes(self, folder: Path) -> None:
-        for drawing in drawings(read_study(folder)):
+        for drawing in drawings(read_controlled(folder)):
             if drawing.name in ("curse", "landscape", "sweep_temperature"):
                 stored = (folder / "figures" / f"{drawing.name}.svg").read_bytes()
                 assert svg_and_png(drawing)[0] == stored
 
     def test_the_curves_are_the_stored_ones(self, folder: Path) -> None:
-        study = read_study(folder)
+        study = read_controlled(folder)
         drawing = next(d for d in drawings(study) if d.name == "curse")
         *scores, value = drawing.draw().axes
         assert study.curves is not None
@@ -159,9 +166,10 @@ class TestFigures:
     def test_settings_of_the_process_do_not_reach_the_figures(self, folder: Path) -> None:
         code = (
             "import matplotlib, sys; matplotlib.rcParams['font.size'] = 30\n"
-            "from toptail.lab.studies.controlled.results import read_study\n"
-            "from toptail.lab.studies.controlled.figures import drawings, svg_and_png\n"
-            "d = [d for d in drawings(read_study(sys.argv[1])) if d.name == 'norm'][0]\n"
+            "from toptail.lab.studies.controlled.results import read_controlled\n"
+            "from toptail.lab.studies.controlled.figures import drawings\n"
+            "from toptail.lab.studies.figures import svg_and_png\n"
+            "d = [d for d in drawings(read_controlled(sys.argv[1])) if d.name == 'norm'][0]\n"
             "sys.stdout.buffer.write(svg_and_png(d)[0])\n"
             "assert matplotlib.rcParams['font.size'] == 30\n"
             "assert 'matplotlib.pyplot' not in sys.modules"
@@ -169,8 +177,8 @@ class TestFigures:
         done = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, check=True)
         assert done.stdout == (folder / "figures" / "norm.svg").read_bytes()
 
-    def test_tick_text(self) -> None:
-        assert [tick_text(x) for x in (30000.0, 0.25, "learned", "binary_nce")] == [
+    def test_setting_text(self) -> None:
+        assert [setting_text(x) for x in (30000.0, 0.25, "learned", "binary_nce")] == [
             "30,000",
             "0.25",
             "learned",
@@ -186,57 +194,65 @@ class TestComparison:
         return Comparison("controlled", "raw", "regret", measured, reported)
 
     def test_larger_than_the_larger_spread(self) -> None:
-        assert not self.pair(1.0, 1.2, 0.05, 0.25).differs
-        assert not self.pair(1.0, 1.2, 0.25, 0.05).differs
-        assert self.pair(1.0, 1.3, 0.25, 0.05).differs
-        assert not self.pair(1.0, 1.2, 0.25, None).differs
-        assert self.pair(1.0, 1.2, 0.1, None).differs
+        assert not self.pair(1.0, 1.2, 0.05, 0.25).differs()
+        assert not self.pair(1.0, 1.2, 0.25, 0.05).differs()
+        assert self.pair(1.0, 1.3, 0.25, 0.05).differs()
+        assert not self.pair(1.0, 1.2, 0.25, None).differs()
+        assert self.pair(1.0, 1.2, 0.1, None).differs()
 
     def test_the_papers_rounding_is_no_difference(self) -> None:
-        assert not self.pair(0.0683, 0.068, 0.0, None).differs
+        assert not self.pair(0.0683, 0.068, 0.0, None).differs()
 
     def test_a_difference_is_marked_and_explained(self, tmp_path: Path) -> None:
         path = write_folder(tmp_path / "run")
         table = json.loads((path / "tables" / "toy-support.json").read_text())
         table["rows"]["controlled"]["raw"]["regret"] = cell(0.3)
         (path / "tables" / "toy-support.json").write_text(json.dumps(table))
-        study = read_study(path)
-        rows = {row[0].text: row for row in paper_table(study, "toy-support").rows}
+        study = read_controlled(path)
+        (shown,) = shown_tables(TABLES["toy-support"], study)
+        rows = {row[0].text: row for row in shown.rows}
         assert rows["Raw bilinear"][1].text == "▼ 0.300 ± 0.010"
         assert rows["Cosine"][1].text == "0.640 ± 0.020"
-        (entry,) = difference_table(study).rows
-        assert entry[0].text == "Raw bilinear, regret"
-        assert entry[4].text == "−0.678"
+        ((what, text),) = differences(study)[0].rows
+        assert what == "Raw bilinear, regret tab:toy-support"
+        beside, _, why = text.partition(". ")
+        assert beside.endswith("difference −0.678")
         # The made-up sweeps hold raw's regret at 0.98, where the paper has 0.978.
-        assert entry[5].text.startswith("A setting the paper does not state: steps 1,000 gives")
+        assert why.startswith("A setting the paper does not state: steps 1,000 gives")
 
     def test_seeds_that_can_explain_a_difference_are_named(self, folder: Path) -> None:
-        study = read_study(folder)
-        assert "Seeds alone can do this" in reason(self.pair(0.85, 0.98, 0.11, 0.10), study)
-        assert "Seeds alone" not in reason(self.pair(0.3, 0.98, 0.11, 0.10), study)
-        assert "The paper's seeds disagree" in reason(self.pair(1.09, 0.69, 0.02, 0.36), study)
-        assert "Our seeds disagree" in reason(self.pair(0.3, 0.98, 0.36, 0.02), study)
+        study = read_controlled(folder)
+
+        def why(ours: float, paper: float, ours_std: float, paper_std: float) -> str:
+            return reason(self.pair(ours, paper, ours_std, paper_std), "Regret", study)
+
+        assert "Seeds alone can do this" in why(0.85, 0.98, 0.11, 0.10)
+        assert "Seeds alone" not in why(0.3, 0.98, 0.11, 0.10)
+        assert "The paper's seeds disagree" in why(1.09, 0.69, 0.02, 0.36)
+        assert "Our seeds disagree" in why(0.3, 0.98, 0.36, 0.02)
 
     def test_without_sweeps_the_reason_says_what_is_unsaid(self, tmp_path: Path) -> None:
-        study = read_study(write_folder(tmp_path / "run", everything=False))
+        study = read_controlled(write_folder(tmp_path / "run", everything=False))
         pair = self.pair(0.3, 0.98, 0.11, None)
-        assert "The paper states neither the training length" in reason(pair, study)
+        assert "The paper states neither the training length" in reason(pair, "Regret", study)
 
     def test_a_cell_on_which_the_paper_disagrees_with_itself_says_so(self, tmp_path: Path) -> None:
         path = write_folder(tmp_path / "run")
         table = json.loads((path / "tables" / "r-sweep.json").read_text())
         table["paper"]["controlled@R=0.40"]["cosine"]["regret"]["mean"] = 0.927
         (path / "tables" / "r-sweep.json").write_text(json.dumps(table))
-        study = read_study(path)
+        study = read_controlled(path)
         pairs = {(c.critic, c.metric): c for c in comparisons(study.tables["toy-support"])}
         assert "two numbers for this cell, 0.644 and 0.927" in reason(
-            pairs["cosine", "regret"], study
+            pairs["cosine", "regret"], "Regret", study
         )
-        assert "two numbers" not in reason(pairs["raw", "regret"], study)
+        assert "two numbers" not in reason(pairs["raw", "regret"], "Regret", study)
 
     def test_every_table_of_the_paper_is_rendered(self, folder: Path) -> None:
-        tables = paper_tables(read_study(folder))
-        assert {table.name for table in tables} == set(TABLES)
+        tables = STUDY.tables(folder, STUDY.labels)
+        expected = {label for label in STUDY.labels if label.startswith("tab:")}
+        assert {table.name for table in tables} == expected
+        assert len(expected) == 3
         radii = next(t for t in tables if t.name == "tab:r-sweep")
         assert len(radii.rows) == 4
         assert [c.label for c in radii.columns][1:3] == [
@@ -248,23 +264,23 @@ class TestComparison:
 class TestInput:
     def test_a_folder_without_a_study(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"config.json is missing.*toptail study controlled"):
-            read_study(tmp_path)
+            read_controlled(tmp_path)
 
     def test_a_damaged_file_is_named(self, tmp_path: Path) -> None:
         path = write_folder(tmp_path / "run", everything=False)
         (path / "tables" / "noise.json").write_text("{")
         with pytest.raises(InputError, match=r"noise\.json cannot be read as JSON"):
-            read_study(path)
+            read_controlled(path)
 
     def test_a_light_install_is_told_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("toptail.commands.demo.find_spec", lambda _name: None)
+        monkeypatch.setattr("toptail.commands.requirements.find_spec", lambda _name: None)
         with pytest.raises(InputError, match=r"needs jax, .*pip install 'toptail\[train\]'"):
             Demo().run()
 
     def test_a_table_on_the_terminal_shows_both_numbers(
         self, folder: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        print_table(paper_tables(read_study(folder))[0])
+        print_table(STUDY.tables(folder, ["toy-support"])[0])
         printed = capsys.readouterr().out
         assert "0.050 ± 0.010" in printed
         assert "paper 0.078 ± 0.053" in printed

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from toptail.lab.critics.learner import Params
 from toptail.lab.critics.raw import Raw
-from toptail.lab.studies.controlled import StudyConfig
 from toptail.lab.studies.controlled.cells import unit_of
-from toptail.lab.studies.controlled.config import CriticSettings
+from toptail.lab.studies.controlled.config import CriticSettings, StudyConfig
 from toptail.lab.studies.controlled.sweeps import cells_of
 from toptail.lab.studies.controlled.theory import (
     BadRegion,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from toptail.lab.studies.controlled import StudyConfig
-from toptail.lab.studies.controlled.config import CriticSettings
+from toptail.lab.studies.controlled.config import CriticSettings, StudyConfig
 
 TINY = StudyConfig(
     critics=CriticSettings(hidden=(4,), embed_dim=2, ensemble=1, layer_norm=False),

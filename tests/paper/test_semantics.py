@@ -13,11 +13,13 @@ import pytest
 from tests.semantics_study import scored
 from tests.semantics_study.results import NAVIGATION, cell, line, results
 from toptail.errors import InputError
-from toptail.lab.paper import CLAIMS, decide
+from toptail.lab.paper import CLAIMS, annotate, decide
 from toptail.lab.paper.numbers import NotMeasuredError
 from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.semantics import finish
+from toptail.lab.studies.semantics.contract import STUDY
 from toptail.lab.studies.semantics.load import TaskScores
+from toptail.lab.studies.semantics.results import stored_config
 
 SEMANTICS = CLAIMS["semantics"]
 RESULTS = results()
@@ -281,7 +283,7 @@ class TestFolder:
         return tmp_path
 
     def test_tables_curves_claims_and_page(self, folder: Path) -> None:
-        report = finish.finish_semantics(folder, workers=1)
+        report = STUDY.finish(folder, annotate=annotate, workers=1)
         assert report.is_file()
         names = {path.stem for path in (folder / "tables").glob("*.json")}
         assert {"main", "retrieval", "twohead", "temperature", "value-oracle-diffusion"} <= names
@@ -307,11 +309,11 @@ class TestFolder:
         assert (folder / "tables" / "main.json").is_file()
 
     def test_the_configuration_is_read_back(self, folder: Path) -> None:
-        assert finish.stored_config(folder) == scored.CONFIG
+        assert stored_config(folder) == scored.CONFIG
 
     def test_a_folder_without_configuration_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"config\.json is missing"):
-            finish.stored_config(tmp_path)
+            stored_config(tmp_path)
         write_json(tmp_path / "config.json", {"config": {"k": [1]}})
         with pytest.raises(InputError, match="not the configuration of a semantics study"):
-            finish.stored_config(tmp_path)
+            stored_config(tmp_path)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.selection.stored_stages import paper_like
+from toptail.lab.paper import annotate
 from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.selection import audits
-from toptail.lab.studies.selection.finish import finish_selection
+from toptail.lab.studies.selection.contract import STUDY
 
 
 def write_audit(audit: dict[str, Any], out: Path) -> Path:
@@ -25,5 +26,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stages = paper_like(tmp_path_factory.mktemp("finished"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(audits, "write_report", write_audit)
-        assert finish_selection(stages.path, resamples=200) == stages.path / "report.html"
+        report = STUDY.finish(stages.path, annotate=annotate, resamples=200)
+    assert report == stages.path / "report.html"
     return stages.path

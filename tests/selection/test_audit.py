@@ -10,7 +10,7 @@ import pytest
 from tests.selection.stored_stages import Stages
 from toptail.lab.studies.selection.audits import audit_pools, to_pools
 from toptail.lab.studies.selection.load import read_selection
-from toptail.lab.studies.selection.tables import Measured
+from toptail.lab.studies.selection.tables import MeasuredPicks
 from toptail.report.text import data_sentences
 from toptail.results import read_audit
 
@@ -66,7 +66,7 @@ def test_exact_is_safe_and_reversed_unsafe_under_both_judges(stages: Stages) -> 
 def test_the_audit_and_the_table_say_the_same(stages: Stages) -> None:
     data = read_selection(stages.path)
     result = audit_pools(data, "geodesic", resamples=50)
-    rows = Measured(data, resamples=50).rows
+    rows = MeasuredPicks(data, resamples=50).rows
     for name in ("exact", "reversed"):
         scorer = result["scorers"][name]
         assert scorer["nregret"][-1] == pytest.approx(rows[name]["geodesic/nregret_64"]["mean"])

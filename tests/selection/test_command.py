@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import toptail.lab.studies.selection.run as run_module
+from tests.asked import asked
 from tests.light import run_light
 from tests.selection.stored_stages import TASK, paper_like
 from tests.training.toy import toy_dataset, walks
-from toptail.commands import study_selection
-from toptail.commands.study_selection import StudySelection, reproduce, timed_progress
+from toptail.commands.reproduce import Reproduce
+from toptail.commands.study_selection import StudySelection
 from toptail.errors import InputError
-from toptail.lab.critics.full import FULL_SIZE
+from toptail.lab.critics.registry import names as critic_names
 from toptail.lab.studies.folder import read_json
 from toptail.lab.studies.selection.config import SelectionConfig
 from toptail.lab.studies.selection.run import STAGES, Stages, read_judge
@@ -42,15 +43,15 @@ def data(tmp_path: Path) -> Path:
 def small(data: Path, **flags: Any) -> StudySelection:
     out = data.parent / "out"
     sizes = {"per_group": 2, "pool_count": 1, "pool_size": 4}
-    return StudySelection(str(data), out=out, **(sizes | flags))
+    return asked(StudySelection, task=data, out=out, **(sizes | flags))
 
 
 def test_flags_become_the_settings() -> None:
     config = StudySelection(TASK).config(TASK)
     assert config == SelectionConfig.for_task(TASK)
-    changed = StudySelection(
-        TASK, seeds="7,8", reference_seeds="1, 2", per_group=3, pool_count=2, pool_size=12
-    ).config(TASK)
+    sizes = {"per_group": 3, "pool_count": 2, "pool_size": 12}
+    study = asked(StudySelection, task=TASK, seeds="7,8", reference_seeds="1, 2", **sizes)
+    changed = study.config(TASK)
     assert (changed.seeds, changed.reference.seeds) == ((7, 8), (1, 2))
     assert changed.queries.per_group == 3
     assert (changed.pools.count, changed.pools.size) == (2, 12)
@@ -70,7 +71,7 @@ def test_flags_become_the_settings() -> None:
 )
 def test_bad_settings_are_refused(flags: dict[str, Any], word: str) -> None:
     with pytest.raises(InputError, match=word):
-        StudySelection(TASK, **flags).config(TASK)
+        asked(StudySelection, task=TASK, **flags).config(TASK)
 
 
 def test_stages_keep_their_order() -> None:
@@ -111,7 +112,7 @@ def test_a_newcomer_audits_a_critic_with_candidates_and_a_judge_of_his_own(
     actions = rng.uniform(-1, 1, (6, 1, 4, 2)).astype(np.float32)
     np.savez(pools, actions=actions)
     np.savez(judge, values=rng.normal(size=(6, 1, 5)))
-    brought = {"pools": pools, "judge": (f"mine={judge}",), "critic": (f"{critic}:score",)}
+    brought = {"pools": pools, "judge": (f"mine={judge}",), "scorer": (f"{critic}:score",)}
     assert small(data, **brought).run() == 0
     said = capsys.readouterr().out
     folder = home / "out" / "walks"
@@ -171,20 +172,22 @@ def test_tables_alone_are_made_from_stored_stages_by_label(
 
     monkeypatch.setattr(audits, "write_report", write_audit)
     paper_like(tmp_path, per_group=2)
-    reproduce("tab:function-class", tmp_path)
+    Reproduce("tab:function-class", out=tmp_path).run()
     said = capsys.readouterr().out
     assert "tab:function-class" in said
     assert "tab:fixed-query" not in said
     with pytest.raises(InputError, match="not a label"):
-        reproduce("tab:main", tmp_path)
+        Reproduce("tab:mine", out=tmp_path).run()
 
 
 def test_tables_are_made_without_the_packages_that_train(tmp_path: Path) -> None:
     stages = paper_like(tmp_path, per_group=2)
     code = """
-from toptail.lab.studies.selection import audits, finish
+from toptail.lab.paper import annotate
+from toptail.lab.studies.selection import audits
+from toptail.lab.studies.selection.contract import STUDY
 audits.write_report = lambda audit, out: out / "report.html"  # pages take longer than all the rest
-print(finish.finish_selection(sys.argv[1], resamples=20))
+print(STUDY.finish(sys.argv[1], annotate=annotate, resamples=20))
 """
     assert run_light(code, stages.path).strip() == str(stages.path / "report.html")
     assert (stages.path / "claims.json").is_file()
@@ -238,27 +241,8 @@ def test_training_asks_for_judges_critics_and_a_behaviour_model(
     study = StudySelection(str(data), runs=tmp_path / "runs", train=True, steps=9)
     study._train(study.config("walks"), "toptail")
     assert asked[0] == ("tdq", 9, (101, 102, 103))
-    assert sorted(asked[1:-1]) == [(critic, 9, (42, 43, 44)) for critic in sorted(FULL_SIZE)]
+    assert sorted(asked[1:-1]) == [(critic, 9, (42, 43, 44)) for critic in sorted(critic_names())]
     assert asked[-1] == ("diffusion", 100_000, (42,))
-
-
-def test_progress_tells_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    from contextlib import contextmanager
-
-    shown: list[str] = []
-
-    @contextmanager
-    def bar() -> Any:
-        yield lambda text, _share: shown.append(text)
-
-    now = iter([0.0, 0.0, 0.0, 60.0, 70.0, 70.0])
-    monkeypatch.setattr(study_selection, "progress_bar", bar)
-    monkeypatch.setattr("time.monotonic", lambda: next(now))
-    with timed_progress() as tick:
-        tick("pools", 0.0)
-        tick("pools", 0.25)
-        tick("scores", 0.5)
-    assert shown == ["pools", "pools, about 3:00 left", "scores"]
 
 
 def test_the_docs_code_runs_as_it_stands(
@@ -272,14 +256,14 @@ def test_the_docs_code_runs_as_it_stands(
     (data.parent / "my_critic.py").write_text(CRITIC)
 
     def study(**flags: Any) -> StudySelection:
-        return StudySelection("walks.npz", per_group=2, **flags)
+        return asked(StudySelection, task="walks.npz", per_group=2, **flags)
 
     assert study(declare=True).run() == 0
     exec(policy, {})
     assert study(pools=Path("my_pools.npz"), stage=("pools",)).run() == 0
     exec(judge, {})
     exec(scores, {})
-    assert study(judge=("crow=my_judge.npz",), critic=("my_critic.py:score",)).run() == 0
+    assert study(judge=("crow=my_judge.npz",), scorer=("my_critic.py:score",)).run() == 0
     exec(table, {})
     assert (data.parent / "pools.parquet").is_file()
     rows = read_json(data.parent / "runs/selection/walks/tables/fixed-query.json")["rows"]["walks"]

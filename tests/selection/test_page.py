@@ -14,27 +14,27 @@ from playwright.sync_api import sync_playwright
 
 from tests.selection.stored_stages import Stages
 from toptail.errors import InputError
+from toptail.lab.paper import annotate
+from toptail.lab.studies.naming import scorer_name
+from toptail.lab.studies.page import render_page
+from toptail.lab.studies.selection.contract import STUDY
 from toptail.lab.studies.selection.figures import drawings
-from toptail.lab.studies.selection.finish import finish_selection
-from toptail.lab.studies.selection.page import render_selection
 from toptail.lab.studies.selection.results import SelectionResults, read_selection_results
-from toptail.lab.studies.selection.show import (
-    circular_words,
-    deployment_tables,
-    group_tables,
-    main_table,
-    pick_table,
-    square_table,
-    verdict_table,
-)
-from toptail.lab.studies.selection.show_judges import judge_table
-from toptail.lab.studies.semantics.results import scorer_name
+from toptail.lab.studies.selection.show import circular_words, group_sheets, verdict_sheets
+from toptail.lab.studies.selection.specs import TABLES
+from toptail.lab.studies.show import shown_tables
 from toptail.report.table import Table
 
 
 @pytest.fixture(scope="module")
 def study(finished: Path) -> SelectionResults:
     return read_selection_results(finished)
+
+
+def shown(study: SelectionResults, name: str) -> Table:
+    """The only table that a spec shows."""
+    (table,) = shown_tables(TABLES[name], study)
+    return table
 
 
 def cells(table: Table) -> dict[str, tuple[str, ...]]:
@@ -57,7 +57,7 @@ def test_the_page_quotes_the_declaration_and_holds_every_part(
 
 
 def test_the_main_table_has_every_judge_beside_the_papers_cells(study: SelectionResults) -> None:
-    table = main_table(study)
+    table = shown(study, "fixed-query")
     assert [column.label for column in table.columns] == [
         "Critic",
         "Reference ensemble: τ_b",
@@ -67,7 +67,7 @@ def test_the_main_table_has_every_judge_beside_the_papers_cells(study: Selection
         "Rollouts: Δ against random",
     ]
     rows = cells(table)
-    stored = study.rows("fixed-query")
+    stored = study.of_task("fixed-query")
     assert f"{stored['raw']['tau_b_64']['mean']:.2f}" in rows["Raw bilinear"][0]
     assert "paper 0.41 ± 0.01" in rows["Raw bilinear"][0]
     assert "†" in rows["TD-Q"][0]
@@ -78,20 +78,20 @@ def test_the_main_table_has_every_judge_beside_the_papers_cells(study: Selection
 
 
 def test_the_page_names_the_circular_rows(study: SelectionResults, finished: Path) -> None:
-    rows = study.rows("fixed-query")
+    rows = study.of_task("fixed-query")
     circular = [n for n, row in rows.items() if row.get("tau_b_64", {}).get("circular")]
     assert "tdq" in circular
     sentence = circular_words(study)
     for name, row in rows.items():
         if "tau_b_64" in row:
             assert (scorer_name(name) in sentence) == (name in circular)
-    assert sentence in main_table(study).caption
+    assert sentence in shown(study, "fixed-query").caption
     assert sentence.rstrip() in html.unescape((finished / "report.html").read_text("utf-8"))
 
 
 def test_every_judge_has_its_table_by_distance(study: SelectionResults) -> None:
-    reference, geodesic = group_tables(study)
-    stored = study.rows("fixed-query")["tdq"]
+    reference, geodesic = (sheet.table for sheet in group_sheets(study))
+    stored = study.of_task("fixed-query")["tdq"]
     for table, metric in (
         (reference, "tau_b_64/near"),
         (geodesic, "geodesic/tau_b_64/near"),
@@ -102,35 +102,33 @@ def test_every_judge_has_its_table_by_distance(study: SelectionResults) -> None:
 
 
 def test_the_square_and_the_verdicts(study: SelectionResults) -> None:
-    square = square_table(study)
-    assert square is not None
+    square = shown(study, "function-class")
     assert [row[0].plain for row in square.rows][:2] == [
         "Contrastive Reference ensemble",
         "TD / Bellman Reference ensemble",
     ]
     assert "paper 0.70 ± 0.01 [0.33 ± 0.00]" in square.rows[1][1].detail
-    verdicts = verdict_table(study)
-    assert verdicts is not None
+    (verdicts,) = verdict_sheets(study)
     assert (
-        verdicts.rows[0][1].status
+        verdicts.table.rows[0][1].status
         == study.audits["reference"]["scorers"]["tdq"]["verdict"]["status"]
     )
 
 
 def test_the_judges_stand_beside_their_declared_thresholds(study: SelectionResults) -> None:
-    table = judge_table(study)
-    shown = {row[1].text: row[2:] for row in table.rows}
-    number, limit, status = shown["pools resolved, near: the prespecified group"]
+    table = shown(study, "judges")
+    rows = {row[1].text: row[2:] for row in table.rows}
+    number, limit, status = rows["pools resolved, near: the prespecified group"]
     assert (number.text, limit.text, status.status) == ("1.000", "at least 0.5", "pass")
-    (widest,) = (key for key in shown if key.startswith("widest half-width of a selector's gain: "))
-    assert shown[widest][1].text == "below 0.012"
+    (widest,) = (key for key in rows if key.startswith("widest half-width of a selector's gain: "))
+    assert rows[widest][1].text == "below 0.012"
     assert "enters through: reference ensemble and simulator rollouts" in table.caption
 
 
 def test_support_and_deployment_tables_show_the_stored_cells(study: SelectionResults) -> None:
-    rate = study.rows("fixed-query")["raw"]["off_support_rate"]["mean"]
-    assert f"{rate:.3f}" in cells(pick_table(study))["Raw bilinear"][2]
-    (deployed,) = deployment_tables(study)
+    rate = study.of_task("fixed-query")["raw"]["off_support_rate"]["mean"]
+    assert f"{rate:.3f}" in cells(shown(study, "picks"))["Raw bilinear"][2]
+    deployed = shown(study, "deployment")
     assert cells(deployed)["TD-Q"][0].startswith("0.270")
     assert "paper 0.008" in cells(deployed)["TD-Q"][1]
 
@@ -140,7 +138,7 @@ def test_a_study_of_ones_own_critic_and_judge_alone(tmp_path: Path) -> None:
     stages = Stages(tmp_path, per_group=2, pools=1, size=8)
     stages.judge("mine", stages.value[None])
     stages.score("my <critic>", stages.value)
-    page = finish_selection(stages.path, resamples=50).read_text(encoding="utf-8")
+    page = STUDY.finish(stages.path, annotate=annotate, resamples=50).read_text(encoding="utf-8")
     assert (stages.path / "audit" / "report.html").is_file()
     assert "my &lt;critic&gt;" in page
     assert "<critic>" not in page
@@ -156,8 +154,8 @@ def test_a_failing_judge_is_named_and_the_task_excluded(study: SelectionResults)
     tables["judges"] |= {"included_through": [], "missing": []}
     tables["judges"]["rows"]["PointMaze"]["reference"]["spearman"]["status"] = "fail"
     changed = SelectionResults(**{**study.__dict__, "tables": tables})
-    assert judge_table(changed).caption == "No judge passed: excluded."
-    assert "fails" in render_selection(changed, [])
+    assert shown(changed, "judges").caption == "No judge passed: excluded."
+    assert "fails" in render_page(STUDY, changed, [])
 
 
 def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
@@ -165,7 +163,7 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
         read_selection_results(tmp_path)
     stages = Stages(tmp_path, per_group=1)
     with pytest.raises(InputError, match="scores holds no file"):
-        finish_selection(stages.path)
+        STUDY.finish(stages.path)
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")

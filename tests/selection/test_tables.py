@@ -12,6 +12,7 @@ from scipy.stats import kendalltau
 
 from tests.selection.stored_stages import Stages
 from toptail.errors import InputError
+from toptail.lab.paper.reported import cells
 from toptail.lab.studies.selection.judge_tables import (
     deployment_table,
     judges_table,
@@ -19,7 +20,7 @@ from toptail.lab.studies.selection.judge_tables import (
 )
 from toptail.lab.studies.selection.load import read_selection
 from toptail.lab.studies.selection.tables import (
-    Measured,
+    MeasuredPicks,
     fixed_query_table,
     function_class_table,
 )
@@ -27,8 +28,8 @@ from toptail.lab.studies.store import Stored
 from toptail.stats import wilson
 
 
-def measure(stages: Stages, resamples: int = 50) -> Measured:
-    return Measured(read_selection(stages.path), resamples=resamples)
+def measure(stages: Stages, resamples: int = 50) -> MeasuredPicks:
+    return MeasuredPicks(read_selection(stages.path), resamples=resamples)
 
 
 def row(stages: Stages, critic: str) -> dict[str, Any]:
@@ -106,12 +107,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Stages:
 
 
 @pytest.fixture(scope="module")
-def measured(world: Stages) -> Measured:
+def measured(world: Stages) -> MeasuredPicks:
     return measure(world, resamples=80)
 
 
-def test_exact_reversed_noise_and_constant_scorers(measured: Measured) -> None:
-    rows = measured.rows
+def test_exact_reversed_noise_and_constant_scorers(measured: MeasuredPicks) -> None:
+    rows: Any = measured.rows
     assert rows["exact"]["geodesic/tau_b_64"]["mean"] == pytest.approx(1.0)
     assert rows["exact"]["geodesic/nregret_64"]["mean"] == pytest.approx(0.0, abs=1e-9)
     assert rows["reversed"]["geodesic/tau_b_64"]["mean"] == pytest.approx(-1.0)
@@ -147,7 +148,7 @@ def slow_numbers(queries: list[tuple[float, float, float]]) -> tuple[float, floa
     return float(tau), float(regret / headroom)
 
 
-def test_cells_and_intervals_agree_with_plain_loops(world: Stages, measured: Measured) -> None:
+def test_cells_and_intervals_agree_with_plain_loops(world: Stages, measured: MeasuredPicks) -> None:
     cells = measured.rows["tdq"]
     slow = [slow_queries(world, f"tdq@{seed}") for seed in (42, 43)]
     by_seed = [slow_numbers(queries) for queries in slow]
@@ -189,7 +190,7 @@ def test_curves_are_exact_over_k(four: Stages) -> None:
     assert judged["critics"]["mine"]["nregret"]["mean"][0] is None  # no headroom at K = 1
 
 
-def test_reference_cells_carry_their_marks(measured: Measured) -> None:
+def test_reference_cells_carry_their_marks(measured: MeasuredPicks) -> None:
     rows = fixed_query_table(measured, {}, reliable=False)["rows"]["PointMaze"]
     assert rows["tdq"]["tau_b_64"]["circular"]
     assert rows["tdq"]["tau_b_64/near"]["unreliable"]
@@ -200,7 +201,7 @@ def test_reference_cells_carry_their_marks(measured: Measured) -> None:
     assert "unreliable" not in sound["tdq"]["tau_b_64"]
 
 
-def test_function_class_has_the_papers_layout(tmp_path: Path, measured: Measured) -> None:
+def test_function_class_has_the_papers_layout(tmp_path: Path, measured: MeasuredPicks) -> None:
     assert function_class_table(measured) is None  # neither added cell was scored
     stages = Stages(tmp_path, per_group=2)
     stages.reference()
@@ -209,7 +210,8 @@ def test_function_class_has_the_papers_layout(tmp_path: Path, measured: Measured
     content = function_class_table(measure(stages))
     assert content is not None
     assert set(content["rows"]["PointMaze"]) == {"raw", "nce_mlp", "tdq"}
-    assert content["paper"]["PointMaze"]["td_bilinear"]["tau_b_64"] == {"mean": 0.7, "std": 0.01}
+    paper = cells(content["label"], content["rows"])["PointMaze"]
+    assert paper["td_bilinear"]["tau_b_64"] == {"mean": 0.7, "std": 0.01}
     assert content["layout"]["td"] == {"bilinear": "td_bilinear", "mlp": "tdq"}
 
 
@@ -247,7 +249,7 @@ def comparison(a: str, difference: float, half_width: float | None) -> dict[str,
     return {"a": a, "b": "random", "difference": difference, **ends, **more}
 
 
-def test_rollouts_are_powered_only_if_the_widest_is(measured: Measured) -> None:
+def test_rollouts_are_powered_only_if_the_widest_is(measured: MeasuredPicks) -> None:
     def verdict(*rows: dict[str, Any]) -> dict[str, Any]:
         deltas = rollout_cells({"comparisons": rows}, 42)
         content = judges_table(measured.data, measured.means, deltas)
@@ -283,7 +285,9 @@ def test_deployment_pools_the_episodes_of_all_seeds(tmp_path: Path) -> None:
     assert (cell["mean"], cell["low"], cell["high"]) == pytest.approx((0.36, low, high))
     assert rows["raw"]["actor_success"]["mean"] == 0.25
     assert rows["tdq"]["score_spread/near"]["mean"] == 0.01
-    assert content["paper"]["PointMaze"]["tdq"]["closed_loop/K=64"]["mean"] == 0.0
+    assert content["paper"] == {}
+    paper = cells(content["label"], content["rows"])["PointMaze"]
+    assert paper["tdq"]["closed_loop/K=64"]["mean"] == 0.0
 
 
 def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:

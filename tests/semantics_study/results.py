@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from toptail.lab.studies.semantics.tables import paper_rows
+from toptail.lab.paper.reported import cells
 
 NAVIGATION = ("PointMaze", "AntMaze", "HumanoidMaze", "AntSoccer")
 EIGHT = (*NAVIGATION, "Cube-single", "Cube-double", "Scene", "Puzzle")
@@ -24,7 +24,7 @@ def line(shape: list[float]) -> dict[str, Any]:
 
 
 def _table(label: str) -> dict[str, Any]:
-    paper = paper_rows(label)
+    paper = cells(label, {})
     rows = {
         task: {
             critic: {metric: cell(reported["mean"]) for metric, reported in metrics.items()}

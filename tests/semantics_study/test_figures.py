@@ -20,7 +20,7 @@ from tests.semantics_study.made_up import (
     temperature,
     write_folder,
 )
-from toptail.lab.studies.controlled.figures import svg_and_png
+from toptail.lab.studies.figures import SeedBand, svg_and_png
 from toptail.lab.studies.semantics.figures import (
     calibration_figure,
     curse_figure,
@@ -29,10 +29,9 @@ from toptail.lab.studies.semantics.figures import (
     readout_figure,
     retrieval_figure,
 )
-from toptail.lab.studies.semantics.results import Band, Semantics, read_semantics
+from toptail.lab.studies.semantics.results import SemanticsResults, read_semantics
+from toptail.lab.studies.semantics.specs import TemperatureSetting, setting_name
 from toptail.lab.studies.semantics.temperature_figure import (
-    Setting,
-    setting_name,
     temperature_caption,
     temperature_figure,
 )
@@ -41,7 +40,7 @@ SCORERS = (*MAIN, "mine")
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Semantics:
+def study(tmp_path_factory: pytest.TempPathFactory) -> SemanticsResults:
     path = tmp_path_factory.mktemp("semantics") / "run"
     return read_semantics(write_folder(path, scorers=SCORERS))
 
@@ -62,8 +61,8 @@ def points(panel: Axes) -> set[tuple[float, float]]:
     return found
 
 
-def test_every_figure_of_the_paper_is_drawn(study: Semantics) -> None:
-    found = {drawing.name: drawing.label for drawing in drawings(study)}
+def test_every_figure_of_the_paper_is_drawn(study: SemanticsResults) -> None:
+    found = {drawing.name: "".join(drawing.labels[:1]) for drawing in drawings(study)}
     assert found == {
         "calibration": "fig:calibration",
         "good_rankers": "fig:good-rankers",
@@ -76,7 +75,7 @@ def test_every_figure_of_the_paper_is_drawn(study: Semantics) -> None:
 
 
 def test_the_same_files_give_the_same_bytes_whatever_the_process_has_set(
-    study: Semantics,
+    study: SemanticsResults,
 ) -> None:
     drawing = next(d for d in drawings(study) if d.name == "good_rankers")
     once = svg_and_png(drawing)
@@ -86,7 +85,7 @@ def test_the_same_files_give_the_same_bytes_whatever_the_process_has_set(
     assert once[1][1:4] == b"PNG"
 
 
-def test_calibration_draws_the_deciles(study: Semantics) -> None:
+def test_calibration_draws_the_deciles(study: SemanticsResults) -> None:
     panels = calibration_figure(study.curve("deciles")).axes
     assert [panel.get_title(loc="left") or panel.get_title() for panel in panels] == [
         "PointMaze",
@@ -96,7 +95,7 @@ def test_calibration_draws_the_deciles(study: Semantics) -> None:
     assert lines(panels[0]) == stored
 
 
-def test_rankers_draw_both_numbers_and_the_papers(study: Semantics) -> None:
+def test_rankers_draw_both_numbers_and_the_papers(study: SemanticsResults) -> None:
     left, right = rankers_figure(study).axes
     for scorer in SCORERS:
         assert (round(TAU[scorer], 6), AUC[scorer]) in points(left)
@@ -121,7 +120,7 @@ def test_the_profile_is_a_mean_over_the_tasks_that_have_one(tmp_path: Path) -> N
     assert mine == [0.75] * 12
 
 
-def test_best_of_k_draws_value_oracle_random_and_preference(study: Semantics) -> None:
+def test_best_of_k_draws_value_oracle_random_and_preference(study: SemanticsResults) -> None:
     top, _, bottom, _ = curse_figure(study).axes
     stored = study.curves["tasks"]["PointMaze"]
     assert lines(top) == [*(stored[s]["value"]["mean"] for s in SCORERS), stored["tdq"]["oracle"]]
@@ -138,7 +137,7 @@ def test_without_support_pools_there_is_one_row(tmp_path: Path) -> None:
     assert len(curse_figure(study).axes) == 1
 
 
-def test_retrieval_draws_every_task(study: Semantics) -> None:
+def test_retrieval_draws_every_task(study: SemanticsResults) -> None:
     (panel,) = retrieval_figure(study.tables["retrieval"]).axes
     heights = [y for _, y in points(panel)]
     assert heights.count(AUC["raw"]) == 3
@@ -155,7 +154,7 @@ def test_a_group_is_centred_on_its_task_whoever_is_missing(tmp_path: Path) -> No
     assert np.mean(places) == pytest.approx(2.0)
 
 
-def test_the_legend_stays_within_the_figure(study: Semantics) -> None:
+def test_the_legend_stays_within_the_figure(study: SemanticsResults) -> None:
     rows = study.tables["retrieval"]["rows"]["PointMaze"]
     names = ("td_bilinear", "nce_mlp", "a critic with quite a long name of its own")
     table = {"rows": {"PointMaze": rows | dict.fromkeys(names, rows["raw"])}, "paper": {}}
@@ -167,13 +166,13 @@ def test_the_legend_stays_within_the_figure(study: Semantics) -> None:
     assert box.x1 <= figure.bbox.x1
 
 
-def test_curves_that_coincide_show_each_other(study: Semantics) -> None:
+def test_curves_that_coincide_show_each_other(study: SemanticsResults) -> None:
     panel = calibration_figure(study.curve("deciles")).axes[0]
     widths = [line.get_linewidth() for line in panel.lines]
     assert widths == sorted(set(widths), reverse=True)
 
 
-def test_readouts_are_bars(study: Semantics) -> None:
+def test_readouts_are_bars(study: SemanticsResults) -> None:
     panel, _ = readout_figure(study.tables["readout"]).axes
     assert [round(patch.get_width(), 6) for patch in panel.patches] == [0.1] * 3  # type: ignore[attr-defined]
     assert [t.get_text() for t in panel.get_yticklabels()][-1] == "Raw-trained, raw readout"
@@ -208,7 +207,7 @@ class TestTemperature:
         assert not figure.axes[0].patches
 
     def test_names(self) -> None:
-        assert Setting.of("binary_nce@0.05") == ("binary_nce", 0.05)
+        assert TemperatureSetting.of("binary_nce@0.05") == ("binary_nce", 0.05)
         assert setting_name("symmetric_info_nce@learned") == "symmetric InfoNCE, learned"
         assert setting_name("binary_nce@0.05") == "binary NCE, T = 0.05"
         assert "under binary NCE, 0.1." in temperature_caption({"chosen": 0.1})
@@ -216,6 +215,6 @@ class TestTemperature:
 
 
 def test_one_seed_has_a_band_of_no_width() -> None:
-    band = Band.of({"mean": [1.0, None], "std": None})
+    band = SeedBand.of({"mean": [1.0, None], "std": None})
     assert band.std.tolist() == [0.0, 0.0]
     assert np.isnan(band.mean[1])

@@ -20,26 +20,30 @@ from tests.report.test_browser import ARGUMENTS
 from tests.semantics_study.made_up import MAIN, cell, claims, dump, table, write_folder
 from toptail.errors import InputError
 from toptail.lab.critics.cosine import Cosine
-from toptail.lab.studies.controlled.compare import Comparison
+from toptail.lab.studies.compare import Comparison, beside
+from toptail.lab.studies.figures import looks
+from toptail.lab.studies.naming import in_order, scorer_name
 from toptail.lab.studies.page import data_address
+from toptail.lab.studies.semantics.contract import STUDY
 from toptail.lab.studies.semantics.figures import drawings
 from toptail.lab.studies.semantics.markdown import render
-from toptail.lab.studies.semantics.page import summary, write_semantics_report
-from toptail.lab.studies.semantics.results import in_order, looks, read_semantics, scorer_name
-from toptail.lab.studies.semantics.seen_figure import seen_lines
-from toptail.lab.studies.semantics.show import LAYOUTS, beside, differs, notes, show, show_apart
+from toptail.lab.studies.semantics.memory_figure import memory_lines
+from toptail.lab.studies.semantics.page import summary
+from toptail.lab.studies.semantics.results import SemanticsResults, read_semantics
+from toptail.lab.studies.semantics.specs import TABLES
 from toptail.lab.studies.semantics.temperature_figure import (
     not_chosen_lines,
     temperature_lines,
     trained_lines,
 )
+from toptail.lab.studies.show import show, shown_notes, shown_tables
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two mazes, one play task, the paper's four critics and a user's."""
     path = write_folder(tmp_path_factory.mktemp("semantics") / "run", scorers=(*MAIN, "mine"))
-    assert write_semantics_report(path) == path / "report.html"
+    assert STUDY.page(path) == path / "report.html"
     return path
 
 
@@ -48,13 +52,17 @@ def page(folder: Path) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
+def with_tables(folder: Path, **tables: Any) -> SemanticsResults:
+    return replace(read_semantics(folder), tables=tables)
+
+
 class TestPage:
     def test_it_is_one_small_file_that_asks_for_nothing(self, page: str) -> None:
         assert_asks_for_nothing(page, 2_000_000)
 
     def test_every_table_figure_and_claim_is_there(self, page: str, folder: Path) -> None:
         study = read_semantics(folder)
-        assert set(LAYOUTS) == set(study.tables)
+        assert set(TABLES) == set(study.tables)
         for stored in study.tables.values():
             assert f'id="{stored["label"]}"' in page
         for drawing in drawings(study):
@@ -97,15 +105,15 @@ class TestPage:
 
     def test_a_small_fall_is_not_called_learned_by_heart(self, folder: Path) -> None:
         stored = read_semantics(folder).tables["seen"]
-        assert len(seen_lines(stored)) == 1
+        assert len(memory_lines(stored)) == 1
         small = {t: {s: cell(0.06) for s in row} for t, row in stored["falls"].items()}
-        assert seen_lines({**stored, "falls": small}) == []  # from 0.04 on
+        assert memory_lines({**stored, "falls": small}) == []  # from 0.04 on
 
     def test_controls_are_shown_on_demand(self, tmp_path: Path) -> None:
         path = write_folder(tmp_path / "run", mazes=(), sweep=False)
         row = {s: {"auc": cell(0.9)} for s in ("raw", "td_bilinear", "nce_mlp")}
         dump(path / "tables" / "retrieval.json", table("retrieval", {"PointMaze": row}))
-        text = write_semantics_report(path).read_text(encoding="utf-8")
+        text = STUDY.page(path).read_text(encoding="utf-8")
         before, hidden = text.split('<details class="controls">')
         assert "<summary>2 rows of controls</summary>" in hidden
         assert 'class="name">Raw bilinear' in before
@@ -174,7 +182,7 @@ class TestTemperature:
 class TestPartialRuns:
     def test_only_manipulation(self, tmp_path: Path) -> None:
         path = write_folder(tmp_path / "run", mazes=(), ledger=False)
-        text = write_semantics_report(path).read_text()
+        text = STUDY.page(path).read_text()
         assert 'id="tab:retrieval"' in text
         for judge in ("Independent value", "Behaviour models", "Support pools"):
             assert judge not in text
@@ -190,37 +198,37 @@ class TestPartialRuns:
     def test_one_task_has_no_column_for_the_task(self, tmp_path: Path) -> None:
         path = write_folder(tmp_path / "run", mazes=("PointMaze",), play=(), sweep=False)
         stored = read_semantics(path).tables["retrieval"]
-        shown = show("retrieval", stored)
+        shown = show(TABLES["retrieval"], stored)
         assert [c.label for c in shown.columns[:2]] == ["Critic", "AUC"]
         assert shown.caption.startswith("PointMaze. ")
-        assert 'id="temperature-study"' not in write_semantics_report(path).read_text()
+        assert 'id="temperature-study"' not in STUDY.page(path).read_text()
 
     def test_a_folder_without_any_table(self, tmp_path: Path) -> None:
         path = write_folder(tmp_path / "run", mazes=(), play=(), ledger=False)
         (path / "curves.json").unlink()
-        text = write_semantics_report(path).read_text()
+        text = STUDY.page(path).read_text()
         assert "What does a learned score mean?" in text
         assert "<table" not in text
 
     def test_no_study(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"config\.json is missing.*toptail study semantics"):
-            write_semantics_report(tmp_path)
+            STUDY.page(tmp_path)
 
     def test_a_broken_table_is_named(self, tmp_path: Path) -> None:
         path = write_folder(tmp_path / "run", mazes=(), sweep=False)
         (path / "tables" / "retrieval.json").write_text("{")
         with pytest.raises(InputError, match=r"retrieval\.json cannot be read"):
-            write_semantics_report(path)
+            STUDY.page(path)
 
 
 class TestTables:
     def test_one_metric_has_a_column_per_task(self, folder: Path) -> None:
-        shown = show("main", read_semantics(folder).tables["main"])
+        shown = show(TABLES["main"], read_semantics(folder).tables["main"])
         assert [c.label for c in shown.columns] == ["Critic", "PointMaze", "AntMaze"]
         assert [row[0].text for row in shown.rows][-1] == "mine"
 
     def test_several_metrics_have_a_row_per_task_and_critic(self, folder: Path) -> None:
-        shown = show("bellman", read_semantics(folder).tables["bellman"])
+        shown = show(TABLES["bellman"], read_semantics(folder).tables["bellman"])
         assert [c.label for c in shown.columns][:2] == ["Task", "Critic"]
         assert len(shown.rows) == 2 * 5
         assert [cell.text for cell in shown.rows[5][:2]] == ["AntMaze", "TD-Q"]
@@ -228,7 +236,7 @@ class TestTables:
     def test_any_number_of_neighbours_has_its_column(self) -> None:
         row = {"excess_off_3": cell(0.1), "excess_off_3_trajectory": cell(0.2)}
         stored = table("robustness", {"mine": {"raw": row}})
-        assert [c.label for c in show("robustness", stored).columns] == [
+        assert [c.label for c in show(TABLES["robustness"], stored).columns] == [
             "Critic",
             "Excess off support, 3 nearest",
             "Excess off support, 3 nearest of other trajectories",
@@ -236,7 +244,7 @@ class TestTables:
 
     def test_notes_call_columns_as_the_reader_sees_them(self) -> None:
         stored = table("bellman", {}, notes=["rmse: the paper's.", "Other: kept.", "No colon."])
-        assert notes("bellman", stored) == [
+        assert shown_notes(TABLES["bellman"], stored) == [
             "RMSE(δ) / std(f): the paper's.",
             "Other: kept.",
             "No colon.",
@@ -261,7 +269,7 @@ class TestTables:
     ) -> None:
         reported = {"mean": paper} | ({} if paper_std is None else {"std": paper_std})
         pair = Comparison("t", "raw", "tau", {"mean": ours, "std": std}, reported)
-        assert differs(pair, 3) is expected
+        assert pair.differs(3) is expected
 
     def test_names(self) -> None:
         assert scorer_name("cosine_trained/phi_norm") == "Cosine-trained, ‖φ‖ alone"
@@ -281,38 +289,50 @@ class TestTables:
             "cosine_trained/phi_norm",
         ]
 
-    def test_controls_stand_apart_and_a_users_critic_does_not(self) -> None:
+    def test_controls_stand_apart_and_a_users_critic_does_not(self, folder: Path) -> None:
         scorers = ("td_bilinear", "raw", "two_head_joint.f_cos", "mine")
         stored = table("main", {"PointMaze": {s: {"tau": cell(0.1)} for s in scorers}})
-        first, controls = show_apart("main", stored)
+        first, controls = shown_tables(TABLES["main"], with_tables(folder, main=stored))
         assert [row[0].text for row in first.rows] == ["Raw bilinear", "mine"]
         assert [row[0].text for row in controls.rows] == [
             "TD, bilinear network",
             "Two heads, joint: f_cos",
         ]
 
-    def test_controls_alone_are_no_second_table(self) -> None:
+    def test_controls_alone_are_no_second_table(self, folder: Path) -> None:
         row = {"nce_mlp": {"tau": cell(0.1)}, "td_bilinear": {"tau": cell(0.2)}}
-        (only,) = show_apart("main", table("main", {"PointMaze": row}))
+        stored = table("main", {"PointMaze": row})
+        (only,) = shown_tables(TABLES["main"], with_tables(folder, main=stored))
         assert len(only.rows) == 2
 
     def test_what_every_critic_shares_is_a_note(self, folder: Path) -> None:
         stored = read_semantics(folder).tables["ogbench-curse"]
-        labels = [column.label for column in show("ogbench-curse", stored).columns]
+        labels = [column.label for column in show(TABLES["ogbench-curse"], stored).columns]
         assert not {"Best of K", "Random"} & set(labels)
         best = stored["rows"]["PointMaze"]["tdq"]["oracle"]["mean"]
-        assert any(f"a mean γ^d of {best:.3f}" in note for note in notes("ogbench-curse", stored))
+        assert any(
+            f"a mean γ^d of {best:.3f}" in note
+            for note in shown_notes(TABLES["ogbench-curse"], stored)
+        )
 
     def test_no_two_critics_look_alike(self) -> None:
         style = looks([*MAIN, *(f"mine{i}" for i in range(8))])
         assert len(set(style.values())) == 12
+
+    def test_a_metric_that_no_spec_knows_is_refused(self, folder: Path) -> None:
+        """As it is made, and as it is shown: no number is dropped in silence."""
+        rows: Any = {"PointMaze": {"raw": {"tau": cell(0.1), "weather": cell(0.2)}}}
+        with pytest.raises(InputError, match=r"'main' has the metric 'weather'"):
+            TABLES["main"].table("Made up", rows)
+        with pytest.raises(InputError, match=r"'main' has the metric 'weather'"):
+            shown_tables(TABLES["main"], with_tables(folder, main=table("main", rows)))
 
 
 class TestMarkdown:
     def test_one_section_per_table_with_both_numbers(self, folder: Path) -> None:
         text = render(folder)
         assert re.findall(r"^## .*\(`(.*)`\)$", text, flags=re.M) == [
-            read_semantics(folder).tables[name]["label"] for name in LAYOUTS
+            read_semantics(folder).tables[name]["label"] for name in TABLES
         ]
         assert r"| Raw bilinear | ▲ 0.310 ± 0.010 \[0.290, 0.330\], paper 0.266 ± 0.005 |" in text
         assert "- Same trajectory: made up." in text
@@ -332,8 +352,8 @@ def test_reading_and_drawing_load_no_networks(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "run", mazes=(), sweep=False)
     code = (
         "import sys\n"
-        "from toptail.lab.studies.semantics.page import write_semantics_report\n"
-        "write_semantics_report(sys.argv[1])\n"
+        "from toptail.lab.studies.semantics.contract import STUDY\n"
+        "STUDY.page(sys.argv[1])\n"
         "assert not {'jax', 'mujoco', 'torch', 'matplotlib.pyplot'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, folder], check=True)
@@ -370,5 +390,5 @@ def test_an_empty_interval_leaves_only_the_number(tmp_path: Path) -> None:
     path = write_folder(tmp_path / "run", mazes=(), sweep=False)
     lonely = {"mean": 0.5, "std": None, "seeds": {"42": 0.5}, "low": None, "high": None}
     dump(path / "tables" / "retrieval.json", table("retrieval", {"t": {"raw": {"auc": lonely}}}))
-    shown = show("retrieval", read_semantics(path).tables["retrieval"])
+    shown = show(TABLES["retrieval"], read_semantics(path).tables["retrieval"])
     assert shown.rows[0][1].plain == "0.500"

@@ -15,8 +15,15 @@ from toptail.audit.triples.bootstrap import seed_mean
 from toptail.audit.triples.crossquery import cross_query, pooled_selection
 from toptail.audit.triples.ordering import ordering
 from toptail.audit.triples.retrieval import retrieval_auc
-from toptail.lab.studies.semantics.measure import Measured, alone, measure, measure_all, resampling
-from toptail.lab.studies.semantics.tables import all_tables, paper_rows
+from toptail.lab.paper.reported import cells
+from toptail.lab.studies.semantics.measure import (
+    MeasuredTask,
+    alone,
+    measure,
+    measure_all,
+    resampling,
+)
+from toptail.lab.studies.semantics.tables import all_tables
 from toptail.lab.studies.semantics.temperature import temperature_table
 
 TASK = navigation()
@@ -182,13 +189,16 @@ def test_play_data_gets_retrieval_alone() -> None:
     assert TABLES["retrieval"]["rows"]["Cube-single"]["tdq"]["auc"]["mean"] == 1.0
 
 
-def test_tables_are_plain_json_beside_the_papers_cells() -> None:
+def test_tables_are_plain_json_and_leave_the_papers_cells_open() -> None:
     for name, content in TABLES.items():
         assert json.loads(json.dumps(content, allow_nan=False)) == content
         assert content["label"] == f"tab:{name}"
-        assert content["paper"] == paper_rows(f"tab:{name}") != {}
-    assert TABLES["main"]["paper"]["PointMaze"]["tdq"]["tau"] == {"mean": 0.627, "std": 0.002}
-    assert paper_rows("tab:value-oracle")["AntMaze"]["oracle"]["spearman"] == {"mean": 0.57}
+        assert content["paper"] == {}
+        assert cells(content["label"], content["rows"]) != {}
+    main = cells(TABLES["main"]["label"], TABLES["main"]["rows"])
+    assert main["PointMaze"]["tdq"]["tau"] == {"mean": 0.627, "std": 0.002}
+    oracle = cells(TABLES["value-oracle"]["label"], TABLES["value-oracle"]["rows"])
+    assert oracle["AntMaze"]["oracle"]["spearman"] == {"mean": 0.57}
 
 
 def test_one_column_alone_gives_the_same_numbers() -> None:
@@ -202,7 +212,7 @@ def test_one_column_alone_gives_the_same_numbers() -> None:
 def test_processes_and_progress_change_nothing() -> None:
     task = alone(TASK, "noise@42")
     both = measure_all([task, alone(TASK, "noise@43")], CONFIG, workers=2)
-    assert isinstance(both[0], Measured)
+    assert isinstance(both[0], MeasuredTask)
     ticks: list[tuple[str, float]] = []
     here = measure_all([task], CONFIG, lambda stage, share: ticks.append((stage, share)))
     for name, estimate in here[0].columns["noise@42"].items():

@@ -15,7 +15,7 @@ import tyro
 from tests.training.toy import toy_file
 from toptail.cli import main
 from toptail.commands.lists import names
-from toptail.commands.options import new_spellings
+from toptail.commands.options import respelled
 from toptail.commands.train import Train
 from toptail.commands.train_progress import Groups, numbers
 from toptail.errors import InputError
@@ -172,8 +172,8 @@ def test_the_command_line() -> None:
 
 def test_old_spellings_still_work(capsys: pytest.CaptureFixture[str]) -> None:
     old = ["train", "--critic", "raw,tdq", "--critic=cosine", "--task", "x"]
-    assert new_spellings(old) == ["train", "--critics", "raw,tdq", "--critics=cosine", *old[-2:]]
-    assert new_spellings(["study", "--critic", "a"]) == ["study", "--critic", "a"]
+    assert respelled(old) == ["train", "--critics", "raw,tdq", "--critics=cosine", *old[-2:]]
+    assert respelled(["study", "--critic", "a"]) == ["study", "--critic", "a"]
     assert main([*["train", "--task", "x", "--steps", "1", "--out", "y", "--critic", "iql"]]) == 2
     assert "no critic 'iql'" in capsys.readouterr().err
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from toptail.audit.measure import measure
 from toptail.audit.per_query import Judgement
 from toptail.audit.record import jsonable, versions
 from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes, listed
-from toptail.progress import Tick, measure
+from toptail.progress import Tick
 
 FORMAT = "toptail-audit-1"
 _MOST_GROUPS = 50

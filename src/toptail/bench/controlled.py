@@ -27,8 +27,8 @@ def bench(steps: int = SHORT, critics: Sequence[str] = CRITICS) -> Iterator[Row]
     The other side is the loop that most code bases have: one seed, NumPy draws the batch, one
     jitted update per step. Both sides are warmed up before the clock starts.
     """
-    from toptail.lab.studies.controlled import StudyConfig
     from toptail.lab.studies.controlled.cells import training_data
+    from toptail.lab.studies.controlled.config import StudyConfig
     from toptail.lab.training.loop import TrainConfig
 
     study = StudyConfig()

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from toptail.errors import InputError
+
+Number = TypeVar("Number", int, float)
+
+
+def parts(words: Sequence[str]) -> tuple[str, ...]:
+    """What stands between commas, in one word or several."""
+    found = [part.strip() for word in words for part in word.split(",")]
+    return tuple(part for part in found if part)
 
 
 def names(words: Sequence[str]) -> tuple[str, ...]:
     """Names given one by one or separated by commas, each once."""
-    parts = [part.strip() for word in words for part in word.split(",")]
-    return tuple(dict.fromkeys(part for part in parts if part))
+    return tuple(dict.fromkeys(parts(words)))
+
+
+def numbers(flag: str, words: Sequence[str], kind: Callable[[str], Number]) -> tuple[Number, ...]:
+    """Numbers given one by one or separated by commas, at least one."""
+    try:
+        found = tuple(kind(part) for part in parts(words))
+    except ValueError:
+        found = ()
+    if not found:
+        whole, example = ("whole ", "42,43,44") if kind is int else ("", "0.25,0.40")
+        raise InputError(
+            f"{flag} takes {whole}numbers separated by commas, as in {example}; not "
+            f"'{','.join(words)}'."
+        )
+    return found
 
 
 def whole_numbers(flag: str, text: str) -> tuple[int, ...]:
     """Whole numbers separated by commas, at least one."""
-    try:
-        numbers = tuple(int(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        numbers = ()
-    if not numbers:
-        raise InputError(
-            f"{flag} takes whole numbers separated by commas, as in 42,43,44; not '{text}'."
-        )
-    return numbers
+    return numbers(flag, [text], int)

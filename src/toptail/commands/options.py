@@ -1,19 +1,146 @@
-"""What the flags of several commands have in common: old spellings."""
+"""Flags made of a configuration's dataclass, the one list type, and older spellings of flags."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+import inspect
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, make_dataclass, replace
+from textwrap import dedent
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
-OLD_SPELLINGS: Mapping[str, Mapping[str, str]] = {"train": {"--critic": "--critics"}}
-"""Command to the flags that it once had, and what they are called now."""
+import tyro
+
+from toptail.commands.lists import numbers, parts
+
+Flag: TypeAlias = tyro.conf.FlagCreatePairsOff[bool]
+"""A switch that has no opposite."""
+
+Words: TypeAlias = tyro.conf.UseAppendAction[tuple[str, ...]]
+"""The one list type: repeated, separated by commas, or both."""
+
+_METAVARS: Final[Mapping[Any, str]] = {int: "N,N,...", float: "X,X,..."}
+
+_OLDER: Final[Mapping[tuple[str, ...], Mapping[str, str]]] = {
+    ("train",): {"--critic": "--critics"},
+    ("study", "semantics"): {"--critic": "--scorer"},
+    ("study", "selection"): {"--critic": "--scorer"},
+}
+"""Command -> older spellings of its flags, which still work and which help leaves out."""
 
 
-def new_spellings(words: Sequence[str]) -> list[str]:
-    """The words of a command line with old flags renamed."""
-    old = OLD_SPELLINGS.get(words[0], {}) if words else {}
+def respelled(words: Sequence[str]) -> list[str]:
+    """A command line with older spellings of flags as they are spelled now."""
+    flags = _OLDER.get(tuple(words[:1])) or _OLDER.get(tuple(words[:2]), {})
+    return ["".join((flags.get((p := w.partition("="))[0], p[0]), *p[1:])) for w in words]
 
-    def renamed(word: str) -> str:
-        flag, equals, value = word.partition("=")
-        return f"{old.get(flag, flag)}{equals}{value}"
 
-    return [renamed(word) for word in words]
+def command_line() -> str:
+    """What was typed, for the record."""
+    return shlex.join(["toptail", *sys.argv[1:]])
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """Where a flag's setting is in a configuration."""
+
+    path: tuple[str, ...]
+    """Names of the fields on the way to it."""
+    kind: Any
+    """Its type."""
+    text: str
+    """The configuration's own sentence about it."""
+    default: Any
+    """What it is unless given."""
+
+    @property
+    def element(self) -> Any:
+        """What a list is made of; None for what is no list."""
+        return get_args(self.kind)[0] if get_origin(self.kind) is tuple else None
+
+    def field(self, flag: str) -> tuple[str, Any, Any]:
+        """The flag's entry in a dataclass."""
+        listed = self.element is not None
+        shown = ",".join(str(x) for x in self.default) if listed else self.default
+        text = f"{self.text} Unless given: {shown or 'none'}."
+        if listed:
+            metavar = _METAVARS.get(self.element, "A,B,...")
+            return flag, Annotated[Words, tyro.conf.arg(help=text, metavar=metavar)], ()
+        return flag, Annotated[self.kind | None, tyro.conf.arg(help=text)], None
+
+    def parsed(self, flag: str, value: Any) -> Any:
+        """What was given, as the configuration has it: 'none' is no entry, 'all' are all."""
+        if self.element is None:
+            return value
+        words, choices = parts(value), ()
+        if get_origin(self.element) is Literal:
+            choices = get_args(self.element)
+        if words == ("none",):
+            return ()
+        if choices or self.element is str:
+            return choices if words == ("all",) else words
+        return numbers(flag, words, self.element)
+
+
+def flags_of(base: Any, fields: Iterable[str], **paths: str) -> Any:
+    """A dataclass of flags: settings of a configuration, each None or empty unless given.
+
+    Help and types are the configuration's own. Lists are `Words`.
+
+    Parameters
+    ----------
+    base
+        The configuration as it is unless flags are given.
+    fields
+        Its fields that become flags of the same name.
+    paths
+        Flag -> where the setting is: ``pool_size="pools.size"``.
+    """
+    where = {**{name: name for name in fields}, **paths}
+    settings = {flag: _setting(base, tuple(path.split("."))) for flag, path in where.items()}
+    entries = [setting.field(flag) for flag, setting in settings.items()]
+    made: Any = make_dataclass("Settings", entries, frozen=True, kw_only=True)
+    made.settings = settings
+    return made
+
+
+def with_given(config: Any, flags: Any, **more: Any) -> Any:
+    """The configuration with the flags that were given, and more settings of its own."""
+    tree: dict[str, Any] = dict(more)
+    for flag, setting in flags.settings.items():
+        value = getattr(flags, flag)
+        if value not in (None, ()):
+            inner = tree
+            for name in setting.path[:-1]:
+                inner = inner.setdefault(name, {})
+            inner[setting.path[-1]] = setting.parsed(f"--{flag.replace('_', '-')}", value)
+    return _replaced(config, tree)
+
+
+def _replaced(config: Any, tree: Mapping[str, Any]) -> Any:
+    changes = {
+        name: _replaced(getattr(config, name), value) if isinstance(value, dict) else value
+        for name, value in tree.items()
+    }
+    return replace(config, **changes)
+
+
+def _setting(base: Any, path: tuple[str, ...]) -> _Setting:
+    *outer, name = path
+    for step in outer:
+        base = getattr(base, step)
+    kind = get_type_hints(type(base))[name]
+    return _Setting(path, kind, _sentences(type(base))[name], getattr(base, name))
+
+
+def _sentences(owner: type) -> dict[str, str]:
+    """Field -> the sentence that follows it in the source."""
+    (node,) = ast.parse(dedent(inspect.getsource(owner))).body
+    assert isinstance(node, ast.ClassDef)
+    found = {}
+    for field, text in zip(node.body, node.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+            found[ast.unparse(field.target)] = " ".join(ast.literal_eval(text.value).split())
+    return found

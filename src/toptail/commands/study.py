@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import tyro
 
@@ -11,9 +12,16 @@ from toptail.commands.study_controlled import StudyControlled
 from toptail.commands.study_selection import StudySelection
 from toptail.commands.study_semantics import StudySemantics
 
+COMMANDS: Final[Mapping[str, Any]] = {
+    "controlled": StudyControlled,
+    "semantics": StudySemantics,
+    "selection": StudySelection,
+}
+"""The command of every study."""
+
 
 @dataclass(frozen=True)
-class Study:
+class StudyCommand:
     """Run one of the paper's studies; what is finished in the folder is not repeated."""
 
     what: tyro.conf.OmitSubcommandPrefixes[

@@ -1,4 +1,4 @@
-"""How the figures of trainings and studies look: their settings, and an empty figure."""
+"""How every figure of the house looks: its settings, its ink, and an empty figure."""
 
 from __future__ import annotations
 

@@ -1,21 +1,204 @@
-"""The shape of a stored table: rows -> task -> critic -> metric -> cell, beside the paper's."""
+"""A stored table, rows -> task -> critic -> metric -> cell, and all there is to it beside numbers.
+
+A study has one `TableSpec` for each table. The function that makes the numbers hands its rows to
+`TableSpec.table`; page, Markdown, terminal and ``toptail reproduce`` follow from the spec.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Required, TypeAlias, TypedDict, cast
 
 import numpy as np
 
 from toptail.audit.record import jsonable
+from toptail.errors import InputError
+from toptail.lab.studies.compare import Comparison
 from toptail.lab.studies.folder import write_json
+from toptail.lab.studies.naming import in_order, scorer_name
+from toptail.report.table import Cell as ShownCell
+from toptail.report.table import Table as ShownTable
 
-Cell = dict[str, Any]
-"""{"mean", "std" (ddof 1; None for one seed), "seeds": {seed: value}}, perhaps an interval."""
 
-Rows = dict[str, dict[str, dict[str, Cell]]]
+class Cell(TypedDict, total=False):
+    """One number of a table, with what is known about it."""
+
+    mean: Required[float | None]
+    """Mean over seeds; None where no seed has a number."""
+    std: Required[float | None]
+    """Standard deviation over seeds (ddof 1); None for one seed."""
+    seeds: Required[dict[str, float | None]]
+    """The value of each seed."""
+    low: float | None
+    """Lower end of the 95 % interval of the mean."""
+    high: float | None
+    """Upper end of it."""
+    pooled: float | None
+    """A ratio of seed means, which the interval belongs to."""
+    undefined: int
+    """Queries without a number."""
+    circular: bool
+    """The judge was trained as the scorer was."""
+    unreliable: bool
+    """The judge did not pass its declared criteria."""
+    half_width: float | None
+    """Half of the interval's width."""
+    ci_excludes_zero: bool
+    """Whether the interval excludes zero."""
+    variance_ratio: float | None
+    """Variance without common random numbers over that with them."""
+    queries: int
+    """Queries behind the number."""
+    threshold: float
+    """The declared threshold of a judge."""
+    status: str
+    """Whether it passes."""
+    advice: str
+    """What to do where it does not."""
+    selector: str
+    """Whose number it is, where it is the worst of several."""
+
+
+Rows: TypeAlias = dict[str, dict[str, dict[str, Cell]]]
 """task -> critic -> metric -> cell."""
+
+
+class Table(TypedDict):
+    """What ``tables/NAME.json`` holds; a study may store more beside it."""
+
+    label: str
+    """The spec's label."""
+    caption: str
+    """What was measured, with the sizes of this run."""
+    rows: Rows
+    """The numbers."""
+    paper: dict[str, Any]
+    """The paper's cells in the same nesting; empty as a study writes it."""
+    notes: list[str]
+    """How to read the metrics."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One column of a shown table."""
+
+    heading: str
+    """What stands above it; ``{name}`` is what the metric's own ``{name}`` stands for."""
+    decimals: int | None = None
+    """Digits after the point; the table's unless given."""
+    percent: bool = False
+    """Show a share as a percentage."""
+    show: Callable[[Mapping[str, Any], Comparison | None], ShownCell] | None = None
+    """How a cell is shown, where it is not mean, spread, interval and the paper's."""
+
+
+Text: TypeAlias = str | Callable[[Any], str]
+"""Words, or a function that finds them in the study's stored results."""
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """All there is to a table beside its numbers."""
+
+    name: str
+    """``tables/NAME.json``."""
+    title: Text
+    """A few words, the heading."""
+    meaning: Text
+    """What the numbers say, for a reader who has not read the paper."""
+    metrics: Mapping[str, str | Metric | None]
+    """Metric -> its column, or the column's heading, in order; None: stored and not shown.
+    ``{n}`` in a metric's name stands for any word."""
+    part: str = ""
+    """Anchor of the page's part that shows it; empty: the page does not."""
+    label: str = ""
+    """A name for it that others may use, such as the paper's; its own name unless given."""
+    of: str = ""
+    """The stored table that it shows some metrics of, where that has a spec of its own."""
+    decimals: int = 3
+    """Digits after the point."""
+    intervals: bool = True
+    """Whether intervals stand below the numbers."""
+    tasks: Literal["rows", "columns", "first"] = "rows"
+    """Several metrics of several tasks: a row or a column for each task, or the first alone."""
+    row_name: Callable[[str], str] = scorer_name
+    """What a row is called."""
+    order: Callable[[Iterable[str]], list[str]] = in_order
+    """In which order rows stand."""
+    apart: bool = False
+    """Whether this project's controls are shown on demand."""
+    notes: Callable[[Mapping[str, Any]], Sequence[str]] | None = None
+    """The notes that the page shows below it."""
+    words: Mapping[str, str] | None = None
+    """What notes call other things than metrics."""
+    show: Callable[[Any], Sequence[ShownTable]] | None = None
+    """How it is shown, where it is not one row per scorer."""
+
+    @property
+    def anchor(self) -> str:
+        """What the page and ``toptail reproduce`` call it."""
+        return self.label or self.name
+
+    @property
+    def stored(self) -> str:
+        """Name of the stored table."""
+        return self.of or self.name
+
+    def metric(self, name: str) -> tuple[str, Metric | None]:
+        """The entry of `metrics` that a metric belongs to, and its column, None if not shown."""
+        for pattern, entry in self.metrics.items():
+            found = _pattern(pattern).fullmatch(name)
+            if found is not None:
+                if entry is None:
+                    return pattern, None
+                metric = Metric(entry) if isinstance(entry, str) else entry
+                return pattern, _filled(metric, found.groupdict())
+        if self.of:
+            return "", None
+        raise InputError(
+            f"The table '{self.name}' has the metric '{name}', which its specification does not "
+            "know: name it there, with the heading of its column or as stored alone."
+        )
+
+    def columns(self, rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Metric]:
+        """Metric -> column of everything that is shown and that at least one row has."""
+        present = dict.fromkeys(m for task in rows.values() for row in task.values() for m in row)
+        found = {name: self.metric(name) for name in present}
+        places = self._places()
+        shown = [name for name, (_, column) in found.items() if column is not None]
+        shown.sort(key=lambda name: places[found[name][0]])
+        return {name: column for name in shown if (column := found[name][1]) is not None}
+
+    def _places(self) -> dict[str, int]:
+        """Where each entry stands; patterns in a row share a place, and keep the stored order."""
+        places: dict[str, int] = {}
+        before = ""
+        for i, name in enumerate(self.metrics):
+            places[name] = places[before] if "{" in name and "{" in before else i
+            before = name
+        return places
+
+    def table(
+        self, caption: str, rows: Rows, notes: Sequence[str] = (), **more: Any
+    ) -> dict[str, Any]:
+        """Assemble ``tables/NAME.json``; a metric that the spec does not know is refused."""
+        self.columns(rows)
+        return table(self.anchor, caption, rows, notes, **more)
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    """``excess_off_{n}`` as an expression."""
+    return re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(name)))
+
+
+def _filled(metric: Metric, words: Mapping[str, str]) -> Metric:
+    heading = metric.heading.format(**words) if words else metric.heading
+    return Metric(heading, metric.decimals, metric.percent, metric.show)
 
 
 def cell(by_seed: Mapping[int, float], interval: tuple[float, float] | None = None) -> Cell:
@@ -41,23 +224,23 @@ def cell(by_seed: Mapping[int, float], interval: tuple[float, float] | None = No
     return clean
 
 
+def with_more(entry: Cell, **more: Any) -> Cell:
+    """The cell with more that is known about it."""
+    return cast("Cell", {**entry, **more})
+
+
 def table(
-    label: str,
-    caption: str,
-    rows: Rows,
-    paper: Mapping[str, Any],
-    notes: Sequence[str] = (),
-    **more: Any,
+    label: str, caption: str, rows: Rows, notes: Sequence[str] = (), **more: Any
 ) -> dict[str, Any]:
-    """Assemble a table for ``tables/NAME.json``."""
-    return {
+    """Assemble a table for ``tables/NAME.json``; the paper's cells are for others to fill in."""
+    content: Table = {
         "label": label,
         "caption": caption,
         "rows": rows,
-        "paper": dict(paper),
+        "paper": {},
         "notes": list(notes),
-        **more,
     }
+    return {**content, **more}
 
 
 def write_tables(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:

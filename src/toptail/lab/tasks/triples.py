@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
 from toptail.errors import InputError
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
@@ -119,6 +118,8 @@ def hard_negatives(triples: Triples, trajectories: Trajectories) -> IntArray:
     IntArray
         Rows of the hard negative goals, ``[n]``.
     """
+    from scipy.spatial.distance import cdist  # configurations import this module: it stays light
+
     if len(np.unique(triples.trajectory)) < 2:
         raise TooFewTrajectoriesError(
             "Hard negatives need triples on at least two trajectories, and all of these "

@@ -74,9 +74,3 @@ What a run leaves in its folder
 ``audit/`` and ``audit_pools.npz``
     `toptail audit` of the same pools: verdicts of every critic and two-head readout.
 """
-
-from toptail.lab.studies.controlled.choice import choose_default
-from toptail.lab.studies.controlled.config import SWEEPS, StudyConfig
-from toptail.lab.studies.controlled.run import run_controlled
-
-__all__ = ["SWEEPS", "StudyConfig", "choose_default", "run_controlled"]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from toptail.errors import InputError, check_whole
-from toptail.lab.critics.base import Critic
-from toptail.lab.critics.cosine import Cosine
-from toptail.lab.critics.losses import Contrast
-from toptail.lab.critics.networks import Encoders
-from toptail.lab.critics.one_step import OneStepHybrid, OneStepTDQ, OneStepTwoHead
-from toptail.lab.critics.raw import Raw
 from toptail.lab.critics.registry import MAIN as MAIN
 from toptail.lab.tasks.controlled import ControlledWorld
+
+if TYPE_CHECKING:
+    from toptail.lab.critics.base import Critic
+    from toptail.lab.critics.losses import Contrast
 
 Sweep: TypeAlias = Literal["steps", "temperature", "loss", "bias", "layer_norm"]
 
@@ -66,6 +64,11 @@ class CriticSettings:
 
     def make(self, name: str) -> Critic:
         """Build the critic of that name."""
+        from toptail.lab.critics.cosine import Cosine
+        from toptail.lab.critics.networks import Encoders
+        from toptail.lab.critics.one_step import OneStepHybrid, OneStepTDQ, OneStepTwoHead
+        from toptail.lab.critics.raw import Raw
+
         if name == "tdq":
             return OneStepTDQ(self.hidden, self.ensemble, self.layer_norm)
         encoders = Encoders(self.hidden, self.embed_dim, self.ensemble, self.layer_norm)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from toptail.lab.studies.controlled.cells import Trained
 from toptail.lab.studies.controlled.config import StudyConfig
 from toptail.lab.studies.controlled.evaluate import Floats, Pools, Scores
-from toptail.lab.studies.controlled.selection import bootstrap_means
+from toptail.lab.studies.controlled.picks import bootstrap_means
 from toptail.lab.studies.tables import Cell, cell
 from toptail.stats import best_of_k, percentile_interval
 

@@ -1,173 +1,75 @@
-"""Figures of the controlled study, drawn with Matplotlib from its stored files alone.
-
-Every figure is a ``Figure`` object of its own: no pyplot, no global state. The same files give
-the same SVG, byte for byte, under one version of Matplotlib.
-"""
+"""Figures of the controlled study, drawn with Matplotlib from its stored files alone."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from io import BytesIO
 from typing import Any, Final
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from toptail.lab.studies.controlled.results import Curves, Study, Sweep, critic_name
-from toptail.lab.studies.controlled.surfaces import landscape_figure, mechanism_figure
-from toptail.lab.studies.strokes import (
-    INK,
-    SETTINGS,
-    end_labels,
-    k_axis,
-    look,
-    new_figure,
-    seed_curves,
-    wrapped,
+from toptail.lab.studies.controlled.results import (
+    ControlledResults,
+    SearchCurves,
+    SweptTable,
+    critic_name,
 )
+from toptail.lab.studies.controlled.specs import FIGURES, SELECTED_BY
+from toptail.lab.studies.controlled.surfaces import landscape_figure, mechanism_figure
+from toptail.lab.studies.figures import Drawing, end_labels, k_axis, look, seed_curves, wrapped
+from toptail.lab.studies.naming import setting_text
 from toptail.report.palette import NEUTRAL
-
-COUNTERFACTUALS: Final[Mapping[str, str]] = {
-    "support_only": "pool restricted to the support",
-    "cosine_readout": "cosine of the same embeddings",
-    "norm_cap": "norm capped at its in-support 99th percentile",
-    "norm_cap_data": "norm capped at the data's 99th percentile",
-    "norm_only": "norm alone",
-}
-"""What each counterfactual of the decomposition selects with."""
+from toptail.report.strokes import INK, new_figure
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """One figure of the study, ready to be drawn."""
-
-    name: str
-    """Name of its files."""
-    label: str
-    """The paper's label, or empty."""
-    title: str
-    """A few words, the heading on the page."""
-    caption: str
-    """How to read it."""
-    draw: Callable[[], Figure]
-    """Draws it from what was stored."""
-
-
-def drawings(study: Study) -> list[Drawing]:
+def drawings(study: ControlledResults) -> list[Drawing]:
     """Every figure that the stored files suffice for, in the order of the page."""
-    found: list[Drawing] = []
+    found: dict[str, Callable[[], Figure]] = {}
     curves, surfaces = study.curves, study.landscape
     if surfaces is not None and curves is not None:
-        found.append(
-            Drawing(
-                "mechanism",
-                "fig:cartoon",
-                "The failure mechanism",
-                _MECHANISM,
-                partial(mechanism_figure, surfaces, curves, _auc(study, str(surfaces.seed))),
-            )
-        )
+        auc = _auc(study, str(surfaces.seed))
+        found["mechanism"] = partial(mechanism_figure, surfaces, curves, auc)
     if surfaces is not None:
-        found.append(
-            Drawing(
-                "landscape",
-                "fig:landscape",
-                "The score landscape",
-                _LANDSCAPE,
-                partial(landscape_figure, surfaces),
-            )
-        )
+        found["landscape"] = partial(landscape_figure, surfaces)
     if curves is not None:
-        found.append(
-            Drawing(
-                "curse",
-                "fig:curse",
-                "Best-of-K: score and value of the pick",
-                _CURSE,
-                partial(curse_figure, curves),
-            )
-        )
-        found.append(
-            Drawing(
-                "norm", "fig:toy-regret", "The norm channel", _NORM, partial(norm_figure, curves)
-            )
-        )
+        found["curse"] = partial(curse_figure, curves)
+        found["norm"] = partial(norm_figure, curves)
     if "support-decomposition" in study.tables:
         table = study.tables["support-decomposition"]
-        found.append(
-            Drawing(
-                "decomposition",
-                "",
-                "Support decomposition",
-                _DECOMPOSITION,
-                partial(decomposition_figure, table),
-            )
-        )
+        found["decomposition"] = partial(decomposition_figure, table)
     base = None if curves is None else float(curves.of("raw", "off_support")[0, 0])
+    captions = {}
     for sweep in study.sweeps():
-        label = "tab:r-sweep" if sweep.name == "sweep_radius" else ""
-        found.append(
-            Drawing(
-                sweep.name,
-                label,
-                f"Sweep: {sweep.title}",
-                _sweep_caption(sweep),
-                partial(sweep_figure, sweep, base),
-            )
-        )
-    return found
+        found[sweep.name] = partial(sweep_figure, sweep, base)
+        captions[sweep.name] = _sweep_caption(sweep)
+    return [
+        Drawing.of(spec, found[name], captions.get(name, ""))
+        for name, spec in FIGURES.items()
+        if name in found
+    ]
 
 
-_MECHANISM: Final = (
-    "Above: a contrastive critic tells held-out compatible pairs from random ones (1), without "
-    "having to order them by distance (2); more search then finds what it gets wrong (3). Below: "
-    "all 256 candidates of one pool under each critic. Search moves to the right; what counts is "
-    "how high the rightmost point lies."
-)
-_LANDSCAPE: Final = (
-    "First seed, first query, whatever they show. Rows: score surface over the action square; its "
-    "contours with the 256 candidates, the selected action and the support disk; norm of the "
-    "score's gradient."
-)
-_CURSE: Final = (
-    "Left: score of the pick, in each critic's own units. Right: its true value, between the best "
-    "candidate and a random one. Thin lines are seeds."
-)
-_NORM: Final = (
-    "Left: true value of the pick. Right: length of the pick's embedding, relative to that of a "
-    "random candidate. TD-Q has no embedding of its own; its last hidden layer stands in."
-)
-_DECOMPOSITION: Final = (
-    "Share of regret that goes away on the same pools when a critic selects in another way: 1 "
-    "means all of it, 0 none, below 0 that it gets worse. A cap on the norm cannot change a "
-    "cosine. “Norm alone” near 0 would say that the norm by itself selects as badly as the critic. "
-    "Lines are 95 % intervals over queries, dots are seeds."
-)
-
-
-def _auc(study: Study, seed: str, critic: str = "raw") -> float | None:
+def _auc(study: ControlledResults, seed: str, critic: str = "raw") -> float | None:
     """Stored retrieval AUC of one seed's critic."""
     row = study.tables.get("toy-support", {}).get("rows", {}).get("controlled", {}).get(critic, {})
     auc: float | None = row.get("retrieval_auc", {}).get("seeds", {}).get(seed)
     return auc
 
 
-def _sweep_caption(sweep: Sweep) -> str:
+def _sweep_caption(sweep: SweptTable) -> str:
     text = "Lines go through means over seeds; dots are seeds."
     if any(p.paper is not None for c in sweep.critics for p in sweep.points(c, "regret")):
         text += " Hollow markers on dotted lines are the paper's."
     if sweep.default is not None:
-        text += f" The study's default is marked: {tick_text(sweep.default)}."
+        text += f" The study's default is marked: {setting_text(sweep.default)}."
     return f"{text} The dashed line is a random candidate."
 
 
-def curse_figure(curves: Curves) -> Figure:
+def curse_figure(curves: SearchCurves) -> Figure:
     """Best-of-K: what the critics think of their pick (left), and what it is worth (right)."""
     figure = new_figure(9.6, 4.3)
     grid = figure.add_gridspec(2, 20)
@@ -184,7 +86,7 @@ def curse_figure(curves: Curves) -> Figure:
     return figure
 
 
-def norm_figure(curves: Curves) -> Figure:
+def norm_figure(curves: SearchCurves) -> Figure:
     """True value of the pick (left) and length of its embedding against a random one's (right)."""
     figure = new_figure(9.6, 3.9)
     left, right = figure.subplots(1, 2)
@@ -203,7 +105,7 @@ def norm_figure(curves: Curves) -> Figure:
     return figure
 
 
-def _value_panel(panel: Axes, curves: Curves) -> None:
+def _value_panel(panel: Axes, curves: SearchCurves) -> None:
     """True value of the pick over K, with the oracle and a random candidate."""
     labels = []
     for critic in curves.critics:
@@ -222,7 +124,7 @@ def _value_panel(panel: Axes, curves: Curves) -> None:
 def decomposition_figure(table: Mapping[str, Any]) -> Figure:
     """Share of regret that each counterfactual removes, with intervals."""
     rows: Mapping[str, Any] = table["rows"]["controlled"]
-    names = [n for n in COUNTERFACTUALS if any(f"share/{n}" in row for row in rows.values())]
+    names = [n for n in SELECTED_BY if any(f"share/{n}" in row for row in rows.values())]
     figure = new_figure(9.2, 3.9)
     panel = figure.subplots()
     width = 0.8 / len(rows)
@@ -240,7 +142,7 @@ def decomposition_figure(table: Mapping[str, Any]) -> Figure:
             panel.plot([x + 0.3 * width] * len(seeds), seeds, ".", color=colour, markersize=4)
     panel.axhline(0, color=NEUTRAL, linewidth=1)
     panel.axhline(0.5, color=NEUTRAL, linewidth=0.8, linestyle=":")
-    panel.set_xticks(range(len(names)), [wrapped(COUNTERFACTUALS[n]) for n in names])
+    panel.set_xticks(range(len(names)), [wrapped(SELECTED_BY[n]) for n in names])
     panel.tick_params(axis="x", length=0)
     panel.set_ylabel("share of regret removed")
     # Where a critic hardly fails its shares run far below zero and would flatten all others.
@@ -253,7 +155,7 @@ def decomposition_figure(table: Mapping[str, Any]) -> Figure:
 _METRICS: Final = (("regret", "Regret"), ("off_support", "Picks off support"))
 
 
-def sweep_figure(sweep: Sweep, base_rate: float | None) -> Figure:
+def sweep_figure(sweep: SweptTable, base_rate: float | None) -> Figure:
     """Regret and off-support rate against one setting, one line per critic."""
     figure = new_figure(9.6, 4.0)
     axes = figure.subplots(1, 2)
@@ -271,7 +173,7 @@ def sweep_figure(sweep: Sweep, base_rate: float | None) -> Figure:
     return figure
 
 
-def _sweep_panel(panel: Axes, sweep: Sweep, metric: str) -> None:
+def _sweep_panel(panel: Axes, sweep: SweptTable, metric: str) -> None:
     """Lines through the means, every seed as a dot, and the paper's numbers where it has any."""
     places = _places(list(sweep.tasks))
     words = any(isinstance(x, str) for x in sweep.tasks)
@@ -297,7 +199,7 @@ def _sweep_panel(panel: Axes, sweep: Sweep, metric: str) -> None:
             panel.plot(at_paper, theirs, **line)
     if sweep.default is not None:
         panel.axvline(places[sweep.default], color="#e4e7eb", linewidth=9, zorder=0)
-    panel.set_xticks(list(places.values()), [wrapped(tick_text(x), 14) for x in places])
+    panel.set_xticks(list(places.values()), [wrapped(setting_text(x), 14) for x in places])
     panel.margins(x=0.12)
     panel.grid(axis="y")
 
@@ -310,25 +212,3 @@ def _places(settings: list[float | str]) -> dict[float | str, float]:
     if min(numbers) > 0 and max(numbers) / min(numbers) > 6:
         return {x: math.log2(x) for x in numbers}
     return {x: x for x in numbers}
-
-
-_WORDS: Final = {"binary_nce": "binary NCE", "symmetric_info_nce": "symmetric InfoNCE"}
-
-
-def tick_text(setting: float | str) -> str:
-    """Write a setting as an axis does."""
-    if isinstance(setting, str):
-        return _WORDS.get(setting, setting.replace(",steps=", ", ").replace("_", " "))
-    return f"{setting:,.0f}" if setting >= 100 else f"{setting:g}"
-
-
-def svg_and_png(drawing: Drawing) -> tuple[bytes, bytes]:
-    """Draw a figure as SVG and as PNG, with the house settings whatever the process has set."""
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(SETTINGS)
-        figure = drawing.draw()
-        svg, png = BytesIO(), BytesIO()
-        figure.savefig(svg, format="svg", metadata={"Date": None})
-        figure.savefig(png, format="png", dpi=150)
-    return svg.getvalue(), png.getvalue()

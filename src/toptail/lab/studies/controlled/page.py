@@ -1,61 +1,35 @@
-"""The controlled study as one self-contained page, from its run folder alone."""
+"""The words of the controlled study's page, from its run folder alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
-from toptail.lab.studies.controlled.figures import drawings
-from toptail.lab.studies.controlled.results import Study, critic_name, read_study
-from toptail.lab.studies.controlled.show import (
-    decomposition_table,
-    difference_table,
-    noise_table,
-    norm_table,
-    paper_tables,
-    theory_table,
-    verdict_table,
-)
-from toptail.lab.studies.page import (
-    Picture,
-    claim_entry,
-    claim_tally,
-    page_style,
-    template,
-    write_page,
-)
+from toptail.lab.studies.controlled.results import ControlledResults, critic_name
+from toptail.lab.studies.page import Texts, recorded
 from toptail.report.text import number, plural
 
+_LEAD: Final = (
+    "A two-dimensional world in which the value of every action and the support of the "
+    "data are known exactly: s′ = s + a, Q* = −‖s + a − g‖, and data actions in a disk of "
+    "radius R. Four critics are trained on the same data; each picks the best of K "
+    "candidates by its own score."
+)
 
-def write_study_report(folder: str | Path) -> Path:
-    """Write ``figures/*.svg|png`` and ``report.html`` into a run folder."""
-    path = Path(folder)
-    study = read_study(path)
-    return write_page(path, drawings(study), partial(render_study, study))
 
-
-def render_study(study: Study, pictures: Sequence[Picture]) -> str:
-    """Render the page."""
-    shown = {picture.drawing.name: picture for picture in pictures}
-    tables = [decomposition_table(study), noise_table(study), norm_table(study)]
-    tables += [theory_table(study), verdict_table(study), difference_table(study)]
-    named = {table.name: table for table in tables if table is not None}
-    return template("study.html").render(
-        css=page_style(),
+def texts(study: ControlledResults) -> Texts:
+    """The page's words."""
+    return Texts(
+        title="The controlled study",
+        brand="controlled study",
+        heading="Are contrastive critics safe to maximize?",
+        lead=_LEAD,
         summary=summary(study),
-        paper_tables=paper_tables(study),
-        tables=named,
-        pictures=shown,
-        sweeps=[p for name, p in shown.items() if name.startswith("sweep_")],
-        claims=[claim_entry(entry) for entry in study.claims],
-        tally=claim_tally(study.claims),
-        method=method_rows(study),
+        method=_method(study),
     )
 
 
-def summary(study: Study) -> list[str]:
+def summary(study: ControlledResults) -> list[str]:
     """Say what came out, in sentences that hold numbers."""
     table = study.tables.get("toy-support")
     if table is None:
@@ -81,11 +55,11 @@ def summary(study: Study) -> list[str]:
     return lines
 
 
-def method_rows(study: Study) -> list[tuple[str, str]]:
+def _method(study: ControlledResults) -> list[tuple[str, str | None]]:
     """How it was computed: settings and the record of the run."""
     config, record = study.config, study.record
     units = record.get("units", {})
-    rows = [
+    return [
         ("Command", record.get("command")),
         ("Seeds", ", ".join(str(seed) for seed in config["seeds"])),
         ("World", _world(config)),
@@ -97,8 +71,7 @@ def method_rows(study: Study) -> list[tuple[str, str]]:
             f"95 %; over queries by {config['resamples']:,} bootstrap resamples, over seeds by "
             "Student's t",
         ),
-        ("Code", record.get("commit")),
-        ("Versions", ", ".join(f"{k} {v}" for k, v in record.get("versions", {}).items())),
+        *recorded(record),
         (
             "Time",
             f"{record['seconds']:.0f} s for {units['trained']} trained and {units['reused']} "
@@ -107,7 +80,6 @@ def method_rows(study: Study) -> list[tuple[str, str]]:
             else None,
         ),
     ]
-    return [(label, text) for label, text in rows if text]
 
 
 def _world(config: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What a study left in its folder, as its figures and pages want to see it.
+"""What the controlled study left in its folder, as its figures and pages want to see it.
 
 Reads stored files only; see `toptail.lab.studies.controlled` for what they hold. A part that a run
 did not make is None or empty, and what would be drawn from it is left out.
@@ -6,7 +6,7 @@ did not make is None or empty, and what would be drawn from it is left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,35 +15,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.lab.critics.registry import MAIN, title
+from toptail.lab.studies.controlled.config import WITHIN
 from toptail.lab.studies.folder import read_stored
+from toptail.lab.studies.results import StudyResults, common_parts
 from toptail.pools.files import read_arrays
-
-Floats = NDArray[np.float64]
-
-MAIN: Final = ("tdq", "raw", "cosine", "hybrid")
-WITHIN: Final = ("f_cos", "q_td", "q_hybrid")
+from toptail.stats.best_of_k import Floats
 
 NAMES: Final[Mapping[str, str]] = {
-    "tdq": "TD-Q",
-    "raw": "Raw bilinear",
-    "cosine": "Cosine",
-    "hybrid": "Hybrid",
     "f_cos": "Two heads: f_cos",
     "q_td": "Two heads: q_td",
     "q_hybrid": "Two heads: q_td + α f_cos",
     "oracle": "Oracle",
     "tdq_noisy_reward": "TD-Q trained on noisy rewards",
 }
-"""How the critics and readouts are called in figures and tables."""
+"""How rows are called that are readouts of one network, or no critic of the registry."""
 
 
 def critic_name(critic: str) -> str:
     """Name of a critic as a reader sees it."""
-    return NAMES.get(critic, critic)
+    return NAMES.get(critic) or title(critic)
 
 
 @dataclass(frozen=True)
-class Curves:
+class SearchCurves:
     """Best-of-K curves of several critics, over seeds."""
 
     k: tuple[int, ...]
@@ -121,7 +116,7 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sweep:
+class SweptTable:
     """One setting changed at a time."""
 
     name: str
@@ -159,8 +154,8 @@ class Sweep:
         return result
 
 
-_SWEEPS: Final = (
-    ("r-sweep", "R", "support radius R"),
+SWEPT: Final = (
+    ("r-sweep", "radius", "support radius R"),
     ("sweep-steps", "steps", "training steps"),
     ("sweep-temperature", "temperature", "temperature of the cosine logits"),
     ("sweep-loss", "loss", "contrastive loss"),
@@ -168,46 +163,34 @@ _SWEEPS: Final = (
     ("sweep-bias", "aligned_noise", "noise of goal-aligned actions, in units of R"),
     ("sweep-layer_norm", "layer_norm", "LayerNorm and training steps"),
 )
-"""Table, the setting's name in its tasks, and the label of its axis."""
+"""Table, the figure's name and (but for R) the setting's in the tasks, the label of its axis."""
 
 
 @dataclass(frozen=True)
-class Study:
+class ControlledResults(StudyResults):
     """Everything a run folder holds for a reader."""
 
-    folder: Path
-    """Where it was read from."""
-    config: Mapping[str, Any]
-    """The study's configuration."""
-    record: Mapping[str, Any]
-    """Command, versions, commit, seconds."""
-    tables: Mapping[str, Mapping[str, Any]]
-    """``tables/*.json`` by name."""
-    curves: Curves | None
+    curves: SearchCurves | None
     """Best-of-K curves."""
     landscape: Landscape | None
     """Score surfaces."""
     theory: Mapping[str, Any] | None
     """``theory.json``: {"checks": [...], ...}."""
-    claims: Sequence[Mapping[str, Any]]
-    """``claims.json``."""
     audit: Mapping[str, Any] | None
     """``audit/audit.json``."""
 
-    def sweeps(self) -> list[Sweep]:
+    def sweeps(self) -> list[SweptTable]:
         """Every sweep this run made, one per figure."""
         found = []
-        for table, key, title in _SWEEPS:
-            if table not in self.tables:
-                continue
+        for table, name, axis in SWEPT:
+            key = "R" if name == "radius" else name
             tasks: dict[float | str, str] = {
                 _setting(task, key): task
-                for task in self.tables[table]["rows"]
+                for task in self.rows(table)
                 if task.startswith(f"controlled@{key}=")
             }
             if len(tasks) > 1:
-                name = "radius" if key == "R" else key
-                found.append(Sweep(f"sweep_{name}", title, tasks, self.tables[table]))
+                found.append(SweptTable(f"sweep_{name}", axis, tasks, self.tables[table]))
         return found
 
     def results(self) -> dict[str, Mapping[str, Any]]:
@@ -237,7 +220,7 @@ def _setting(task: str, key: str) -> float | str:
         return text
 
 
-def read_study(folder: str | Path) -> Study:
+def read_controlled(folder: str | Path) -> ControlledResults:
     """Read a run folder of the controlled study.
 
     Raises
@@ -253,21 +236,17 @@ def read_study(folder: str | Path) -> Study:
         )
     curves = read_stored(path / "curves.json")
     surfaces = path / "landscape.npz"
-    return Study(
-        folder=path,
-        config=read_stored(path / "config.json")["config"],
-        record=read_stored(path / "record.json") or {},
-        tables={p.stem: read_stored(p) for p in sorted((path / "tables").glob("*.json"))},
+    return ControlledResults(
+        **common_parts(path),
         curves=None if curves is None else _curves(curves),
         landscape=Landscape(read_arrays(surfaces)) if surfaces.is_file() else None,
         theory=read_stored(path / "theory.json"),
-        claims=read_stored(path / "claims.json") or [],
         audit=read_stored(path / "audit" / "audit.json"),
     )
 
 
-def _curves(content: Mapping[str, Any]) -> Curves:
-    return Curves(
+def _curves(content: Mapping[str, Any]) -> SearchCurves:
+    return SearchCurves(
         k=tuple(content["k"]),
         oracle=np.array(content["oracle"], dtype=float),
         random=float(content["random"]),

@@ -1,144 +1,42 @@
-"""The tables of the controlled study's page: each measured number beside the paper's."""
+"""What the controlled study's page shows beside stored tables, and cells of kinds of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from toptail.lab.studies.controlled.compare import METRICS, Comparison, comparisons, reason
-from toptail.lab.studies.controlled.figures import COUNTERFACTUALS
-from toptail.lab.studies.controlled.results import MAIN, Study, critic_name
+from toptail.lab.critics.registry import MAIN
+from toptail.lab.studies.compare import Comparison, with_spread
+from toptail.lab.studies.controlled.results import ControlledResults, critic_name
+from toptail.lab.studies.page import Sheet
 from toptail.report.table import Cell, Column, Table
-from toptail.report.text import MISSING_SHORT, bracket, k_word, number, signed
+from toptail.report.text import MISSING_SHORT, bracket, k_word, number
 
 CRITIC: Final = Column("Critic", "name")
 
-_TITLES: Final[Mapping[str, tuple[str, str]]] = {
-    "toy-support": ("tab:toy-support", "Controlled candidate selection at R = 0.40"),
-    "toy-within": ("tab:toy-within", "Within-model readout control"),
-    "r-sweep": ("tab:r-sweep", "Support-radius robustness"),
-}
+
+def share(cell: Mapping[str, Any], _: Comparison | None) -> Cell:
+    """The share of the seed means, with its interval."""
+    if cell.get("pooled") is None:
+        return Cell(MISSING_SHORT)
+    return Cell(number(cell["pooled"], 2), bracket(cell.get("low"), cell.get("high")))
 
 
-def paper_tables(study: Study) -> list[Table]:
-    """The tables that the paper has too, in its order."""
-    return [paper_table(study, name) for name in _TITLES if name in study.tables]
+def changed(cell: Mapping[str, Any], _: Comparison | None) -> Cell:
+    """A share as a percentage; what the paper has for it is a bound, and stands in the notes."""
+    return Cell(with_spread(cell, 2, percent=True))
 
 
-def paper_table(study: Study, name: str) -> Table:
-    """One stored table beside the paper's cells; a triangle marks a cell that differs."""
-    stored = study.tables[name]
-    pairs = {(c.task, c.critic, c.metric): c for c in comparisons(stored)}
-    tasks = list(stored["rows"])
-    shown = [(t, m) for t in tasks for m in METRICS if any(k[0] == t and k[2] == m for k in pairs)]
-    critics = list(dict.fromkeys(c for task in tasks for c in stored["rows"][task]))
-    rows = []
-    for critic in critics:
-        cells = [
-            _beside(stored["rows"][task].get(critic, {}).get(m), pairs.get((task, critic, m)), m)
-            for task, m in shown
-        ]
-        rows.append((Cell(critic_name(critic)), *cells))
-    label, title = _TITLES[name]
-    caption = f"{stored['caption']}."
-    columns = (CRITIC, *(Column(_heading(task, metric)) for task, metric in shown))
-    return Table(label, title, caption, columns, tuple(rows), stacked=True)
+def largest(cell: Mapping[str, Any], _: Comparison | None) -> Cell:
+    """The largest of the seeds."""
+    return Cell(number(max(cell["seeds"].values()), 4))
 
 
-def _heading(task: str, metric: str) -> str:
-    """``R = 0.25: regret`` in a table over several tasks, otherwise the metric's name."""
-    setting = task.partition("@")[2].replace("=", " = ")
-    return f"{setting}: {METRICS[metric].lower()}" if setting else METRICS[metric]
-
-
-def difference_table(study: Study) -> Table:
-    """Every cell that differs from the paper's by more than its spread, with a reason."""
-    rows = [
-        (
-            Cell(f"{critic_name(c.critic)}, {METRICS.get(c.metric, c.metric).lower()}"),
-            Cell(f"{label} {c.task.partition('@')[2]}".strip()),
-            Cell(_value(c.ours, c.metric)),
-            Cell(_value(c.paper, c.metric)),
-            Cell(_difference(c)),
-            Cell(reason(c, study)),
-        )
-        for name, (label, _) in _TITLES.items()
-        if name in study.tables
-        for c in comparisons(study.tables[name])
-        if c.differs
-    ]
-    columns = (
-        Column("Cell", "name"),
-        Column("Table", "word"),
-        Column("Measured"),
-        Column("Paper"),
-        Column("Difference"),
-        Column("Most likely reason", "prose"),
-    )
-    caption = (
-        "Every cell whose mean is further from the paper's than the larger of the two standard "
-        "deviations, and why it may be."
-    )
-    return Table("differences", "Where the numbers differ", caption, columns, tuple(rows))
-
-
-def decomposition_table(study: Study) -> Table | None:
-    """Regret split by support, and the share that each counterfactual removes."""
-    stored = study.tables.get("support-decomposition")
-    if stored is None:
-        return None
-    rows = []
-    for critic, row in stored["rows"]["controlled"].items():
-        parts = [Cell(_value(row[m], "regret")) for m in ("regret", "regret_off", "regret_on")]
-        shares = [_share(row.get(f"share/{name}")) for name in COUNTERFACTUALS]
-        rows.append((Cell(critic_name(critic)), *parts, *shares))
-    columns = (
-        CRITIC,
-        Column("Regret"),
-        Column("… of picks off support"),
-        Column("… of picks on support"),
-        *(Column(text[0].upper() + text[1:]) for text in COUNTERFACTUALS.values()),
-    )
-    caption = (
-        "The first three columns are in units of value, mean ± standard deviation over seeds. The "
-        "others are the share of regret removed by each way of selecting, on the same pools, with "
-        "95 % intervals over queries."
-    )
-    name = "support-decomposition"
-    return Table(name, "Where the regret comes from", caption, columns, tuple(rows), stacked=True)
-
-
-def noise_table(study: Study) -> Table | None:
-    """What transition noise changes."""
-    stored = study.tables.get("noise")
-    if stored is None:
-        return None
-    rows = [
-        (
-            Cell(critic_name(critic)),
-            Cell(_value(row["regret"], "regret")),
-            Cell(_value(row["regret_noisy"], "regret")),
-            Cell(number(max(v for v in row["largest_shift"]["seeds"].values()), 4)),
-            Cell(_value(row["picks_changed"], "off_support")),
-        )
-        for critics in stored["rows"].values()
-        for critic, row in critics.items()
-    ]
-    columns = (
-        CRITIC,
-        Column("Regret, exact value"),
-        Column("Regret, noisy value"),
-        Column("Largest shift of any query"),
-        Column("Picks changed"),
-    )
-    return Table("noise", "Transition noise", " ".join(stored["notes"]), columns, tuple(rows))
-
-
-def norm_table(study: Study) -> Table | None:
+def norm_sheets(study: ControlledResults) -> list[Sheet]:
     """Embedding norms of random candidates and of picks."""
     curves = study.curves
     if curves is None:
-        return None
+        return []
     rows = []
     for critic in MAIN:
         norms, k = curves.of(critic, "phi_norm"), curves.k
@@ -167,14 +65,14 @@ def norm_table(study: Study) -> Table | None:
         "the in-support candidates; mean over seeds. The ratio of the first two has its range over "
         "seeds below it."
     )
-    return Table("norms", "Embedding norm of the pick", caption, columns, tuple(rows))
+    return [Sheet(Table("norms", "Embedding norm of the pick", caption, columns, tuple(rows)))]
 
 
-def verdict_table(study: Study) -> Table | None:
+def verdict_sheets(study: ControlledResults) -> list[Sheet]:
     """The audit's verdict on each critic, by the code that any table of scores goes through."""
     audit = study.audit
     if audit is None:
-        return None
+        return []
     rows = []
     for name, scorer in audit["scorers"].items():
         verdict, seeds = scorer["verdict"], scorer.get("seeds") or {}
@@ -207,13 +105,13 @@ def verdict_table(study: Study) -> Table | None:
         "What ‘toptail audit’ says of the same pools. Captured: share of what the best candidate "
         "gains over a random one."
     )
-    return Table("verdicts", "The audit's verdicts", caption, columns, tuple(rows))
+    return [Sheet(Table("verdicts", "The audit's verdicts", caption, columns, tuple(rows)))]
 
 
-def theory_table(study: Study) -> Table | None:
+def theory_sheets(study: ControlledResults) -> list[Sheet]:
     """One row for each claim of the theory."""
     if study.theory is None:
-        return None
+        return []
     rows = [
         (
             Cell(check["claim"][0].upper() + check["claim"][1:], check["where"]),
@@ -238,7 +136,9 @@ def theory_table(study: Study) -> Table | None:
         f"{study.theory['seed']} where a claim speaks of a critic, by simulation where it speaks "
         "of chance."
     )
-    return Table("theory", "The theory, checked by running it", caption, columns, tuple(rows))
+    return [
+        Sheet(Table("theory", "The theory, checked by running it", caption, columns, tuple(rows)))
+    ]
 
 
 def _theory_detail(check: Mapping[str, Any]) -> str:
@@ -272,39 +172,6 @@ def _theory_detail(check: Mapping[str, Any]) -> str:
         case "two-epsilon bound" | "two-epsilon bound is tight":
             return f"In units of 2ε, over {d['pools']:,} pools of the study."
     return ""
-
-
-def _beside(ours: Mapping[str, Any] | None, pair: Comparison | None, metric: str) -> Cell:
-    if ours is None:
-        return Cell(MISSING_SHORT)
-    text = _value(ours, metric)
-    if pair is None:
-        return Cell(text, key=ours["mean"])
-    mark = ("▲ " if pair.difference > 0 else "▼ ") if pair.differs else ""
-    return Cell(mark + text, f"paper {_value(pair.paper, metric)}", key=ours["mean"])
-
-
-def _difference(pair: Comparison) -> str:
-    if pair.metric == "off_support":
-        return f"{signed(100 * pair.difference, 0)} points"
-    return signed(pair.difference, 3)
-
-
-def _value(cell: Mapping[str, Any], metric: str) -> str:
-    """``0.978 ± 0.106``, or as percentages for shares."""
-    mean, std = cell["mean"], cell.get("std")
-    if mean is None:
-        return MISSING_SHORT
-    if metric == "off_support":
-        spread = "" if std is None else f" ± {number(100 * std, 0)}"
-        return f"{number(100 * mean, 0)}{spread} %"
-    return number(mean, 3) if std is None else f"{number(mean, 3)} ± {number(std, 3)}"
-
-
-def _share(cell: Mapping[str, Any] | None) -> Cell:
-    if cell is None or cell.get("pooled") is None:
-        return Cell(MISSING_SHORT)
-    return Cell(number(cell["pooled"], 2), bracket(cell.get("low"), cell.get("high")))
 
 
 def _exact(x: float) -> str:

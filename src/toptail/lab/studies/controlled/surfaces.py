@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,18 +10,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from matplotlib.ticker import MaxNLocator
 
-from toptail.lab.studies.controlled.results import Curves, Floats, Landscape, critic_name
-from toptail.lab.studies.strokes import (
-    INK,
-    PICK,
-    SUPPORT,
-    end_labels,
-    k_axis,
-    look,
-    new_figure,
-    seed_curves,
-)
+from toptail.lab.studies.controlled.results import Landscape, SearchCurves, critic_name
+from toptail.lab.studies.figures import end_labels, k_axis, look, seed_curves
 from toptail.report.palette import NEUTRAL
+from toptail.report.strokes import INK, new_figure
+from toptail.stats.best_of_k import Floats
+
+SUPPORT: Final = "#c77700"
+"""Colour of the support disk and of candidates on it."""
+PICK: Final = "#c2188f"
+"""Colour of the selected action."""
 
 
 def landscape_figure(landscape: Landscape) -> Figure:
@@ -54,7 +52,7 @@ def landscape_figure(landscape: Landscape) -> Figure:
 
 
 def mechanism_figure(
-    landscape: Landscape, curves: Curves, auc: float | None, contrastive: str = "raw"
+    landscape: Landscape, curves: SearchCurves, auc: float | None, contrastive: str = "raw"
 ) -> Figure:
     """The unified failure mechanism, from training to search, in the study's own data.
 
@@ -104,7 +102,7 @@ def _grading(panel: Axes, landscape: Landscape, critic: str) -> None:
     panel.set_ylabel(f"score of {critic_name(critic).lower()}")
 
 
-def _search(panel: Axes, curves: Curves) -> None:
+def _search(panel: Axes, curves: SearchCurves) -> None:
     """Value of the pick over K."""
     labels = []
     for critic in curves.critics:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from toptail.audit import Settings, pools_content
 from toptail.lab.studies.controlled.cells import CriticCell
@@ -11,24 +12,25 @@ from toptail.lab.studies.controlled.config import MAIN, NOISE_SIGMA, WITHIN, Swe
 from toptail.lab.studies.controlled.decomposition import COUNTERFACTUALS, decompose
 from toptail.lab.studies.controlled.landscape import landscape
 from toptail.lab.studies.controlled.noise import noise_rows
-from toptail.lab.studies.controlled.plan import Plan
-from toptail.lab.studies.controlled.selection import (
+from toptail.lab.studies.controlled.picks import (
     curve_entry,
     in_support_norm,
-    paper_rows,
     pick_cells,
     plain_cells,
 )
+from toptail.lab.studies.controlled.plan import Plan
+from toptail.lab.studies.controlled.specs import TABLES
 from toptail.lab.studies.controlled.sweeps import CAPTIONS
 from toptail.lab.studies.folder import write_json
+from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.tables import Cell as TableCell
-from toptail.lab.studies.tables import Rows, table
+from toptail.lab.studies.tables import Rows
 from toptail.pools import ScoredPools
 from toptail.pools.files import write_arrays
 from toptail.results import write_report
 from toptail.stats import oracle
 
-DECOMPOSED = ("raw", "cosine", "hybrid")
+DECOMPOSED = tuple(name for name in MAIN if not is_circular(name))
 """Critics of the support decomposition."""
 
 
@@ -59,6 +61,12 @@ def write_tables(plan: Plan) -> None:
         _write_sweep(plan, name)
 
 
+def _write(
+    plan: Plan, name: str, caption: str, rows: Rows, notes: Sequence[str] = (), **more: Any
+) -> None:
+    plan.run.write_table(name, TABLES[name].table(caption, rows, notes, **more))
+
+
 def _caption(plan: Plan, text: str, most_seeds: int | None = None) -> str:
     seeds = len(plan.config.seeds[:most_seeds])
     return f"{text}, K={plan.config.pool}, {seeds} seeds"
@@ -75,29 +83,24 @@ def _rows(plan: Plan, cells: Sequence[CriticCell]) -> dict[str, dict[str, TableC
 
 
 def _write_main(plan: Plan) -> None:
-    label = "tab:toy-support"
     rows: Rows = {"controlled": _rows(plan, [plan.main[name] for name in MAIN])}
     caption = _caption(plan, f"Controlled candidate selection, R={plan.config.world.radius:.2f}")
-    plan.run.write_table("toy-support", table(label, caption, rows, paper_rows(label)))
+    _write(plan, "toy-support", caption, rows)
 
 
 def _write_within(plan: Plan) -> None:
-    label = "tab:toy-within"
     units = plan.units(plan.main["two_head"])
     cells = {name: pick_cells(units, name, plan.config, plan.pools()) for name in WITHIN}
     caption = _caption(plan, "Within-model readout control: one two-head network per seed")
-    plan.run.write_table(
-        "toy-within", table(label, caption, {"controlled": cells}, paper_rows(label))
-    )
+    _write(plan, "toy-within", caption, {"controlled": cells})
 
 
 def _write_radii(plan: Plan) -> None:
-    label = "tab:r-sweep"
     rows: Rows = {
         f"controlled@R={radius:.2f}": _rows(plan, cells) for radius, cells in plan.by_radius.items()
     }
     caption = _caption(plan, "Support-radius robustness", plan.config.radius_seeds)
-    plan.run.write_table("r-sweep", table(label, caption, rows, paper_rows(label)))
+    _write(plan, "r-sweep", caption, rows)
 
 
 def _write_decomposition(plan: Plan) -> None:
@@ -110,9 +113,8 @@ def _write_decomposition(plan: Plan) -> None:
         for task, row in cells.items()
     }
     notes = [f"{name}: {what}." for name, what in COUNTERFACTUALS.items()]
-    name = "support-decomposition"
     caption = _caption(plan, "Support decomposition: regret without one channel")
-    plan.run.write_table(name, table(name, caption, rows, {}, notes))
+    _write(plan, "support-decomposition", caption, rows, notes)
 
 
 def _write_noise(plan: Plan) -> None:
@@ -125,7 +127,7 @@ def _write_noise(plan: Plan) -> None:
         "The paper's 0.063 is a bound, sigma sqrt(pi/2).",
     ]
     caption = _caption(plan, "Transition noise: changed picks and shifted regret")
-    plan.run.write_table("noise", table("noise", caption, rows, paper_rows("noise"), notes))
+    _write(plan, "noise", caption, rows, notes)
 
 
 def _write_sweep(plan: Plan, name: Sweep) -> None:
@@ -141,8 +143,7 @@ def _write_sweep(plan: Plan, name: Sweep) -> None:
         }
     default = [setting.task for setting in settings if plan.is_default(setting)]
     caption = _caption(plan, CAPTIONS[name])
-    content = table(f"sweep-{name}", caption, rows, {}, axis=name, default=default)
-    plan.run.write_table(f"sweep-{name}", content)
+    _write(plan, f"sweep-{name}", caption, rows, axis=name, default=default)
 
 
 def write_curves(plan: Plan) -> None:

@@ -4,52 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from toptail.lab.studies.controlled.figures import Drawing
-from toptail.lab.studies.panels import interval, legend, line, mean_of, reported
+from toptail.lab.studies.compare import reported
+from toptail.lab.studies.figures import (
+    Drawing,
+    SeedBand,
+    interval,
+    k_axis,
+    legend,
+    line,
+    looks,
+    mean_of,
+)
+from toptail.lab.studies.naming import drawn, in_order
 from toptail.lab.studies.selection.results import SelectionResults, judge_name, selector_name
-from toptail.lab.studies.semantics.results import Band, drawn, in_order, looks
-from toptail.lab.studies.strokes import k_axis, new_figure
+from toptail.lab.studies.selection.specs import FIGURES
 from toptail.report.palette import NEUTRAL
-
-_CURVES: Final = (
-    "What the best of K by score is worth: 0 is a random candidate, 1 the best candidate of the "
-    "whole pool by the judge. The exact expectation over all subsets of K; bands are ± one "
-    "standard deviation over training seeds. Dashed: the best of K by the judge itself. A curve "
-    "that bends down is harmed by more search."
-)
-_ROLLOUTS: Final = (
-    "Discounted success after the picked action and a fixed continuation policy, less the mean of "
-    "random candidates of the same pool; paired 95 % intervals, trajectories resampled. Hollow "
-    "markers are the paper's. The grey strip is the smallest effect of interest."
-)
-_CLOSED: Final = (
-    "Success when the best of K by score is executed at every step, with 95 % Wilson intervals "
-    "over episodes. Hollow markers are the paper's."
-)
+from toptail.report.strokes import new_figure
 
 
 def drawings(study: SelectionResults) -> list[Drawing]:
     """Every figure that the stored files suffice for, in the order of the page."""
     scorers = next(iter(study.curves["judges"].values()))["critics"]
     left_out = len(drawn(scorers)) < len(scorers)
-    caption = _CURVES + (" The two-head critics are in the tables." if left_out else "")
-    draw = partial(curve_figure, study)
-    found = [Drawing("curves", "", "Value of the pick over K", caption, draw)]
-    if any("rollout_delta" in row for row in study.rows("fixed-query").values()):
-        title = "What the pick gains in the simulator"
-        draw = partial(rollout_figure, study)
-        found.append(Drawing("rollouts", "tab:fixed-query", title, _ROLLOUTS, draw))
-    if any(_ks(row) for row in study.rows("deployment").values()):
-        title = "Best of K at every step"
-        draw = partial(closed_loop_figure, study)
-        found.append(Drawing("closed_loop", "app:closed-loop", title, _CLOSED, draw))
+    words = " The two-head critics are in the tables." if left_out else ""
+    curves = FIGURES["curves"]
+    found = [Drawing.of(curves, partial(curve_figure, study), curves.caption + words)]
+    if any("rollout_delta" in row for row in study.of_task("fixed-query").values()):
+        found.append(Drawing.of(FIGURES["rollouts"], partial(rollout_figure, study)))
+    if any(_ks(row) for row in study.of_task("deployment").values()):
+        found.append(Drawing.of(FIGURES["closed_loop"], partial(closed_loop_figure, study)))
     return found
 
 
@@ -65,8 +55,8 @@ def curve_figure(study: SelectionResults) -> Figure:
         random, top = content["random"], content["oracle"][-1]
         scale = top - random if top > random else 1.0
         for scorer in reversed(scorers):  # the paper's critics lie on top
-            band = Band.of(content["critics"][scorer]["value"])
-            line(panel, k, Band((band.mean - random) / scale, band.std / scale), style[scorer])
+            band = SeedBand.of(content["critics"][scorer]["value"])
+            line(panel, k, SeedBand((band.mean - random) / scale, band.std / scale), style[scorer])
         oracle = (np.array(content["oracle"]) - random) / scale
         panel.plot(k, oracle, color=NEUTRAL, linestyle="--", linewidth=1.2)
         panel.axhline(0.0, color=NEUTRAL, linewidth=1, linestyle=":")
@@ -79,7 +69,7 @@ def curve_figure(study: SelectionResults) -> Figure:
 
 def rollout_figure(study: SelectionResults) -> Figure:
     """Every selector's gain over a random candidate, with its interval."""
-    stored, rows = study.tables["fixed-query"], study.rows("fixed-query")
+    stored, rows = study.tables["fixed-query"], study.of_task("fixed-query")
     names = [n for n in in_order(rows) if mean_of(rows[n].get("rollout_delta")) is not None]
     figure = new_figure(8.2, 1.1 + 0.36 * len(names))
     panel = figure.subplots()
@@ -106,7 +96,7 @@ def rollout_figure(study: SelectionResults) -> Figure:
 
 def closed_loop_figure(study: SelectionResults) -> Figure:
     """Success against K, one line per critic."""
-    rows = study.rows("deployment")
+    rows = study.of_task("deployment")
     scorers = [name for name in in_order(rows) if _ks(rows[name])]
     figure = new_figure(9.2, 3.9)
     panel = figure.subplots()
@@ -123,7 +113,7 @@ def closed_loop_figure(study: SelectionResults) -> Figure:
 
 
 def _success(panel: Axes, study: SelectionResults, scorer: str, style: tuple[str, str]) -> None:
-    row, (colour, marker) = study.rows("deployment")[scorer], style
+    row, (colour, marker) = study.of_task("deployment")[scorer], style
     ks = _ks(row)
     cells = [row[f"closed_loop/K={k}"] for k in ks]
     panel.plot(ks, [c["mean"] for c in cells], color=colour, marker=marker, linewidth=1.6)

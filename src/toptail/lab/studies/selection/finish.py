@@ -1,4 +1,4 @@
-"""After the stages: audits, tables, curves, claims and the report page, from stored files alone."""
+"""After the stages: audits, tables and curves, from stored files alone."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError
-from toptail.lab.paper import FIXED_QUERY
-from toptail.lab.studies.finish import decide_stored
 from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.selection.audits import write_audits
 from toptail.lab.studies.selection.files import REFERENCE
@@ -16,22 +14,22 @@ from toptail.lab.studies.selection.judge_tables import (
     judges_table,
     rollout_cells,
 )
-from toptail.lab.studies.selection.load import TaskSelection, read_selection
+from toptail.lab.studies.selection.load import read_selection
 from toptail.lab.studies.selection.rollout_design import TRAINING_SEED
 from toptail.lab.studies.selection.tables import (
     RESAMPLES,
-    Measured,
+    MeasuredPicks,
     fixed_query_table,
     function_class_table,
 )
 from toptail.lab.studies.tables import write_tables
-from toptail.progress import Tick
+from toptail.progress import Tick, no_tick
 
 
-def finish_selection(
+def write_results(
     folder: str | Path, tick: Tick | None = None, resamples: int = RESAMPLES
-) -> Path:
-    """Make everything that is made of a task's stored stages.
+) -> list[str]:
+    """Store the audits, ``tables/*.json`` and ``curves.json``; returns the tables' names.
 
     Parameters
     ----------
@@ -41,34 +39,16 @@ def finish_selection(
         Told the stage and the share of it that is done.
     resamples
         Of whole trajectories, for every interval.
-
-    Returns
-    -------
-    The path of ``report.html``.
     """
-    from toptail.lab.studies.selection.page import write_selection_report
-
-    data = read_selection(folder)
+    data, tell = read_selection(folder), tick or no_tick
     if not data.scores or not data.values:
         missing = "scores" if not data.scores else "values"
         raise InputError(
             f"{data.folder / missing} holds no file: there is nothing to tabulate before some "
             "critic has scored and some judge has valued the candidates."
         )
-    write_results(data, tick, resamples)
-    if tick is not None:
-        tick("writing the report", 0.5)
-    decide_stored(data.folder, FIXED_QUERY)
-    return write_selection_report(data.folder)
-
-
-def write_results(
-    data: TaskSelection, tick: Tick | None = None, resamples: int = RESAMPLES
-) -> list[str]:
-    """Store the audits, ``tables/*.json`` and ``curves.json``; returns the tables' names."""
-    measured = Measured(data, resamples=resamples, tick=tick)
-    if tick is not None:
-        tick("auditing", 0.1)
+    measured = MeasuredPicks(data, resamples=resamples, tick=tick)
+    tell("auditing", 0.1)
     audits = write_audits(data, resamples)
     deltas = rollout_cells(audits.get("rollouts"), TRAINING_SEED)
     judges = judges_table(data, measured.means, deltas)

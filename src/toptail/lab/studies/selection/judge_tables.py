@@ -12,8 +12,8 @@ from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.load import NO_SEED, TaskSelection
 from toptail.lab.studies.selection.measure import Resampled, by_query
 from toptail.lab.studies.selection.rollout_results import RANDOM, agreement
-from toptail.lab.studies.selection.tables import paper_part
-from toptail.lab.studies.tables import Cell, cell, table
+from toptail.lab.studies.selection.specs import TABLES
+from toptail.lab.studies.tables import Cell, cell, with_more
 from toptail.stats import kendall_tau_b, spearman, wilson
 
 ROLLOUTS = "rollouts"
@@ -111,13 +111,9 @@ def judges_table(
         "variance_ratio/SELECTOR: variance of the gain with independent random numbers over that "
         "with common ones.",
     ]
-    paper = paper_part("tab:fixed-query").get("reference_spearman", {})
-    reported = {task: {REFERENCE: {"spearman": {"mean": rho}}} for task, rho in paper.items()}
-    return table(
-        "judges",
+    return TABLES["judges"].table(
         f"The judges of {data.key}",
         {data.key: rows},
-        reported,
         notes,
         statuses=statuses,
         included_through=[name for name in deciding if statuses[name]["admitted"]],
@@ -133,7 +129,7 @@ def _one(entry: Mapping[str, Any], **more: Any) -> Cell:
     """A number with its interval that no training seed belongs to."""
     value, low, high = (entry[name] for name in ("value", "low", "high"))
     ends = {} if low is None or high is None else {"low": low, "high": high}
-    return {"mean": value, "std": None, "seeds": {str(NO_SEED): value}} | ends | more
+    return with_more({"mean": value, "std": None, "seeds": {str(NO_SEED): value}}, **ends, **more)
 
 
 def _admission_cells(verdict: Mapping[str, Any]) -> dict[str, Cell]:
@@ -219,7 +215,7 @@ def deployment_table(data: TaskSelection) -> dict[str, Any] | None:
         "cube; score_deviation: of the standard deviation / |mean|.",
     ]
     caption = f"Deployment checks on {data.key}"
-    return table("deployment", caption, {data.key: rows}, _paper(), notes)
+    return TABLES["deployment"].table(caption, {data.key: rows}, notes)
 
 
 def _critics(data: TaskSelection, name: str) -> dict[str, dict[int, Mapping[str, Any]]]:
@@ -229,12 +225,3 @@ def _critics(data: TaskSelection, name: str) -> dict[str, dict[int, Mapping[str,
         critic: {int(seed): entry for seed, entry in seeds.items()}
         for critic, seeds in critics.items()
     }
-
-
-def _paper() -> dict[str, Any]:
-    """The paper's prose numbers, in the table's nesting."""
-    prose = paper_part("prose")
-    success = prose["closed_loop_pointmaze_tdq_success"]
-    tdq = {f"closed_loop/{k}": {"mean": rate} for k, rate in success.items()}
-    tdq["score_spread"] = {"mean": prose["score_spread_tdq"]}
-    return {"PointMaze": {"tdq": tdq}}

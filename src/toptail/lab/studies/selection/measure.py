@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean
-from toptail.lab.studies.tables import Cell, cell
+from toptail.lab.studies.tables import Cell, cell, with_more
 from toptail.stats import best_of_k, kendall_tau_b, normalized_regret, oracle, spearman
 from toptail.stats.best_of_k import Floats
 
@@ -148,7 +148,7 @@ class Resampled:
         """A table's cell: every seed, their mean, and the interval of the mean over queries."""
         low, high = seed_mean(list(by_seed.values())).interval(LEVEL)
         points = {seed: float(estimate.point) for seed, estimate in by_seed.items()}
-        return cell(points, (float(low), float(high))) | more
+        return with_more(cell(points, (float(low), float(high))), **more)
 
 
 def _all(keep: Mask | None, like: Mask) -> Mask:

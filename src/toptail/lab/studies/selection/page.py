@@ -1,71 +1,41 @@
-"""The selection study of one task as one self-contained page, from its stored results alone."""
+"""The words of the selection study's page, from one task's stored results alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
-from toptail.lab.studies.controlled.results import MAIN
-from toptail.lab.studies.page import (
-    Picture,
-    claim_entry,
-    claim_tally,
-    page_style,
-    template,
-    write_page,
-)
-from toptail.lab.studies.selection.figures import drawings
-from toptail.lab.studies.selection.results import (
-    SelectionResults,
-    judge_name,
-    read_selection_results,
-)
-from toptail.lab.studies.selection.show import (
-    circular_words,
-    deployment_tables,
-    group_tables,
-    main_table,
-    pick_table,
-    square_table,
-    verdict_table,
-)
-from toptail.lab.studies.selection.show_judges import judge_table
-from toptail.lab.studies.semantics.results import scorer_name
+from toptail.lab.critics.registry import MAIN
+from toptail.lab.studies.naming import scorer_name
+from toptail.lab.studies.page import Texts, recorded
+from toptail.lab.studies.selection.results import SelectionResults, judge_name
+from toptail.lab.studies.selection.show import circular_words
 from toptail.report.text import bracket, join, number, plural, signed
 
+_LEAD: Final = (
+    "Frozen states and goals; for each, pools of candidate actions from a behaviour "
+    "model. Every critic scores the same candidates and picks its highest. Judges that "
+    "were trained apart from the critics, or not at all, say what the pick is worth."
+)
 
-def write_selection_report(folder: str | Path) -> Path:
-    """Write ``figures/*.svg|png`` and ``report.html`` into a task's folder.
-
-    Returns
-    -------
-    The path of ``report.html``.
-    """
-    path = Path(folder)
-    study = read_selection_results(path)
-    return write_page(path, drawings(study), partial(render_selection, study))
+_DECIDING: Final = (
+    "Decided from the stored tables by the criterion in each entry. Where several judges "
+    "valued every candidate, a statement must hold under each of them to be “seen”; "
+    "“depends” means that it holds in part of the cases. Intervals are 95 %."
+)
 
 
-def render_selection(study: SelectionResults, pictures: Sequence[Picture]) -> str:
-    """Render the page."""
-    tables = [verdict_table(study), *group_tables(study), pick_table(study)]
-    return template("selection.html").render(
-        css=page_style(),
-        task=study.task,
-        hash=study.declared.get("hash", ""),
+def texts(study: SelectionResults) -> Texts:
+    """The page's words."""
+    return Texts(
+        title=f"Action selection on {study.task}",
+        brand="fixed-query action selection",
+        heading=f"Which action does it pick, and what is it worth? {study.task}",
+        lead=_LEAD,
         summary=summary(study),
-        declared=declared_rows(study.declared),
-        judges=judge_table(study),
-        main=main_table(study),
-        tables=[table for table in tables if table is not None],
-        square=square_table(study),
-        deployment=deployment_tables(study),
-        pictures={picture.drawing.name: picture for picture in pictures},
-        claims=[claim_entry(entry) for entry in study.claims],
-        tally=claim_tally(study.claims),
-        method=method_rows(study),
+        method=_method(study),
+        deciding=_DECIDING,
+        style="td.prose { min-width: 16em; }",
     )
 
 
@@ -77,7 +47,7 @@ def summary(study: SelectionResults) -> list[str]:
 
 
 def _order_sentence(study: SelectionResults, judge: str) -> str:
-    rows = study.rows("fixed-query")
+    rows = study.of_task("fixed-query")
     tau, regret = (f"{study.prefix(judge)}{m}_{study.size}" for m in ("tau_b", "nregret"))
     parts = [
         f"{scorer_name(name)} {number(rows[name][tau]['mean'])}"
@@ -95,7 +65,7 @@ def _order_sentence(study: SelectionResults, judge: str) -> str:
 
 
 def _gain_sentence(study: SelectionResults) -> str:
-    rows = study.rows("fixed-query")
+    rows = study.of_task("fixed-query")
     cells = {n: cell for n in MAIN if (cell := rows.get(n, {}).get("rollout_delta")) is not None}
     parts = [
         f"{scorer_name(n)} {signed(c['mean'], 4)} {bracket(c['low'], c['high'], 4)}"
@@ -145,12 +115,12 @@ def declared_rows(declared: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def method_rows(study: SelectionResults) -> list[tuple[str, str]]:
+def _method(study: SelectionResults) -> list[tuple[str, str | None]]:
     """How it was computed, and the record of the run."""
     record = study.record
     audit = next(iter(study.audits.values()), {})
     pools, clusters = audit.get("queries"), audit.get("clusters")
-    rows = [
+    return [
         ("Command", record.get("command")),
         (
             "Data",
@@ -165,7 +135,5 @@ def method_rows(study: SelectionResults) -> list[tuple[str, str]]:
             "95 %; whole trajectories resampled, the same resamples for all critics and judges; "
             "pools are averaged within their query first",
         ),
-        ("Code", record.get("commit")),
-        ("Versions", ", ".join(f"{k} {v}" for k, v in record.get("versions", {}).items())),
+        *recorded(record),
     ]
-    return [(label, text) for label, text in rows if text]

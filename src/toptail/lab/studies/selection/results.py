@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from toptail.errors import InputError
 from toptail.lab.studies.folder import read_stored
-from toptail.lab.studies.semantics.results import scorer_name
+from toptail.lab.studies.naming import in_order, scorer_name
+from toptail.lab.studies.results import StudyResults, common_parts
 
 SELECTORS: Final[Mapping[str, str]] = {
     "reference": "Best by the reference ensemble",
@@ -36,21 +37,13 @@ def judge_name(judge: str) -> str:
 
 
 @dataclass(frozen=True)
-class SelectionResults:
+class SelectionResults(StudyResults):
     """Everything the page is made of."""
 
-    folder: Path
-    """``OUT/TASK``."""
     declared: Mapping[str, Any]
     """The declared criteria, with their hash."""
-    record: Mapping[str, Any]
-    """Command, versions, commit, seconds; empty where the stages were brought by hand."""
-    tables: Mapping[str, Mapping[str, Any]]
-    """``tables/*.json`` by name."""
     curves: Mapping[str, Any]
     """``curves.json``."""
-    claims: Sequence[Mapping[str, Any]]
-    """``claims.json``."""
     audits: Mapping[str, Mapping[str, Any]]
     """Judge → its audit."""
 
@@ -59,11 +52,16 @@ class SelectionResults:
         """The task's name in the tables."""
         return str(next(iter(self.tables["fixed-query"]["rows"])))
 
-    def rows(self, table: str) -> Mapping[str, Mapping[str, Any]]:
+    def of_task(self, table: str) -> Mapping[str, Mapping[str, Any]]:
         """Scorer (or judge) → metric → cell; empty where there is no such table."""
-        tasks: Mapping[str, Any] = self.tables.get(table, {}).get("rows", {})
-        rows: Mapping[str, Mapping[str, Any]] = tasks.get(self.task, {})
+        rows: Mapping[str, Mapping[str, Any]] = self.rows(table).get(self.task, {})
         return rows
+
+    @property
+    def scorers(self) -> list[str]:
+        """Rows of the main table with scores; the other selectors only have rollouts."""
+        rows = self.of_task("fixed-query")
+        return in_order(name for name, row in rows.items() if "base_rate" in row)
 
     @property
     def judges(self) -> list[str]:
@@ -89,24 +87,19 @@ def read_selection_results(folder: str | Path) -> SelectionResults:
         If the tables are missing, or a file cannot be read.
     """
     path = Path(folder)
-    curves = read_stored(path / "curves.json")
-    tables = {p.stem: read_stored(p) for p in sorted((path / "tables").glob("*.json"))}
-    if curves is None or "fixed-query" not in tables:
+    curves, parts = read_stored(path / "curves.json"), common_parts(path)
+    if curves is None or "fixed-query" not in parts["tables"]:
         raise InputError(
             f"{path} holds no tables of a selection study; run 'toptail study selection --stage "
             "tables' for this task first."
         )
-    judges = list(curves["judges"])
     audits = {
         judge: read_stored(path / ("audit" if i == 0 else f"audit_{judge}") / "audit.json")
-        for i, judge in enumerate(judges)
+        for i, judge in enumerate(curves["judges"])
     }
     return SelectionResults(
-        folder=path,
+        **parts,
         declared=read_stored(path / "declared.json") or {},
-        record=read_stored(path / "record.json") or {},
-        tables=tables,
         curves=curves,
-        claims=read_stored(path / "claims.json") or [],
         audits={judge: audit for judge, audit in audits.items() if audit is not None},
     )

@@ -13,10 +13,10 @@ _ORDER: Final = ("resolvability", "spearman")
 """A judge's own consistency comes first; how it relates to others and to the data, after it."""
 
 
-def judge_table(study: SelectionResults) -> Table:
+def judge_tables(study: SelectionResults) -> list[Table]:
     """The judges' admission numbers beside the declared thresholds; those first."""
     lines = []
-    for judge, row in study.rows("judges").items():
+    for judge, row in study.of_task("judges").items():
         shown = {m: text for m in row if (text := _judge_words(m, study)) is not None}
         order = sorted(shown, key=lambda metric: _place(metric, row[metric]))
         for place, metric in enumerate(order):
@@ -40,7 +40,8 @@ def judge_table(study: SelectionResults) -> Table:
         caption = "No judge has passed yet." if missing else "No judge passed: excluded."
     if missing:
         caption += f" Not measured: {missing}."
-    return Table("judges", "May the judges judge?", caption, columns, tuple(lines), stacked=True)
+    title = "May the judges judge?"
+    return [Table("judges", title, caption, columns, tuple(lines), stacked=True)]
 
 
 def _judge_cells(metric: str, cell: Mapping[str, Any]) -> tuple[Cell, Cell, Cell]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -13,17 +11,18 @@ import numpy as np
 from toptail.audit.record import jsonable
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean
+from toptail.lab.critics.registry import names
+from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.load import TaskSelection
 from toptail.lab.studies.selection.measure import LEVEL, Judged, Mask, Picked, Resampled
-from toptail.lab.studies.tables import Cell, cell, table
+from toptail.lab.studies.selection.specs import TABLES
+from toptail.lab.studies.tables import Cell, cell, with_more
 from toptail.progress import Tick
 
 RESAMPLES = 2_000
 HIGH = 0.9
 """The paper asks how many selected scores exceed this."""
-BELLMAN = ("tdq", "td_bilinear", "two_head_joint", "two_head_separate")
-"""Scorers of the reference judge's own family: its word on them is partly circular."""
 REFERENCE_METRICS = ("tau_b_", "nregret_", "pool_nregret_")
 """How the metrics that the reference judges begin."""
 FUNCTION_CLASS: Mapping[str, Mapping[str, str]] = {
@@ -33,13 +32,7 @@ FUNCTION_CLASS: Mapping[str, Mapping[str, str]] = {
 """Objective -> function class -> critic, the paper's 2 x 2."""
 
 
-def paper_part(label: str) -> dict[str, Any]:
-    """What the paper reports under one label; empty where it reports nothing."""
-    text = (files("toptail.lab.paper") / "reported.json").read_text(encoding="utf-8")
-    return dict(json.loads(text).get(label, {}))
-
-
-class Measured:
+class MeasuredPicks:
     """All columns of a task under all judges, with one set of resamples.
 
     Parameters
@@ -81,12 +74,12 @@ class Measured:
     def _row(self, name: str, columns: Mapping[int, str]) -> dict[str, Cell]:
         cells = self._picked_cells(columns)
         for judge in self.data.judges:
-            marks = {"circular": True} if judge == REFERENCE and name in BELLMAN else {}
+            marks = {"circular": True} if judge == REFERENCE and is_circular(name) else {}
             prefix = "" if judge == REFERENCE else f"{judge}/"
             for group, keep in {"": None, **self.data.groups}.items():
                 suffix = f"/{group}" if group else ""
                 for metric, cell_ in self._judged_cells(judge, columns, keep).items():
-                    cells[f"{prefix}{metric}_{self.data.size}{suffix}"] = cell_ | marks
+                    cells[f"{prefix}{metric}_{self.data.size}{suffix}"] = with_more(cell_, **marks)
         return cells
 
     def _judged_cells(
@@ -186,9 +179,9 @@ def _curve_cell(by_seed: Mapping[int, Estimate]) -> dict[str, Any]:
 
 
 def fixed_query_table(
-    measured: Measured, rollouts: Mapping[str, Cell], reliable: bool
+    measured: MeasuredPicks, rollouts: Mapping[str, Cell], reliable: bool
 ) -> dict[str, Any]:
-    """The main table: every scorer under every judge, beside the paper's cells.
+    """The main table: every scorer under every judge.
 
     Parameters
     ----------
@@ -209,7 +202,6 @@ def fixed_query_table(
             rows[name]["rollout_delta"] = rollouts[name]
     for selector in rollouts:  # the reference's own pick and the logged action have no scores
         rows.setdefault(selector, {"rollout_delta": rollouts[selector]})
-    label = "tab:fixed-query"
     caption = f"Fixed-query action selection at K={data.size}, {len(data.trajectory):,} queries"
     notes = [
         f"tau_b_{data.size} and nregret_{data.size} are judged by the reference ensemble; "
@@ -223,15 +215,14 @@ def fixed_query_table(
         "number is partly built in. unreliable: the reference ensemble did not pass its declared "
         "criteria.",
     ]
-    paper = paper_part(label).get("rows", {})
-    return table(label, caption, {data.key: rows}, paper, notes)
+    return TABLES["fixed-query"].table(caption, {data.key: rows}, notes)
 
 
-def function_class_table(measured: Measured) -> dict[str, Any] | None:
+def function_class_table(measured: MeasuredPicks) -> dict[str, Any] | None:
     """The 2 x 2 of objective and function class; None where no added cell was scored."""
     data = measured.data
     critics = [critic for row in FUNCTION_CLASS.values() for critic in row.values()]
-    if not any(name in measured.rows for name in ("nce_mlp", "td_bilinear")):
+    if not any(name in measured.rows for name in names("control")):
         return None
     metrics = [f"{m}_{data.size}" for m in ("tau_b", "nregret")]
     metrics += [f"{judge}/{m}" for judge in data.judges if judge != REFERENCE for m in metrics[:2]]
@@ -240,9 +231,7 @@ def function_class_table(measured: Measured) -> dict[str, Any] | None:
         for name in critics
         if name in measured.rows
     }
-    label = "tab:function-class"
     caption = f"{data.key} fixed-query: objective versus function class, K={data.size}"
     notes = ["raw and nce_mlp are contrastive; td_bilinear and tdq are trained on Bellman targets."]
-    paper = paper_part(label).get("rows", {}) if data.key == "PointMaze" else {}
     layout = {objective: dict(row) for objective, row in FUNCTION_CLASS.items()}
-    return table(label, caption, {data.key: rows}, paper, notes, layout=layout)
+    return TABLES["function-class"].table(caption, {data.key: rows}, notes, layout=layout)

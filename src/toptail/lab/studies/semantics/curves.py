@@ -11,13 +11,13 @@ from toptail.audit.record import jsonable
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.lab.studies.semantics.config import SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates
-from toptail.lab.studies.semantics.measure import Measured, distance_edges
+from toptail.lab.studies.semantics.measure import MeasuredTask, distance_edges
 
 N_NEAR = 200
 """Neighbourhood size of the support figure, the paper's middle one, where it was measured."""
 
 
-def all_curves(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+def all_curves(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     """Every curve of every scorer of every navigation task; what was not measured is left out."""
     n_near = N_NEAR if N_NEAR in config.n_near else sorted(config.n_near)[len(config.n_near) // 2]
     tasks = {
@@ -52,7 +52,7 @@ def curve(by_seed: Estimates) -> dict[str, Any]:
     }
 
 
-def _scorer_curves(task: Measured, scorer: str, n_near: int) -> dict[str, Any]:
+def _scorer_curves(task: MeasuredTask, scorer: str, n_near: int) -> dict[str, Any]:
     names = {
         "deciles": "deciles",
         "profile": "profile",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -11,95 +11,53 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from toptail.lab.studies.controlled.figures import Drawing
-from toptail.lab.studies.panels import (
+from toptail.lab.studies.compare import reported
+from toptail.lab.studies.figures import (
     WIDTH,
+    Drawing,
+    SeedBand,
     grouped,
     interval,
+    k_axis,
     legend,
     line,
+    looks,
     mean_of,
     panels,
-    reported,
     short_task,
     widths,
+    wrapped,
 )
-from toptail.lab.studies.semantics.results import (
-    Band,
-    Semantics,
-    drawn,
-    in_order,
-    looks,
-    scorer_name,
-)
-from toptail.lab.studies.semantics.seen_figure import SEEN_CAPTION, seen_figure
+from toptail.lab.studies.naming import TRAINED, drawn, in_order, scorer_name
+from toptail.lab.studies.semantics.memory_figure import memory_figure
+from toptail.lab.studies.semantics.results import SemanticsResults
+from toptail.lab.studies.semantics.specs import FIGURES
 from toptail.lab.studies.semantics.temperature_figure import temperature_caption, temperature_figure
-from toptail.lab.studies.strokes import k_axis, new_figure, wrapped
 from toptail.report.palette import NEUTRAL
+from toptail.report.strokes import new_figure
 
 Curves = Mapping[str, Mapping[str, Any]]
 """task → scorer → stored curve."""
 
-_CALIBRATION: Final = (
-    "Triples are split into tenths by score; each point is the mean γ^d of one tenth. A score that "
-    "is safe to maximize rises to the right. Bands are ± one standard deviation over seeds."
-)
-_RANKERS: Final = (
-    "(a) Retrieval AUC (is the true goal told from a random one?) against Kendall τ with γ^d (are "
-    "goals ordered by how near they are?); bars are ± one standard deviation over seeds; hollow "
-    "markers are the paper's, tied to ours. (b) Mean score of a true goal against its distance in "
-    "steps, scaled so that 1 is the nearest bin and 0 the mean score of a random goal; mean over "
-    "tasks."
-)
-_CURSE: Final = (
-    "Top: mean γ^d of the best of K pooled triples by score, exact for every K, between the best "
-    "of K (dashed) and a random one (dotted). Bottom: how much more often the best of K candidates "
-    "at one (s, g) lies off the local support than a random candidate does; 0 is no preference. "
-    "Bands are ± one standard deviation over seeds."
-)
-_RETRIEVAL: Final = (
-    "Retrieval AUC of every critic on every task, with 95 % intervals that resample trajectories. "
-    "Hollow markers are the paper's; the dotted line is chance."
-)
-_READOUT: Final = (
-    "Kendall τ with γ^d of one training's embeddings, read in three ways. Dots are seeds, lines "
-    "95 % intervals, hollow diamonds the paper's numbers."
-)
 
-
-def drawings(study: Semantics) -> list[Drawing]:
+def drawings(study: SemanticsResults) -> list[Drawing]:
     """Every figure that the stored files suffice for, in the order of the page."""
-    found: list[Drawing] = []
-    deciles = study.curve("deciles")
-    if deciles:
-        draw = partial(calibration_figure, deciles)
-        title = "Score progress calibration"
-        found.append(Drawing("calibration", "fig:calibration", title, _CALIBRATION, draw))
+    found: dict[str, Callable[[], Figure]] = {}
+    if deciles := study.curve("deciles"):
+        found["calibration"] = partial(calibration_figure, deciles)
     if ordered_rankers(study):
-        title = "Good rankers, bad objectives"
-        draw = partial(rankers_figure, study)
-        found.append(Drawing("good_rankers", "fig:good-rankers", title, _RANKERS, draw))
-    if study.rows("retrieval"):
-        draw = partial(retrieval_figure, study.tables["retrieval"])
-        found.append(Drawing("retrieval", "tab:retrieval", "Retrieval", _RETRIEVAL, draw))
-    if study.rows("seen"):
-        draw = partial(seen_figure, study.tables["seen"])
-        found.append(Drawing("seen", "", "Seen and held-out trajectories", SEEN_CAPTION, draw))
-    if study.rows("readout"):
-        draw = partial(readout_figure, study.tables["readout"])
-        found.append(Drawing("readout", "tab:readout", "Training and readout", _READOUT, draw))
+        found["good_rankers"] = partial(rankers_figure, study)
     if study.curve("value") or study.curve("excess_off_support"):
-        draw = partial(curse_figure, study)
-        title = "Best-of-K over pooled triples, and local support"
-        found.append(Drawing("ogbench_curse", "fig:ogbench-curse", title, _CURSE, draw))
-    if study.rows("temperature"):
-        table = study.tables["temperature"]
-        draw = partial(temperature_figure, table)
-        caption = temperature_caption(table)
-        found.append(
-            Drawing("temperature_sweep", "", "Temperature of the cosine critic", caption, draw)
-        )
-    return found
+        found["ogbench_curse"] = partial(curse_figure, study)
+    for table, (name, figure) in _OF_TABLES.items():
+        if study.rows(table):
+            found[name] = partial(figure, study.tables[table])
+    captions = {"temperature_sweep": temperature_caption(study.tables.get("temperature", {}))}
+    return [
+        Drawing.of(spec, found[name], captions.get(name, ""))
+        for name, spec in FIGURES.items()
+        if name in found
+    ]
 
 
 # ------------------------------------------------------------------------ one figure each
@@ -111,7 +69,7 @@ def calibration_figure(deciles: Curves) -> Figure:
     figure, grid = panels(len(deciles), 1, 2.9)
     for (task, curves), panel in zip(deciles.items(), grid[0], strict=True):
         for scorer in (s for s in scorers if s in curves):
-            band = Band.of(curves[scorer])
+            band = SeedBand.of(curves[scorer])
             x = np.arange(1, band.mean.size + 1)
             line(panel, x, band, looks(scorers)[scorer], widths(scorers)[scorer])
         panel.set_title(task)
@@ -122,7 +80,7 @@ def calibration_figure(deciles: Curves) -> Figure:
     return figure
 
 
-def rankers_figure(study: Semantics) -> Figure:
+def rankers_figure(study: SemanticsResults) -> Figure:
     """Retrieval against ordering, and the score against the distance of the goal."""
     profiles = study.curve("profile")
     pairs = ordered_rankers(study)
@@ -136,7 +94,7 @@ def rankers_figure(study: Semantics) -> Figure:
     return figure
 
 
-def ordered_rankers(study: Semantics) -> list[tuple[str, str]]:
+def ordered_rankers(study: SemanticsResults) -> list[tuple[str, str]]:
     """Tasks and scorers with both a retrieval AUC and an ordering."""
     main, retrieval = study.rows("main"), study.rows("retrieval")
     return [
@@ -150,7 +108,7 @@ def ordered_rankers(study: Semantics) -> list[tuple[str, str]]:
 
 def _scatter(
     panel: Axes,
-    study: Semantics,
+    study: SemanticsResults,
     pairs: Sequence[tuple[str, str]],
     scorers: Sequence[str],
 ) -> None:
@@ -201,7 +159,7 @@ def _profile_panel(
     """Mean over tasks of the scaled score of a true goal, against its distance."""
     style = looks(scorers)
     for scorer in scorers:
-        bands = {t: Band.of(profiles[t][scorer]) for t in profiles if scorer in profiles[t]}
+        bands = {t: SeedBand.of(profiles[t][scorer]) for t in profiles if scorer in profiles[t]}
         # A score that is not above random goals even at the nearest ones has no profile.
         bands = {task: band for task, band in bands.items() if np.isfinite(band.mean).any()}
         if not bands:
@@ -210,7 +168,7 @@ def _profile_panel(
         std = np.mean([band.std for band in bands.values()], axis=0)
         starts = np.array(edges[next(iter(bands))][scorer], dtype=float)
         middles = (starts[:-1] + starts[1:] - 1) / 2
-        line(panel, middles, Band(mean, std), style[scorer], widths(scorers)[scorer])
+        line(panel, middles, SeedBand(mean, std), style[scorer], widths(scorers)[scorer])
     panel.axhline(0, color=NEUTRAL, linewidth=1, linestyle=":")
     panel.set_xlabel("distance of the goal, steps")
     panel.set_ylabel("score: 1 nearest, 0 a random goal")
@@ -241,7 +199,7 @@ def readout_figure(table: Mapping[str, Any]) -> Figure:
             cell = rows[task].get(readout, {}).get("tau")
             if mean_of(cell) is None:
                 continue
-            colour = looks([readout.partition("_trained")[0]]).popitem()[1][0]
+            colour = looks([readout.partition(TRAINED)[0]]).popitem()[1][0]
             panel.barh(place, cell["mean"], 0.6, color=colour, alpha=0.5)
             seeds = [x for x in cell["seeds"].values() if x is not None]
             panel.plot(seeds, [place] * len(seeds), ".", color=colour, markersize=5)
@@ -260,7 +218,7 @@ def readout_figure(table: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def curse_figure(study: Semantics) -> Figure:
+def curse_figure(study: SemanticsResults) -> Figure:
     """Value of the best of K pooled triples, and the preference for off-support actions."""
     values, excess = study.curve("value"), study.curve("excess_off_support")
     tasks = list(dict.fromkeys([*values, *excess]))
@@ -272,7 +230,7 @@ def curse_figure(study: Semantics) -> Figure:
         for task, panel in zip(tasks, row, strict=True):
             curves = kind.get(task, {})
             for scorer in (s for s in scorers if s in curves):
-                band = Band.of(curves[scorer])
+                band = SeedBand.of(curves[scorer])
                 x = np.array(study.k[: band.mean.size])
                 line(panel, x, band, style[scorer], widths(scorers)[scorer])
             if kind is values:
@@ -289,7 +247,7 @@ def curse_figure(study: Semantics) -> Figure:
     return figure
 
 
-def _ends(panel: Axes, study: Semantics, task: str) -> None:
+def _ends(panel: Axes, study: SemanticsResults, task: str) -> None:
     """The best of K and a random triple, which are the same for every critic."""
     oracle = next(iter(study.curve("oracle").get(task, {}).values()), None)
     random = next(iter(study.curve("random").get(task, {}).values()), None)
@@ -297,3 +255,12 @@ def _ends(panel: Axes, study: Semantics, task: str) -> None:
         panel.plot(study.k[: len(oracle)], oracle, color=NEUTRAL, linestyle="--", linewidth=1.4)
     if random is not None:
         panel.axhline(random, color=NEUTRAL, linestyle=":", linewidth=1.2)
+
+
+_OF_TABLES: Final[Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Figure]]]] = {
+    "retrieval": ("retrieval", retrieval_figure),
+    "seen": ("seen", memory_figure),
+    "readout": ("readout", readout_figure),
+    "temperature": ("temperature_sweep", temperature_figure),
+}
+"""Table -> the figure that is drawn from it alone."""

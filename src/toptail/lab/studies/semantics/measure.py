@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredTask:
     """All columns of one task."""
 
     task: TaskScores
@@ -83,7 +83,7 @@ def measure_all(
     tick: Tick | None = None,
     workers: int = 1,
     kept: Path | None = None,
-) -> list[Measured]:
+) -> list[MeasuredTask]:
     """Measure every column of every task, on several processes where asked.
 
     What ``kept`` holds of an earlier call, and still fits, is not measured again.
@@ -95,7 +95,7 @@ def measure_all(
     ]
     results = iter(measure_each(jobs, "diagnostics", kept, tick, workers))
     return [
-        Measured(
+        MeasuredTask(
             task,
             {column: next(results) for column in task.triples.scores},
             _agreement(task, config),

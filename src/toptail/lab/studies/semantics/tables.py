@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
+from toptail.lab.critics.registry import CRITICS
+from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.semantics.config import EXCLUSIONS, GEODESIC, ORACLE, SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates
-from toptail.lab.studies.semantics.measure import Measured
-from toptail.lab.studies.tables import Cell, Rows, cell, table
+from toptail.lab.studies.semantics.measure import MeasuredTask
+from toptail.lab.studies.semantics.specs import LEARNED, TABLES
+from toptail.lab.studies.tables import Cell, Rows, cell
 
 RETRIEVAL = ("auc", "hard_negative_auc", "recall_1", "recall_5", "same_trajectory", "nearer_goal")
 """The paper's columns of tab:retrieval, and the two controls beside them."""
-
-CIRCULAR = ("tdq", "two_head_separate", "two_head_joint", "td_bilinear")
-"""Scorers trained by the recursion that trained the value oracle: partly judged by themselves."""
 
 DEPLOYED = {"raw": "raw", "cosine": "cosine", "hybrid": "cosine"}
 """How the deployed score of an embedding critic reads its embeddings."""
 
 READOUTS = {"norm": "phi_norm"}
 """Stored readouts that the table calls by another name."""
-
-LEARNED = "learned"
-"""What a table says in place of a temperature that was trained with the critic."""
 
 CURSE = ("regret", "normalized", "value", "oracle", "random")
 """Diagnostics over K of which the table shows the largest K."""
@@ -40,20 +34,9 @@ CURSE_BESIDE = (
 """Diagnostics of that table that are scalars."""
 
 
-def paper_rows(name: str) -> dict[str, Any]:
-    """The cells that the paper reports for a table or figure; empty where it reports none."""
-    rows: dict[str, Any] = _paper().get(name, {}).get("rows", {})
-    return rows
-
-
-@cache
-def _paper() -> dict[str, Any]:
-    text = (files("toptail.lab.paper") / "reported.json").read_text(encoding="utf-8")
-    content: dict[str, Any] = json.loads(text)
-    return content
-
-
-def all_tables(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, dict[str, Any]]:
+def all_tables(
+    measured: Sequence[MeasuredTask], config: SemanticsConfig
+) -> dict[str, dict[str, Any]]:
     """Every table that has at least one cell, by name."""
     made = [
         _retrieval(measured, config),
@@ -86,7 +69,7 @@ def estimate_cell(by_seed: Estimates) -> Cell:
     return entry
 
 
-def _rows(measured: Iterable[Measured], metrics: Mapping[str, str] | Sequence[str]) -> Rows:
+def _rows(measured: Iterable[MeasuredTask], metrics: Mapping[str, str] | Sequence[str]) -> Rows:
     """One row per scorer that has any of the metrics; metric -> diagnostic where they differ."""
     names = metrics if isinstance(metrics, Mapping) else {metric: metric for metric in metrics}
     rows: Rows = {}
@@ -103,24 +86,19 @@ def _cells(metrics: Mapping[str, Estimates]) -> dict[str, Cell]:
     return {metric: estimate_cell(seeds) for metric, seeds in metrics.items() if seeds}
 
 
-def _table(
-    name: str, caption: str, rows: Rows, notes: Sequence[str] = (), **more: Any
-) -> dict[str, Any]:
-    label = f"tab:{name}"
-    return table(label, caption, rows, paper_rows(label), notes, **more)
-
-
-def _main(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+def _main(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     caption = f"Kendall's tau_b of the deployed score with γ^d, {config.triples} triples"
-    return _table("main", caption, _rows(measured, ("tau",)), trained_at=_trained_at(measured))
+    return TABLES["main"].table(
+        caption, _rows(measured, ("tau",)), trained_at=_trained_at(measured)
+    )
 
 
-def _calibration(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+def _calibration(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     caption = f"Mean γ^d in the top less the bottom score decile, {config.triples} triples"
-    return _table("calibration-summary", caption, _rows(measured, ("gap",)))
+    return TABLES["calibration-summary"].table(caption, _rows(measured, ("gap",)))
 
 
-def _retrieval(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+def _retrieval(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     caption = (
         f"Retrieval: {config.triples} triples, pools of {config.negatives + 1} goals, ties half"
     )
@@ -130,10 +108,12 @@ def _retrieval(measured: Sequence[Measured], config: SemanticsConfig) -> dict[st
         "nearer_goal: how often the nearer of those two goals scores higher; 1 for an exact value.",
     ]
     trained_at = _trained_at(measured)
-    return _table("retrieval", caption, _rows(measured, RETRIEVAL), notes, trained_at=trained_at)
+    return TABLES["retrieval"].table(
+        caption, _rows(measured, RETRIEVAL), notes, trained_at=trained_at
+    )
 
 
-def _trained_at(measured: Sequence[Measured]) -> dict[str, dict[str, list[float | str]]]:
+def _trained_at(measured: Sequence[MeasuredTask]) -> dict[str, dict[str, list[float | str]]]:
     """Task -> scorer -> the temperatures of its seeds' trainings, of scorers that have one.
 
     A learned temperature is stored as ``"learned"``. Seeds of one training share one entry.
@@ -154,7 +134,7 @@ def _trained_at(measured: Sequence[Measured]) -> dict[str, dict[str, list[float 
     return found
 
 
-def _readout(measured: Sequence[Measured]) -> dict[str, Any]:
+def _readout(measured: Sequence[MeasuredTask]) -> dict[str, Any]:
     rows: Rows = {}
     for task in measured:
         for scorer, columns in task.task.triples.scorers.items():
@@ -172,22 +152,22 @@ def _readout(measured: Sequence[Measured]) -> dict[str, Any]:
                 row[critic] = {"tau": estimate_cell(task.seeds(scorer, name))}
     notes = ["The deployed score of each training stands first; the others read the same network."]
     caption = "Training and readout: Kendall's tau_b with γ^d of each readout of each training"
-    return _table("readout", caption, rows, notes)
+    return TABLES["readout"].table(caption, rows, notes)
 
 
-def _bellman(measured: Sequence[Measured]) -> dict[str, Any]:
+def _bellman(measured: Sequence[MeasuredTask]) -> dict[str, Any]:
     notes = [
         "rmse: RMSE(δ)/std(f), the paper's; it changes when a constant is added to the score.",
         "std: std(δ)/std(f), which does not.",
         "δ = f(s,a,g) − r − γ f(s',a',g) for d ≥ 2, with the critic's own reward r of a step: 0 "
         "for contrastive scores and 0/1 critics, −1 for −1/0 critics.",
     ]
-    return _table(
-        "bellman", "Normalized pathwise Bellman error", _rows(measured, ("rmse", "std")), notes
+    return TABLES["bellman"].table(
+        "Normalized pathwise Bellman error", _rows(measured, ("rmse", "std")), notes
     )
 
 
-def _curse(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+def _curse(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     names = {metric: f"{metric}@top" for metric in CURSE}
     names |= {metric: metric for metric in CURSE_BESIDE}
     notes = [
@@ -201,10 +181,10 @@ def _curse(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, A
         "share_above_0.9: chance that the picked score is above 0.9, for scores in [-1, 1].",
     ]
     caption = f"Best of K={max(config.k)} over pooled triples, judged by γ^d"
-    return _table("ogbench-curse", caption, _rows(measured, names), notes, k=max(config.k))
+    return TABLES["ogbench-curse"].table(caption, _rows(measured, names), notes, k=max(config.k))
 
 
-def _robustness(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+def _robustness(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     names = {}
     for without in EXCLUSIONS:
         for n_near in config.n_near:
@@ -219,10 +199,10 @@ def _robustness(measured: Sequence[Measured], config: SemanticsConfig) -> dict[s
         "excess_off_N_trajectory: the same with the anchor's whole trajectory left out.",
     ]
     caption = f"Candidate-pool construction, K={max(config.k)}"
-    return _table("robustness", caption, _rows(measured, names), notes, k=max(config.k))
+    return TABLES["robustness"].table(caption, _rows(measured, names), notes, k=max(config.k))
 
 
-def _value_oracle(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+def _value_oracle(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     judged = [task for task in measured if task.agreement]
     judges = [name for name in (ORACLE, GEODESIC) if any(name in t.agreement for t in judged)]
     names = {name: name for judge in judges for name in (f"nregret_{judge}", f"tau_{judge}")}
@@ -243,10 +223,12 @@ def _value_oracle(measured: Sequence[Measured], config: SemanticsConfig) -> dict
             "tau_geodesic and tau_oracle: τ_b of the score with these values, as tab:main has it "
             "with γ^d.",
         ]
-    return _table("value-oracle", caption, rows, notes, circular=_circular(rows), k=max(config.k))
+    return TABLES["value-oracle"].table(
+        caption, rows, notes, circular=_circular(rows), k=max(config.k)
+    )
 
 
-def _judge_rows(task: Measured, config: SemanticsConfig) -> dict[str, dict[str, Cell]]:
+def _judge_rows(task: MeasuredTask, config: SemanticsConfig) -> dict[str, dict[str, Cell]]:
     """What the judges say of γ^d, and of each other."""
     rows: dict[str, dict[str, Cell]] = {}
     for name, estimate in task.agreement.items():
@@ -257,7 +239,7 @@ def _judge_rows(task: Measured, config: SemanticsConfig) -> dict[str, dict[str, 
     return rows
 
 
-def _diffusion(measured: Sequence[Measured], config: SemanticsConfig) -> dict[str, Any]:
+def _diffusion(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     rows: Rows = {}
     for task in measured:
         for scorer in task.task.triples.scorers:
@@ -282,8 +264,7 @@ def _diffusion(measured: Sequence[Measured], config: SemanticsConfig) -> dict[st
         f"Normalized regret at K={max(config.k)} against the independent value: recorded actions "
         "and actions of diffusion behaviour models"
     )
-    return _table(
-        "value-oracle-diffusion",
+    return TABLES["value-oracle-diffusion"].table(
         caption,
         rows,
         notes,
@@ -296,10 +277,10 @@ def _diffusion(measured: Sequence[Measured], config: SemanticsConfig) -> dict[st
 def _circular(rows: Rows) -> list[str]:
     """The scorers of a table whose regret against the value oracle is no independent evidence."""
     present = {scorer for row in rows.values() for scorer in row}
-    return [scorer for scorer in CIRCULAR if scorer in present]
+    return [name for name in CRITICS if name in present and is_circular(name)]
 
 
-def _two_head(measured: Sequence[Measured]) -> dict[str, Any]:
+def _two_head(measured: Sequence[MeasuredTask]) -> dict[str, Any]:
     sources = {
         "tdq_ref": {"tau": ("tdq", "tau")},
         "cosine_ref": {"tau": ("cosine", "tau"), "auc": ("cosine", "auc")},
@@ -317,4 +298,4 @@ def _two_head(measured: Sequence[Measured]) -> dict[str, Any]:
             if cells:
                 rows.setdefault(task.task.key, {})[row] = cells
     notes = ["tau: of the TD head q_td; auc: of the cosine head f_cos of the same checkpoint."]
-    return _table("twohead", "Two heads on one checkpoint", rows, notes)
+    return TABLES["twohead"].table("Two heads on one checkpoint", rows, notes)

@@ -17,8 +17,9 @@ from toptail.lab.studies.semantics.config import SWEEP, SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates, measure_each
 from toptail.lab.studies.semantics.load import BesideScores
 from toptail.lab.studies.semantics.measure import by_seed, jobs_beside, resampling
+from toptail.lab.studies.semantics.specs import LEARNED, TABLES
 from toptail.lab.studies.semantics.tables import estimate_cell
-from toptail.lab.studies.tables import Cell, Rows, table
+from toptail.lab.studies.tables import Cell, Rows
 from toptail.pools.triples import ScoredTriples
 from toptail.progress import Tick
 
@@ -64,11 +65,9 @@ def temperature_table(
         "tau_ranges: how far tau moves over the sweep, over the settings in which no seed "
         f"collapsed, and over those whose AUC is within {AS_GOOD:g} of the best one's.",
     ]
-    return table(
-        "temperature",
+    return TABLES["temperature"].table(
         "Cosine critic over temperature and contrastive loss",
         rows,
-        {},
         notes,
         chosen=_chosen(rows),
         as_good_within=AS_GOOD,
@@ -102,7 +101,7 @@ def temperature_of(setting: str) -> str:
 def _place(setting: str) -> float:
     """Fixed temperatures in order, the learned one last."""
     text = temperature_of(setting)
-    return np.inf if text == "learned" else float(text)
+    return np.inf if text == LEARNED else float(text)
 
 
 def _measure(t: ScoredTriples, column: str, config: SemanticsConfig) -> Estimates:
@@ -142,7 +141,7 @@ def _chosen(rows: Rows) -> float | None:
     for row in rows.values():
         for setting, cells in row.items():
             text = temperature_of(setting)
-            if loss_of(setting) == CHOSEN_LOSS and text != "learned":
+            if loss_of(setting) == CHOSEN_LOSS and text != LEARNED:
                 mean = cells["auc"]["mean"]
                 auc.setdefault(float(text), []).append(np.nan if mean is None else mean)
     means = {t: float(np.mean(found)) for t, found in auc.items() if len(found) == len(rows)}
@@ -152,23 +151,25 @@ def _chosen(rows: Rows) -> float | None:
 
 def _ranges(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any]:
     """The range of tau: over all settings, those without collapse, those that retrieve best."""
-    known = {
-        setting: cells
-        for setting, cells in row.items()
-        if cells["tau"]["mean"] is not None and cells["auc"]["mean"] is not None
-    }
+    tau, auc = _means(row, "tau"), _means(row, "auc")
+    known = {setting: mean for setting, mean in tau.items() if setting in auc}
     if not known:
         return {"all": None, "sound": None, "as_good": None}
-    best = max(cells["auc"]["mean"] for cells in known.values())
-    good = {s: cells for s, cells in known.items() if cells["auc"]["mean"] >= best - AS_GOOD}
-    sound = {s: cells for s, cells in known.items() if not cells["collapsed"]["mean"]}
+    best = max(auc[setting] for setting in known)
+    good = {setting: mean for setting, mean in known.items() if auc[setting] >= best - AS_GOOD}
+    sound = {s: mean for s, mean in known.items() if not row[s]["collapsed"]["mean"]}
     return {"all": _range(known), "sound": _range(sound), "as_good": _range(good)}
 
 
-def _range(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any] | None:
-    if not row:
+def _means(row: Mapping[str, Mapping[str, Cell]], metric: str) -> dict[str, float]:
+    """Setting -> mean, where there is one."""
+    found = {setting: cells[metric]["mean"] for setting, cells in row.items()}
+    return {setting: mean for setting, mean in found.items() if mean is not None}
+
+
+def _range(tau: Mapping[str, float]) -> dict[str, Any] | None:
+    if not tau:
         return None
-    tau = {setting: cells["tau"]["mean"] for setting, cells in row.items()}
     low, high = min(tau, key=lambda s: tau[s]), max(tau, key=lambda s: tau[s])
     return {
         "lowest": tau[low],

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from toptail.lab.studies.controlled.figures import tick_text
-from toptail.lab.studies.semantics.results import Semantics, in_order, is_control, scorer_name
-from toptail.lab.studies.strokes import new_figure
+from toptail.lab.studies.naming import in_order, is_control, scorer_name, setting_text
+from toptail.lab.studies.results import StudyResults
+from toptail.lab.studies.semantics.specs import LEARNED, TemperatureSetting, setting_name
 from toptail.report.palette import NEUTRAL
+from toptail.report.strokes import new_figure
 from toptail.report.text import join, number
 
 _LOSSES: Final[Mapping[str, tuple[str, str]]] = {
@@ -27,31 +28,9 @@ _METRICS: Final = (
     ("auc", "retrieval AUC"),
     ("gap", r"decile gap in $\gamma^d$"),
 )
-LEARNED: Final = "learned"
 
 TrainedAt = Mapping[str, Mapping[str, Sequence[float | str]]]
 """Task -> scorer -> the temperatures of its seeds, each once; numbers or `LEARNED`."""
-
-
-class Setting(NamedTuple):
-    """One row of the temperature table: ``binary_nce@0.05``."""
-
-    loss: str
-    """Contrastive loss."""
-    temperature: float | None
-    """None: learned."""
-
-    @classmethod
-    def of(cls, row: str) -> Setting:
-        """From a row's name."""
-        loss, _, temperature = row.partition("@")
-        return cls(loss, None if temperature == LEARNED else float(temperature))
-
-
-def setting_name(row: str) -> str:
-    """``binary_nce@0.05`` as a reader sees it."""
-    loss, temperature = Setting.of(row)
-    return f"{tick_text(loss)}, {LEARNED if temperature is None else f'T = {temperature:g}'}"
 
 
 def temperature_caption(table: Mapping[str, Any]) -> str:
@@ -68,7 +47,7 @@ def temperature_caption(table: Mapping[str, Any]) -> str:
     return text
 
 
-def temperature_lines(study: Semantics) -> list[str]:
+def temperature_lines(study: StudyResults) -> list[str]:
     """Say at which temperature the cosine rows were trained, and how much that choice decides."""
     sweep = study.tables.get("temperature", {})
     trained_at = study.tables.get("retrieval", {}).get("trained_at", {})
@@ -149,9 +128,11 @@ def temperature_figure(table: Mapping[str, Any]) -> Figure:
             panel.set_title(title if len(rows) == 1 else f"{task}: {title}")
     for panel in grid[-1]:
         panel.set_xlabel("temperature")
-    losses = list(dict.fromkeys(Setting.of(row).loss for task in rows.values() for row in task))
+    losses = list(
+        dict.fromkeys(TemperatureSetting.of(row).loss for task in rows.values() for row in task)
+    )
     handles = [
-        Line2D([], [], color=_look(loss)[0], marker=_look(loss)[1], label=tick_text(loss))
+        Line2D([], [], color=_look(loss)[0], marker=_look(loss)[1], label=setting_text(loss))
         for loss in losses
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8.5)
@@ -162,7 +143,9 @@ def _panel(
     panel: Axes, rows: Mapping[str, Mapping[str, Any]], metric: str, chosen: float | None
 ) -> None:
     settings = {
-        Setting.of(row): cells[metric] for row, cells in rows.items() if _known(cells, metric)
+        TemperatureSetting.of(row): cells[metric]
+        for row, cells in rows.items()
+        if _known(cells, metric)
     }
     numbers = sorted({s.temperature for s in settings if s.temperature is not None})
     # "Learned" has no place on the axis: it stands one step to the right of the last number.

@@ -1,4 +1,4 @@
-"""Seen and held-out trajectories: the figure, and the sentences of the page's summary."""
+"""Trajectories trained on and held out: the figure, and the sentences of the page's summary."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from matplotlib.figure import Figure
 
-from toptail.lab.studies.panels import interval, legend, mean_of, panels, widths
-from toptail.lab.studies.semantics.results import drawn, in_order, looks, scorer_name
+from toptail.lab.studies.figures import interval, legend, looks, mean_of, panels, widths
+from toptail.lab.studies.naming import drawn, in_order, scorer_name
 from toptail.report.palette import NEUTRAL
 from toptail.report.text import join, number
 
@@ -18,15 +18,8 @@ _KINDS: Final = (("held_out", "held out"), ("seen", "seen"))
 BY_HEART: Final = 0.05
 """Share of cases by which the order must be worse on seen trajectories, with certainty."""
 
-SEEN_CAPTION: Final = (
-    "Each line is a critic, from trajectories that it was not trained on to those it was. Top: the "
-    "true goal is told from goals of other trajectories. Bottom: of two goals of one trajectory "
-    "the nearer scores higher. Dotted lines are chance. With 95 % intervals that resample "
-    "trajectories."
-)
 
-
-def seen_figure(table: Mapping[str, Any]) -> Figure:
+def memory_figure(table: Mapping[str, Any]) -> Figure:
     """Retrieval and order on both kinds of trajectories, one column of panels per task."""
     rows: Mapping[str, Any] = table["rows"]
     scorers = drawn(s for task in rows.values() for s in task)
@@ -60,7 +53,7 @@ def seen_figure(table: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def seen_lines(table: Mapping[str, Any]) -> list[str]:
+def memory_lines(table: Mapping[str, Any]) -> list[str]:
     """Name the critics that know clearly less of the order where they were trained."""
     lines = []
     for task, falls in table.get("falls", {}).items():

@@ -1,4 +1,4 @@
-"""Seen and held-out trajectories: whether a score knows how near a goal is, or only whose it is.
+"""Trajectories trained on and held out: whether a score knows how near a goal is.
 
 A critic that has learned its training trajectories by heart tells their goals from all others
 without fault, and no retrieval metric shows that it has nothing to say about their order. So the
@@ -23,9 +23,10 @@ from toptail.audit.triples.retrieval import (
 from toptail.lab.studies.semantics.config import SEEN, SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates, measure_each
 from toptail.lab.studies.semantics.load import BesideScores, TaskScores
-from toptail.lab.studies.semantics.measure import Measured, by_seed, jobs_beside
+from toptail.lab.studies.semantics.measure import MeasuredTask, by_seed, jobs_beside
+from toptail.lab.studies.semantics.specs import TABLES
 from toptail.lab.studies.semantics.tables import estimate_cell
-from toptail.lab.studies.tables import Cell, Rows, table
+from toptail.lab.studies.tables import Cell, Rows
 from toptail.pools.triples import ScoredTriples
 from toptail.progress import Tick
 
@@ -44,9 +45,9 @@ HELD_OUT = "held_out"
 """The other kind: trajectories that no critic was trained on."""
 
 
-def seen_table(
-    measured: Sequence[Measured],
-    seen: Sequence[BesideScores],
+def memory_table(
+    measured: Sequence[MeasuredTask],
+    trained_on: Sequence[BesideScores],
     config: SemanticsConfig,
     tick: Tick | None = None,
     workers: int = 1,
@@ -59,11 +60,11 @@ def seen_table(
     measured again.
     """
     held_out = {task.task.task: task for task in measured}
-    pairs = [(held_out[each.task], each) for each in seen if each.task in held_out]
+    pairs = [(held_out[each.task], each) for each in trained_on if each.task in held_out]
     jobs = [
         job
         for own, each in pairs
-        for job in jobs_beside(SEEN, each, _both(own.task, each), config, measure_seen)
+        for job in jobs_beside(SEEN, each, _both(own.task, each), config, measure_trained_on)
     ]
     if not jobs:
         return None
@@ -77,11 +78,9 @@ def seen_table(
         if scorers:
             rows[own.task.key] = {name: _cells(seeds, kinds) for name, seeds in scorers.items()}
             falls[own.task.key] = {name: _fall(seeds, kinds) for name, seeds in scorers.items()}
-    return table(
-        SEEN,
+    return TABLES[SEEN].table(
         f"The same questions about trajectories of both splits, {config.triples} triples of each",
         rows,
-        {},
         [
             "tau: order of recorded distances, on play data, too, where they are no value.",
             "falls: nearer_goal on held-out trajectories less that on seen ones, with its "
@@ -106,7 +105,7 @@ def _critic(origin: Mapping[str, Any]) -> dict[str, Any]:
     return {name: entry for name, entry in origin.items() if name != "scores_sha256"}
 
 
-def measure_seen(t: ScoredTriples, column: str, config: SemanticsConfig) -> Estimates:
+def measure_trained_on(t: ScoredTriples, column: str, config: SemanticsConfig) -> Estimates:
     """All metrics on triples of the training split, with resamples of their own."""
     rng = np.random.default_rng([config.draw_seed, 3])
     bootstrap = TrajectoryBootstrap(t.trajectory, rng, config.resamples)
@@ -134,5 +133,5 @@ def _cells(
 
 def _fall(seeds: Mapping[int | None, str], kinds: Mapping[str, Mapping[str, Estimates]]) -> Cell:
     """How much less often the nearer goal scores higher once the trajectory was trained on."""
-    held_out, seen = (by_seed(seeds, kinds[kind], "nearer_goal") for kind in (HELD_OUT, SEEN))
-    return estimate_cell({seed: each - seen[seed] for seed, each in held_out.items()})
+    held_out, known = (by_seed(seeds, kinds[kind], "nearer_goal") for kind in (HELD_OUT, SEEN))
+    return estimate_cell({seed: each - known[seed] for seed, each in held_out.items()})

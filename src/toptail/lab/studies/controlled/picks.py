@@ -1,10 +1,8 @@
-"""The selection tables and curves: regret, off-support rate and norm of the pick."""
+"""The cells and curves of what is picked: regret, off-support rate and norm of the pick."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -16,19 +14,13 @@ from toptail.lab.studies.tables import Cell, cell
 from toptail.stats import bootstrap_sums, oracle, percentile_interval
 
 PICK_METRICS = ("regret", "off_support", "mean_norm")
-"""The paper's columns, each read at the largest K."""
+"""The columns of the main table, each read at the largest K."""
 
 BESIDE = ("selected_score", "value")
 """Other columns of the pick at the largest K."""
 
 CURVES = ("selected_score", "value", "regret", "off_support", "mean_norm", "phi_norm")
 """Metrics that are stored for every K."""
-
-
-def paper_rows(label: str) -> dict[str, Any]:
-    """The cells that the paper reports for one of its labels; empty where it reports none."""
-    text = (files("toptail.lab.paper") / "reported.json").read_text(encoding="utf-8")
-    return dict(json.loads(text).get(label, {}).get("rows", {}))
 
 
 def bootstrap_means(per_query: Floats, config: StudyConfig) -> Floats:

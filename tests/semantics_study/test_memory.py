@@ -12,7 +12,7 @@ from tests.semantics import world
 from tests.semantics_study.scored import CONFIG, FAMILIES, manipulation
 from toptail.lab.studies.semantics.load import BesideScores, TaskScores
 from toptail.lab.studies.semantics.measure import measure, measure_all
-from toptail.lab.studies.semantics.seen import measure_seen, seen_table
+from toptail.lab.studies.semantics.memory import measure_trained_on, memory_table
 from toptail.pools.triples import ScoredTriples
 
 REWARD = {"tdq": 0.0, "raw": 0.0, "mine": 0.0}
@@ -45,7 +45,7 @@ def seen() -> BesideScores:
 
 
 def test_learned_by_heart_is_perfect_retrieval_without_any_order() -> None:
-    table = seen_table(measure_all([held_out()], CONFIG), [seen()], CONFIG)
+    table = memory_table(measure_all([held_out()], CONFIG), [seen()], CONFIG)
     assert table is not None
     raw, tdq = (table["rows"]["Cube-single"][scorer] for scorer in ("raw", "tdq"))
     assert raw["auc_seen"]["mean"] == 1.0
@@ -62,21 +62,21 @@ def test_learned_by_heart_is_perfect_retrieval_without_any_order() -> None:
 
 
 def test_only_what_was_scored_on_both_is_compared() -> None:
-    table = seen_table(measure_all([held_out()], CONFIG), [seen()], CONFIG)
+    table = memory_table(measure_all([held_out()], CONFIG), [seen()], CONFIG)
     assert table is not None
     assert set(table["rows"]["Cube-single"]) == {"tdq", "raw"}  # "mine" was shown one split
     other = replace(seen(), task="scene-play-v0", key="Scene")
-    assert seen_table(measure_all([held_out()], CONFIG), [other], CONFIG) is None
-    assert seen_table(measure_all([held_out()], CONFIG), [], CONFIG) is None
+    assert memory_table(measure_all([held_out()], CONFIG), [other], CONFIG) is None
+    assert memory_table(measure_all([held_out()], CONFIG), [], CONFIG) is None
 
 
 def test_a_critic_that_was_scored_again_on_one_split_only_is_left_out() -> None:
     origins = {column: {"params": "old", "scores_sha256": "a"} for column in BOTH}
     own = measure_all([replace(held_out(), origins=origins)], CONFIG)
     same = {column: {"params": "old", "scores_sha256": "b"} for column in BOTH}
-    assert seen_table(own, [replace(seen(), origins=same)], CONFIG) is not None
+    assert memory_table(own, [replace(seen(), origins=same)], CONFIG) is not None
     one_new = {**same, "raw@42": {"params": "new", "scores_sha256": "b"}}
-    table = seen_table(own, [replace(seen(), origins=one_new)], CONFIG)
+    table = memory_table(own, [replace(seen(), origins=one_new)], CONFIG)
     assert table is not None
     assert set(table["rows"]["Cube-single"]["raw"]["auc_seen"]["seeds"]) == {"43"}
 
@@ -85,16 +85,18 @@ def test_the_two_kinds_have_resamples_of_their_own() -> None:
     triples = world.noisy()
     task = replace(held_out(), triples=triples)
     one = measure(task, "any@7", CONFIG)["auc"]
-    other = measure_seen(triples, "any@7", CONFIG)["auc"]
+    other = measure_trained_on(triples, "any@7", CONFIG)["auc"]
     assert one.point == other.point
     assert (one.draws != other.draws).any()
 
 
 def test_what_was_kept_of_another_column_is_not_read(tmp_path: Path) -> None:
-    before = seen_table(measure_all([held_out()], CONFIG), [seen()], CONFIG, kept=tmp_path)
-    assert seen_table(measure_all([held_out()], CONFIG), [seen()], CONFIG, kept=tmp_path) == before
+    before = memory_table(measure_all([held_out()], CONFIG), [seen()], CONFIG, kept=tmp_path)
+    assert (
+        memory_table(measure_all([held_out()], CONFIG), [seen()], CONFIG, kept=tmp_path) == before
+    )
     worse = replace(seen(), triples=scored(dict.fromkeys(BOTH, "opposite")))
     changed = replace(worse, made_from={column: f"{column} changed" for column in BOTH})
-    table = seen_table(measure_all([held_out()], CONFIG), [changed], CONFIG, kept=tmp_path)
+    table = memory_table(measure_all([held_out()], CONFIG), [changed], CONFIG, kept=tmp_path)
     assert table is not None
     assert table["rows"]["Cube-single"]["raw"]["nearer_goal_seen"]["mean"] == 0.0

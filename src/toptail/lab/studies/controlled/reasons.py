@@ -1,27 +1,19 @@
-"""A measured cell beside the paper's: how far apart, and the most likely reason.
+"""Why a measured cell may differ from the paper's: the most likely reason.
 
-Two cells differ when their means are further apart than the larger of the two standard
-deviations over seeds. The reason is looked for in the study's own sweeps: the paper leaves many
-settings unsaid, and a swept setting that meets its number is the likeliest explanation.
+It is looked for in the study's own sweeps: the paper leaves many settings unsaid, and a swept
+setting that meets its number is the likeliest explanation.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
-from toptail.lab.studies.controlled.figures import tick_text
-from toptail.lab.studies.controlled.results import Study
+from toptail.lab.studies.compare import Comparison
+from toptail.lab.studies.controlled.results import ControlledResults
+from toptail.lab.studies.naming import setting_text
 from toptail.report.text import number
-
-METRICS: Final[Mapping[str, str]] = {
-    "regret": "Regret",
-    "off_support": "Off support",
-    "mean_norm": "Mean norm of the pick",
-}
-"""The paper's columns as a reader sees them."""
 
 UNSAID: Final = (
     "The paper states neither the training length nor the network, batch size, temperature or "
@@ -29,57 +21,20 @@ UNSAID: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One cell of ours and the paper's."""
+def reason(cell: Comparison, heading: str, study: ControlledResults) -> str:
+    """The most likely reason why a cell differs from the paper's, in a sentence or two.
 
-    task: str
-    critic: str
-    metric: str
-    ours: Mapping[str, Any]
-    """The stored cell: mean, std, seeds."""
-    paper: Mapping[str, Any]
-    """The reported cell: mean, perhaps std."""
-
-    @property
-    def difference(self) -> float:
-        """Ours minus the paper's."""
-        return float(self.ours["mean"]) - float(self.paper["mean"])
-
-    @property
-    def spread(self) -> float:
-        """The larger standard deviation over seeds, ours or the paper's."""
-        return max(self.ours.get("std") or 0.0, self.paper.get("std") or 0.0)
-
-    @property
-    def differs(self) -> bool:
-        """Whether the difference is larger than the spread and than the paper's rounding."""
-        rounding = 0.005 if self.metric == "off_support" else 0.0005
-        return abs(self.difference) > max(self.spread, rounding)
-
-
-def comparisons(table: Mapping[str, Any]) -> list[Comparison]:
-    """Every cell of a table that the paper reports too."""
-    return [
-        Comparison(task, critic, metric, row[metric], reported)
-        for task, critics in table["rows"].items()
-        for critic, row in critics.items()
-        for metric, reported in table["paper"].get(task, {}).get(critic, {}).items()
-        if metric in row and row[metric]["mean"] is not None
-    ]
-
-
-def reason(cell: Comparison, study: Study) -> str:
-    """The most likely reason why a cell differs from the paper's, in a sentence or two."""
+    ``heading`` is what the cell's column is called.
+    """
     parts = [_self_contradiction(cell, study), _chance(cell), _split_seeds(cell)]
-    parts.append(_settings(cell, study))
+    parts.append(_settings(cell, heading, study))
     found = " ".join(part for part in parts if part)
     return (
         found or f"{UNSAID}; the sweeps of ‘toptail study controlled’ show how far each moves it."
     )
 
 
-def _self_contradiction(cell: Comparison, study: Study) -> str:
+def _self_contradiction(cell: Comparison, study: ControlledResults) -> str:
     """The paper gives two numbers for the critics at R = 0.40."""
     other = {
         "controlled": ("r-sweep", "controlled@R=0.40"),
@@ -126,7 +81,7 @@ def _split_seeds(cell: Comparison) -> str:
     return ""
 
 
-def _settings(cell: Comparison, study: Study) -> str:
+def _settings(cell: Comparison, heading: str, study: ControlledResults) -> str:
     """The swept setting whose regret comes nearest to the paper's, and this cell there.
 
     One setting has to serve a critic's whole row, so it is always chosen by the regret.
@@ -148,7 +103,7 @@ def _settings(cell: Comparison, study: Study) -> str:
     regret, value = row["regret"]["mean"], row[cell.metric]["mean"]
     there = f"regret {number(regret, 2)}"
     if cell.metric != "regret":
-        there += f" and {METRICS[cell.metric].lower()} {number(value, 2)}"
+        there += f" and {heading.lower()} {number(value, 2)}"
     if abs(value - cell.paper["mean"]) <= max(cell.spread, 0.02):
         return f"A setting the paper does not state: {_words(task)} gives {there}."
     return (
@@ -166,6 +121,10 @@ def _words(task: str) -> str:
     words = []
     for part in task.partition("@")[2].split(","):
         name, _, value = part.partition("=")
-        shown = tick_text(float(value)) if value.replace(".", "", 1).isdigit() else tick_text(value)
+        shown = (
+            setting_text(float(value))
+            if value.replace(".", "", 1).isdigit()
+            else setting_text(value)
+        )
         words.append(f"{name.replace('_', ' ')} {shown}")
     return ", ".join(words)

@@ -1,0 +1,55 @@
+"""How every command runs a study: with its progress, and with what the paper says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toptail.commands.progress import progress_bar
+from toptail.commands.terminal import print_table
+
+if TYPE_CHECKING:
+    from toptail.lab.studies.study import Study
+
+
+def run_study(study: Study, request: Any, *, tables: bool = True, **how: Any) -> Path:
+    """Make what a request asks for, and its page if ``tables`` are asked for, too.
+
+    Returns
+    -------
+    The path of ``report.html``, or of the folder where no page was asked for.
+    """
+    from toptail.lab.paper import annotate
+
+    with progress_bar() as tick:
+        if tables:
+            path, told = study.run(request, tick, annotate, **how)
+        else:
+            path, told = request.folder, list(study.steps(request, tick))
+    for sentence in told:
+        print(sentence)
+    return path
+
+
+def finish_study(study: Study, folder: Path, **how: Any) -> Path:
+    """Make tables, claims and page of what is stored; returns the page's path."""
+    from toptail.lab.paper import annotate
+
+    with progress_bar() as tick:
+        return study.finish(folder, tick, annotate, **how)
+
+
+def print_outcome(
+    study: Study,
+    folder: Path,
+    report: Path,
+    names: Iterable[str] = (),
+    lines: Iterable[str] = (),
+) -> None:
+    """Print some tables of a study and some lines, and where the others and the page are."""
+    for table in study.tables(folder, names):
+        print_table(table)
+    for line in lines:
+        print(line)
+    print(f"Tables: {folder / 'tables'}\nReport: {report}")

@@ -1,0 +1,101 @@
+"""A measured cell beside the paper's: how far apart, and how both are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from toptail.report.table import Cell as ShownCell
+from toptail.report.text import MISSING_SHORT, bracket, number
+
+MARKS: Final = {"circular": "†", "unreliable": "‡"}
+"""What stands behind the number of a cell that carries a mark."""
+
+
+def where_compared(text: str, *, compared: bool) -> str:
+    """Choose the words for a page with the paper's numbers beside ours, or for one without.
+
+    In ``⟦with|without⟧`` the first words speak of the paper; the others may be left out.
+    """
+    return re.sub(r"⟦([^|⟧]*)\|?([^⟧]*)⟧", r"\1" if compared else r"\2", text)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One cell of ours and the paper's."""
+
+    task: str
+    """Row of tasks it stands in."""
+    critic: str
+    """Scorer, judge or selector."""
+    metric: str
+    """What was measured."""
+    ours: Mapping[str, Any]
+    """The stored cell: mean, std, seeds."""
+    paper: Mapping[str, Any]
+    """The reported cell: mean, perhaps std."""
+
+    @property
+    def difference(self) -> float:
+        """Ours minus the paper's."""
+        return float(self.ours["mean"]) - float(self.paper["mean"])
+
+    @property
+    def spread(self) -> float:
+        """The larger standard deviation over seeds, ours or the paper's."""
+        return max(self.ours.get("std") or 0.0, self.paper.get("std") or 0.0)
+
+    def differs(self, decimals: int = 3) -> bool:
+        """Whether the difference is larger than the spread and than the rounding."""
+        return abs(self.difference) > max(self.spread, 0.5 * 10.0**-decimals)
+
+
+def comparisons(table: Mapping[str, Any]) -> list[Comparison]:
+    """Every cell of a table that the paper reports too."""
+    return [
+        Comparison(task, critic, metric, row[metric], reported)
+        for task, critics in table["rows"].items()
+        for critic, row in critics.items()
+        for metric, reported in table["paper"].get(task, {}).get(critic, {}).items()
+        if metric in row and row[metric]["mean"] is not None
+    ]
+
+
+def reported(table: Mapping[str, Any], task: str, scorer: str, metric: str) -> float | None:
+    """What the paper has for a cell, if anything."""
+    cell = table.get("paper", {}).get(task, {}).get(scorer, {}).get(metric, {})
+    mean: float | None = cell.get("mean")
+    return mean
+
+
+def beside(
+    ours: Mapping[str, Any] | None,
+    pair: Comparison | None,
+    decimals: int,
+    *,
+    percent: bool = False,
+    intervals: bool = True,
+) -> ShownCell:
+    """A measured cell with its marks; below it, its interval and the paper's number."""
+    if ours is None or ours.get("mean") is None:
+        return ShownCell(MISSING_SHORT)
+    text = with_spread(ours, decimals, percent=percent)
+    text += "".join(sign for word, sign in MARKS.items() if ours.get(word))
+    lines = [bracket(ours.get("low"), ours.get("high"), decimals)] if intervals else []
+    if pair is not None:
+        if pair.differs(decimals):
+            text = f"{'▲' if pair.difference > 0 else '▼'} {text}"
+        lines.append(f"paper {with_spread(pair.paper, decimals, percent=percent)}")
+    return ShownCell(text, "\n".join(line for line in lines if line), key=ours["mean"])
+
+
+def with_spread(cell: Mapping[str, Any], decimals: int, *, percent: bool = False) -> str:
+    """``0.309 ± 0.005``, or ``31 ± 1 %``: mean and standard deviation over seeds."""
+    mean, std = cell["mean"], cell.get("std")
+    if mean is None:
+        return MISSING_SHORT
+    scale, digits, unit = (100, decimals - 2, " %") if percent else (1, decimals, "")
+    spread = "" if std is None else f" ± {number(scale * std, digits)}"
+    return f"{number(scale * mean, digits)}{spread}{unit}"

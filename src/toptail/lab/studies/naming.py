@@ -1,0 +1,60 @@
+"""What scorers are called, in which order they stand, and which of them a figure shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from toptail.lab.critics.registry import MAIN, critic_of, readout, title
+
+TRAINED: Final = "_trained/"
+"""``raw_trained/cosine``: the raw critic's embeddings, read as a cosine."""
+
+_WORDS: Final = {"binary_nce": "binary NCE", "symmetric_info_nce": "symmetric InfoNCE"}
+
+
+def scorer_name(scorer: str) -> str:
+    """Name of a scorer, or of a ``TRAINING_trained/READOUT``, as a reader sees it."""
+    training, is_readout, scalar = scorer.partition(TRAINED)
+    if is_readout:
+        words = "‖φ‖ alone" if scalar == "phi_norm" else f"{scalar} readout"
+        return f"{training.capitalize()}-trained, {words}"
+    return title(scorer)
+
+
+def in_order(scorers: Iterable[str]) -> list[str]:
+    """The paper's critics first, the others in their order.
+
+    Readouts stand in the order of their trainings, ‖φ‖ alone as each training's last.
+    """
+
+    def place(scorer: str) -> tuple[int, bool]:
+        training, _, scalar = scorer.partition(TRAINED)
+        return (MAIN.index(training) if training in MAIN else len(MAIN)), scalar == "phi_norm"
+
+    return sorted(dict.fromkeys(scorers), key=place)
+
+
+def is_control(scorer: str) -> bool:
+    """Whether a scorer is this project's own control, not one of the paper's or a user's."""
+    critic = critic_of(scorer)
+    return critic is not None and critic.group != "main"
+
+
+def is_circular(scorer: str) -> bool:
+    """Whether a value network that judges was trained by the recursion that trained the scorer."""
+    found = readout(scorer)
+    return found is not None and found.trained_by == "bellman"
+
+
+def drawn(scorers: Iterable[str]) -> list[str]:
+    """Which scorers a figure shows: all but the two-head variants, which have their own table."""
+    found = in_order(scorers)
+    return [s for s in found if (c := critic_of(s)) is None or c.group != "two_head"] or found
+
+
+def setting_text(setting: float | str) -> str:
+    """Write a setting as an axis does."""
+    if isinstance(setting, str):
+        return _WORDS.get(setting, setting.replace(",steps=", ", ").replace("_", " "))
+    return f"{setting:,.0f}" if setting >= 100 else f"{setting:g}"

@@ -1,0 +1,52 @@
+"""The selection study as all studies are described."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from toptail.lab.studies.folder import RunFolder
+from toptail.lab.studies.selection.config import SelectionConfig
+from toptail.lab.studies.selection.figures import drawings
+from toptail.lab.studies.selection.page import texts
+from toptail.lab.studies.selection.results import read_selection_results
+from toptail.lab.studies.selection.specs import CONTENT, PARTS
+from toptail.lab.studies.study import Request, Study
+from toptail.progress import Tick
+
+
+def make_missing(request: Request, tick: Tick) -> list[str]:
+    """Make the stages that are asked for; returns sentences about those that were left out.
+
+    ``brought`` holds the ``dataset``, the ``stages``, and the user's own ``pools`` and ``judges``.
+    """
+    from toptail.lab.studies.selection.run import Brought, Stages
+    from toptail.lab.studies.selection.study import Selection
+
+    config, more, run = request.config, request.brought, RunFolder(request.folder)
+    brought = Brought(more["pools"], tuple(more["judges"]), tuple(request.scorers))
+    with run.recording(asdict(config), list(config.seeds), request.command):
+        study = Selection.at(request.folder.parent, config, request.runs, tick)
+        return Stages(study, more["dataset"], brought).run(more["stages"])
+
+
+def write(folder: Path, tick: Tick, **how: Any) -> list[str]:
+    """Write tables and curves; see `toptail.lab.studies.selection.finish.write_results`."""
+    from toptail.lab.studies.selection.finish import write_results  # much to import for a help text
+
+    return write_results(folder, tick, **how)
+
+
+STUDY = Study(
+    name="selection",
+    where="at fixed queries",
+    config=SelectionConfig,
+    steps=make_missing,
+    write=write,
+    parts=PARTS,
+    content=CONTENT,
+    read=read_selection_results,
+    drawings=drawings,
+    texts=texts,
+)

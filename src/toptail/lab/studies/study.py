@@ -1,0 +1,173 @@
+"""The contract of a study: what it is made of; its page and what is reproduced, written once.
+
+A study is a folder beside this file with a module ``contract.py`` that provides one ``STUDY``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+from toptail.errors import InputError
+from toptail.lab.studies.figures import Drawing, FigureSpec
+from toptail.lab.studies.page import Part, Shown, Texts, write_page
+from toptail.lab.studies.results import StudyResults
+from toptail.lab.studies.show import shown_tables
+from toptail.lab.studies.tables import TableSpec
+from toptail.progress import Tick, no_tick
+from toptail.report.table import Table
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call of a study."""
+
+    config: Any
+    """Its configuration."""
+    folder: Path
+    """Where it is stored."""
+    command: str
+    """What to record as the command."""
+    runs: Path | None = None
+    """Folder of trained runs; None works without them."""
+    scorers: Sequence[str] = ()
+    """``[NAME=]FILE.py:FUNCTION`` of the user's own scorers."""
+    brought: Mapping[str, Any] = field(default_factory=dict)
+    """What one study alone is asked for, or brought."""
+
+
+Annotate = Callable[[Path, str], Any]
+"""Told a folder and the study's name, after its tables are written."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """One experiment: what it makes, stores and shows.
+
+    Everything but `steps` works without the packages that train critics.
+    """
+
+    name: str
+    """Its folder's name, and the word after ``toptail study``."""
+    where: str
+    """Where its numbers come from, in a few words: ``on recorded data``."""
+    config: type
+    """Its configuration, a frozen dataclass."""
+    steps: Callable[[Request, Tick], Sequence[str]]
+    """Makes what a request asks for and is missing in its folder: trains, scores, judges; returns
+    sentences for whoever asked."""
+    write: Callable[..., Sequence[str]] | None
+    """Stores tables and curves, from the folder's files alone (folder, progress, and what is the
+    study's own); None where the steps have done it."""
+    parts: Sequence[Part]
+    """The sections of its page, in order."""
+    content: Sequence[Shown]
+    """Its tables and figures, in the order of the page."""
+    read: Callable[[Path], StudyResults]
+    """Reads what was stored for a reader."""
+    drawings: Callable[[Any], Sequence[Drawing]]
+    """The figures that the stored results suffice for."""
+    texts: Callable[[Any], Texts]
+    """The page's own words."""
+
+    def run(
+        self, request: Request, tick: Tick, annotate: Annotate | None = None, **how: Any
+    ) -> tuple[Path, list[str]]:
+        """Make what is missing, then everything that is made of it.
+
+        Parameters
+        ----------
+        request
+            What the study is asked for.
+        tick
+            Told the stage and the share of it that is done.
+        annotate, how
+            See `finish`.
+
+        Returns
+        -------
+        The path of ``report.html``, and sentences for whoever asked.
+        """
+        told = list(self.steps(request, tick))
+        return self.finish(request.folder, tick, annotate, **how), told
+
+    def finish(
+        self,
+        folder: str | Path,
+        tick: Tick = no_tick,
+        annotate: Annotate | None = None,
+        **how: Any,
+    ) -> Path:
+        """Write tables and curves of what is stored, and the page; returns the page's path.
+
+        Parameters
+        ----------
+        folder
+            The study's folder.
+        tick
+            Told the stage and the share of it that is done.
+        annotate
+            Adds to the tables what the study does not know, such as what a paper reports.
+        how
+            Settings of the study's own for its tables.
+        """
+        if self.write is not None:
+            self.write(folder, tick, **how)
+        tick("writing the report", 1.0)
+        if annotate is not None:
+            annotate(Path(folder), self.name)
+        return self.page(folder)
+
+    def page(self, folder: str | Path) -> Path:
+        """Write ``figures/`` and ``report.html`` of what is stored; returns the page's path."""
+        return write_page(self, Path(folder))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What others call its tables and figures, such as the paper's labels."""
+        tables = [spec.label for spec in self.content if isinstance(spec, TableSpec)]
+        figures = [
+            label for spec in self.content if isinstance(spec, FigureSpec) for label in spec.labels
+        ]
+        return tuple(dict.fromkeys(label for label in (*tables, *figures) if label))
+
+    def tables(self, folder: str | Path, names: Iterable[str]) -> list[Table]:
+        """The stored tables of these names or labels, as the page shows them."""
+        results, wanted = self.read(Path(folder)), set(names)
+        return [
+            shown_tables(spec, results)[0]
+            for spec in self.content
+            if isinstance(spec, TableSpec)
+            and not spec.of
+            and wanted & {spec.name, spec.label}
+            and results.tables.get(spec.stored, {}).get("rows")
+        ]
+
+    def figures(self, folder: str | Path, label: str) -> list[Path]:
+        """Where the figures of a label are, without the ending of their names."""
+        path = Path(folder)
+        drawn = self.drawings(self.read(path))
+        return [path / "figures" / d.name for d in drawn if label in d.labels]
+
+
+@cache
+def studies() -> dict[str, Study]:
+    """Every study by name: the folders beside this file that have a ``contract.py``."""
+    here = Path(__file__).parent
+    names = [entry.name for entry in iter_modules([str(here)]) if entry.ispkg]
+    found = [name for name in names if (here / name / "contract.py").is_file()]
+    return {name: import_module(f"{__package__}.{name}.contract").STUDY for name in sorted(found)}
+
+
+def study_of(label: str) -> Study:
+    """The study that makes a table or figure of this label."""
+    for study in studies().values():
+        if label in study.labels:
+            return study
+    known = ", ".join(label for study in studies().values() for label in study.labels)
+    raise InputError(f"'{label}' is not a label of the paper known here: {known}.")
