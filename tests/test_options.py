@@ -95,7 +95,8 @@ def test_older_spellings_are_those_of_their_command() -> None:
     assert respelled(["study", "selection", "--critic=a.py:f", "--critic"]) == [
         *("study", "selection", "--scorer=a.py:f", "--scorer"),
     ]
-    assert respelled(["train", "--critic", "raw"]) == ["train", "--critic", "raw"]
+    assert respelled(["train", "--critic", "raw"]) == ["train", "--critics", "raw"]
+    assert respelled(["audit", "--critic", "raw"]) == ["audit", "--critic", "raw"]
 
 
 def test_a_bar_shows_the_stage_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:

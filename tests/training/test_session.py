@@ -310,7 +310,7 @@ def test_two_processes_do_not_train_one_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seeds", [(), (1, 1), (-1,), (2**32,)])
 def test_seeds_that_cannot_be(seeds: tuple[int, ...], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected different whole numbers from 0 to"):
+    with pytest.raises(InputError, match="must be different whole numbers from 0 to"):
         train(tmp_path, seeds=seeds)
 
 
