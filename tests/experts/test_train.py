@@ -75,6 +75,8 @@ def test_falls_come_before_return_and_success_before_both() -> None:
         {"return": 81.0, "falls": 2.0, "success": 0.5},
     ]
     assert ranking(entries, by_success=False) == [1, 3, 0, 2]
+    tied = [{"return": x, "falls": 0.0, "success": 0.0} for x in (9.0, 10.0)]
+    assert ranking(tied, by_success=False) == [1, 0]
     assert ranking(entries, by_success=True) == [1, 2, 3, 0]
     none: Any = None
     kept = Candidates(by_success=False)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tyro
 
 from tests.light import run_light
+from toptail.commands.study import plain_command
+from toptail.errors import InputError
 from toptail.lab.paper import annotate
 from toptail.lab.studies.compare import where_compared
 from toptail.lab.studies.folder import write_json
@@ -105,7 +108,8 @@ def test_studies_are_found_and_read_without_the_packages_that_train() -> None:
 class Weather:
     """The configuration of a fourth study."""
 
-    numbers: Sequence[float]
+    numbers: tuple[float, ...] = (20.0, 22.0)
+    """What was measured."""
 
 
 SPEC = TableSpec("weather", "The weather", "Degrees.", {"warmth": "Warmth"}, part="sky")
@@ -142,7 +146,7 @@ def test_a_fourth_study_runs_to_its_page(tmp_path: Path) -> None:
     noted: list[tuple[Path, str]] = []
     stages: list[str] = []
     report, told = FOURTH.run(
-        Request(Weather((20.0, 22.0)), tmp_path, "made up"),
+        Request(Weather(), tmp_path, "made up"),
         lambda stage, _: stages.append(stage),
         lambda folder, name: noted.append((folder, name)),
         scale=2.0,
@@ -155,6 +159,18 @@ def test_a_fourth_study_runs_to_its_page(tmp_path: Path) -> None:
     assert "The sky" in page
     assert "The sea" not in page  # nothing to show there
     assert FOURTH.labels == ()
+
+
+def test_a_fourth_study_has_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command: Any = plain_command(FOURTH)
+    flags = ["--numbers", "1,2", "--out", str(tmp_path)]
+    assert tyro.cli(tyro.conf.OmitArgPrefixes[command], args=flags).run() == 0
+    assert "Measured 2 days." in capsys.readouterr().out
+    stored = json.loads((tmp_path / "tables" / "weather.json").read_text())
+    assert stored["rows"]["Here"]["raw"]["warmth"]["mean"] == 1.5
+    assert not (tmp_path / "claims.json").exists()  # the paper does not have it
+    with pytest.raises(InputError, match="does not take --task and --train"):
+        command.for_label("weather", tmp_path, None, ("PointMaze",), train=False)
 
 
 def test_without_anybody_to_add_to_it_a_study_is_whole(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import print_table
 
 if TYPE_CHECKING:
-    from toptail.lab.studies.study import Study
+    from toptail.lab.studies.study import Annotate, Study
 
 
 def run_study(study: Study, request: Any, *, tables: bool = True, **how: Any) -> Path:
@@ -20,11 +20,9 @@ def run_study(study: Study, request: Any, *, tables: bool = True, **how: Any) ->
     -------
     The path of ``report.html``, or of the folder where no page was asked for.
     """
-    from toptail.lab.paper import annotate
-
     with progress_bar() as tick:
         if tables:
-            path, told = study.run(request, tick, annotate, **how)
+            path, told = study.run(request, tick, _paper(study), **how)
         else:
             path, told = request.folder, list(study.steps(request, tick))
     for sentence in told:
@@ -34,10 +32,15 @@ def run_study(study: Study, request: Any, *, tables: bool = True, **how: Any) ->
 
 def finish_study(study: Study, folder: Path, **how: Any) -> Path:
     """Make tables, claims and page of what is stored; returns the page's path."""
-    from toptail.lab.paper import annotate
-
     with progress_bar() as tick:
-        return study.finish(folder, tick, annotate, **how)
+        return study.finish(folder, tick, _paper(study), **how)
+
+
+def _paper(study: Study) -> Annotate | None:
+    """What adds the paper's cells and its ledger; None for a study that the paper does not have."""
+    from toptail.lab.paper import CLAIMS, annotate
+
+    return annotate if study.name in CLAIMS else None
 
 
 def print_outcome(

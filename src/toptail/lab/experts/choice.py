@@ -28,7 +28,8 @@ def ranking(entries: Sequence[Numbers], by_success: bool) -> list[int]:
     """Order walkers, best first.
 
     Falls before return: the fewest falls among those whose return is at least 80 % of the best,
-    then the others by return. With goals: by success, then by return.
+    the higher return where falls are equal, then the others by return. With goals: by success,
+    then by return.
     """
 
     def place(i: int) -> tuple[float, ...]:
@@ -36,7 +37,7 @@ def ranking(entries: Sequence[Numbers], by_success: bool) -> list[int]:
         if by_success:
             return (-entry["success"], -entry["return"])
         enough = entry["return"] >= best - (1 - _ENOUGH) * abs(best)
-        return (0, entry["falls"]) if enough else (1, -entry["return"])
+        return (0, entry["falls"], -entry["return"]) if enough else (1, -entry["return"])
 
     best = max(entry["return"] for entry in entries)
     return sorted(range(len(entries)), key=place)
@@ -56,7 +57,7 @@ class Candidates:
         """The rule in words, for the record."""
         if self.by_success:
             return "success, then return"
-        return "fewest falls among those with at least 80 % of the best return"
+        return "fewest falls, then return, among those with at least 80 % of the best return"
 
     def add(self, candidate: Candidate) -> None:
         """Take one more, and let go of what the rule no longer asks for."""
