@@ -10,8 +10,9 @@ checkouts made against each other:
     python tools/same_results.py compare /tmp/old /tmp/new
 
 Arrays, trained parameters and the numbers of every JSON file must be equal to the last bit; pages
-must have the same words. What names a time, a command, a version or a commit is left out. The
-package must be installed with its extras, so that ``toptail`` can be found through PYTHONPATH.
+must have the same words. What names a time, a command, a version or a commit is left out. In a
+ledger, status, number and interval must be equal; intervals that were gained and comments that
+were worded anew are counted apart. Run it with a Python that has the package's dependencies.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
@@ -85,14 +87,14 @@ for folder in (stored / "selection").iterdir():
 RENDER = """
 from pathlib import Path
 from toptail.lab import paper
-from toptail.lab.studies.study import page
+from toptail.lab.studies.study import studies
 
 stored = Path("stored")
 folders = {"controlled": [stored / "controlled"], "semantics": [stored / "semantics"]}
 for name, found in {**folders, "selection": sorted((stored / "selection").iterdir())}.items():
     for folder in found:
         paper.annotate(folder, name)
-        page(name, folder)
+        studies()[name].page(folder)
 """
 
 VOLATILE = {
@@ -152,18 +154,36 @@ def _write_tables(out: Path) -> None:
 def compare(old: Path, new: Path) -> int:
     """Print what differs between two folders that `make` wrote; return how many files do."""
     counts: dict[str, int] = {}
+    reworded = _reworded(old, new)
     different = 0
     names = sorted({*_names(old), *_names(new)})
     for name in names:
         kind = "page" if name.endswith(".html") else Path(name).suffix
-        problems = list(_differences(old / name, new / name))
+        problems = list(_differences(old / name, new / name, reworded.get(Path(name).parent, {})))
         counts[kind] = counts.get(kind, 0) + 1
         different += bool(problems)
         for problem in problems[:5]:
             print(f"{name}: {problem}")
     found = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     print(f"Compared {len(names)} files ({found}): {different} differ.")
+    print(f"Comments in ledgers that were worded anew: {sum(map(len, reworded.values()))}.")
     return different
+
+
+def _reworded(old: Path, new: Path) -> dict[Path, dict[str, str]]:
+    """Folder -> comments of its old ledger, as the new one words them."""
+    found: dict[Path, dict[str, str]] = {}
+    for path in old.rglob("claims.json"):
+        beside = new / path.relative_to(old)
+        if beside.is_file():
+            pairs = zip(json.loads(path.read_text()), json.loads(beside.read_text()), strict=True)
+            for one, other in pairs:
+                if one["comment"] != other["comment"]:
+                    folder = found.setdefault(path.parent.relative_to(old), {})
+                    folder[one["comment"]] = other["comment"]
+                if one["interval"] is None and other["interval"] is not None:
+                    print(f"{path.relative_to(old)}: {one['id']} gained an interval")
+    return found
 
 
 def _names(folder: Path) -> Iterator[str]:
@@ -174,11 +194,13 @@ def _names(folder: Path) -> Iterator[str]:
             yield name.as_posix()
 
 
-def _differences(old: Path, new: Path) -> Iterator[str]:
+def _differences(old: Path, new: Path, reworded: Mapping[str, str]) -> Iterator[str]:
     if not old.is_file() or not new.is_file():
         yield "is there only " + ("after" if new.is_file() else "before")
     elif old.suffix == ".npz":
         yield from _arrays(old, new)
+    elif old.name == "claims.json":
+        yield from _ledger(json.loads(old.read_text()), json.loads(new.read_text()))
     elif old.suffix == ".json":
         yield from _json(json.loads(old.read_text()), json.loads(new.read_text()), "")
     elif old.suffix == ".jsonl":
@@ -186,7 +208,7 @@ def _differences(old: Path, new: Path) -> Iterator[str]:
         for one, other in lines:
             yield from _json(json.loads(one), json.loads(other), "")
     elif old.suffix in (".html", ".md", ".tex"):
-        yield from _words(old.read_text(), new.read_text())
+        yield from _words(old.read_text(), new.read_text(), reworded)
     elif old.suffix == ".safetensors":
         if _tensors(old) != _tensors(new):
             yield "other tensors"
@@ -207,9 +229,31 @@ def _arrays(old: Path, new: Path) -> Iterator[str]:
     for name in sorted({*one, *other}):
         if one.get(name) != other.get(name):
             yield f"array {name}"
-    with np.load(old) as a, np.load(new) as b:
-        if "header" in a and "header" in b:
-            yield from _json(json.loads(str(a["header"][1])), json.loads(str(b["header"][1])), "")
+    yield from _json(_header(old), _header(new), "")
+
+
+def _header(path: Path) -> list[Any]:
+    """What the header of a stored file says, less the name of its format and its hash."""
+    with np.load(path) as arrays:
+        words = (
+            [str(word) for word in np.atleast_1d(arrays["header"])] if "header" in arrays else []
+        )
+    return [json.loads(word) for word in words if word.startswith("{")]
+
+
+def _ledger(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Iterator[str]:
+    """Everything of the claims but their comments; an interval may be gained."""
+    if [entry["id"] for entry in old] != [entry["id"] for entry in new]:
+        yield "other claims, or in another order"
+        return
+    for one, other in zip(old, new, strict=True):
+        gained = {"interval"} if one["interval"] is None else set()
+        less = {"comment", "run", *gained}
+        yield from _json(
+            {key: value for key, value in one.items() if key not in less},
+            {key: value for key, value in other.items() if key not in less},
+            one["id"],
+        )
 
 
 def _tensors(path: Path) -> dict[str, str]:
@@ -249,22 +293,24 @@ def _short(value: Any) -> str:
     return json.dumps(value)[:120]
 
 
-def _words(old: str, new: str) -> Iterator[str]:
+def _words(old: str, new: str, reworded: Mapping[str, str]) -> Iterator[str]:
     one, other = _text(old), _text(new)
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            yield f"{a[:100]!r} before, {b[:100]!r} after"
-    if len(one) != len(other):
-        yield f"{len(one)} lines before, {len(other)} after"
+    for before, after in reworded.items():
+        one = one.replace(_text(before), _text(after))
+    a, b = one.split(), other.split()
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    for what, i, j, k, m in matcher.get_opcodes() if a != b else ():
+        if what != "equal":
+            yield f"{' '.join(a[i:j])[:120]!r} before, {' '.join(b[k:m])[:120]!r} after"
 
 
-def _text(page: str) -> list[str]:
-    """The words of a page, line by line, without tags, pictures, times and versions."""
+def _text(page: str) -> str:
+    """The words of a page without tags, pictures, times, versions and places."""
     bare = re.sub(r"(?s)<(script|style)\b.*?</\1>", "", page)
-    bare = html.unescape(re.sub(r"(?s)<[^>]+>", "\n", bare))
-    lines = (" ".join(line.split()) for line in bare.splitlines())
-    dated = re.compile(r"seconds|toptail [0-9.]+|python 3|[0-9a-f]{12}|/tmp/|minutes")
-    return [line for line in lines if line and not dated.search(line)]
+    bare = html.unescape(re.sub(r"(?s)<[^>]+>", " ", bare))
+    dated = r"[0-9.,]+ (s|seconds|minutes)\b|\b[0-9a-f]{12,64}(\+changes)?|\S*/(tmp|work)/\S*"
+    words = " ".join(re.sub(dated, "", bare).replace("\\|", "|").split())
+    return re.sub(r" ([,.;:)])", r"\1", words)  # a tag before a comma is no word
 
 
 def main() -> int:

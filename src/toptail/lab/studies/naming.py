@@ -44,7 +44,7 @@ def is_control(scorer: str) -> bool:
 def is_circular(scorer: str) -> bool:
     """Whether a value network that judges was trained by the recursion that trained the scorer."""
     found = readout(scorer)
-    return found is not None and found.trained_by == "bellman"
+    return found is not None and found.value
 
 
 def drawn(scorers: Iterable[str]) -> list[str]:
