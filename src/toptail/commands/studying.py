@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import print_table
+from toptail.errors import InputError
 
 if TYPE_CHECKING:
     from toptail.lab.studies.study import Study
@@ -30,6 +31,20 @@ def run_study(study: Study, request: Any, *, tables: bool = True, **how: Any) ->
     for sentence in told:
         print(sentence)
     return path
+
+
+def make_runs(train: Callable[..., object], *what: object) -> None:
+    """Train what a study lacks, with the progress of 'toptail train'."""
+    from toptail.commands.train_progress import progress
+
+    with progress() as watch:
+        train(*what, watch)
+
+
+def check_runs(runs: Path | None, *, train: bool) -> None:
+    """Refuse to train without a place to put the runs."""
+    if train and runs is None:
+        raise InputError("--train needs --runs: the folder that the trained runs go to.")
 
 
 def finish_study(study: Study, folder: Path, **how: Any) -> Path:
