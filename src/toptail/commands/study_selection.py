@@ -12,13 +12,7 @@ import tyro
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
-from toptail.commands.studying import (
-    check_runs,
-    finish_study,
-    make_runs,
-    print_outcome,
-    run_study,
-)
+from toptail.commands.studying import check_runs, finish_study, make_runs, print_outcome, run_study
 from toptail.errors import InputError
 from toptail.lab.studies.selection.config import STAGES, SelectionConfig
 from toptail.lab.studies.selection.contract import STUDY

@@ -14,12 +14,12 @@ from typing import Any, Final
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from toptail.errors import InputError
 from toptail.report.palette import HARM, NEUTRAL, style
+from toptail.report.strokes import SETTINGS, new_figure
 from toptail.report.text import Audit, one_line, percent, ranked, short
 
 FIGURES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -28,20 +28,7 @@ FIGURES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Name of each figure's file and its title, by kind of audit."""
 
-_SETTINGS: Final[dict[Any, Any]] = {
-    "svg.hashsalt": "toptail",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": NEUTRAL,
-    "xtick.color": NEUTRAL,
-    "ytick.color": NEUTRAL,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.axisbelow": True,
-    "axes.xmargin": 0.02,
-    "grid.color": "#e4e7eb",
-}
+_SETTINGS: Final = SETTINGS | {"axes.grid": True, "axes.grid.axis": "y", "axes.xmargin": 0.02}
 
 
 def best_of_k_figure(audit: Audit) -> Figure:
@@ -147,8 +134,7 @@ def save_figures(audit: Audit, folder: Path) -> list[Path]:
 
 
 def _figure(width: float, height: float, columns: int = 1) -> tuple[Figure, Any]:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(width, height)
     return figure, figure.subplots(1, columns, sharey=True)
 
 
