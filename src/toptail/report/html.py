@@ -70,28 +70,24 @@ class Card:
 def render_html(audit: Audit) -> str:
     """Render the page."""
     script = Markup("\n".join(_asset(name) for name in _SCRIPTS))
-    tables = {table.name: _cut(table) for table in tables_of(audit)}
+    pools = audit["kind"] == "pools"
     template = _templates().get_template(f"{audit['kind']}.html")
     return template.render(
         audit=audit,
         many=len(audit.get("scorers", ())) > MANY_SCORERS,
-        cards=_cards(audit) if audit["kind"] == "pools" else (),
+        cards=[_card(audit, *at) for at in enumerate(ranked(audit))] if pools else (),
         data=chart_data(audit),
         definitions=status_lines(audit),
         measured=data_sentences(audit),
         method=method_rows(audit),
         question=question(audit),
-        scope=scope_sentence(audit) if audit["kind"] == "pools" else "",
+        scope=scope_sentence(audit) if pools else "",
         script=script,
         script_hash=_hash(script),
         css=Markup(_hues() + _asset("style.css")),
-        tables=tables,
-        tally=tally(audit) if audit["kind"] == "pools" else (),
+        tables={table.name: _cut(table) for table in tables_of(audit)},
+        tally=tally(audit) if pools else (),
     )
-
-
-def _cards(audit: Audit) -> list[Card]:
-    return [_card(audit, rank, name) for rank, name in enumerate(ranked(audit))]
 
 
 def _card(audit: Audit, rank: int, name: str) -> Card:

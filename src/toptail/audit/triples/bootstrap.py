@@ -122,6 +122,14 @@ def _unknown(point: Floats) -> Estimate:
     return Estimate(point, np.full((1, *point.shape), np.nan))
 
 
+def check_counts(k: Sequence[int], largest: int, what: str) -> None:
+    """Refuse K that are not between 1 and the largest, which is ``what``."""
+    if len(k) == 0 or min(k) < 1 or max(k) > largest:
+        raise InputError(
+            f"K must be whole numbers between 1 and {largest}, the {what}, not {list(k)}."
+        )
+
+
 def seed_mean(estimates: Sequence[Estimate]) -> Estimate:
     """The mean over training seeds of one diagnostic; all must share their resamples."""
     points = np.mean([e.point for e in estimates], axis=0)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap, check_counts
 from toptail.errors import InputError
 from toptail.stats import best_of_k
 
@@ -60,11 +60,7 @@ def support_preference(
             f"Scores {s.shape} and support labels {on.shape} ({on.dtype}) must be numbers and "
             f"booleans of one shape [queries, candidates], for {bootstrap.code.size} queries."
         )
-    if len(k) == 0 or min(k) < 1 or max(k) > s.shape[1]:
-        raise InputError(
-            f"K must be whole numbers between 1 and {s.shape[1]}, the size of a pool, "
-            f"not {list(k)}."
-        )
+    check_counts(k, s.shape[1], "size of a pool")
     off = 1.0 - on
     rate = bootstrap.mean(best_of_k(s, off, k))
     return SupportPreference(tuple(k), rate, bootstrap.mean(off.mean(axis=1, keepdims=True)))
