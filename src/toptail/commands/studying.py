@@ -56,11 +56,7 @@ def finish_study(study: Study, folder: Path, **how: Any) -> Path:
 
 
 def print_outcome(
-    study: Study,
-    folder: Path,
-    report: Path,
-    names: Iterable[str] = (),
-    lines: Iterable[str] = (),
+    study: Study, folder: Path, report: Path, names: Iterable[str] = (), lines: Iterable[str] = ()
 ) -> None:
     """Print some tables of a study and some lines, and where the others and the page are."""
     for table in study.tables(folder, names):

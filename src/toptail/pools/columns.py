@@ -68,10 +68,7 @@ class Roles(NamedTuple):
 
 
 def find_roles(
-    where: str,
-    numeric: dict[str, bool],
-    scores: Sequence[str] | None,
-    values: Sequence[str] | None,
+    where: str, numeric: dict[str, bool], scores: Sequence[str] | None, values: Sequence[str] | None
 ) -> Roles:
     """Decide which columns are scores and which are values.
 

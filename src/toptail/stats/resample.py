@@ -76,11 +76,7 @@ class Band:
 
 
 def max_t_band(
-    estimate: ArrayLike,
-    draws: Floats,
-    clusters: int,
-    level: float = 0.95,
-    scale: ArrayLike = 1.0,
+    estimate: ArrayLike, draws: Floats, clusters: int, level: float = 0.95, scale: ArrayLike = 1.0
 ) -> Band:
     r"""Simultaneous band :math:`\hat\theta_i \pm c \cdot \mathrm{se}_i` over all entries i.
 
