@@ -41,9 +41,8 @@ class ListData:
             if task.dimensions is None and not self.all:
                 continue
             paths = [folder / f"{name}.npz" for folder in data_folders()]
-            path = next((path for path in paths if path.exists()), None)
             cells = ["–", "–"]
-            if path is not None:
+            if path := next((path for path in paths if path.exists()), None):
                 cells = [_size(path), _size(split_path(path, "val"))]
             table.add_row(name, task.paper_name or "", *cells)
         show(table)
@@ -96,8 +95,8 @@ class InfoData:
         table.add_row("transitions", f"{len(data.transitions):,}")
         for name, array in data.arrays().items():
             table.add_row(name, f"{array.dtype.name} {array.shape[1:] or ''}")
-        for column, (low, high) in enumerate(_ranges(data.actions)):
-            table.add_row(f"action {column}", f"{low:.3f} to {high:.3f}")
+        for column, entries in enumerate(data.actions.reshape(len(data), -1).T):
+            table.add_row(f"action {column}", f"{entries.min():.3f} to {entries.max():.3f}")
         for lengths, count in _length_histogram(data.lengths):
             table.add_row(f"trajectories of {lengths} rows", f"{count:,}")
         table.add_row("content sha256", data.sha256)
@@ -305,11 +304,6 @@ def _maze_of(task: TaskName) -> Maze | None:
     from toptail.lab.tasks.simulator import make_env
 
     return Maze.of(make_env(task.environment))
-
-
-def _ranges(actions: Any) -> list[tuple[float, float]]:
-    flat = actions.reshape(len(actions), -1)
-    return list(zip(flat.min(axis=0), flat.max(axis=0), strict=True))
 
 
 def _length_histogram(lengths: IntArray) -> list[tuple[str, int]]:

@@ -47,11 +47,10 @@ class Runs:
     def _list(self) -> int:
         from toptail.lab.training.runs import find_runs
 
-        runs = [run for folder in self.words for run in find_runs(folder)]
-        if not runs:
+        if runs := [run for folder in self.words for run in find_runs(folder)]:
+            print_runs(runs)
+        else:
             print("No runs there.")
-            return 0
-        print_runs(runs)
         return 0
 
     def _invalidate(self, folders: Sequence[str]) -> int:

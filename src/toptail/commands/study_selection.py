@@ -150,8 +150,7 @@ class StudySelection:
         more = {}
         if (size := self.settings.pool_size) is not None:
             more["ks"] = tuple(sorted({*(1 << i for i in range(size.bit_length())), size}))
-        config: SelectionConfig = with_given(SelectionConfig.for_task(task), self.settings, **more)
-        return config
+        return with_given(SelectionConfig.for_task(task), self.settings, **more)
 
     def _name(self) -> str:
         """The task's name; its data is not needed where only tables are made."""

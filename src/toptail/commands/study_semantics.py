@@ -146,8 +146,7 @@ class StudySemantics:
         fewer = {}
         if self.settings.triples is not None and self.settings.support_queries is None:
             fewer["support_queries"] = min(self.settings.triples, base.support_queries)
-        config: SemanticsConfig = with_given(base, self.settings, tasks=tasks, **fewer)
-        return config
+        return with_given(base, self.settings, tasks=tasks, **fewer)
 
     def _check_stored(self) -> None:
         """Refuse tasks that were never scored, and other settings than the folder's."""

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 def run_study(study: Study, request: Any, *, tables: bool = True, **how: Any) -> Path:
     """Make what a request asks for, and its page if ``tables`` are asked for, too.
 
-    Returns
-    -------
-    The path of ``report.html``, or of the folder where no page was asked for.
+    Returns the path of ``report.html``, or of the folder where no page was asked for.
     """
     from toptail.lab.paper import annotate
 

@@ -54,13 +54,9 @@ def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> Floats:
     rows = max(1, _BLOCK // n)
     for start in range(0, m, rows):
         block = slice(start, start + rows)
-        result[block] = _tau_b_block(a[block], b[block])
+        result[block] = tau_b_of_ranks(*dense_ranks(a[block]), *dense_ranks(b[block]))
     result[np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1)] = np.nan
     return result
-
-
-def _tau_b_block(x: Floats, y: Floats) -> Floats:
-    return tau_b_of_ranks(*dense_ranks(x), *dense_ranks(y))
 
 
 def tau_b_of_ranks(x_rank: Ints, x_ties: Ints, y_rank: Ints, y_ties: Ints) -> Floats:

@@ -28,14 +28,7 @@ LEVEL = 0.95
 class TrajectoryBootstrap:
     """How often each trajectory was drawn, in each resample.
 
-    Parameters
-    ----------
-    trajectory
-        ``[n]``: the trajectory of each triple (or of each query), any labels.
-    rng
-        Generator; the same state gives the same resamples.
-    resamples
-        How many.
+    ``trajectory [n]`` are labels of any kind, one for each triple (or each query).
     """
 
     def __init__(

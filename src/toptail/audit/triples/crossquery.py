@@ -79,15 +79,8 @@ def pooled_selection(
     with :math:`v_{(j)}` the value of the candidate whose score has rank j; ties share their
     weight. Nothing is sampled (see :mod:`toptail.stats.best_of_k`).
 
-    Parameters
-    ----------
-    scores, values
-        ``[n]``: candidates of all queries together; larger is better for both.
-    k
-        Candidate counts, each in 1..n.
-    bootstrap
-        Resamples of the candidates' trajectories. A resample with fewer than K candidates
-        makes the interval at K NaN.
+    ``scores`` and ``values`` are ``[n]``, candidates of all queries together; larger is better
+    for both. A resample with fewer than K candidates makes the interval at K NaN.
     """
     s, v = np.asarray(scores, dtype=np.float64), np.asarray(values, dtype=np.float64)
     n = bootstrap.code.size

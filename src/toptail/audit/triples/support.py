@@ -42,16 +42,8 @@ def support_preference(
     exactly (no pools are drawn). It measures preference, not value: neither direction is
     good by itself, and 0 means that support does not move the pick.
 
-    Parameters
-    ----------
-    scores
-        ``[queries, n]``: n candidates at one (s, g) each; a NaN makes the result NaN.
-    on_support
-        ``[queries, n]`` booleans: is the candidate an action of a state near s?
-    k
-        Candidate counts, each in 1..n.
-    bootstrap
-        Resamples of the queries' trajectories.
+    ``scores`` are ``[queries, n]``, n candidates at one (s, g) each; a NaN makes the result NaN.
+    ``on_support`` are booleans of that shape: is the candidate an action of a state near s?
     """
     s = np.asarray(scores, dtype=np.float64)
     on = np.asarray(on_support)
