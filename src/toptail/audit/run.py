@@ -44,7 +44,11 @@ def pools_content(
     """
     rule, replicates = settings.rule, listed(replicates)
     judged, value_name = _judgement(pools, values, replicates)
-    _check_scale(pools, judged)
+    largest = float(np.abs(judged.value).max())
+    if largest > 1e100:
+        raise InputError(
+            f"{pools.source}: values as large as {largest:g} cannot be averaged; rescale them."
+        )
     warnings = []
     single = pools.sizes == 1
     alone = int(single.sum())
@@ -117,14 +121,6 @@ def _judgement(
         )
     name = values or next(iter(pools.values))
     return Judgement(pools.values[name]), name
-
-
-def _check_scale(pools: ScoredPools, judged: Judgement) -> None:
-    largest = float(np.abs(judged.value).max())
-    if largest > 1e100:
-        raise InputError(
-            f"{pools.source}: values as large as {largest:g} cannot be averaged; rescale them."
-        )
 
 
 def _counts(pools: ScoredPools, settings: Settings) -> list[int]:

@@ -96,18 +96,9 @@ def judge(
     Without headroom, with fewer than two clusters, or where anything is not finite:
     ``inconclusive``. Not computable is never safe.
 
-    Parameters
-    ----------
-    k
-        The measured K, ascending, starting with 1.
-    value, draws
-        V(K) ``[n_k]`` and its resamples ``[resamples, n_k]``.
-    headroom
-        oracle(K) - V(1) ``[n_k]``.
-    clusters, queries
-        What was resampled, and how many queries that were.
-    scale
-        Size of the values, for telling rounding from variation.
+    ``k`` are the measured K, ascending, starting with 1; ``value [n_k]`` is V(K), with resamples
+    ``draws [resamples, n_k]`` of the clusters, and ``headroom [n_k]`` is oracle(K) - V(1).
+    ``scale`` is the size of the values, for telling rounding from variation.
     """
     unit = float(headroom[-1])
     if why := _obstacle(k, value, unit, clusters, scale):

@@ -10,7 +10,7 @@ import tyro
 
 from toptail.audit import Rule, Settings
 from toptail.audit.verdict import STATUSES
-from toptail.commands.lists import names, whole_numbers
+from toptail.commands.lists import names, numbers
 from toptail.commands.options import command_line
 from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
@@ -99,7 +99,7 @@ class Audit:
                 self.table,
                 scores=names([self.scores or ""]),
                 replicates=names([self.replicates or ""]),
-                k=None if self.k is None else whole_numbers("--k", self.k),
+                k=None if self.k is None else numbers("--k", [self.k], int),
                 tick=tick,
                 **how,
                 **self._given(*RESERVED, "values", "delta", "rho"),

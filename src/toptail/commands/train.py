@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from toptail.commands.lists import names, whole_numbers
+from toptail.commands.lists import names, numbers
 from toptail.commands.options import command_line
 from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.registry import CRITICS, MAIN, entry
@@ -61,7 +61,7 @@ class Train(RunOptions, _What):
 
     def run(self) -> int:
         """Train, draw the curves, and list the runs; the exit code is 1 if one is invalid."""
-        seeds = whole_numbers("--seeds", self.seeds)
+        seeds = numbers("--seeds", [self.seeds], int)
         require_seeds(seeds)
         check_whole("checkpoint_every", self._checkpoint_every(), 1)
         configs = self.chosen()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
@@ -95,16 +96,15 @@ def _stored_roles(where: str, metadata: bytes | str) -> dict[str, list[str]]:
 def _roles(
     where: str, schema: pa.Schema, columns: Columns, as_numbers: frozenset[str] = frozenset()
 ) -> Roles:
-    metadata = (schema.metadata or {}).get(_METADATA)
-    stored = {} if metadata is None else _stored_roles(where, metadata)
     numeric = {f.name: holds_numbers(f.type) or f.name in as_numbers for f in schema}
-    return _find(where, numeric, columns, stored)
+    return _find(where, numeric, columns, (schema.metadata or {}).get(_METADATA))
 
 
 def _find(
-    where: str, numeric: dict[str, bool], columns: Columns, stored: dict[str, list[str]]
+    where: str, numeric: dict[str, bool], columns: Columns, metadata: bytes | str | None
 ) -> Roles:
     """The roles asked for, else those that the file states, else those found by name."""
+    stored = {} if metadata is None else _stored_roles(where, metadata)
     scores, values = listed(columns.get("scores")), listed(columns.get("values"))
     return find_roles(
         where, numeric, scores or stored.get("scores"), values or stored.get("values")
@@ -180,7 +180,7 @@ def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
             raise InputError(
                 f"{where}: the list '{name}' is missing in row {first(array.is_null())}."
             )
-        own = np.asarray(pa.compute.list_value_length(array)).astype(np.int64)
+        own = np.asarray(pc.list_value_length(array)).astype(np.int64)
         if lengths is not None and not np.array_equal(own, lengths):
             at = first(own != lengths)
             raise InputError(
@@ -308,9 +308,7 @@ def pools_from_arrays(
     where: str, arrays: Mapping[str, NDArray[Any]], columns: Columns
 ) -> ScoredPools:
     """2-D arrays are scores and values, by the same naming rules as table columns."""
-    stored = {}
-    if "toptail" in arrays:
-        stored = _stored_roles(where, "".join(map(str, arrays["toptail"].reshape(-1))))
+    stored = "".join(map(str, arrays["toptail"].reshape(-1))) if "toptail" in arrays else None
     present = [name for name in arrays if name != "toptail"]
     named = {new: arrays[old] for new, old in parts(where, present, columns).items()}
     dense = {name: a for name, a in named.items() if a.ndim == 2}

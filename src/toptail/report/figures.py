@@ -36,7 +36,7 @@ def best_of_k_figure(audit: Audit) -> Figure:
     with mpl.rc_context(_SETTINGS):
         figure, axes = _figure(7.0, 4.2)
         k = np.log2(audit["k"])
-        _line(axes, k, audit["oracle"], color=NEUTRAL, linestyle=":", linewidth=1.2)
+        axes.plot(k, _floats(audit["oracle"]), color=NEUTRAL, linestyle=":", linewidth=1.2)
         labels: list[tuple[float | None, str, str]] = [(audit["oracle"][-1], "oracle", NEUTRAL)]
         if audit["random"] is not None:
             axes.axhline(audit["random"], color=NEUTRAL, linestyle="--", linewidth=1)
@@ -151,10 +151,6 @@ def _floats(values: Sequence[float | None]) -> np.ndarray[Any, np.dtype[np.float
     return np.array([np.nan if v is None else v for v in values], dtype=float)
 
 
-def _line(axes: Axes, x: Any, values: Sequence[float | None], **settings: Any) -> None:
-    axes.plot(x, _floats(values), **settings)
-
-
 def _scorer(
     axes: Axes, x: Any, rank: int, scorer: Mapping[str, Any], parts: Sequence[str], scorers: int
 ) -> None:
@@ -165,7 +161,8 @@ def _scorer(
         low, high = _floats(scorer[parts[1]]), _floats(scorer[parts[2]])
         alpha = 0.15 if scorers <= 6 else 0.05  # many bands lie over each other
         axes.fill_between(x, low, high, color=look.colour, alpha=alpha, linewidth=0)
-    _line(axes, x, scorer[parts[0]], color=look.colour, linestyle=dashes, marker="o", markersize=3)
+    line = _floats(scorer[parts[0]])
+    axes.plot(x, line, color=look.colour, linestyle=dashes, marker="o", markersize=3)
 
 
 def _harm(axes: Axes, ks: Sequence[int], scorer: Mapping[str, Any]) -> None:

@@ -57,21 +57,19 @@ def pools_tables(audit: Audit) -> list[Table]:
 def verdict_table(audit: Audit) -> Table:
     """One row for each scorer: both answers of the verdict."""
     decimals, k_max = value_decimals(audit), audit["k"][-1]
-    rows = []
-    for name in ranked(audit):
-        scorer = audit["scorers"][name]
-        verdict = scorer["verdict"]
-        rows.append(
-            (
-                name_cell(name),
-                status_cell(verdict["status"]),
-                k_cell(verdict["k_best"], MISSING_SHORT),
-                k_cell(verdict["k_safe_max"]),
-                k_cell(verdict["k_harm"]),
-                difference_cell(scorer["gain_per_doubling"], None, None, decimals),
-                last(list(captured_cells(scorer))) or Cell(MISSING_SHORT),
-            )
+    scorers = {name: audit["scorers"][name] for name in ranked(audit)}
+    rows = tuple(
+        (
+            name_cell(name),
+            status_cell(scorer["verdict"]["status"]),
+            k_cell(scorer["verdict"]["k_best"], MISSING_SHORT),
+            k_cell(scorer["verdict"]["k_safe_max"]),
+            k_cell(scorer["verdict"]["k_harm"]),
+            difference_cell(scorer["gain_per_doubling"], None, None, decimals),
+            last(list(captured_cells(scorer))) or Cell(MISSING_SHORT),
         )
+        for name, scorer in scorers.items()
+    )
     return Table(
         "verdicts",
         "Verdicts",
@@ -83,7 +81,7 @@ def verdict_table(audit: Audit) -> Table:
             *numbers("Best K", "Safe up to K", "Hurts from K", "Gain per doubling"),
             Column(f"Captured at K = {k_max}"),
         ),
-        tuple(rows),
+        rows,
     )
 
 

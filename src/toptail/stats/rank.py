@@ -20,17 +20,9 @@ def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> Floats:
 
     with C concordant and D discordant pairs, :math:`n_x` and :math:`n_y` the pairs tied
     in x and in y. D is counted for all rows at once in O(n log n) (see
-    :func:`count_inversions`).
-
-    Parameters
-    ----------
-    x, y
-        ``[m, n]`` or ``[n]``.
-
-    Returns
-    -------
-    ``[m]`` (0-d for 1-d input), in [-1, 1], larger = better agreement. NaN where x or y
-    does not vary or holds a NaN: undefined, not zero.
+    :func:`count_inversions`). ``[m, n]`` or ``[n]`` in, ``[m]`` or 0-d out, in [-1, 1],
+    larger = better agreement. NaN where x or y does not vary or holds a NaN: undefined, not
+    zero.
 
     References
     ----------
