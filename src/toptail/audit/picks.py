@@ -61,7 +61,7 @@ def picks_content(
     means, counts = _means(picks)
     sample = _sample(picks, means, [at[name] for name in names])
     sample.resample(np.random.default_rng(seed), resamples)
-    spread = _replicate_spread(picks)
+    spread = _replicate_spread(picks, means)
     rows = [
         _difference(sample, means, at[a], at[b], level, power, spread) | {"a": a, "b": b}
         for a, b in combinations(names, 2)
@@ -139,12 +139,11 @@ def _difference(
     }
 
 
-def _replicate_spread(picks: JudgedPicks) -> Floats | None:
+def _replicate_spread(picks: JudgedPicks, means: Floats) -> Floats | None:
     """Values less their (query, selector) mean, as ``[query x replicate, selectors]``."""
     replicate_at, labels = codes(picks.source, "replicate", picks.replicate)
     if len(labels) < 2:
         return None
-    means, _ = _means(picks)
     slot = picks.query_at * len(labels) + replicate_at
     spread = np.full((len(picks.query) * len(labels), len(picks.selector)), np.nan)
     spread[slot, picks.selector_at] = picks.value - means[picks.query_at, picks.selector_at]

@@ -19,6 +19,7 @@ K_COLUMNS: Final = 6  # numbers with intervals that fit beside each other on a p
 PAGE_ROWS: Final = 32  # a longer table breaks over pages
 
 _WORDS: Final = ("cdot", "times", "pm", "le", "ge", "approx", "to", "surd", "infty")
+_LETTERS: Final = ("ss", "o", "O", "ae", "AE", "l", "L")
 _MATH: Final = {
     **dict(zip("<>|−", "<>|-", strict=True)),
     **dict(zip("·×±≤≥≈→√∞", (rf"\{word}" for word in _WORDS), strict=True)),
@@ -38,13 +39,7 @@ _SYMBOLS: Final = {
     "‘": "`",
     "’": "'",
     "…": r"\ldots{}",
-    "ß": r"\ss{}",
-    "ø": r"\o{}",
-    "Ø": r"\O{}",
-    "æ": r"\ae{}",
-    "Æ": r"\AE{}",
-    "ł": r"\l{}",
-    "Ł": r"\L{}",
+    **{c: rf"\{word}{{}}" for c, word in zip("ßøØæÆłŁ", _LETTERS, strict=True)},
     "ο": "o",  # the one small Greek letter without a command
 }
 _ACCENTS: Final = {
