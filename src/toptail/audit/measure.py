@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -99,11 +100,7 @@ def measure(
         "pools": pools.queries,
         "clusters": sample.clusters,
         "candidates": pools.rows,
-        "pool_size": {
-            "min": int(sizes.min()),
-            "median": float(np.median(sizes)),
-            "max": int(sizes.max()),
-        },
+        "pool_size": {"min": sizes.min(), "median": np.median(sizes), "max": sizes.max()},
         "scorers": scorers,
         "comparisons": _comparisons(curves, k, rule.level),
     }
@@ -129,18 +126,14 @@ def _queries(pools: ScoredPools, pools_per_query: int) -> int:
 def _register(sample: Sample, prefix: str, column: ScoreColumn) -> None:
     """Put one score column's per-query numbers into the sample."""
     sample.add(prefix + "value", column.value)
-    defined = ~np.isnan(column.tau_b)
-    sample.add(prefix + "tau", np.where(defined, column.tau_b, 0.0))
-    sample.add(prefix + "tau defined", defined.astype(np.float64))
+    sample.add_defined(prefix + "tau", column.tau_b)
     sample.add(prefix + "within", column.deciles_within)
     sample.add(prefix + "decile sum", column.decile_sums)
     sample.add(prefix + "decile count", column.decile_counts)
     if column.off_support is not None:
         sample.add(prefix + "off", column.off_support)
     if column.auc_within is not None and column.auc_influence is not None:
-        mixed = ~np.isnan(column.auc_within)
-        sample.add(prefix + "auc", np.where(mixed, column.auc_within, 0.0))
-        sample.add(prefix + "auc defined", mixed.astype(np.float64))
+        sample.add_defined(prefix + "auc", column.auc_within)
         sample.add(prefix + "auc influence", column.auc_influence)
 
 
@@ -209,7 +202,7 @@ def _scorer(
     """One scorer's entry of ``audit.json`` (``parts``: its seeds)."""
     entry, curve = _curve(reading, prefix)
     sample, rule = reading.sample, reading.rule
-    tau = sample.ratio(prefix + "tau", prefix + "tau defined")
+    tau = sample.mean_defined(prefix + "tau")
     every_tau = np.concatenate([part.tau_b for part in parts])
     known = every_tau[~np.isnan(every_tau)]
     pooled = sample.ratio(prefix + "decile sum", prefix + "decile count")
@@ -244,10 +237,8 @@ def _scorer(
         area = float(np.mean([part.auc for part in parts]))
         moved = sample.total(prefix + "auc influence")
         low, high = (area + end[0] for end in moved.interval(rule.level))
-        within_auc = sample.ratio(prefix + "auc", prefix + "auc defined")
-        undefined = sum(
-            int(np.isnan(p.auc_within).sum()) for p in parts if p.auc_within is not None
-        )
+        within_auc = sample.mean_defined(prefix + "auc")
+        undefined = sum(np.isnan(p.auc_within).sum() for p in parts if p.auc_within is not None)
         entry |= {
             "auc": area,
             "auc_low": max(0.0, low),
@@ -270,10 +261,7 @@ def _number(estimate: Estimate, level: float) -> Summary:
 
 def _comparisons(curves: dict[str, Estimate], k: list[int], level: float) -> list[dict[str, Any]]:
     """Paired differences of every pair of scorers at the largest K."""
-    names = list(curves)
-    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-    if not pairs:
-        return []
+    pairs = list(combinations(curves, 2))
     differences = [curves[a][-1] - curves[b][-1] for a, b in pairs]
     p = np.array([float(bootstrap_p(d.draws)) for d in differences])
     rows = []

@@ -114,60 +114,54 @@ def score_columns(
     }
     off = None if pools.support is None else 1.0 - pools.support
     blocks = list(pools.blocks(_BLOCK))
-    kernel = _Kernel(tuple(k))
 
     def measure(block: Block) -> None:
         value = block.take(judged.value)
         value_ranks = dense_ranks(value)
         outside = None if off is None else block.take(off)
+        weights = _weights(block.size, tuple(k))
         for name, column in pools.scores.items():
-            kernel.measure(out[name], block, block.take(column), value, value_ranks, outside)
+            scores = block.take(column)
+            _measure_block(out[name], block, weights, scores, value, value_ranks, outside)
 
     with ThreadPoolExecutor(_threads()) as pool:
         for done, _ in enumerate(pool.map(measure, blocks), start=1):
             if tick is not None:
                 tick(done / len(blocks))
         parent = np.repeat(np.arange(q), pools.sizes)
-        finish = [
-            pool.submit(_pooled, out[name], column, judged, parent)
+        finish = {
+            name: pool.submit(_pooled, out[name], column, judged, parent)
             for name, column in pools.scores.items()
-        ]
-        finished = [future.result() for future in finish]
-    return dict(zip(out, finished, strict=True))
+        }
+        return {name: future.result() for name, future in finish.items()}
 
 
-@dataclass(frozen=True)
-class _Kernel:
+def _measure_block(
+    out: ScoreColumn,
+    block: Block,
+    weights: Floats,
+    scores: Floats,
+    value: Floats,
+    value_ranks: tuple[Ints, Ints],
+    outside: Floats | None,
+) -> None:
     """The arithmetic of one block of one score column."""
-
-    k: tuple[int, ...]
-
-    def measure(
-        self,
-        out: ScoreColumn,
-        block: Block,
-        scores: Floats,
-        value: Floats,
-        value_ranks: tuple[Ints, Ints],
-        outside: Floats | None,
-    ) -> None:
-        at, n = block.queries, block.size
-        order = np.argsort(scores, axis=1)
-        ordered = np.take_along_axis(scores, order, axis=1)
-        starts = tie_starts(ordered)
-        weights = _weights(n, self.k)
-        by_score = average_ties(np.take_along_axis(value, order, axis=1), starts)
-        out.value[at] = by_score @ weights
-        out.deciles_within[at] = by_score @ _shares(n)
-        # Halved exponents keep the sum of huge scores finite.
-        scale = max(1.0, float(np.abs(ordered).max()))
-        out.selected_score[at] = ((ordered / scale) @ weights) * scale
-        out.tau_b[at] = tau_b_of_ranks(*dense_ranks(scores, order), *value_ranks)
-        if outside is not None and out.off_support is not None:
-            by_score = average_ties(np.take_along_axis(outside, order, axis=1), starts)
-            out.off_support[at] = by_score @ weights
-        if out.auc_within is not None:
-            out.auc_within[at] = row_auc(scores, value == 1.0)
+    at = block.queries
+    order = np.argsort(scores, axis=1)
+    ordered = np.take_along_axis(scores, order, axis=1)
+    starts = tie_starts(ordered)
+    by_score = average_ties(np.take_along_axis(value, order, axis=1), starts)
+    out.value[at] = by_score @ weights
+    out.deciles_within[at] = by_score @ _shares(block.size)
+    # Halved exponents keep the sum of huge scores finite.
+    scale = max(1.0, float(np.abs(ordered).max()))
+    out.selected_score[at] = ((ordered / scale) @ weights) * scale
+    out.tau_b[at] = tau_b_of_ranks(*dense_ranks(scores, order), *value_ranks)
+    if outside is not None and out.off_support is not None:
+        by_score = average_ties(np.take_along_axis(outside, order, axis=1), starts)
+        out.off_support[at] = by_score @ weights
+    if out.auc_within is not None:
+        out.auc_within[at] = row_auc(scores, value == 1.0)
 
 
 def _pooled(out: ScoreColumn, scores: Floats, judged: Judgement, parent: Ints) -> ScoreColumn:

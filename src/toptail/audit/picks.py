@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from toptail.audit.record import jsonable, versions
+from toptail.audit.record import jsonable, record_of
 from toptail.audit.run import FORMAT
-from toptail.audit.sample import Estimate, Sample
+from toptail.audit.sample import Sample
 from toptail.audit.settings import Rule, Settings
 from toptail.errors import InputError, check_share, check_whole
 from toptail.pools import JudgedPicks
@@ -38,15 +38,6 @@ def picks_content(
     ``variance_ratio`` says what pairing repetitions by common random numbers gains: the
     variance of a difference of independent repetitions over that of paired ones.
 
-    Parameters
-    ----------
-    picks
-        Judged picks of at least two selectors.
-    baseline
-        The selector to compare with first; ``random`` by default where there is one.
-
-    Returns
-    -------
     Plain lists, numbers and strings, with None for what is not computable.
     """
     check_whole("seed", seed, 0)
@@ -54,6 +45,7 @@ def picks_content(
     check_share("level", level)
     check_share("power", power)
     names = [str(name) for name in picks.selector.to_pylist()]
+    at = {name: code for code, name in enumerate(names)}
     if len(names) < 2:
         raise InputError(
             f"{picks.source}: only the selector '{names[0]}' appears; a comparison needs two."
@@ -66,20 +58,19 @@ def picks_content(
         )
     if baseline is not None:  # differences read as "gain over the baseline"
         names = [name for name in names if name != baseline] + [baseline]
-    at = {str(name): code for code, name in enumerate(picks.selector.to_pylist())}
     means, counts = _means(picks)
     sample = _sample(picks, means, [at[name] for name in names])
     sample.resample(np.random.default_rng(seed), resamples)
-    pairs = [(at[a], at[b]) for a, b in combinations(names, 2)]
-    spread = _replicate_spread(picks)
-    rows = [_difference(sample, means, a, b, level, power, spread) for a, b in pairs]
-    for row, (a, b) in zip(rows, combinations(names, 2), strict=True):
-        row |= {"a": a, "b": b}
+    spread = _replicate_spread(picks, means)
+    rows = [
+        _difference(sample, means, at[a], at[b], level, power, spread) | {"a": a, "b": b}
+        for a, b in combinations(names, 2)
+    ]
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = adjusted
     selectors = {}
     for name in names:
-        mean = sample.ratio(f"{at[name]}", f"{at[name]} judged")
+        mean = sample.mean_defined(f"{at[name]}")
         low, high = mean.interval(level)
         judged = counts[:, at[name]]
         selectors[name] = {
@@ -104,13 +95,7 @@ def picks_content(
             ],
             "warnings": _warnings(picks, counts),
             "thresholds": {"level": level, "resamples": resamples, "power": power},
-            "record": {
-                "command": command or "toptail.audit_picks(...)",
-                "versions": versions(),
-                "seed": seed,
-                "source": picks.source,
-                "sha256": picks.sha256,
-            },
+            "record": record_of(picks, seed, command or "toptail.audit_picks(...)"),
         }
     )
     return result
@@ -129,21 +114,16 @@ def _sample(picks: JudgedPicks, means: Floats, selectors: list[int]) -> Sample:
     cluster = None if picks.cluster is None else codes(picks.source, "cluster", picks.cluster)[0]
     sample = Sample(len(picks.query), cluster)
     for a in selectors:
-        judged = ~np.isnan(means[:, a])
-        sample.add(f"{a}", np.where(judged, means[:, a], 0.0))
-        sample.add(f"{a} judged", judged.astype(np.float64))
+        sample.add_defined(f"{a}", means[:, a])
     for a, b in combinations(selectors, 2):
-        difference = means[:, a] - means[:, b]
-        judged = ~np.isnan(difference)
-        sample.add(f"{a}-{b}", np.where(judged, difference, 0.0))
-        sample.add(f"{a}-{b} judged", judged.astype(np.float64))
+        sample.add_defined(f"{a}-{b}", means[:, a] - means[:, b])
     return sample
 
 
 def _difference(
     sample: Sample, means: Floats, a: int, b: int, level: float, power: float, spread: Floats | None
 ) -> dict[str, Any]:
-    difference: Estimate = sample.ratio(f"{a}-{b}", f"{a}-{b} judged")
+    difference = sample.mean_defined(f"{a}-{b}")
     low, high = difference.interval(level)
     small_sample = sample.clusters / max(sample.clusters - 1, 1)
     se = difference.draws.std() * np.sqrt(small_sample)
@@ -159,12 +139,11 @@ def _difference(
     }
 
 
-def _replicate_spread(picks: JudgedPicks) -> Floats | None:
+def _replicate_spread(picks: JudgedPicks, means: Floats) -> Floats | None:
     """Values less their (query, selector) mean, as ``[query x replicate, selectors]``."""
     replicate_at, labels = codes(picks.source, "replicate", picks.replicate)
     if len(labels) < 2:
         return None
-    means, _ = _means(picks)
     slot = picks.query_at * len(labels) + replicate_at
     spread = np.full((len(picks.query) * len(labels), len(picks.selector)), np.nan)
     spread[slot, picks.selector_at] = picks.value - means[picks.query_at, picks.selector_at]

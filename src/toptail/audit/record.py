@@ -10,11 +10,24 @@ from typing import Any
 
 import numpy as np
 
+from toptail.pools import JudgedPicks, ScoredPools
+
 
 def versions() -> dict[str, str]:
     """Versions that decide a result's last digits."""
     packages = ("toptail", "numpy", "scipy", "pyarrow")
     return {"python": platform.python_version()} | {name: installed(name) for name in packages}
+
+
+def record_of(data: ScoredPools | JudgedPicks, seed: int, command: str) -> dict[str, Any]:
+    """What made a result of these data."""
+    return {
+        "command": command,
+        "versions": versions(),
+        "seed": seed,
+        "source": data.source,
+        "sha256": data.sha256,
+    }
 
 
 def installed(package: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from toptail.audit.measure import measure
 from toptail.audit.per_query import Judgement
-from toptail.audit.record import jsonable, versions
+from toptail.audit.record import jsonable, record_of
 from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
@@ -31,19 +31,9 @@ def pools_content(
 ) -> dict[str, Any]:
     """The content of ``audit.json``: whether each scorer of ``pools`` is safe to maximize.
 
-    Parameters
-    ----------
-    pools
-        Queries with candidates, scores and judged values.
-    settings
-        Thresholds of the verdict, which K, and the resampling.
-    values, replicates, command, tick
-        As :func:`toptail.audit` takes them.
-
-    Returns
-    -------
     Plain lists, numbers and strings, with None for what is not computable. Under ``scorers``
-    each scorer's curve, intervals, diagnostics and ``verdict``.
+    each scorer's curve, intervals, diagnostics and ``verdict``. ``values``, ``replicates``,
+    ``command`` and ``tick`` are as :func:`toptail.audit` takes them.
 
     Examples
     --------
@@ -54,23 +44,28 @@ def pools_content(
     """
     rule, replicates = settings.rule, listed(replicates)
     judged, value_name = _judgement(pools, values, replicates)
-    _check_scale(pools, judged)
+    largest = float(np.abs(judged.value).max())
+    if largest > 1e100:
+        raise InputError(
+            f"{pools.source}: values as large as {largest:g} cannot be averaged; rescale them."
+        )
     warnings = []
     single = pools.sizes == 1
-    if single.any():
+    alone = int(single.sum())
+    if alone:
         if single.all():
             raise InputError(
                 f"{pools.source}: every pool has one candidate, so there is nothing to select from."
             )
-        warnings.append(
-            f"{int(single.sum()):,} of {pools.queries:,} pools have one candidate; "
-            "they cannot be searched and are left out."
-        )
         if settings.pools_per_query > 1:
             raise InputError(
-                f"{pools.source}: {int(single.sum()):,} pools have one candidate: with several "
+                f"{pools.source}: {alone:,} pools have one candidate: with several "
                 "pools per query every pool needs at least two."
             )
+        warnings.append(
+            f"{alone:,} of {pools.queries:,} pools have one candidate; "
+            "they cannot be searched and are left out."
+        )
         judged = judged.select(np.repeat(~single, pools.sizes))
         pools = pools.select(~single)
     k = _counts(pools, settings)
@@ -82,17 +77,11 @@ def pools_content(
         "binary": judged.binary,
         "cluster_column": None if pools.cluster is None else pools.called.get("cluster", "cluster"),
         "replicates": replicates,
-        "single_candidate_pools": int(single.sum()),
+        "single_candidate_pools": alone,
         "notes": _notes(replicates),
         "warnings": warnings + extra,
         "thresholds": {**vars(rule), "resamples": settings.resamples},
-        "record": {
-            "command": command or "toptail.audit(...)",
-            "versions": versions(),
-            "seed": settings.seed,
-            "source": pools.source,
-            "sha256": pools.sha256,
-        },
+        "record": record_of(pools, settings.seed, command or "toptail.audit(...)"),
     }
     groups = _groups(pools, judged, k, settings, result["warnings"])
     if groups is not None:
@@ -134,14 +123,6 @@ def _judgement(
     return Judgement(pools.values[name]), name
 
 
-def _check_scale(pools: ScoredPools, judged: Judgement) -> None:
-    largest = float(np.abs(judged.value).max())
-    if largest > 1e100:
-        raise InputError(
-            f"{pools.source}: values as large as {largest:g} cannot be averaged; rescale them."
-        )
-
-
 def _counts(pools: ScoredPools, settings: Settings) -> list[int]:
     smallest = int(pools.sizes.min())
     counts = settings.counts(smallest)
@@ -169,11 +150,7 @@ def _notes(replicates: Sequence[str] | None) -> list[str]:
 
 
 def _groups(
-    pools: ScoredPools,
-    judged: Judgement,
-    k: list[int],
-    settings: Settings,
-    warnings: list[str],
+    pools: ScoredPools, judged: Judgement, k: list[int], settings: Settings, warnings: list[str]
 ) -> dict[str, Any] | None:
     """The same audit inside each group of queries, without the paired comparisons."""
     if pools.group is None:
@@ -189,7 +166,6 @@ def _groups(
     for at, label in enumerate(labels.to_pylist()):
         member = code == at
         rows = np.repeat(member, pools.sizes)
-        part, _ = measure(pools.select(member), judged.select(rows), k, settings)
-        part.pop("comparisons")
-        result[str(label)] = part
+        result[str(label)], _ = measure(pools.select(member), judged.select(rows), k, settings)
+        result[str(label)].pop("comparisons")
     return result

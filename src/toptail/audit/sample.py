@@ -66,11 +66,14 @@ class Sample:
         self._columns.append(column)
         self._width += column.shape[1]
 
+    def add_defined(self, name: str, per_query: Floats) -> None:
+        """Register ``[queries]`` numbers, NaN where there is none, for :meth:`mean_defined`."""
+        defined = ~np.isnan(per_query)
+        self.add(name, np.where(defined, per_query, 0.0))
+        self.add(f"{name} defined", defined.astype(np.float64))
+
     def resample(
-        self,
-        rng: np.random.Generator,
-        resamples: int,
-        tick: Callable[[float], None] | None = None,
+        self, rng: np.random.Generator, resamples: int, tick: Callable[[float], None] | None = None
     ) -> None:
         """Draw whole clusters with replacement; every column sees the same draws."""
         sums = cluster_sums(np.concatenate(self._columns, axis=1), self._cluster)
@@ -93,3 +96,7 @@ class Sample:
     def mean(self, name: str) -> Estimate:
         """Mean over queries."""
         return self.ratio(name, "")
+
+    def mean_defined(self, name: str) -> Estimate:
+        """Mean over the queries that have a number."""
+        return self.ratio(name, f"{name} defined")

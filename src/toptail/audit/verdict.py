@@ -96,35 +96,14 @@ def judge(
     Without headroom, with fewer than two clusters, or where anything is not finite:
     ``inconclusive``. Not computable is never safe.
 
-    Parameters
-    ----------
-    k
-        The measured K, ascending, starting with 1.
-    value, draws
-        V(K) ``[n_k]`` and its resamples ``[resamples, n_k]``.
-    headroom
-        oracle(K) - V(1) ``[n_k]``.
-    clusters, queries
-        What was resampled, and how many queries that were.
-    scale
-        Size of the values, for telling rounding from variation.
+    ``k`` are the measured K, ascending, starting with 1; ``value [n_k]`` is V(K), with resamples
+    ``draws [resamples, n_k]`` of the clusters, and ``headroom [n_k]`` is oracle(K) - V(1).
+    ``scale`` is the size of the values, for telling rounding from variation.
     """
-    if len(k) < 2:
-        return _undecidable(k, value, scale, "only K = 1 was measured, so search was never tried")
     unit = float(headroom[-1])
-    if not np.isfinite(value).all() or not np.isfinite(unit):
-        return _undecidable(k, value, scale, "the curve is not a finite number everywhere")
-    if unit <= 1e-12 * scale:
-        return _undecidable(
-            k,
-            value,
-            scale,
-            "no headroom: the best candidate of a pool is worth no more than a random one",
-        )
-    if clusters < 2:
-        return _undecidable(
-            k, value, scale, "one query (or cluster) gives no interval; at least 2 are needed"
-        )
+    if why := _obstacle(k, value, unit, clusters, scale):
+        best = _best(k, value, scale) if np.isfinite(value).all() else None
+        return Verdict("inconclusive", best, None, None, None, f"Cannot be decided: {why}.", [])
     prefixes = _bands(value, draws, headroom, clusters, scale, rule.level)
     steps = prefixes[-1]
     status = _status(steps, rule)
@@ -142,6 +121,17 @@ def judge(
         reason=_reason(status, needed, k, steps, rule),
         checks=_checks(k, steps, unit, rule),
     )
+
+
+def _obstacle(k: list[int], value: Floats, unit: float, clusters: int, scale: float) -> str:
+    """Why nothing can be decided; empty where something can."""
+    if len(k) < 2:
+        return "only K = 1 was measured, so search was never tried"
+    if not np.isfinite(value).all() or not np.isfinite(unit):
+        return "the curve is not a finite number everywhere"
+    if unit <= 1e-12 * scale:
+        return "no headroom: the best candidate of a pool is worth no more than a random one"
+    return "" if clusters > 1 else "one query (or cluster) gives no interval; at least 2 are needed"
 
 
 def _bands(
@@ -245,7 +235,8 @@ def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[Check]:
     excluded = bool((steps.low >= -rule.rho).all())
     gained = bool(steps.low[gain] > 0)
     lost = bool(steps.high[gain] < 0)
-    stop_at = k[steps.first[fall]]
+    stop = f"Do not search past K = {k[steps.first[fall]]} with this score."
+    more = stop if harmed else "Judge more queries before trusting a larger K."
     return [
         check(
             "no established fall",
@@ -253,9 +244,7 @@ def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[Check]:
             fall,
             -rule.delta,
             "fail" if harmed else "pass",
-            f"Do not search past K = {stop_at} with this score."
-            if harmed
-            else "No step is established to hurt.",
+            stop if harmed else "No step is established to hurt.",
         ),
         check(
             "harm ruled out",
@@ -263,13 +252,7 @@ def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[Check]:
             risk,
             -rule.rho,
             "pass" if excluded else ("fail" if harmed else "undecided"),
-            "Every step is within the tolerated loss."
-            if excluded
-            else (
-                f"Do not search past K = {stop_at} with this score."
-                if harmed
-                else "Judge more queries before trusting a larger K."
-            ),
+            "Every step is within the tolerated loss." if excluded else more,
         ),
         check(
             "gain from search",
@@ -298,8 +281,3 @@ def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[Check]:
 def _best(k: list[int], value: Floats, scale: float) -> int:
     """The curve's highest point; the smallest K where several are equally high."""
     return k[int(np.flatnonzero(value >= value.max() - 1e-12 * scale)[0])]
-
-
-def _undecidable(k: list[int], value: Floats, scale: float, why: str) -> Verdict:
-    best = _best(k, value, scale) if np.isfinite(value).all() else None
-    return Verdict("inconclusive", best, None, None, None, f"Cannot be decided: {why}.", [])

@@ -12,8 +12,6 @@ from toptail.audit.verdict import Verdict
 from toptail.pools.container import Container
 from toptail.stats.best_of_k import Floats, Ints
 
-Numbers = list[float | None]
-
 
 class Summary(TypedDict):
     """A mean with its interval, as stored."""
@@ -21,28 +19,6 @@ class Summary(TypedDict):
     mean: float | None
     low: float | None
     high: float | None
-
-
-class SeedEntry(TypedDict):
-    """One training seed of a scorer, as stored."""
-
-    value: Numbers
-    verdict: dict[str, Any]
-
-
-class ScorerEntry(TypedDict, total=False):
-    """What a scorer's view reads of its stored entry, besides the lists of its curve."""
-
-    captured: Numbers
-    captured_low: Numbers
-    captured_high: Numbers
-    tau_b: Summary
-    decile_gap: Summary
-    auc: float | None
-    auc_low: float | None
-    auc_high: float | None
-    verdict: dict[str, Any]
-    seeds: dict[str, SeedEntry]
 
 
 @dataclass(frozen=True)
@@ -93,10 +69,9 @@ class Curve(Container):
     """Mean score of the pick."""
 
     @classmethod
-    def of(cls, k: Sequence[int], entry: ScorerEntry) -> Curve:
+    def of(cls, k: Sequence[int], entry: Mapping[str, Any]) -> Curve:
         """The curve of a stored entry."""
-        stored: Mapping[str, Any] = entry
-        lists = {name: np.array(stored[name], dtype=np.float64) for name in cls.parts()}
+        lists = {name: np.array(entry[name], dtype=np.float64) for name in cls.parts()}
         return cls(np.array(k, dtype=np.int64), **lists)
 
     @classmethod
@@ -130,7 +105,7 @@ class ScorerResult(Container):
     """Training seed -> its own verdict; empty for a scorer without seeds."""
 
     @classmethod
-    def of(cls, name: str, k: Sequence[int], entry: ScorerEntry) -> ScorerResult:
+    def of(cls, name: str, k: Sequence[int], entry: Mapping[str, Any]) -> ScorerResult:
         """The view of a stored entry."""
         shares = (entry["captured"], entry["captured_low"], entry["captured_high"])
         binary = entry.get("auc") is not None

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
 from toptail.audit import Rule, Settings
 from toptail.audit.verdict import STATUSES
-from toptail.commands.lists import names, whole_numbers
+from toptail.commands.lists import names, numbers
+from toptail.commands.options import command_line
 from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
+from toptail.pools.columns import RESERVED
 from toptail.pools.files import check_folder
 from toptail.results import AuditResult, PicksResult, audit, audit_picks
 
@@ -89,34 +89,22 @@ class Audit:
         return wanted
 
     def _result(self) -> AuditResult | PicksResult:
-        command = shlex.join(["toptail", *sys.argv[1:]])
         if (self.table is None) == (self.picks is None):
             raise InputError("Give one table of scored candidates, or --picks with judged picks.")
+        how = {"command": command_line()} | self._given("seed", "resamples", "level")
         if self.picks is not None:
-            return audit_picks(
-                self.picks,
-                seed=self.seed,
-                resamples=self.resamples,
-                level=self.level,
-                command=command,
-            )
+            return audit_picks(self.picks, **how)
         with progress_bar() as tick:
             return audit(
                 self.table,
-                query=self.query,
-                candidate=self.candidate,
-                group=self.group,
-                cluster=self.cluster,
-                support=self.support,
                 scores=names([self.scores or ""]),
-                values=self.values,
                 replicates=names([self.replicates or ""]),
-                k=None if self.k is None else whole_numbers("--k", self.k),
-                seed=self.seed,
-                resamples=self.resamples,
-                delta=self.delta,
-                rho=self.rho,
-                level=self.level,
-                command=command,
+                k=None if self.k is None else numbers("--k", [self.k], int),
                 tick=tick,
+                **how,
+                **self._given(*RESERVED, "values", "delta", "rho"),
             )
+
+    def _given(self, *flags: str) -> dict[str, Any]:
+        """The flags that the audits take under the same names."""
+        return {flag: getattr(self, flag) for flag in flags}

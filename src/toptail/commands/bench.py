@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import tyro
 
@@ -12,6 +13,16 @@ from toptail.errors import InputError
 
 if TYPE_CHECKING:
     from toptail.bench.table import Row
+
+_BENCHES: Final = {
+    "audit": ("audit", "bench_audit"),
+    "controlled": ("controlled", "bench"),
+    "sim": ("sim", "bench_sim"),
+    "score": ("score", "bench_score"),
+    "train": ("train", "bench_train"),
+    "quality": ("train", "bench_quality"),
+}
+"""What to measure -> the module and the function that do."""
 
 
 @dataclass(frozen=True)
@@ -33,26 +44,9 @@ class Bench:
         return 0
 
     def _rows(self) -> Iterator[Row]:
-        if self.what == "audit":
-            from toptail.bench.audit import bench_audit
-
-            return bench_audit()
-        if self.what == "controlled":
-            from toptail.bench.controlled import bench
-
-            return bench()
-        if self.what == "sim":
-            from toptail.bench.sim import bench_sim
-
-            return bench_sim()
-        if self.what == "score":
-            from toptail.bench.score import bench_score
-
-            return bench_score()
-        from toptail.bench.train import bench_quality, bench_train
-
-        if self.what == "train":
-            return bench_train()
-        if self.task is None:
+        if self.what == "quality" and self.task is None:
             raise InputError("'toptail bench quality' needs a data set: --task NAME_OR_FILE.")
-        return bench_quality(self.task)
+        module, name = _BENCHES[self.what]
+        bench = getattr(import_module(f"toptail.bench.{module}"), name)
+        rows: Iterator[Row] = bench(self.task) if self.what == "quality" else bench()
+        return rows

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from toptail.commands.progress import bars
+from toptail.commands.terminal import show, simple_grid
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,13 +41,12 @@ class ListData:
             if task.dimensions is None and not self.all:
                 continue
             paths = [folder / f"{name}.npz" for folder in data_folders()]
-            path = next((path for path in paths if path.exists()), None)
             cells = ["–", "–"]
-            if path is not None:
+            if path := next((path for path in paths if path.exists()), None):
                 cells = [_size(path), _size(split_path(path, "val"))]
             table.add_row(name, task.paper_name or "", *cells)
-        _print(table)
-        _print("Searched: " + ", ".join(str(folder) for folder in data_folders()))
+        show(table)
+        show("Searched: " + ", ".join(str(folder) for folder in data_folders()))
         return 0
 
 
@@ -69,7 +70,7 @@ class GetData:
         with _download_bars() as progress:
             paths = get(self.name, folder, mirrors(self.mirror), progress=progress)
         for path in paths.values():
-            _print(str(path))
+            show(str(path))
         return 0
 
 
@@ -94,12 +95,12 @@ class InfoData:
         table.add_row("transitions", f"{len(data.transitions):,}")
         for name, array in data.arrays().items():
             table.add_row(name, f"{array.dtype.name} {array.shape[1:] or ''}")
-        for column, (low, high) in enumerate(_ranges(data.actions)):
-            table.add_row(f"action {column}", f"{low:.3f} to {high:.3f}")
+        for column, entries in enumerate(data.actions.reshape(len(data), -1).T):
+            table.add_row(f"action {column}", f"{entries.min():.3f} to {entries.max():.3f}")
         for lengths, count in _length_histogram(data.lengths):
             table.add_row(f"trajectories of {lengths} rows", f"{count:,}")
         table.add_row("content sha256", data.sha256)
-        _print(table)
+        show(table)
         return 0
 
 
@@ -128,16 +129,24 @@ class CollectData:
 
     def run(self) -> int:
         """Collect both splits and print where they are."""
+        from rich.progress import MofNCompleteColumn
+
         from toptail.lab.tasks.collect import Collection, collect
         from toptail.lab.tasks.files import data_folders
         from toptail.lab.tasks.simulator import available_cores
 
         collection = Collection(self.name, self.episodes, self.val_episodes, self.rows, self.seed)
         out = self.out or data_folders()[0] / f"{collection.task.name}.npz"
-        with _bar("episodes") as progress:
-            paths = collect(collection, out, self.workers or available_cores(), progress)
+        with bars(MofNCompleteColumn()) as shown:
+            task = shown.add_task("collecting", total=None)
+            paths = collect(
+                collection,
+                out,
+                self.workers or available_cores(),
+                lambda done, total: shown.update(task, completed=done, total=total),
+            )
         for path in paths.values():
-            _print(str(path))
+            show(str(path))
         return 0
 
 
@@ -175,7 +184,7 @@ class CheckData:
         table = _table("the recipe says", "expected", "found", "")
         for fact in facts:
             table.add_row(fact.name, fact.expected, fact.found, _mark(fact.holds))
-        _print(table)
+        show(table)
         holds = [fact.holds is not False for fact in facts]
         for title, other in self._others(path, task, data):
             holds += _print_differences(data, other, maze, title)
@@ -221,7 +230,7 @@ class CheckData:
         if goals:
             mean = sum(goals) / len(goals)
             what = "Goals reached" if task.is_maze else "Plans carried out"
-            _print(f"{what} per episode, counted while collecting: {mean:.2f} on average.")
+            show(f"{what} per episode, counted while collecting: {mean:.2f} on average.")
 
     def _restores(self, data: Trajectories, task: TaskName) -> bool:
         """Print how exactly rows can be restored; in mazes it must be to 1e-4."""
@@ -236,7 +245,7 @@ class CheckData:
         quantiles = np.quantile(restore_errors(task, data, rows), (0.5, 0.9, 0.99, 1.0))
         names = ("median", "90 %", "99 %", "largest")
         text = ", ".join(f"{name} {q:.1e}" for name, q in zip(names, quantiles, strict=True))
-        _print(f"Next observation after restoring {len(rows)} rows, error: {text}.")
+        show(f"Next observation after restoring {len(rows)} rows, error: {text}.")
         return not task.is_maze or bool(quantiles[-1] <= MAZE_TOLERANCE)
 
     def _draw(self, data: Trajectories, maze: Maze | None, task: TaskName) -> None:
@@ -247,7 +256,7 @@ class CheckData:
         if maze is None:
             raise InputError(f"--picture draws mazes, and {task.name} is none: leave it out.")
         save_maze_figure(maze_figure(data, maze, title=task.name), self.picture)
-        _print(f"Picture: {self.picture}")
+        show(f"Picture: {self.picture}")
 
 
 @dataclass(frozen=True)
@@ -281,10 +290,10 @@ def _print_differences(
         interval = f"{d.low:+.4f} to {d.high:+.4f}"
         cells = (d.name, f"{d.mean:.4f}", f"{d.other_mean:.4f}", interval, f"{d.p:.3f}")
         table.add_row(*cells, _mark(d.same))
-    _print(table)
+    show(table)
     if maze is not None:
         apart = occupancy_distance(data, other, maze)
-        _print(f"Share of time that is spent in other cells: {apart:.3f}.")
+        show(f"Share of time that is spent in other cells: {apart:.3f}.")
     return [difference.same for difference in differences]
 
 
@@ -295,11 +304,6 @@ def _maze_of(task: TaskName) -> Maze | None:
     from toptail.lab.tasks.simulator import make_env
 
     return Maze.of(make_env(task.environment))
-
-
-def _ranges(actions: Any) -> list[tuple[float, float]]:
-    flat = actions.reshape(len(actions), -1)
-    return list(zip(flat.min(axis=0), flat.max(axis=0), strict=True))
 
 
 def _length_histogram(lengths: IntArray) -> list[tuple[str, int]]:
@@ -326,60 +330,23 @@ def _mark(holds: bool | None) -> str:
 
 
 def _table(*headers: str) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE, header_style="bold")
+    table = simple_grid()
     for header in headers:
         table.add_column(header, overflow="fold", no_wrap=not table.columns)
     return table
 
 
-def _print(what: Any) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 140
-    console.print(what, soft_wrap=isinstance(what, str))
-
-
-@contextmanager
-def _bar(unit: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar with the time left on a terminal, nothing elsewhere."""
-    with _progress_bars(unit) as bars:
-        task = bars.add_task("collecting", total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total)
-
-
 @contextmanager
 def _download_bars() -> Iterator[Callable[[str, int, int | None], None]]:
     """One progress bar per file."""
-    with _progress_bars("bytes") as bars:
+    from rich.progress import DownloadColumn
+
+    with bars(DownloadColumn()) as shown:
         tasks: dict[str, Any] = {}
 
         def progress(name: str, done: int, size: int | None) -> None:
             if name not in tasks:
-                tasks[name] = bars.add_task(name, total=size)
-            bars.update(tasks[name], completed=done, total=size)
+                tasks[name] = shown.add_task(name, total=size)
+            shown.update(tasks[name], completed=done, total=size)
 
         yield progress
-
-
-@contextmanager
-def _progress_bars(unit: str) -> Iterator[Any]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    amount = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        yield bars

@@ -34,8 +34,3 @@ def numbers(flag: str, words: Sequence[str], kind: Callable[[str], Number]) -> t
             f"'{','.join(words)}'."
         )
     return found
-
-
-def whole_numbers(flag: str, text: str) -> tuple[int, ...]:
-    """Whole numbers separated by commas, at least one."""
-    return numbers(flag, [text], int)

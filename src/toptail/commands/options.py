@@ -9,11 +9,23 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass, replace
 from textwrap import dedent
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import tyro
 
 from toptail.commands.lists import numbers, parts
+
+Config = TypeVar("Config")
 
 Flag: TypeAlias = tyro.conf.FlagCreatePairsOff[bool]
 """A switch that has no opposite."""
@@ -74,9 +86,8 @@ class _Setting:
         """What was given, as the configuration has it: 'none' is no entry, 'all' are all."""
         if self.element is None:
             return value
-        words, choices = parts(value), ()
-        if get_origin(self.element) is Literal:
-            choices = get_args(self.element)
+        words = parts(value)
+        choices = get_args(self.element) if get_origin(self.element) is Literal else ()
         if words == ("none",):
             return ()
         if choices or self.element is str:
@@ -87,16 +98,8 @@ class _Setting:
 def flags_of(base: Any, fields: Iterable[str], **paths: str) -> Any:
     """A dataclass of flags: settings of a configuration, each None or empty unless given.
 
-    Help and types are the configuration's own. Lists are `Words`.
-
-    Parameters
-    ----------
-    base
-        The configuration as it is unless flags are given.
-    fields
-        Its fields that become flags of the same name.
-    paths
-        Flag -> where the setting is: ``pool_size="pools.size"``.
+    Help and types are the configuration's own. Lists are `Words`. ``fields`` become flags of the
+    same name; ``pool_size="pools.size"`` says where the setting of another flag is.
     """
     where = {**{name: name for name in fields}, **paths}
     settings = {flag: _setting(base, tuple(path.split("."))) for flag, path in where.items()}
@@ -106,9 +109,9 @@ def flags_of(base: Any, fields: Iterable[str], **paths: str) -> Any:
     return made
 
 
-def with_given(config: Any, flags: Any, **more: Any) -> Any:
+def with_given(config: Config, flags: Any, **more: Any) -> Config:
     """The configuration with the flags that were given, and more settings of its own."""
-    tree: dict[str, Any] = dict(more)
+    tree = dict(more)
     for flag, setting in flags.settings.items():
         value = getattr(flags, flag)
         if value not in (None, ()):
@@ -119,12 +122,12 @@ def with_given(config: Any, flags: Any, **more: Any) -> Any:
     return _replaced(config, tree)
 
 
-def _replaced(config: Any, tree: Mapping[str, Any]) -> Any:
+def _replaced(config: Config, tree: Mapping[str, Any]) -> Config:
     changes = {
         name: _replaced(getattr(config, name), value) if isinstance(value, dict) else value
         for name, value in tree.items()
     }
-    return replace(config, **changes)
+    return replace(config, **changes)  # type: ignore[type-var]
 
 
 def _setting(base: Any, path: tuple[str, ...]) -> _Setting:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from toptail.commands.terminal import show, simple_grid
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,11 +47,10 @@ class Runs:
     def _list(self) -> int:
         from toptail.lab.training.runs import find_runs
 
-        runs = [run for folder in self.words for run in find_runs(folder)]
-        if not runs:
+        if runs := [run for folder in self.words for run in find_runs(folder)]:
+            print_runs(runs)
+        else:
             print("No runs there.")
-            return 0
-        print_runs(runs)
         return 0
 
     def _invalidate(self, folders: Sequence[str]) -> int:
@@ -66,9 +66,6 @@ class Runs:
 
 def print_runs(runs: Sequence[Run]) -> None:
     """Print one line per run."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     rows = [_cells(run) for run in runs]
@@ -78,7 +75,7 @@ def print_runs(runs: Sequence[Run]) -> None:
         shown.remove("attempt")
     if not any(row["why"] for row in rows):
         shown.remove("why")
-    table = Table(box=box.SIMPLE, header_style="bold")
+    table = simple_grid()
     for header in shown:
         right = header in ("seed", "steps", "attempt")
         table.add_column(header, justify="right" if right else "left", overflow="fold")
@@ -86,10 +83,7 @@ def print_runs(runs: Sequence[Run]) -> None:
     for row in rows:
         style = colours.get(row["state"], "yellow")
         table.add_row(*(Text(row[h], style=style if h == "state" else "") for h in shown))
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 160
-    console.print(table)
+    show(table, 160)
 
 
 def _cells(run: Run) -> dict[str, str]:

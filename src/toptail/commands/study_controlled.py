@@ -69,5 +69,4 @@ class StudyControlled:
 
     def config(self) -> StudyConfig:
         """The study's configuration with what was asked for."""
-        config: StudyConfig = with_given(BASE, self.settings)
-        return config
+        return with_given(BASE, self.settings)

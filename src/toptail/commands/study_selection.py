@@ -12,7 +12,7 @@ import tyro
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
-from toptail.commands.studying import finish_study, print_outcome, run_study
+from toptail.commands.studying import check_runs, finish_study, make_runs, print_outcome, run_study
 from toptail.errors import InputError
 from toptail.lab.studies.selection.config import STAGES, SelectionConfig
 from toptail.lab.studies.selection.contract import STUDY
@@ -120,8 +120,7 @@ class StudySelection:
     def work(self, command: str) -> tuple[Path, Path]:
         """Do what was asked for; returns the task's folder, and the page's path if it was made."""
         stages = self.stages()
-        if self.train and self.runs is None:
-            raise InputError("--train needs --runs: the folder that the trained runs go to.")
+        check_runs(self.runs, train=self.train)
         making = [stage for stage in stages if stage != TABLES]
         if not making:
             folder = self.out / self._name()
@@ -151,8 +150,7 @@ class StudySelection:
         more = {}
         if (size := self.settings.pool_size) is not None:
             more["ks"] = tuple(sorted({*(1 << i for i in range(size.bit_length())), size}))
-        config: SelectionConfig = with_given(SelectionConfig.for_task(task), self.settings, **more)
-        return config
+        return with_given(SelectionConfig.for_task(task), self.settings, **more)
 
     def _name(self) -> str:
         """The task's name; its data is not needed where only tables are made."""
@@ -163,12 +161,10 @@ class StudySelection:
 
     def _train(self, config: SelectionConfig, command: str) -> None:
         """Train the reference ensemble, the critics and the behaviour model where missing."""
-        from toptail.commands.train_progress import progress
         from toptail.lab.studies.selection.train import train_selection
         from toptail.lab.studies.trained import TrainingSettings
 
-        assert self.runs is not None
         asked = {"steps": self.steps, "diffusion_steps": self.diffusion_steps}
         given: dict[str, Any] = {name: x for name, x in asked.items() if x is not None}
-        with progress() as watch:
-            train_selection(self.task, config, TrainingSettings(**given), self.runs, command, watch)
+        settings = TrainingSettings(**given)
+        make_runs(train_selection, self.task, config, settings, self.runs, command)

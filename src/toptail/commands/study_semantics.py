@@ -12,7 +12,7 @@ import tyro
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
-from toptail.commands.studying import finish_study, print_outcome, run_study
+from toptail.commands.studying import check_runs, finish_study, make_runs, print_outcome, run_study
 from toptail.errors import InputError
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.studies.semantics.config import SemanticsConfig
@@ -96,8 +96,7 @@ class StudySemantics:
 
     def work(self, command: str) -> tuple[Path, Path]:
         """Do what was asked for; returns the folder and the page's path."""
-        if self.runs is None and (self.train or self.temperature):
-            raise InputError("--train needs --runs: the folder that the trained runs go to.")
+        check_runs(self.runs, train=self.train or self.temperature)
         if self.temperature and not self.train:
             raise InputError(
                 "--temperature trains the temperature study and needs --train; runs of it that "
@@ -109,17 +108,11 @@ class StudySemantics:
         need_training("study semantics")
         config = self.config()
         if self.train:
-            self._train(config, command)
+            from toptail.lab.studies.semantics.train import train_semantics
+
+            make_runs(train_semantics, config, self.training(), self.runs, command)
         request = Request(config, self.out, command, self.runs, self.scorer)
         return self.out, run_study(STUDY, request, workers=self.workers)
-
-    def _train(self, config: SemanticsConfig, command: str) -> None:
-        from toptail.commands.train_progress import progress
-        from toptail.lab.studies.semantics.train import train_semantics
-
-        assert self.runs is not None
-        with progress() as watch:
-            train_semantics(config, self.training(), self.runs, command, watch)
 
     def training(self) -> SemanticsTraining:
         """What --train trains."""
@@ -153,8 +146,7 @@ class StudySemantics:
         fewer = {}
         if self.settings.triples is not None and self.settings.support_queries is None:
             fewer["support_queries"] = min(self.settings.triples, base.support_queries)
-        config: SemanticsConfig = with_given(base, self.settings, tasks=tasks, **fewer)
-        return config
+        return with_given(base, self.settings, tasks=tasks, **fewer)
 
     def _check_stored(self) -> None:
         """Refuse tasks that were never scored, and other settings than the folder's."""

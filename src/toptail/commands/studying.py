@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import print_table
+from toptail.errors import InputError
 
 if TYPE_CHECKING:
     from toptail.lab.studies.study import Annotate, Study
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
 def run_study(study: Study, request: Any, *, tables: bool = True, **how: Any) -> Path:
     """Make what a request asks for, and its page if ``tables`` are asked for, too.
 
-    Returns
-    -------
-    The path of ``report.html``, or of the folder where no page was asked for.
+    Returns the path of ``report.html``, or of the folder where no page was asked for.
     """
     with progress_bar() as tick:
         if tables:
@@ -28,6 +27,20 @@ def run_study(study: Study, request: Any, *, tables: bool = True, **how: Any) ->
     for sentence in told:
         print(sentence)
     return path
+
+
+def make_runs(train: Callable[..., object], *what: object) -> None:
+    """Train what a study lacks, with the progress of 'toptail train'."""
+    from toptail.commands.train_progress import progress
+
+    with progress() as watch:
+        train(*what, watch)
+
+
+def check_runs(runs: Path | None, *, train: bool) -> None:
+    """Refuse to train without a place to put the runs."""
+    if train and runs is None:
+        raise InputError("--train needs --runs: the folder that the trained runs go to.")
 
 
 def finish_study(study: Study, folder: Path, **how: Any) -> Path:
@@ -44,11 +57,7 @@ def _paper(study: Study) -> Annotate | None:
 
 
 def print_outcome(
-    study: Study,
-    folder: Path,
-    report: Path,
-    names: Iterable[str] = (),
-    lines: Iterable[str] = (),
+    study: Study, folder: Path, report: Path, names: Iterable[str] = (), lines: Iterable[str] = ()
 ) -> None:
     """Print some tables of a study and some lines, and where the others and the page are."""
     for table in study.tables(folder, names):

@@ -1,15 +1,14 @@
-"""Tables of a report on the terminal."""
+"""Tables on the terminal."""
 
 from __future__ import annotations
 
-import sys
+from typing import Any
 
 from toptail.report.table import Table
 
 
 def print_table(table: Table) -> None:
     """Print a table of the report on the terminal."""
-    from rich.console import Console
     from rich.table import Table as Grid
 
     grid = Grid(title=f"{table.title} ({table.name})", title_justify="left")
@@ -17,5 +16,22 @@ def print_table(table: Table) -> None:
         grid.add_column(column.label, justify="left" if column.kind == "name" else "right")
     for row in table.rows:
         grid.add_row(*(f"{c.text}\n[dim]{c.detail}[/]" if c.detail else c.text for c in row))
-    # A pipe has no width of its own; the default of 80 columns would break every number.
-    Console(width=None if sys.stdout.isatty() else 140).print(grid)
+    show(grid)
+
+
+def simple_grid() -> Any:
+    """An empty table with no more lines than one below its bold head."""
+    from rich import box
+    from rich.table import Table as Grid
+
+    return Grid(box=box.SIMPLE, header_style="bold")
+
+
+def show(what: Any, width: int = 140) -> None:
+    """Print a table or a line; ``width`` columns are for a pipe, which has none of its own."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = width
+    console.print(what, soft_wrap=isinstance(what, str))

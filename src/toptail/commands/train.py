@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from toptail.commands.lists import names, whole_numbers
+from toptail.commands.lists import names, numbers
+from toptail.commands.options import command_line
 from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.registry import CRITICS, MAIN, entry
 from toptail.lab.training.config import require_seeds
@@ -62,7 +61,7 @@ class Train(RunOptions, _What):
 
     def run(self) -> int:
         """Train, draw the curves, and list the runs; the exit code is 1 if one is invalid."""
-        seeds = whole_numbers("--seeds", self.seeds)
+        seeds = numbers("--seeds", [self.seeds], int)
         require_seeds(seeds)
         check_whole("checkpoint_every", self._checkpoint_every(), 1)
         configs = self.chosen()
@@ -75,7 +74,6 @@ class Train(RunOptions, _What):
         keep_compiled()
         data = TaskData.place(load(self.task), configs, len(seeds))
         runs: list[Run] = []
-        command = shlex.join(["toptail", *sys.argv[1:]])
         with progress() as watch:
             for config in configs:
                 runs += train_runs(
@@ -84,7 +82,7 @@ class Train(RunOptions, _What):
                     seeds,
                     self.out,
                     checkpoint_every=self._checkpoint_every(),
-                    command=command,
+                    command=command_line(),
                     watch=watch,
                 )
         return _finish(runs)

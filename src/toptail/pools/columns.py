@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError, option
 from toptail.stats.best_of_k import Floats, Ints
@@ -62,51 +60,35 @@ def parts(where: str, present: Sequence[str], columns: Columns) -> dict[str, str
     return {name: name for name in present if name not in used} | played  # type: ignore[return-value]
 
 
-@dataclass(frozen=True)
-class Roles:
+class Roles(NamedTuple):
     """The score and value columns of a table, in order."""
 
-    scores: tuple[str, ...]
-    values: tuple[str, ...]
+    scores: list[str]
+    values: list[str]
 
 
 def find_roles(
-    where: str,
-    numeric: dict[str, bool],
-    scores: Sequence[str] | None,
-    values: Sequence[str] | None,
+    where: str, numeric: dict[str, bool], scores: Sequence[str] | None, values: Sequence[str] | None
 ) -> Roles:
     """Decide which columns are scores and which are values.
 
-    Names the caller gives decide. Otherwise values are the columns called ``value``,
-    ``values``, ``correct`` or ``value_...``; scores are those called ``score``,
-    ``scores`` or ``score_...``, or, where there are none, every other numeric column.
-
-    Parameters
-    ----------
-    where
-        What to call the table in an error: its path.
-    numeric
-        Column name to "does it hold numbers (or lists of them)", in table order.
-    scores, values
-        Names asked for; a scorer ``raw`` also stands for its seeds ``raw@42``, ``raw@43``.
+    Names the caller gives decide; a scorer ``raw`` also stands for its seeds ``raw@42``,
+    ``raw@43``. Otherwise values are the columns called ``value``, ``values``, ``correct`` or
+    ``value_...``; scores are those called ``score``, ``scores`` or ``score_...``, or, where there
+    are none, every other ``numeric`` column: one that holds numbers or lists of them.
     """
     free = [name for name in numeric if name not in RESERVED]
-    chosen_values = (
-        choose(where, values, free, "value") if values else [n for n in free if _is_value(n)]
-    )
+    named_values = [name for name in free if _is_called(name, "value", VALUE_NAMES)]
+    chosen_values = choose(where, values, free, "value") if values else named_values
     if not chosen_values:
         raise InputError(
             f"{where}: no value column; expected one named 'value' or 'correct', or name it with "
             f"{option('values')} (columns: {', '.join(numeric) or 'none'})."
         )
-    rest = [name for name in free if name not in chosen_values and not _is_value(name)]
-    if scores:
-        chosen_scores = choose(where, scores, free, "score")
-    else:
-        chosen_scores = [name for name in rest if _is_score(name)] or [
-            name for name in rest if numeric[name]
-        ]
+    rest = [name for name in free if name not in (*chosen_values, *named_values)]
+    named_scores = [name for name in rest if _is_called(name, "score", SCORE_NAMES)]
+    others = named_scores or [name for name in rest if numeric[name]]
+    chosen_scores = choose(where, scores, free, "score") if scores else others
     if not chosen_scores:
         raise InputError(
             f"{where}: no score column; name at least one with {option('scores')} "
@@ -115,15 +97,11 @@ def find_roles(
     both = [name for name in chosen_scores if name in chosen_values]
     if both:
         raise InputError(f"{where}: the column '{both[0]}' is named both as a score and a value.")
-    return Roles(tuple(chosen_scores), tuple(chosen_values))
+    return Roles(chosen_scores, chosen_values)
 
 
-def _is_value(name: str) -> bool:
-    return name in VALUE_NAMES or name.startswith(("value_", "value@"))
-
-
-def _is_score(name: str) -> bool:
-    return name in SCORE_NAMES or name.startswith(("score_", "score@"))
+def _is_called(name: str, word: str, names: Sequence[str]) -> bool:
+    return name in names or name.startswith((f"{word}_", f"{word}@"))
 
 
 def choose(where: str, wanted: Sequence[str], present: list[str], kind: str) -> list[str]:
@@ -213,9 +191,8 @@ def numbers(where: str, name: str, column: pa.Array, row: str = "row") -> Floats
             f"{where}: column '{name}' must hold numbers, but {row} {at + 1} holds {text}."
         )
     if column.null_count:
-        at = int(np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False))[0])
         raise InputError(
-            f"{where}: column '{name}' has a missing value in {row} {at + 1}; "
+            f"{where}: column '{name}' has a missing value in {row} {first(column.is_null())}; "
             "fill it in or drop the row."
         )
     if pa.types.is_boolean(kind):
@@ -229,9 +206,9 @@ def check_finite(where: str, name: str, array: Floats, row: str = "row") -> None
     """Raise :class:`InputError` naming the first NaN or infinite entry."""
     finite = np.isfinite(array)
     if not finite.all():
-        at = int(np.flatnonzero(~finite)[0])
+        at = first(~finite)
         raise InputError(
-            f"{where}: column '{name}' holds {array[at]} in {row} {at + 1}; "
+            f"{where}: column '{name}' holds {array[at - 1]} in {row} {at}; "
             "every score and value must be a finite number."
         )
 
@@ -245,15 +222,20 @@ def _first_text(column: pa.Array) -> tuple[int, str]:
     return 0, f"{values[0]!r} as text" if values else "nothing"
 
 
+def first(mask: ArrayLike) -> int:
+    """The first row where the mask holds, as errors count rows: from 1."""
+    return int(np.argmax(np.asarray(mask))) + 1
+
+
 def flags(where: str, name: str, column: pa.Array) -> NDArray[np.bool_]:
     """A column of true/false or 0/1 as booleans."""
     array = numbers(where, name, column)
-    bad = np.flatnonzero((array != 0) & (array != 1))
-    if bad.size:
-        at = int(bad[0])
+    bad = (array != 0) & (array != 1)
+    if bad.any():
+        at = first(bad)
         raise InputError(
-            f"{where}: column '{name}' must be true/false or 0/1, but row {at + 1} "
-            f"holds {array[at]:g}."
+            f"{where}: column '{name}' must be true/false or 0/1, but row {at} "
+            f"holds {array[at - 1]:g}."
         )
     return array.astype(bool)
 
@@ -261,8 +243,7 @@ def flags(where: str, name: str, column: pa.Array) -> NDArray[np.bool_]:
 def codes(where: str, name: str, column: pa.Array) -> tuple[Ints, pa.Array]:
     """Number labels by first appearance: ``codes [rows]`` and ``labels``; none may be missing."""
     if column.null_count:
-        at = int(np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False))[0])
-        raise InputError(f"{where}: column '{name}' is missing in row {at + 1}.")
+        raise InputError(f"{where}: column '{name}' is missing in row {first(column.is_null())}.")
     if pa.types.is_nested(column.type) or pa.types.is_null(column.type):
         raise InputError(
             f"{where}: column '{name}' must hold one text or number per row, not {column.type}."

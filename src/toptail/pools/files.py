@@ -33,6 +33,8 @@ FORMATS = {
     ".npz": "npz",
 }
 
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+
 
 def file_format(path: Path) -> str:
     """The format that the file's name promises, or an :class:`InputError`."""
@@ -69,45 +71,38 @@ def read_schema(path: Path) -> pa.Schema | None:
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
     """Read a table (not npz); ``columns`` limits what is read from Parquet.
 
-    Raises
-    ------
-    InputError
-        If the file is missing, empty, truncated, or not of the type its name says.
+    One that is missing, empty, truncated, or not of the type its name says, is refused.
     """
     check_readable(path)
     kind = file_format(path)
-    if kind == "parquet":
-        with _refusing(path, "Parquet"):
-            # One file, never a folder of them; ParquetFile also keeps duplicate column names.
-            table = pq.ParquetFile(path, memory_map=True).read(columns=columns)
-    elif kind in ("csv", "tsv"):
-        parse = pa.csv.ParseOptions(delimiter="\t" if kind == "tsv" else ",")
-        with _refusing(path, "CSV"):
-            table = pa.csv.read_csv(path, parse_options=parse)
-    elif kind == "jsonl":
-        table = _read_jsonl(path)
-    elif kind == "arrow":
-        with _refusing(path, "Arrow"):
-            table = pa.feather.read_table(path, memory_map=False)
-    else:
+    if kind == "npz":
         raise InputError(f"{path}: a .npz file holds arrays, not a table.")
+    if kind == "jsonl":
+        table = _read_jsonl(path)
+    else:
+        with _refusing(path, {"parquet": "Parquet", "arrow": "Arrow"}.get(kind, "CSV")):
+            if kind == "parquet":
+                # One file, never a folder of them; ParquetFile also keeps duplicate column names.
+                table = pq.ParquetFile(path, memory_map=True).read(columns=columns)
+            elif kind == "arrow":
+                table = pa.feather.read_table(path, memory_map=False)
+            else:
+                parse = pa.csv.ParseOptions(delimiter=DELIMITERS[kind])
+                table = pa.csv.read_csv(path, parse_options=parse)
     check_names(str(path), table.column_names)
     return table
 
 
-def _read_jsonl(path: Path) -> pa.Table:
-    # A row longer than a block cannot be read: the second try takes the file as one block.
-    size = path.stat().st_size
-    blocks = [1 << 24] if size < 1 << 24 else [1 << 24, min(size + 1, (1 << 31) - 1)]
-    for block in blocks:
-        try:
-            options = pa.json.ReadOptions(block_size=block)
-            with _refusing(path, "JSON Lines"):
-                return pa.json.read_json(path, read_options=options)
-        except InputError as error:
-            if "straddling" not in str(error) or block == blocks[-1]:
-                raise
-    raise AssertionError("unreachable")
+def _read_jsonl(path: Path, block: int = 1 << 24) -> pa.Table:
+    try:
+        with _refusing(path, "JSON Lines"):
+            return pa.json.read_json(path, read_options=pa.json.ReadOptions(block_size=block))
+    except InputError as error:
+        # A row longer than a block cannot be read: the second try takes the file as one block.
+        whole = min(path.stat().st_size + 1, (1 << 31) - 1)
+        if "straddling" not in str(error) or whole <= block:
+            raise
+        return _read_jsonl(path, whole)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
@@ -121,18 +116,15 @@ def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
             return {name: file[name] for name in file.files}
     except InputError:
         raise
-    except ValueError as error:
-        if "pickle" in str(error).lower():
+    except Exception as error:
+        # zipfile, zlib and the npy header parser raise many types on damaged files.
+        if isinstance(error, ValueError) and "pickle" in str(error).lower():
             raise InputError(
                 f"{path}: holds pickled Python objects, which are never loaded because unpickling "
                 "runs code; save plain number, text or bool arrays instead."
             ) from None
-        raise InputError(f"{path}: not a readable .npz file ({_brief(error)}).") from None
-    except Exception as error:
-        # zipfile, zlib and the npy header parser raise many types on damaged files.
-        raise InputError(
-            f"{path}: not a readable .npz file, it may be truncated ({_brief(error)})."
-        ) from None
+        cut = "" if isinstance(error, ValueError) else ", it may be truncated"
+        raise InputError(f"{path}: not a readable .npz file{cut} ({_brief(error)}).") from None
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[np.generic]]) -> None:
@@ -202,11 +194,9 @@ def _umask() -> int:
 
 def check_names(where: str, names: list[str]) -> None:
     """Raise :class:`InputError` where two columns share a name."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InputError(f"{where}: the column '{name}' appears twice; give each its own name.")
-        seen.add(name)
+    if len(set(names)) < len(names):
+        twice = next(name for at, name in enumerate(names) if name in names[:at])
+        raise InputError(f"{where}: the column '{twice}' appears twice; give each its own name.")
 
 
 @contextmanager

@@ -19,13 +19,9 @@ from toptail.pools.tables import pools_from_arrays
 def to_pools(data: Any, columns: Columns) -> ScoredPools:
     """Pools from pools, the path of a file, any data frame, columns, arrays or rows.
 
-    Parameters
-    ----------
-    data
-        A mapping that holds arrays of two dimensions is read as ``[queries, candidates]``,
-        like an npz file; everything else is a table, see :func:`toptail.pools.frames.as_table`.
-    columns
-        Which columns play which part. Pools know that already, except which scores to audit.
+    A mapping that holds arrays of two dimensions is read as ``[queries, candidates]``, like an
+    npz file; everything else is a table, see :func:`toptail.pools.frames.as_table`. Pools know
+    already which columns play which part, except which scores to audit.
     """
     if isinstance(data, ScoredPools):
         return _chosen(data, columns)

@@ -119,11 +119,7 @@ class JudgedPicks(Container):
 
 
 def _check_once(
-    where: str,
-    query_at: Ints,
-    selector_at: Ints,
-    replicate: pa.Array,
-    selectors: int,
+    where: str, query_at: Ints, selector_at: Ints, replicate: pa.Array, selectors: int
 ) -> None:
     replicate_at, labels = codes(where, "replicate", replicate)
     at = first_repeat((query_at * selectors + selector_at) * len(labels) + replicate_at)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ from toptail.pools.columns import (
     Roles,
     codes,
     find_roles,
+    first,
     first_repeat,
     flags,
     holds_numbers,
@@ -32,6 +34,7 @@ from toptail.pools.columns import (
     parts,
 )
 from toptail.pools.files import (
+    DELIMITERS,
     atomic,
     check_names,
     check_readable,
@@ -93,16 +96,15 @@ def _stored_roles(where: str, metadata: bytes | str) -> dict[str, list[str]]:
 def _roles(
     where: str, schema: pa.Schema, columns: Columns, as_numbers: frozenset[str] = frozenset()
 ) -> Roles:
-    metadata = (schema.metadata or {}).get(_METADATA)
-    stored = {} if metadata is None else _stored_roles(where, metadata)
     numeric = {f.name: holds_numbers(f.type) or f.name in as_numbers for f in schema}
-    return _find(where, numeric, columns, stored)
+    return _find(where, numeric, columns, (schema.metadata or {}).get(_METADATA))
 
 
 def _find(
-    where: str, numeric: dict[str, bool], columns: Columns, stored: dict[str, list[str]]
+    where: str, numeric: dict[str, bool], columns: Columns, metadata: bytes | str | None
 ) -> Roles:
     """The roles asked for, else those that the file states, else those found by name."""
+    stored = {} if metadata is None else _stored_roles(where, metadata)
     scores, values = listed(columns.get("scores")), listed(columns.get("values"))
     return find_roles(
         where, numeric, scores or stored.get("scores"), values or stored.get("values")
@@ -139,22 +141,17 @@ def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPoo
         for name in ("cluster", "group")
         if name in data
     }
-    order = None
+    order: slice | Ints = slice(None)
     if (np.diff(query_code) < 0).any():
         order = np.argsort(query_code, kind="stable")
-
-    def arrange(column: NDArray[Any]) -> NDArray[Any]:
-        return column if order is None else column[order]
-
-    if candidate is not None and order is not None:
-        candidate = candidate.take(pa.array(order))
+        candidate = None if candidate is None else candidate.take(pa.array(order))
     counts = np.bincount(query_code, minlength=len(query))
     return ScoredPools(
         query=query,
         offsets=np.concatenate([[0], np.cumsum(counts)]),
-        scores={name: arrange(checked[name]) for name in roles.scores},
-        values={name: arrange(checked[name]) for name in roles.values},
-        support=None if support is None else arrange(support),
+        scores={name: checked[name][order] for name in roles.scores},
+        values={name: checked[name][order] for name in roles.values},
+        support=None if support is None else support[order],
         candidate=candidate,
         cluster=per_query.get("cluster"),
         group=per_query.get("group"),
@@ -177,23 +174,25 @@ def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
             f"{where}: '{next(iter(lists))}' holds one list per row but '{scalar}' does not; "
             "score and value columns must all be lists, or none."
         )
-    first, lengths = next(iter(lists)), None
+    lengths = None
     for name, array in lists.items():
         if array.null_count:
-            at = int(np.flatnonzero(np.asarray(array.is_null()))[0])
-            raise InputError(f"{where}: the list '{name}' is missing in row {at + 1}.")
-        own = np.asarray(pa.compute.list_value_length(array)).astype(np.int64)
-        if lengths is not None and not np.array_equal(own, lengths):
-            at = int(np.flatnonzero(own != lengths)[0])
             raise InputError(
-                f"{where}: in row {at + 1} the list '{name}' has {own[at]} entries "
-                f"but '{first}' has {lengths[at]}."
+                f"{where}: the list '{name}' is missing in row {first(array.is_null())}."
+            )
+        own = np.asarray(pc.list_value_length(array)).astype(np.int64)
+        if lengths is not None and not np.array_equal(own, lengths):
+            at = first(own != lengths)
+            raise InputError(
+                f"{where}: in row {at} the list '{name}' has {own[at - 1]} entries "
+                f"but '{next(iter(lists))}' has {lengths[at - 1]}."
             )
         lengths = own
     assert lengths is not None
     if (lengths == 0).any():
-        at = int(np.flatnonzero(lengths == 0)[0])
-        raise InputError(f"{where}: the lists in row {at + 1} are empty; drop the row.")
+        raise InputError(
+            f"{where}: the lists in row {first(lengths == 0)} are empty; drop the row."
+        )
     parent = pa.array(np.repeat(np.arange(table.num_rows), lengths))
     if "query" not in table.column_names:
         table = table.append_column("query", pa.array(np.arange(table.num_rows)))
@@ -226,11 +225,11 @@ def per_query_labels(
     code, _ = codes(where, name, column)
     first_row = np.full(queries, -1, dtype=np.int64)
     first_row[query_code[::-1]] = np.arange(code.size - 1, -1, -1)
-    differs = np.flatnonzero(code != code[first_row][query_code])
-    if differs.size:
+    differs = code != code[first_row][query_code]
+    if differs.any():
         raise InputError(
             f"{where}: column '{name}' must be the same for all candidates of a query, "
-            f"but changes in row {int(differs[0]) + 1}."
+            f"but changes in row {first(differs)}."
         )
     return column.take(pa.array(first_row))
 
@@ -247,8 +246,12 @@ def pools_to_table(pools: ScoredPools) -> pa.Table:
     for name, labels in (("cluster", pools.cluster), ("group", pools.group)):
         if labels is not None:
             columns[name] = labels.take(parent)
-    roles = {"scores": list(pools.scores), "values": list(pools.values)}
-    return pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(roles)})
+    return pa.table(columns).replace_schema_metadata({_METADATA: _written_roles(pools)})
+
+
+def _written_roles(pools: ScoredPools) -> str:
+    """What :func:`_stored_roles` reads."""
+    return json.dumps({"scores": list(pools.scores), "values": list(pools.values)})
 
 
 def write_pools(pools: ScoredPools, path: Path) -> None:
@@ -266,8 +269,8 @@ def write_table(table: pa.Table, target: Path, kind: str) -> None:
         pq.write_table(table, target)
     elif kind == "arrow":
         pa.feather.write_feather(table, target)
-    elif kind in ("csv", "tsv"):
-        options = pa.csv.WriteOptions(delimiter="\t" if kind == "tsv" else ",")
+    elif kind in DELIMITERS:
+        options = pa.csv.WriteOptions(delimiter=DELIMITERS[kind])
         pa.csv.write_csv(table, target, write_options=options)
     else:
         with target.open("w", encoding="utf-8") as file:
@@ -294,14 +297,10 @@ def _npz_arrays(pools: ScoredPools, path: Path) -> dict[str, NDArray[Any]]:
         labels = getattr(pools, name)
         if labels is not None:
             text = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
-            arrays[name] = (
-                np.array(labels.to_pylist(), dtype=np.str_) if text else labels.to_numpy()
-            )
+            arrays[name] = np.array(labels.to_pylist(), np.str_) if text else labels.to_numpy()
     if not keep.all():
         arrays["size"] = pools.sizes
-    arrays["toptail"] = np.array(
-        json.dumps({"scores": list(pools.scores), "values": list(pools.values)})
-    )
+    arrays["toptail"] = np.array(_written_roles(pools))
     return arrays
 
 
@@ -309,9 +308,7 @@ def pools_from_arrays(
     where: str, arrays: Mapping[str, NDArray[Any]], columns: Columns
 ) -> ScoredPools:
     """2-D arrays are scores and values, by the same naming rules as table columns."""
-    stored = {}
-    if "toptail" in arrays:
-        stored = _stored_roles(where, "".join(map(str, arrays["toptail"].reshape(-1))))
+    stored = "".join(map(str, arrays["toptail"].reshape(-1))) if "toptail" in arrays else None
     present = [name for name in arrays if name != "toptail"]
     named = {new: arrays[old] for new, old in parts(where, present, columns).items()}
     dense = {name: a for name, a in named.items() if a.ndim == 2}

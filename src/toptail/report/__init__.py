@@ -14,19 +14,9 @@ __all__ = ["render", "render_html", "render_latex", "render_markdown", "summary_
 
 
 def render(audit: Audit, folder: Path) -> list[Path]:
-    """Write ``audit.md``, ``audit.tex``, ``report.html`` and ``figures/`` into a folder.
+    """Write ``audit.md``, ``audit.tex``, ``report.html`` and ``figures/``; returns their paths.
 
-    Parameters
-    ----------
-    audit
-        The parsed ``audit.json``.
-    folder
-        An existing folder. The caller stages it, so that readers never see half of it.
-
-    Returns
-    -------
-    list of Path
-        The files written.
+    The folder exists: the caller stages it, so that readers never see half of it.
     """
     texts = {
         "audit.md": render_markdown(audit),

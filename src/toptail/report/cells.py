@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from toptail.report.table import Cell
@@ -33,8 +34,8 @@ def number_cell(
 
 def difference_cell(x: float | None, low: float | None, high: float | None, decimals: int) -> Cell:
     """A difference, with its sign and interval."""
-    detail = "" if x is None else bracket(low, high, decimals)
-    return Cell(signed(x, decimals, MISSING_SHORT), detail, key=x)
+    cell = number_cell(x, low, high, decimals=decimals)
+    return replace(cell, text=signed(x, decimals, MISSING_SHORT))
 
 
 def count_cell(n: float | None) -> Cell:
@@ -77,4 +78,4 @@ def captured_cells(scorer: Mapping[str, Any]) -> Iterable[Cell]:
     for cell in curve_cells(scorer, names, 2, start=1):
         share = cell.key if isinstance(cell.key, float | int) else None
         tint = None if share is None else min(1.0, max(0.0, share))
-        yield Cell(cell.text, cell.detail, cell.key, share=tint)
+        yield replace(cell, share=tint)

@@ -20,28 +20,17 @@ def chart_data(audit: Audit) -> dict[str, Any]:
 
 def _pools(audit: Audit) -> dict[str, Any]:
     whole = ("kind", "k", "random", "oracle", "oracle_low", "oracle_high")
-    scorers = [
-        _scorer(rank, name, audit["scorers"][name]) for rank, name in enumerate(ranked(audit))
-    ]
+    scorers = [_scorer(*at, audit["scorers"][at[1]]) for at in enumerate(ranked(audit))]
     return {**{part: audit[part] for part in whole}, "scorers": scorers}
 
 
 def _scorer(rank: int, name: str, scorer: Mapping[str, Any]) -> dict[str, Any]:
-    curves = (
-        "value",
-        "band_low",
-        "band_high",
-        "captured",
-        "deciles",
-        "deciles_low",
-        "deciles_high",
-        "deciles_within",
-        "tau_b",
-    )
+    over_k = ("value", "band_low", "band_high", "captured")
+    deciles = ("deciles", "deciles_low", "deciles_high", "deciles_within")
     look = style(rank)
     seeds = scorer.get("seeds") or {}
     return {
-        **{part: scorer[part] for part in curves},
+        **{part: scorer[part] for part in (*over_k, *deciles, "tau_b")},
         "name": one_line(name),
         "hue": look.hue,
         "dash": look.dash,

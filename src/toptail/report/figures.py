@@ -14,12 +14,12 @@ from typing import Any, Final
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from toptail.errors import InputError
 from toptail.report.palette import HARM, NEUTRAL, style
+from toptail.report.strokes import SETTINGS, new_figure
 from toptail.report.text import Audit, one_line, percent, ranked, short
 
 FIGURES: Final[Mapping[str, Mapping[str, str]]] = {
@@ -28,20 +28,7 @@ FIGURES: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Name of each figure's file and its title, by kind of audit."""
 
-_SETTINGS: Final[dict[Any, Any]] = {
-    "svg.hashsalt": "toptail",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": NEUTRAL,
-    "xtick.color": NEUTRAL,
-    "ytick.color": NEUTRAL,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.axisbelow": True,
-    "axes.xmargin": 0.02,
-    "grid.color": "#e4e7eb",
-}
+_SETTINGS: Final = SETTINGS | {"axes.grid": True, "axes.grid.axis": "y", "axes.xmargin": 0.02}
 
 
 def best_of_k_figure(audit: Audit) -> Figure:
@@ -49,7 +36,7 @@ def best_of_k_figure(audit: Audit) -> Figure:
     with mpl.rc_context(_SETTINGS):
         figure, axes = _figure(7.0, 4.2)
         k = np.log2(audit["k"])
-        _line(axes, k, audit["oracle"], color=NEUTRAL, linestyle=":", linewidth=1.2)
+        axes.plot(k, _floats(audit["oracle"]), color=NEUTRAL, linestyle=":", linewidth=1.2)
         labels: list[tuple[float | None, str, str]] = [(audit["oracle"][-1], "oracle", NEUTRAL)]
         if audit["random"] is not None:
             axes.axhline(audit["random"], color=NEUTRAL, linestyle="--", linewidth=1)
@@ -147,8 +134,7 @@ def save_figures(audit: Audit, folder: Path) -> list[Path]:
 
 
 def _figure(width: float, height: float, columns: int = 1) -> tuple[Figure, Any]:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(width, height)
     return figure, figure.subplots(1, columns, sharey=True)
 
 
@@ -165,10 +151,6 @@ def _floats(values: Sequence[float | None]) -> np.ndarray[Any, np.dtype[np.float
     return np.array([np.nan if v is None else v for v in values], dtype=float)
 
 
-def _line(axes: Axes, x: Any, values: Sequence[float | None], **settings: Any) -> None:
-    axes.plot(x, _floats(values), **settings)
-
-
 def _scorer(
     axes: Axes, x: Any, rank: int, scorer: Mapping[str, Any], parts: Sequence[str], scorers: int
 ) -> None:
@@ -179,7 +161,8 @@ def _scorer(
         low, high = _floats(scorer[parts[1]]), _floats(scorer[parts[2]])
         alpha = 0.15 if scorers <= 6 else 0.05  # many bands lie over each other
         axes.fill_between(x, low, high, color=look.colour, alpha=alpha, linewidth=0)
-    _line(axes, x, scorer[parts[0]], color=look.colour, linestyle=dashes, marker="o", markersize=3)
+    line = _floats(scorer[parts[0]])
+    axes.plot(x, line, color=look.colour, linestyle=dashes, marker="o", markersize=3)
 
 
 def _harm(axes: Axes, ks: Sequence[int], scorer: Mapping[str, Any]) -> None:

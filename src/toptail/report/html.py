@@ -12,7 +12,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from toptail.report.chart_data import chart_data
 from toptail.report.content import method_rows, status_lines, tables_of
-from toptail.report.palette import DARK, LIGHT, Style, style
+from toptail.report.palette import DARK, LIGHT, style
 from toptail.report.scorer_tables import checks_table, numbers_table
 from toptail.report.table import Table
 from toptail.report.text import (
@@ -49,52 +49,31 @@ MOST_ROWS: Final = 1000
 _SCRIPTS: Final = ("svg.js", "shown.js", "lines.js", "panels.js", "sorting.js", "page.js")
 
 
-@dataclass(frozen=True)
-class Card:
-    """The verdict on one scorer in plain words."""
-
-    name: str
-    rank: int
-    status: str
-    headline: str
-    reason: str
-    style: Style
-    ks: tuple[tuple[str, str], ...]
-    """The verdict's K: pairs of label and text."""
-    gains: tuple[tuple[str, str], ...]
-    """What search gains: pairs of label and text."""
-    tables: tuple[Table, ...]
-    """The checks behind the verdict, and every number over K."""
-
-
 def render_html(audit: Audit) -> str:
     """Render the page."""
     script = Markup("\n".join(_asset(name) for name in _SCRIPTS))
-    tables = {table.name: _cut(table) for table in tables_of(audit)}
+    pools = audit["kind"] == "pools"
     template = _templates().get_template(f"{audit['kind']}.html")
     return template.render(
         audit=audit,
         many=len(audit.get("scorers", ())) > MANY_SCORERS,
-        cards=_cards(audit) if audit["kind"] == "pools" else (),
+        cards=[_card(audit, *at) for at in enumerate(ranked(audit))] if pools else (),
         data=chart_data(audit),
         definitions=status_lines(audit),
         measured=data_sentences(audit),
         method=method_rows(audit),
         question=question(audit),
-        scope=scope_sentence(audit) if audit["kind"] == "pools" else "",
+        scope=scope_sentence(audit) if pools else "",
         script=script,
         script_hash=_hash(script),
         css=Markup(_hues() + _asset("style.css")),
-        tables=tables,
-        tally=tally(audit) if audit["kind"] == "pools" else (),
+        tables={table.name: _cut(table) for table in tables_of(audit)},
+        tally=tally(audit) if pools else (),
     )
 
 
-def _cards(audit: Audit) -> list[Card]:
-    return [_card(audit, rank, name) for rank, name in enumerate(ranked(audit))]
-
-
-def _card(audit: Audit, rank: int, name: str) -> Card:
+def _card(audit: Audit, rank: int, name: str) -> dict[str, Any]:
+    """The verdict on one scorer in plain words, its K and gains as pairs of label and text."""
     scorer: Mapping[str, Any] = audit["scorers"][name]
     verdict, k_max = scorer["verdict"], audit["k"][-1]
     captured = with_interval(*(scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")))
@@ -102,21 +81,21 @@ def _card(audit: Audit, rank: int, name: str) -> Card:
     checks = checks_table(audit, [name])
     # The card itself names the scorer.
     checks = replace(checks, columns=checks.columns[1:], rows=tuple(row[1:] for row in checks.rows))
-    return Card(
-        name=one_line(name),
-        rank=rank + 1,
-        status=verdict["status"],
-        headline=headline(verdict, k_max),
-        reason=one_line(verdict["reason"]),
-        style=style(rank),
-        ks=(
+    return {
+        "name": one_line(name),
+        "rank": rank + 1,
+        "status": verdict["status"],
+        "headline": headline(verdict, k_max),
+        "reason": one_line(verdict["reason"]),
+        "style": style(rank),
+        "ks": (
             ("Best K", k_word(verdict["k_best"], MISSING_SHORT)),
             ("Safe up to K", k_word(verdict["k_safe_max"])),
             ("Hurts from K", k_word(verdict["k_harm"])),
         ),
-        gains=((f"Captured, K = {k_max}", captured), ("Gain per doubling", gain)),
-        tables=(checks, numbers_table(audit, name)),
-    )
+        "gains": ((f"Captured, K = {k_max}", captured), ("Gain per doubling", gain)),
+        "tables": (checks, numbers_table(audit, name)),
+    }
 
 
 def _cut(table: Table) -> Table:

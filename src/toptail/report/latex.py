@@ -18,23 +18,20 @@ from toptail.report.text import Audit, data_sentences, one_line, scope_sentence
 K_COLUMNS: Final = 6  # numbers with intervals that fit beside each other on a page
 PAGE_ROWS: Final = 32  # a longer table breaks over pages
 
+_WORDS: Final = ("cdot", "times", "pm", "le", "ge", "approx", "to", "surd", "infty")
+_LETTERS: Final = ("ss", "o", "O", "ae", "AE", "l", "L")
+_MATH: Final = {
+    **dict(zip("<>|−", "<>|-", strict=True)),
+    **dict(zip("·×±≤≥≈→√∞", (rf"\{word}" for word in _WORDS), strict=True)),
+}
 _SYMBOLS: Final = {
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "%": r"\%",
-    "#": r"\#",
-    "_": r"\_",
+    **{c: f"\\{c}" for c in "{}$&%#_"},
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    "<": r"\ensuremath{<}",
-    ">": r"\ensuremath{>}",
-    "|": r"\ensuremath{|}",
+    **{c: rf"\ensuremath{{{symbol}}}" for c, symbol in _MATH.items()},
     '"': "''",
     "`": r"\`{}",
-    "−": r"\ensuremath{-}",
     "–": r"\textendash{}",
     "—": r"\textemdash{}",
     "“": "``",
@@ -42,22 +39,7 @@ _SYMBOLS: Final = {
     "‘": "`",
     "’": "'",
     "…": r"\ldots{}",
-    "·": r"\ensuremath{\cdot}",
-    "×": r"\ensuremath{\times}",
-    "±": r"\ensuremath{\pm}",
-    "≤": r"\ensuremath{\le}",
-    "≥": r"\ensuremath{\ge}",
-    "≈": r"\ensuremath{\approx}",
-    "→": r"\ensuremath{\to}",
-    "√": r"\ensuremath{\surd}",
-    "∞": r"\ensuremath{\infty}",
-    "ß": r"\ss{}",
-    "ø": r"\o{}",
-    "Ø": r"\O{}",
-    "æ": r"\ae{}",
-    "Æ": r"\AE{}",
-    "ł": r"\l{}",
-    "Ł": r"\L{}",
+    **{c: rf"\{word}{{}}" for c, word in zip("ßøØæÆłŁ", _LETTERS, strict=True)},
     "ο": "o",  # the one small Greek letter without a command
 }
 _ACCENTS: Final = {
@@ -90,12 +72,10 @@ def _character(c: str) -> str:
     if c.isascii():
         return c
     name = unicodedata.name(c, "")
-    if name.startswith("GREEK SMALL LETTER ") and name.count(" ") == 3:
-        letter = name.rsplit(" ", 1)[1].lower().replace("lamda", "lambda")
-        return rf"\ensuremath{{\{letter}}}"
-    if c in _GREEK_CAPITALS:
-        letter = name.rsplit(" ", 1)[1].capitalize().replace("Lamda", "Lambda")
-        return rf"\ensuremath{{\{letter}}}"
+    small = name.startswith("GREEK SMALL LETTER ") and name.count(" ") == 3
+    if small or c in _GREEK_CAPITALS:
+        letter = name.rsplit(" ", 1)[1].replace("LAMDA", "LAMBDA")
+        return rf"\ensuremath{{\{letter.lower() if small else letter.capitalize()}}}"
     parts = unicodedata.normalize("NFD", c)
     if len(parts) == 2 and parts[0].isascii() and parts[1] in _ACCENTS:
         letter = r"\i" if parts[0] == "i" else parts[0]  # its dot would collide with the accent
@@ -182,13 +162,9 @@ def _head(table: Table) -> str:
 def _rows(table: Table) -> list[str]:
     lines = []
     for row in table.rows:
-        if table.stacked:
-            lines.append(_line([escape(cell.text) for cell in row]))
-            if any(cell.detail for cell in row):
-                lines.append(_line([_small(cell) for cell in row]))
-                lines.append(r"\addlinespace[2pt]")
-        else:
-            lines.append(_line([escape(cell.plain) for cell in row]))
+        lines.append(_line([escape(cell.text if table.stacked else cell.plain) for cell in row]))
+        if table.stacked and any(cell.detail for cell in row):
+            lines += [_line([_small(cell) for cell in row]), r"\addlinespace[2pt]"]
     return lines
 
 

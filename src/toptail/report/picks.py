@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from toptail.report.cells import (
-    count_cell,
-    difference_cell,
-    name_cell,
-    number_cell,
-    p_cell,
-)
-from toptail.report.table import Column, Table
+from toptail.report.cells import count_cell, difference_cell, name_cell, number_cell, p_cell
+from toptail.report.table import Column, Table, numbers
 from toptail.report.text import Audit, one_line, percent, value_decimals
 
 
@@ -21,9 +15,7 @@ def picks_tables(audit: Audit) -> list[Table]:
 
 def differences_table(audit: Audit) -> Table:
     """Paired differences between selectors."""
-    decimals = value_decimals(audit)
-    thresholds = audit["thresholds"]
-    baseline = audit["baseline"]
+    decimals, thresholds, baseline = value_decimals(audit), audit["thresholds"], audit["baseline"]
     against = "" if baseline is None else f" The baseline is “{one_line(baseline)}”."
     return Table(
         "differences",
@@ -36,12 +28,7 @@ def differences_table(audit: Audit) -> Table:
         (
             Column("A", "name"),
             Column("B", "word"),
-            Column("A − B"),
-            Column("Detectable"),
-            Column("Variance ratio"),
-            Column("Queries"),
-            Column("p"),
-            Column("Holm p"),
+            *numbers("A − B", "Detectable", "Variance ratio", "Queries", "p", "Holm p"),
         ),
         tuple(
             (
@@ -67,7 +54,7 @@ def selectors_table(audit: Audit) -> Table:
         "Selectors",
         "Mean value of the picked candidates over queries; replicates of a query are averaged "
         "first.",
-        (Column("Selector", "name"), Column("Mean value"), Column("Queries"), Column("Replicates")),
+        (Column("Selector", "name"), *numbers("Mean value", "Queries", "Replicates")),
         tuple(
             (
                 name_cell(name),

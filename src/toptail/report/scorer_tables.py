@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toptail.report.cells import captured_cells, curve_cells, name_cell, number_cell, status_cell
-from toptail.report.table import Cell, Column, Table
+from toptail.report.table import Cell, Column, Table, numbers
 from toptail.report.text import MISSING_SHORT, Audit, bracket, one_line, percent, value_decimals
 
 
 def checks_table(audit: Audit, names: Sequence[str]) -> Table:
     """The checks of these scorers, each with value, interval, threshold, status, advice."""
-    rows = []
-    for name in names:
-        for check in audit["scorers"][name]["verdict"]["checks"]:
-            value = number_cell(check["value"], check["low"], check["high"], decimals=3)
-            rows.append(
-                (
-                    name_cell(name),
-                    Cell(one_line(check["name"]), one_line(check["question"])),
-                    Cell(" → ".join(map(str, check["k"] or ())) or MISSING_SHORT),
-                    value,
-                    number_cell(check["threshold"], decimals=3),
-                    status_cell(check["status"]),
-                    Cell(one_line(check["advice"])),
-                )
-            )
+    rows = tuple(
+        (
+            name_cell(name),
+            Cell(one_line(check["name"]), one_line(check["question"])),
+            Cell(" → ".join(map(str, check["k"] or ())) or MISSING_SHORT),
+            number_cell(check["value"], check["low"], check["high"], decimals=3),
+            number_cell(check["threshold"], decimals=3),
+            status_cell(check["status"]),
+            Cell(one_line(check["advice"])),
+        )
+        for name in names
+        for check in audit["scorers"][name]["verdict"]["checks"]
+    )
     return Table(
         "checks",
         "Checks",
@@ -35,12 +33,11 @@ def checks_table(audit: Audit, names: Sequence[str]) -> Table:
             Column("Scorer", "name"),
             Column("Check", "prose"),
             Column("K", "word"),
-            Column("Value"),
-            Column("Threshold"),
+            *numbers("Value", "Threshold"),
             Column("Status", "word"),
             Column("Advice", "prose"),
         ),
-        tuple(rows),
+        rows,
     )
 
 
@@ -69,7 +66,7 @@ def numbers_table(audit: Audit, name: str) -> Table:
         f"Intervals are pointwise at {percent(audit['thresholds']['level'])}; the band holds for "
         "all K at once. Divergence: ln K − (K − 1)/K, an upper bound of the divergence of the "
         "pick from the proposal.",
-        (Column("K", "name"), *(Column(label) for label in columns)),
+        (Column("K", "name"), *numbers(*columns)),
         tuple(zip(ks, *columns.values(), strict=True)),
         stacked=True,
     )

@@ -17,6 +17,11 @@ class Column:
     """Decides alignment and wrapping; ``name`` heads its row."""
 
 
+def numbers(*labels: str) -> tuple[Column, ...]:
+    """Columns of numbers with these headings."""
+    return tuple(Column(label) for label in labels)
+
+
 @dataclass(frozen=True)
 class Cell:
     """One entry of a table."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from toptail.report.cells import (
@@ -17,7 +18,7 @@ from toptail.report.cells import (
     summary_cell,
 )
 from toptail.report.scorer_tables import checks_table
-from toptail.report.table import Cell, Column, Table
+from toptail.report.table import Cell, Column, Table, numbers
 from toptail.report.text import (
     MISSING_SHORT,
     Audit,
@@ -30,6 +31,11 @@ from toptail.report.text import (
 )
 
 NAME = Column("Scorer", "name")
+
+
+def _over(ks: Iterable[int]) -> tuple[Column, ...]:
+    """A column of numbers for each K."""
+    return numbers(*(f"K = {k}" for k in ks))
 
 
 def pools_tables(audit: Audit) -> list[Table]:
@@ -51,21 +57,19 @@ def pools_tables(audit: Audit) -> list[Table]:
 def verdict_table(audit: Audit) -> Table:
     """One row for each scorer: both answers of the verdict."""
     decimals, k_max = value_decimals(audit), audit["k"][-1]
-    rows = []
-    for name in ranked(audit):
-        scorer = audit["scorers"][name]
-        verdict = scorer["verdict"]
-        rows.append(
-            (
-                name_cell(name),
-                status_cell(verdict["status"]),
-                k_cell(verdict["k_best"], MISSING_SHORT),
-                k_cell(verdict["k_safe_max"]),
-                k_cell(verdict["k_harm"]),
-                difference_cell(scorer["gain_per_doubling"], None, None, decimals),
-                last(list(captured_cells(scorer))) or Cell(MISSING_SHORT),
-            )
+    scorers = {name: audit["scorers"][name] for name in ranked(audit)}
+    rows = tuple(
+        (
+            name_cell(name),
+            status_cell(scorer["verdict"]["status"]),
+            k_cell(scorer["verdict"]["k_best"], MISSING_SHORT),
+            k_cell(scorer["verdict"]["k_safe_max"]),
+            k_cell(scorer["verdict"]["k_harm"]),
+            difference_cell(scorer["gain_per_doubling"], None, None, decimals),
+            last(list(captured_cells(scorer))) or Cell(MISSING_SHORT),
         )
+        for name, scorer in scorers.items()
+    )
     return Table(
         "verdicts",
         "Verdicts",
@@ -74,41 +78,33 @@ def verdict_table(audit: Audit) -> Table:
         (
             NAME,
             Column("Verdict", "word"),
-            Column("Best K"),
-            Column("Safe up to K"),
-            Column("Hurts from K"),
-            Column("Gain per doubling"),
+            *numbers("Best K", "Safe up to K", "Hurts from K", "Gain per doubling"),
             Column(f"Captured at K = {k_max}"),
         ),
-        tuple(rows),
+        rows,
     )
 
 
 def value_table(audit: Audit) -> Table:
     """V(K) of every scorer between the oracle and a random candidate."""
     decimals = value_decimals(audit)
-    rows = [
-        (
-            Cell("oracle (best possible)"),
-            *curve_cells(audit, ("oracle", "oracle_low", "oracle_high"), decimals),
-        )
-    ]
-    rows += [
-        (
-            name_cell(name),
-            *curve_cells(audit["scorers"][name], ("value", "low", "high"), decimals),
-        )
+    oracle = curve_cells(audit, ("oracle", "oracle_low", "oracle_high"), decimals)
+    curves = {
+        name: curve_cells(audit["scorers"][name], ("value", "low", "high"), decimals)
         for name in ranked(audit)
-    ]
+    }
     random = number_cell(audit["random"], decimals=decimals)
-    rows.append((Cell("a random candidate"), *(random for _ in audit["k"])))
     return Table(
         "values",
         "Value at each K",
         f"Expected value of the candidate with the top score of K, with pointwise "
         f"{percent(audit['thresholds']['level'])} intervals.",
-        (NAME, *(Column(f"K = {k}") for k in audit["k"])),
-        tuple(rows),
+        (NAME, *_over(audit["k"])),
+        (
+            (Cell("oracle (best possible)"), *oracle),
+            *((name_cell(name), *cells) for name, cells in curves.items()),
+            (Cell("a random candidate"), *(random for _ in audit["k"])),
+        ),
         stacked=True,
         over_k=True,
     )
@@ -122,7 +118,7 @@ def captured_table(audit: Audit) -> Table:
         "Of what the best possible choice among K would gain over a random candidate, the share "
         "that the scorer gets: 1 is the oracle, 0 a random candidate, below 0 worse than random. "
         f"With pointwise {percent(audit['thresholds']['level'])} intervals.",
-        (NAME, *(Column(f"K = {k}") for k in audit["k"][1:])),
+        (NAME, *_over(audit["k"][1:])),
         tuple((name_cell(name), *captured_cells(audit["scorers"][name])) for name in ranked(audit)),
         stacked=True,
         over_k=True,
@@ -132,15 +128,9 @@ def captured_table(audit: Audit) -> Table:
 def ordering_table(audit: Audit) -> Table:
     """How well the score orders candidates: tau_b, decile gaps, AUC."""
     decimals = value_decimals(audit)
-    columns = [
-        NAME,
-        Column("τ_b within query"),
-        Column("Undefined"),
-        Column("Decile gap, pooled"),
-        Column("Decile gap, within"),
-    ]
+    labels = ["τ_b within query", "Undefined", "Decile gap, pooled", "Decile gap, within"]
     if audit["binary"]:
-        columns += [Column("AUC, pooled"), Column("AUC, within")]
+        labels += ["AUC, pooled", "AUC, within"]
     rows = []
     for name in ranked(audit):
         scorer = audit["scorers"][name]
@@ -162,7 +152,7 @@ def ordering_table(audit: Audit) -> Table:
         "undefined where a pool has no variation. Decile gap: mean value of the top score decile "
         "minus that of the bottom decile, deciles formed over all candidates (pooled) or inside "
         "each query (within).",
-        tuple(columns),
+        (NAME, *numbers(*labels)),
         tuple(rows),
         stacked=True,
     )
@@ -170,18 +160,17 @@ def ordering_table(audit: Audit) -> Table:
 
 def off_support_table(audit: Audit) -> Table:
     """Excess of off-support picks over the base rate at each K."""
-    names = [name for name in ranked(audit) if audit["scorers"][name].get("off_support")]
     rows = []
-    for name in names:
-        off = audit["scorers"][name]["off_support"]
-        excess = curve_cells(off, ("excess", "excess_low", "excess_high"), 3)
-        rows.append((name_cell(name), number_cell(off["base_rate"], decimals=3), *excess))
+    for name in ranked(audit):
+        if off := audit["scorers"][name].get("off_support"):
+            excess = curve_cells(off, ("excess", "excess_low", "excess_high"), 3)
+            rows.append((name_cell(name), number_cell(off["base_rate"], decimals=3), *excess))
     return Table(
         "off-support",
         "Off-support excess",
         "Rate at which the top score of K lies off the data's support, minus the rate among all "
         "candidates (base rate). Above 0, search is drawn off the support.",
-        (NAME, Column("Base rate"), *(Column(f"K = {k}") for k in audit["k"])),
+        (NAME, Column("Base rate"), *_over(audit["k"])),
         tuple(rows),
         stacked=True,
         over_k=True,
@@ -191,20 +180,18 @@ def off_support_table(audit: Audit) -> Table:
 def seeds_table(audit: Audit) -> Table:
     """Verdict and final value of each training seed."""
     decimals = value_decimals(audit)
-    rows = []
-    for name in ranked(audit):
-        for seed, record in (audit["scorers"][name].get("seeds") or {}).items():
-            verdict = record["verdict"]
-            rows.append(
-                (
-                    name_cell(name),
-                    Cell(one_line(seed), key=one_line(seed)),
-                    status_cell(verdict["status"]),
-                    k_cell(verdict["k_best"], MISSING_SHORT),
-                    k_cell(verdict["k_harm"]),
-                    number_cell(last(record["value"]), decimals=decimals),
-                )
-            )
+    rows = tuple(
+        (
+            name_cell(name),
+            Cell(one_line(seed), key=one_line(seed)),
+            status_cell(record["verdict"]["status"]),
+            k_cell(record["verdict"]["k_best"], MISSING_SHORT),
+            k_cell(record["verdict"]["k_harm"]),
+            number_cell(last(record["value"]), decimals=decimals),
+        )
+        for name in ranked(audit)
+        for seed, record in (audit["scorers"][name].get("seeds") or {}).items()
+    )
     return Table(
         "seeds",
         "Training seeds",
@@ -214,11 +201,9 @@ def seeds_table(audit: Audit) -> Table:
             NAME,
             Column("Seed", "word"),
             Column("Verdict", "word"),
-            Column("Best K"),
-            Column("Hurts from K"),
-            Column(f"Value at K = {audit['k'][-1]}"),
+            *numbers("Best K", "Hurts from K", f"Value at K = {audit['k'][-1]}"),
         ),
-        tuple(rows),
+        rows,
     )
 
 
@@ -253,11 +238,7 @@ def groups_table(audit: Audit) -> Table:
             Column(column, "name"),
             Column("Scorer", "word"),
             Column("Verdict", "word"),
-            Column("Random"),
-            Column("Value"),
-            Column("Oracle"),
-            Column("Captured"),
-            Column("τ_b"),
+            *numbers("Random", "Value", "Oracle", "Captured", "τ_b"),
         ),
         tuple(rows),
         stacked=True,
@@ -273,13 +254,7 @@ def comparisons_table(audit: Audit) -> Table:
         "Paired comparisons",
         f"Difference in value between two scorers at K = {audit['k'][-1]} on the same queries. "
         "Holm p is corrected for the number of pairs.",
-        (
-            Column("A", "name"),
-            Column("B", "word"),
-            Column("A − B"),
-            Column("p"),
-            Column("Holm p"),
-        ),
+        (Column("A", "name"), Column("B", "word"), *numbers("A − B", "p", "Holm p")),
         tuple(
             (
                 name_cell(c["a"]),

@@ -50,10 +50,8 @@ def bracket(low: float | None, high: float | None, decimals: int = 2) -> str:
 
 def with_interval(x: float | None, low: float | None, high: float | None, decimals: int = 2) -> str:
     """Format a number and its interval as ``0.46 [0.38, 0.54]``."""
-    interval = bracket(low, high, decimals)
-    return (
-        number(x, decimals) if x is None or not interval else (f"{number(x, decimals)} {interval}")
-    )
+    interval = "" if x is None else bracket(low, high, decimals)
+    return f"{number(x, decimals)} {interval}".rstrip()
 
 
 def p_value(p: float | None) -> str:
@@ -145,38 +143,22 @@ def definitions(thresholds: Mapping[str, Any]) -> list[tuple[str, str]]:
     """One line for each status, with the thresholds that were used."""
     delta, rho = number(thresholds["delta"], 2), number(thresholds["rho"], 2)
     band = f"{percent(thresholds['level'])} band over all pairs of K"
-    return [
-        (
-            "safe",
-            f"a fall of more than ρ = {rho} of the headroom is ruled out for every pair of K, "
-            "and the largest K is better than a random candidate.",
-        ),
-        (
-            "no gain",
-            f"a fall of more than ρ = {rho} is ruled out, but a gain over a random candidate "
-            "is not established.",
-        ),
-        (
-            "unsafe",
-            f"a fall of more than δ = {delta} of the headroom from some K to a larger K is "
-            f"established (simultaneous {band}).",
-        ),
-        (
-            "inconclusive",
-            f"a fall of more than ρ = {rho} is neither established nor ruled out, or there is "
-            "nothing to gain (no headroom).",
-        ),
-    ]
+    meanings = {
+        "safe": f"a fall of more than ρ = {rho} of the headroom is ruled out for every pair of K, "
+        "and the largest K is better than a random candidate.",
+        "no gain": f"a fall of more than ρ = {rho} is ruled out, but a gain over a random "
+        "candidate is not established.",
+        "unsafe": f"a fall of more than δ = {delta} of the headroom from some K to a larger K is "
+        f"established (simultaneous {band}).",
+        "inconclusive": f"a fall of more than ρ = {rho} is neither established nor ruled out, or "
+        "there is nothing to gain (no headroom).",
+    }
+    return list(meanings.items())
 
 
 def percent(level: float | None) -> str:
     """Format a confidence level."""
     return MISSING if level is None else f"{100 * level:g} %"
-
-
-def k_list(audit: Audit) -> str:
-    """List the measured K."""
-    return join(audit["k"])
 
 
 def question(audit: Audit) -> str:
@@ -193,18 +175,15 @@ def data_sentences(audit: Audit) -> list[str]:
     if audit["kind"] == "picks":
         return [_picks_data(audit)]
     pool = audit["pool_size"]
-    sizes = (
-        f"{pool['min']} in each pool"
-        if pool["min"] == pool["max"]
-        else f"{pool['min']} to {pool['max']} in a pool, median {number(pool['median'], 0)}"
-    )
+    sizes = f"{pool['min']} to {pool['max']} in a pool, median {number(pool['median'], 0)}"
+    if pool["min"] == pool["max"]:
+        sizes = f"{pool['min']} in each pool"
     queries = plural(audit["queries"], "query", "queries")
     if audit.get("pools", audit["queries"]) != audit["queries"]:
         queries = f"{plural(audit['pools'], 'pool')} of {queries}"
     sentences = [
-        f"{queries}, "
-        f"{plural(audit['candidates'], 'candidate')} ({sizes}), "
-        f"judged by “{one_line(audit['value'])}”. K = {k_list(audit)}."
+        f"{queries}, {plural(audit['candidates'], 'candidate')} ({sizes}), "
+        f"judged by “{one_line(audit['value'])}”. K = {join(audit['k'])}."
     ]
     if audit["cluster_column"] is not None:
         sentences.append(
@@ -221,16 +200,11 @@ def data_sentences(audit: Audit) -> list[str]:
 
 
 def _picks_data(audit: Audit) -> str:
+    where = plural(audit["queries"], "query", "queries")
+    if audit["clusters"] != audit["queries"]:
+        where += f" in {plural(audit['clusters'], 'cluster')}"
     selectors = plural(len(audit["selectors"]), "selector")
-    clusters = (
-        f" in {plural(audit['clusters'], 'cluster')}"
-        if audit["clusters"] != audit["queries"]
-        else ""
-    )
-    return (
-        f"{selectors} compared on {plural(audit['queries'], 'query', 'queries')}{clusters}, "
-        "by the values of what each one picked."
-    )
+    return f"{selectors} compared on {where}, by the values of what each one picked."
 
 
 def scope_sentence(audit: Audit) -> str:
@@ -271,13 +245,11 @@ def _pools_summary(audit: Audit) -> list[str]:
         lines.append(f"    {one_line(verdict['reason'])}")
         lines.append(f"    Share of the possible gain captured at K = {k_max}: {captured}")
         if audit.get("groups"):
-            parts = [
+            parts = ", ".join(
                 f"{one_line(group)} {part['scorers'][name]['verdict']['status']}"
                 for group, part in audit["groups"].items()
-            ]
-            lines.append(
-                f"    By {one_line(audit.get('group_column') or 'group')}: {', '.join(parts)}"
             )
+            lines.append(f"    By {one_line(audit.get('group_column') or 'group')}: {parts}")
     return [*lines, "", scope_sentence(audit)]
 
 

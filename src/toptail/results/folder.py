@@ -16,16 +16,7 @@ from toptail.report import render
 def write_report(audit: Mapping[str, Any], out: str | PathLike[str]) -> Path:
     """Write ``audit.json``, ``audit.md``, ``audit.tex``, ``report.html`` and figures.
 
-    Parameters
-    ----------
-    audit
-        The content of ``audit.json``.
-    out
-        The folder; it appears whole or not at all.
-
-    Returns
-    -------
-    The path of ``report.html``.
+    The folder ``out`` appears whole or not at all; returns the path of ``report.html``.
     """
     folder = Path(out)
     with staged_folder(folder) as stage:

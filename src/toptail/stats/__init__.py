@@ -9,14 +9,7 @@ from toptail.stats.best_of_k import (
     split_oracle,
 )
 from toptail.stats.deciles import decile_gap, decile_means
-from toptail.stats.rank import (
-    auc,
-    kendall_tau_b,
-    paired_win_rate,
-    recall_at_k,
-    row_auc,
-    spearman,
-)
+from toptail.stats.rank import auc, kendall_tau_b, paired_win_rate, recall_at_k, row_auc, spearman
 from toptail.stats.resample import (
     Band,
     bootstrap_p,

@@ -26,19 +26,9 @@ def selection_weights(n: int, k: Sequence[int]) -> Floats:
 
     The rank probabilities follow from :math:`q_n(K) = 1` and
     :math:`q_{j-1}(K) = q_j(K)\,(j-K)/j`, a product of factors below one: nothing
-    overflows for any ``n``, and each K costs one pass.
-
-    Parameters
-    ----------
-    n
-        Pool size.
-    k
-        Candidate counts, each in 1..n.
-
-    Returns
-    -------
-    Array of shape ``[len(k), n]``; row i sums to 1, column j-1 belongs to rank j
-    (the last column is the highest score).
+    overflows for any pool size ``n``, and each K in 1..n costs one pass. Returns
+    ``[len(k), n]``; row i sums to 1, column j-1 belongs to rank j (the last column is the
+    highest score).
 
     Examples
     --------

@@ -20,17 +20,9 @@ def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> Floats:
 
     with C concordant and D discordant pairs, :math:`n_x` and :math:`n_y` the pairs tied
     in x and in y. D is counted for all rows at once in O(n log n) (see
-    :func:`count_inversions`).
-
-    Parameters
-    ----------
-    x, y
-        ``[m, n]`` or ``[n]``.
-
-    Returns
-    -------
-    ``[m]`` (0-d for 1-d input), in [-1, 1], larger = better agreement. NaN where x or y
-    does not vary or holds a NaN: undefined, not zero.
+    :func:`count_inversions`). ``[m, n]`` or ``[n]`` in, ``[m]`` or 0-d out, in [-1, 1],
+    larger = better agreement. NaN where x or y does not vary or holds a NaN: undefined, not
+    zero.
 
     References
     ----------
@@ -54,13 +46,9 @@ def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> Floats:
     rows = max(1, _BLOCK // n)
     for start in range(0, m, rows):
         block = slice(start, start + rows)
-        result[block] = _tau_b_block(a[block], b[block])
+        result[block] = tau_b_of_ranks(*dense_ranks(a[block]), *dense_ranks(b[block]))
     result[np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1)] = np.nan
     return result
-
-
-def _tau_b_block(x: Floats, y: Floats) -> Floats:
-    return tau_b_of_ranks(*dense_ranks(x), *dense_ranks(y))
 
 
 def tau_b_of_ranks(x_rank: Ints, x_ties: Ints, y_rank: Ints, y_ties: Ints) -> Floats:

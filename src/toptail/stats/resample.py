@@ -25,22 +25,11 @@ def bootstrap_sums(
     resamples: int,
     tick: Callable[[float], None] | None = None,
 ) -> Floats:
-    """Column sums over clusters drawn with replacement.
+    """Column sums over clusters drawn with replacement, as many as there are.
 
-    Parameters
-    ----------
-    sums
-        ``[clusters, columns]``: each cluster's own sums.
-    rng
-        Generator; the same state gives the same result to the last bit.
-    resamples
-        Number of resamples; each draws as many clusters as there are.
-    tick
-        Called with the finished share, for progress bars.
-
-    Returns
-    -------
-    ``[resamples, columns]``.
+    ``sums [clusters, columns]`` are each cluster's own; returns ``[resamples, columns]``. The same
+    state of ``rng`` gives the same result to the last bit. ``tick`` is called with the finished
+    share, for progress bars.
     """
     clusters = sums.shape[0]
     result = np.empty((resamples, sums.shape[1]))
@@ -76,11 +65,7 @@ class Band:
 
 
 def max_t_band(
-    estimate: ArrayLike,
-    draws: Floats,
-    clusters: int,
-    level: float = 0.95,
-    scale: ArrayLike = 1.0,
+    estimate: ArrayLike, draws: Floats, clusters: int, level: float = 0.95, scale: ArrayLike = 1.0
 ) -> Band:
     r"""Simultaneous band :math:`\hat\theta_i \pm c \cdot \mathrm{se}_i` over all entries i.
 
@@ -91,16 +76,8 @@ def max_t_band(
     quantile with C - 1 degrees of freedom at the same tail probability. With fewer than
     two clusters nothing is known: NaN.
 
-    Parameters
-    ----------
-    estimate
-        ``[s]`` point estimates.
-    draws
-        ``[resamples, s]`` resampled estimates.
-    clusters
-        How many clusters were resampled.
-    scale
-        Size of the numbers the estimates were computed from.
+    ``estimate [s]`` are the point estimates, ``draws [resamples, s]`` the resampled ones, and
+    ``scale`` is the size of the numbers that they were computed from.
 
     References
     ----------

@@ -28,14 +28,7 @@ LEVEL = 0.95
 class TrajectoryBootstrap:
     """How often each trajectory was drawn, in each resample.
 
-    Parameters
-    ----------
-    trajectory
-        ``[n]``: the trajectory of each triple (or of each query), any labels.
-    rng
-        Generator; the same state gives the same resamples.
-    resamples
-        How many.
+    ``trajectory [n]`` are labels of any kind, one for each triple (or each query).
     """
 
     def __init__(
@@ -120,6 +113,14 @@ class TrajectoryBootstrap:
 def _unknown(point: Floats) -> Estimate:
     """A statistic of one trajectory: nothing is known about how it varies."""
     return Estimate(point, np.full((1, *point.shape), np.nan))
+
+
+def check_counts(k: Sequence[int], largest: int, what: str) -> None:
+    """Refuse K that are not between 1 and the largest, which is ``what``."""
+    if len(k) == 0 or min(k) < 1 or max(k) > largest:
+        raise InputError(
+            f"K must be whole numbers between 1 and {largest}, the {what}, not {list(k)}."
+        )
 
 
 def seed_mean(estimates: Sequence[Estimate]) -> Estimate:

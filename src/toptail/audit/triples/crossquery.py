@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap, check_counts
 from toptail.errors import InputError
 from toptail.pools.triples import ScoredTriples
 from toptail.stats import normalized_regret, selection_weights
@@ -79,15 +79,8 @@ def pooled_selection(
     with :math:`v_{(j)}` the value of the candidate whose score has rank j; ties share their
     weight. Nothing is sampled (see :mod:`toptail.stats.best_of_k`).
 
-    Parameters
-    ----------
-    scores, values
-        ``[n]``: candidates of all queries together; larger is better for both.
-    k
-        Candidate counts, each in 1..n.
-    bootstrap
-        Resamples of the candidates' trajectories. A resample with fewer than K candidates
-        makes the interval at K NaN.
+    ``scores`` and ``values`` are ``[n]``, candidates of all queries together; larger is better
+    for both. A resample with fewer than K candidates makes the interval at K NaN.
     """
     s, v = np.asarray(scores, dtype=np.float64), np.asarray(values, dtype=np.float64)
     n = bootstrap.code.size
@@ -96,10 +89,8 @@ def pooled_selection(
             f"Scores {s.shape} and values {v.shape} must be finite numbers, one for each of the "
             f"{n} triples that the resamples were made for."
         )
-    _check_counts(k, n, "triples")
-    pool = _Pool(s, v, k)
-    value, oracle, random = _split(bootstrap.each(pool.curves))
-    return PooledSelection(tuple(k), value, oracle, random)
+    check_counts(k, n, "number of triples")
+    return PooledSelection(tuple(k), *_split(bootstrap.each(_Pool(s, v, k).curves)))
 
 
 def within_quartiles(
@@ -113,19 +104,17 @@ def within_quartiles(
     """
     s, v = bootstrap.column(triples, "scores", column), triples.value
     quartile = np.searchsorted(np.quantile(v, [0.25, 0.5, 0.75]), v, side="left")
-    sizes = np.bincount(quartile, minlength=4)
-    _check_counts(
-        k, int(sizes.min()), f"triples of {triples.source} in the smallest quartile of γ^d"
+    smallest = int(np.bincount(quartile, minlength=4).min())
+    check_counts(
+        k, smallest, f"number of triples of {triples.source} in the smallest quartile of γ^d"
     )
-
     pool = _Pool(s, v, k)
 
     def curves(rows: Ints) -> Floats:
         parts = [pool.curves(rows[quartile[rows] == q]) for q in range(4)]
         return np.asarray(np.mean(parts, axis=0))
 
-    value, oracle, random = _split(bootstrap.each(curves))
-    return PooledSelection(tuple(k), value, oracle, random)
+    return PooledSelection(tuple(k), *_split(bootstrap.each(curves)))
 
 
 @dataclass(frozen=True)
@@ -152,7 +141,7 @@ def saturation(
     half.
     """
     s = bootstrap.column(triples, "scores", column)
-    _check_counts(k, s.size, "triples")
+    check_counts(k, s.size, "number of triples")
 
     def both(rows: Ints) -> Floats:
         mine = np.sort(s[rows])
@@ -165,8 +154,7 @@ def saturation(
         result[1, fits] = weights @ (mine > threshold)
         return result
 
-    median, share = _split(bootstrap.each(both))
-    return Saturation(median, share)
+    return Saturation(*_split(bootstrap.each(both)))
 
 
 class _Pool:
@@ -197,13 +185,6 @@ def _expected(rank: Ints, values: Floats, below: Floats) -> Floats:
     held = counts > 0
     chance = np.diff(below[:, np.cumsum(counts[held]) - 1], axis=1, prepend=0.0)
     return np.asarray(chance @ (sums[held] / counts[held]))
-
-
-def _check_counts(k: Sequence[int], largest: int, what: str) -> None:
-    if len(k) == 0 or min(k) < 1 or max(k) > largest:
-        raise InputError(
-            f"K must be whole numbers between 1 and {largest}, the number of {what}, not {list(k)}."
-        )
 
 
 def _split(estimate: Estimate) -> list[Estimate]:

@@ -45,10 +45,7 @@ def readout_ordering(
 
 
 def centered_ordering(
-    triples: ScoredTriples,
-    column: str,
-    query_means: ArrayLike,
-    bootstrap: TrajectoryBootstrap,
+    triples: ScoredTriples, column: str, query_means: ArrayLike, bootstrap: TrajectoryBootstrap
 ) -> Estimate:
     r"""Kendall's tau_b of the score less its query's mean with γ^d.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap
@@ -30,10 +29,7 @@ def retrieval_auc(triples: ScoredTriples, column: str, bootstrap: TrajectoryBoot
     (a quadratic form in how often each trajectory was drawn); a negative is drawn with the
     triple that it was scored for.
     """
-    positive, negative = (
-        bootstrap.column(triples, "scores", column),
-        bootstrap.column(triples, "negatives", column),
-    )
+    positive, negative = _with(triples, "negatives", column, bootstrap)
     code, clusters = bootstrap.code, bootstrap.clusters
     wins = np.empty((positive.size, clusters))
     for cluster in range(clusters):
@@ -54,8 +50,7 @@ def hard_negative_win_rate(
 
     In [0, 1], larger is better, 0.5 is chance.
     """
-    hard = bootstrap.column(triples, "hard_negatives", column)
-    return bootstrap.mean(paired_win_rate(bootstrap.column(triples, "scores", column), hard))
+    return bootstrap.mean(paired_win_rate(*_with(triples, "hard_negatives", column, bootstrap)))
 
 
 def recall(triples: ScoredTriples, column: str, k: int, bootstrap: TrajectoryBootstrap) -> Estimate:
@@ -64,10 +59,7 @@ def recall(triples: ScoredTriples, column: str, k: int, bootstrap: TrajectoryBoo
     Ties are in random order: a goal tied at the edge counts by its chance. In [0, 1], larger
     is better; k/(m + 1) is chance.
     """
-    positive, negative = (
-        bootstrap.column(triples, "scores", column),
-        bootstrap.column(triples, "negatives", column),
-    )
+    positive, negative = _with(triples, "negatives", column, bootstrap)
     if not 1 <= k <= negative.shape[1]:
         raise InputError(
             f"{triples.source}: recall@{k} needs k between 1 and {negative.shape[1]}, "
@@ -87,8 +79,8 @@ def same_trajectory_win_rate(
     points at an error in drawing or scoring. For what a score knows of time, see
     :func:`nearer_goal_win_rate`. NaN without second goals.
     """
-    first, second, keep = _two_goals(triples, column, bootstrap)
-    return bootstrap.mean(paired_win_rate(first, second), keep)
+    wins = paired_win_rate(*_with(triples, "second_goals", column, bootstrap))
+    return bootstrap.mean(wins, triples.second_distance > 0)
 
 
 def nearer_goal_win_rate(
@@ -99,10 +91,10 @@ def nearer_goal_win_rate(
     In [0, 1], larger is better: 1 for an exact return-to-go, 0.5 for a score that only knows
     which trajectory a goal is on. NaN without second goals.
     """
-    first, second, keep = _two_goals(triples, column, bootstrap)
+    wins = paired_win_rate(*_with(triples, "second_goals", column, bootstrap))
     first_is_nearer = triples.distance < triples.second_distance
-    wins = paired_win_rate(first, second)
-    return bootstrap.mean(np.where(first_is_nearer, wins, 1.0 - wins), keep)
+    nearer_wins = np.where(first_is_nearer, wins, 1.0 - wins)
+    return bootstrap.mean(nearer_wins, triples.second_distance > 0)
 
 
 def distance_profile(
@@ -120,10 +112,7 @@ def distance_profile(
     0; a score of compatibility alone stays near 1. NaN in an empty bin, and everywhere
     where nearest goals do not score above random ones.
     """
-    scores, negative = (
-        bootstrap.column(triples, "scores", column),
-        bootstrap.column(triples, "negatives", column),
-    )
+    scores, negative = _with(triples, "negatives", column, bootstrap)
     bins = np.searchsorted(np.asarray(edges), triples.distance, side="right") - 1
     member = bins[:, None] == np.arange(len(edges) - 1)
     # Scaled by the largest score, so that sums of huge scores stay finite.
@@ -140,9 +129,9 @@ def distance_profile(
     )
 
 
-def _two_goals(
-    triples: ScoredTriples, column: str, bootstrap: TrajectoryBootstrap
-) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Scores of both goals, and which triples have two."""
-    second = bootstrap.column(triples, "second_goals", column)
-    return bootstrap.column(triples, "scores", column), second, triples.second_distance > 0
+def _with(
+    triples: ScoredTriples, family: str, column: str, bootstrap: TrajectoryBootstrap
+) -> tuple[Floats, Floats]:
+    """Scores of the goals, and those of other goals."""
+    own, other = (bootstrap.column(triples, name, column) for name in ("scores", family))
+    return own, other

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap, check_counts
 from toptail.errors import InputError
 from toptail.stats import best_of_k
 
@@ -42,16 +42,8 @@ def support_preference(
     exactly (no pools are drawn). It measures preference, not value: neither direction is
     good by itself, and 0 means that support does not move the pick.
 
-    Parameters
-    ----------
-    scores
-        ``[queries, n]``: n candidates at one (s, g) each; a NaN makes the result NaN.
-    on_support
-        ``[queries, n]`` booleans: is the candidate an action of a state near s?
-    k
-        Candidate counts, each in 1..n.
-    bootstrap
-        Resamples of the queries' trajectories.
+    ``scores`` are ``[queries, n]``, n candidates at one (s, g) each; a NaN makes the result NaN.
+    ``on_support`` are booleans of that shape: is the candidate an action of a state near s?
     """
     s = np.asarray(scores, dtype=np.float64)
     on = np.asarray(on_support)
@@ -60,11 +52,7 @@ def support_preference(
             f"Scores {s.shape} and support labels {on.shape} ({on.dtype}) must be numbers and "
             f"booleans of one shape [queries, candidates], for {bootstrap.code.size} queries."
         )
-    if len(k) == 0 or min(k) < 1 or max(k) > s.shape[1]:
-        raise InputError(
-            f"K must be whole numbers between 1 and {s.shape[1]}, the size of a pool, "
-            f"not {list(k)}."
-        )
+    check_counts(k, s.shape[1], "size of a pool")
     off = 1.0 - on
     rate = bootstrap.mean(best_of_k(s, off, k))
     return SupportPreference(tuple(k), rate, bootstrap.mean(off.mean(axis=1, keepdims=True)))
