@@ -142,7 +142,7 @@ def test_nothing_to_score_with_is_said(data: Path) -> None:
 
 
 def test_pools_need_a_behaviour_model_or_a_file(data: Path) -> None:
-    with pytest.raises(InputError, match="--runs"):
+    with pytest.raises(InputError, match="name their folder with runs="):
         small(data, stage=("pools",)).run()
 
 

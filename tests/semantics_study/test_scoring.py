@@ -229,8 +229,9 @@ def test_too_few_seen_trajectories_are_left_out(tmp_path: Path) -> None:
 
 def test_too_few_triples_are_refused_before_anything_is_scored(home: Path, tmp_path: Path) -> None:
     config = small_config(str(home / "walks.npz"), triples=17)
-    with pytest.raises(InputError, match=r"17 triples .* at least 18 with --triples"):
+    with pytest.raises(InputError, match=r"17 triples .* at least 18 with triples=") as refused:
         score_tasks(config, RunFolder(tmp_path), None, [f"{home / 'mine.py'}:make_score"])
+    assert refused.value.for_command_line.endswith("at least 18 with --triples.")
     assert list(tmp_path.iterdir()) == []
 
 

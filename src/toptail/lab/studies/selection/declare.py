@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.studies.folder import read_json, write_json
 from toptail.lab.studies.selection.config import SelectionConfig
 from toptail.lab.studies.selection.files import SelectionFolder
@@ -82,7 +82,7 @@ def require_declared(
         raise InputError(
             f"{folder.declared} declares other criteria than those asked for (first the declared "
             f"one): {'; '.join(changed)}. Nothing is scored against changed criteria: use the "
-            "declared ones, or declare anew in another --out."
+            f"declared ones, or declare anew in another {option('out')}."
         )
     return content
 
@@ -91,7 +91,9 @@ def read_declared(folder: SelectionFolder) -> dict[str, Any]:
     """Read ``declared.json``, and refuse one that was changed after it was written."""
     path = folder.declared
     if not path.is_file():
-        raise InputError(f"{path} does not exist: declare the criteria first, with --declare.")
+        raise InputError(
+            f"{path} does not exist: declare the criteria first, with {option('declare')}."
+        )
     content = read_json(path)
     sound = isinstance(content, dict) and content.get("format") == _FORMAT
     if not sound or content.get("hash") != digest(
@@ -99,7 +101,8 @@ def read_declared(folder: SelectionFolder) -> dict[str, Any]:
     ):
         raise InputError(
             f"{path} is not a declaration, or was changed after it was written (its hash does not "
-            "fit): put back the file that was declared, or declare anew in another --out."
+            "fit): put back the file that was declared, or declare anew in another "
+            f"{option('out')}."
         )
     declared: dict[str, Any] = content
     return declared

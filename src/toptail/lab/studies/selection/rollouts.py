@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.judges.rollouts import Continuation, RolloutRules, Starts, rollout_returns
 from toptail.lab.studies.selection.config import RolloutSettings
 from toptail.lab.studies.selection.rollout_design import (
@@ -216,8 +216,8 @@ def _reuse(
         ):
             raise InputError(
                 f"{path} holds rollouts of other picks of '{name}' than the scores of this study "
-                "make: its scores were changed or removed. Choose another --out, or move the file "
-                "away."
+                "make: its scores were changed or removed. Choose another "
+                f"{option('out')}, or move the file away."
             )
     for candidate, returns in (
         (earlier.candidate, earlier.returns),

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.critics.registry import MAIN, names
 from toptail.lab.judges.geodesic import knows_ways
 from toptail.lab.studies.scorers import Scorer
@@ -127,7 +127,7 @@ class Stages:
         path = self.study.folder.values(REFERENCE)
         another = self.study.folder.judges() or knows_ways(self.study.config.task)
         if self.study.runs is None and not path.is_file() and another:
-            return "No reference ensemble: it needs --runs, and another judge is there."
+            return "No reference ensemble: it needs trained runs, and another judge is there."
         judge_reference(self.study, self.queries, self.pools)
         return ""
 
@@ -145,8 +145,8 @@ class Stages:
             score_critics(self.study, self.queries, self.pools, scorers)
         elif not self.study.folder.columns():
             raise InputError(
-                "There is nothing to score with: name the folder of trained critics with --runs, "
-                "or a critic of your own with --critic."
+                "There is nothing to score with: name the folder of trained critics with "
+                f"{option('runs')}, or a critic of your own with {option('scorer')}."
             )
         return ""
 
@@ -168,7 +168,7 @@ class Stages:
         if self.name is None or not self.name.has_batches:
             return "No rollouts: they are made in mazes alone, without teleports."
         if self.study.runs is None and not self.study.folder.rollouts.is_file():
-            return "No rollouts: they need --runs with the behaviour model that goes on."
+            return "No rollouts: they need trained runs with the behaviour model that goes on."
         from toptail.lab.studies.selection.rollout_stage import make_rollouts
 
         make_rollouts(self.study, self.queries, self.pools, self.dataset.val)
@@ -179,7 +179,7 @@ class Stages:
             return "No deployment checks: they are made in mazes alone, without teleports."
         critics = self._trained(MAIN, (TRAINING_SEED,))
         if self.study.runs is None or not critics:
-            return "No deployment checks: they need --runs with trained critics."
+            return "No deployment checks: they need trained runs of critics."
         from toptail.lab.studies.selection.deployment import run_deployment
 
         run_deployment(
@@ -201,11 +201,11 @@ def read_judge(text: str) -> tuple[str, Any, dict[str, Any]]:
     """
     name, equals, file = text.partition("=")
     if not equals or not name or not file:
-        raise InputError(f"--judge {text}: expected NAME=FILE.npz.")
+        raise InputError(f"{option('judge', text)}: expected NAME=FILE.npz.")
     if not _JUDGE.fullmatch(name) or name in _TAKEN:
         raise InputError(
-            f"--judge {text}: '{name}' cannot name a judge; use letters, digits, '_' and '-', and "
-            f"not {' or '.join(_TAKEN)}, which tables use for something else."
+            f"{option('judge', text)}: '{name}' cannot name a judge; use letters, digits, '_' and "
+            f"'-', and not {' or '.join(_TAKEN)}, which tables use for something else."
         )
     path = Path(file).expanduser()
     arrays = read_arrays(path)

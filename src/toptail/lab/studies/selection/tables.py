@@ -11,7 +11,7 @@ import numpy as np
 from toptail.audit.record import jsonable
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean
-from toptail.lab.critics.registry import names
+from toptail.lab.critics.registry import CRITICS, names
 from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.load import TaskSelection
@@ -25,11 +25,6 @@ HIGH = 0.9
 """The paper asks how many selected scores exceed this."""
 REFERENCE_METRICS = ("tau_b_", "nregret_", "pool_nregret_")
 """How the metrics that the reference judges begin."""
-FUNCTION_CLASS: Mapping[str, Mapping[str, str]] = {
-    "contrastive": {"bilinear": "raw", "mlp": "nce_mlp"},
-    "td": {"bilinear": "td_bilinear", "mlp": "tdq"},
-}
-"""Objective -> function class -> critic, the paper's 2 x 2."""
 
 
 class MeasuredPicks:
@@ -220,18 +215,30 @@ def fixed_query_table(
 
 def function_class_table(measured: MeasuredPicks) -> dict[str, Any] | None:
     """The 2 x 2 of objective and function class; None where no added cell was scored."""
-    data = measured.data
-    critics = [critic for row in FUNCTION_CLASS.values() for critic in row.values()]
+    data, layout = measured.data, function_classes()
     if not any(name in measured.rows for name in names("control")):
         return None
     metrics = [f"{m}_{data.size}" for m in ("tau_b", "nregret")]
     metrics += [f"{judge}/{m}" for judge in data.judges if judge != REFERENCE for m in metrics[:2]]
     rows = {
         name: {m: measured.rows[name][m] for m in metrics if m in measured.rows[name]}
-        for name in critics
+        for row in layout.values()
+        for name in row.values()
         if name in measured.rows
     }
     caption = f"{data.key} fixed-query: objective versus function class, K={data.size}"
     notes = ["raw and nce_mlp are contrastive; td_bilinear and tdq are trained on Bellman targets."]
-    layout = {objective: dict(row) for objective, row in FUNCTION_CLASS.items()}
     return TABLES["function-class"].table(caption, {data.key: rows}, notes, layout=layout)
+
+
+def function_classes() -> dict[str, dict[str, str]]:
+    """Objective -> function class -> critic: the paper's 2 x 2, two critics and two controls."""
+    found = {
+        (entry.trained_by, entry.network): entry.name
+        for entry in CRITICS.values()
+        if entry.group in ("main", "control")
+    }
+    return {
+        row: {"bilinear": found[objective, "bilinear"], "mlp": found[objective, "mlp"]}
+        for row, objective in (("contrastive", "contrastive"), ("td", "bellman"))
+    }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.studies.semantics.config import ORACLE, SEEN, SWEEP
 from toptail.lab.studies.store import Stored, columns
 from toptail.lab.tasks.names import PAPER_TASKS
@@ -121,7 +121,7 @@ def read_task(out: str | Path, task: str) -> TaskScores:
         stored = ", ".join(each.name for each in _task_folders(folder.parent)) or "none"
         raise InputError(
             f"{out} has no scores of the task '{task}' (stored are: {stored}); score it first, "
-            "with --runs."
+            f"with {option('runs')}."
         )
     return _task_scores(folder)
 
@@ -150,7 +150,10 @@ def _read_beside(out: str | Path, name: str) -> list[BesideScores]:
 def _existing(out: str | Path) -> Path:
     folder = Path(out) / "scores"
     if not folder.is_dir():
-        raise InputError(f"{out} holds no scores: make them with --runs, or name another --out.")
+        raise InputError(
+            f"{out} holds no scores: make them with {option('runs')}, or name another "
+            f"{option('out')}."
+        )
     return folder
 
 
@@ -198,7 +201,7 @@ def _task_scores(folder: Path) -> TaskScores:
     values = {} if judge is None else {ORACLE: judge.arrays["scores"]}
     values |= {name: stored.arrays["values"] for name, stored in beside.items()}
     if not found:
-        raise InputError(f"{folder} holds no column of a critic: score one with --runs.")
+        raise InputError(f"{folder} holds no column of a critic: score one with {option('runs')}.")
     gaps = {} if proposals is None else proposals.header["loss_gaps"]
     return TaskScores(
         task=draws.header["task"],

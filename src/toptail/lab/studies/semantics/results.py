@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.studies.folder import read_json, read_stored
 from toptail.lab.studies.results import StudyResults, common_parts
 from toptail.lab.studies.semantics.config import SemanticsConfig
@@ -64,7 +64,7 @@ def stored_config(out: str | Path) -> SemanticsConfig:
     if not path.is_file():
         raise InputError(
             f"{out} holds no semantics study (config.json is missing): run 'toptail study "
-            "semantics' with --runs first."
+            f"semantics' with {option('runs')} first."
         )
     stored = read_json(path)
     known = get_type_hints(SemanticsConfig)
@@ -77,6 +77,6 @@ def stored_config(out: str | Path) -> SemanticsConfig:
         return SemanticsConfig(**settings)
     except (KeyError, TypeError, AttributeError):
         raise InputError(
-            f"{path} is not the configuration of a semantics study: name another --out, or delete "
-            "the file and run the study again."
+            f"{path} is not the configuration of a semantics study: name another "
+            f"{option('out')}, or delete the file and run the study again."
         ) from None

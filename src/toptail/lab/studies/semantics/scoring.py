@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.critics.registry import names
 from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values, knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC
@@ -146,7 +146,7 @@ class _Task:
             raise InputError(
                 f"{runs}/{self.task.name} has no run of the seeds {seeds}: expected "
                 f"{runs}/{self.task.name}/CRITIC/seed-N, as `toptail train` writes; train them or "
-                "name other --seeds."
+                f"name other {option('seeds')}."
             )
         require_names([scorer.column for scorer in scorers], stored_columns(self.home))
         train = self.task.data.train
@@ -159,7 +159,8 @@ class _Task:
         if self.task.navigation and self.config.triples < least:
             raise InputError(
                 f"{self.config.triples} triples are too few to take the best of "
-                f"{max(self.config.k)} within quartiles: ask for at least {least} with --triples."
+                f"{max(self.config.k)} within quartiles: ask for at least {least} with "
+                f"{option('triples')}."
             )
 
     def _draws(

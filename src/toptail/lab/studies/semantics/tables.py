@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
-from toptail.lab.critics.registry import CRITICS
+from toptail.lab.critics.registry import CRITICS, names, readout
 from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.semantics.config import EXCLUSIONS, GEODESIC, ORACLE, SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates
@@ -18,9 +18,6 @@ from toptail.lab.studies.tables import Cell, Rows, cell
 
 RETRIEVAL = ("auc", "hard_negative_auc", "recall_1", "recall_5", "same_trajectory", "nearer_goal")
 """The paper's columns of tab:retrieval, and the two controls beside them."""
-
-DEPLOYED = {"raw": "raw", "cosine": "cosine", "hybrid": "cosine"}
-"""How the deployed score of an embedding critic reads its embeddings."""
 
 READOUTS = {"norm": "phi_norm"}
 """Stored readouts that the table calls by another name."""
@@ -144,11 +141,11 @@ def _readout(measured: Sequence[MeasuredTask]) -> dict[str, Any]:
             if not stored:
                 continue
             row = rows.setdefault(task.task.key, {})
-            deployed = DEPLOYED.get(scorer, "deployed")
-            row[f"{scorer}_trained/{deployed}"] = {"tau": estimate_cell(task.seeds(scorer, "tau"))}
-            for name in stored:
-                readout = name.removeprefix("readout/")
-                critic = f"{scorer}_trained/{READOUTS.get(readout, readout)}"
+            own = readout(scorer)
+            deployed = own.beside if own is not None and own.beside else "deployed"
+            for name in ("tau", *stored):
+                read = deployed if name == "tau" else name.removeprefix("readout/")
+                critic = f"{scorer}_trained/{READOUTS.get(read, read)}"
                 row[critic] = {"tau": estimate_cell(task.seeds(scorer, name))}
     notes = ["The deployed score of each training stands first; the others read the same network."]
     caption = "Training and readout: Kendall's tau_b with γ^d of each readout of each training"
@@ -281,17 +278,17 @@ def _circular(rows: Rows) -> list[str]:
 
 
 def _two_head(measured: Sequence[MeasuredTask]) -> dict[str, Any]:
+    # Beside the critics with two heads stands what each of their heads is when it is alone.
     sources = {
         "tdq_ref": {"tau": ("tdq", "tau")},
         "cosine_ref": {"tau": ("cosine", "tau"), "auc": ("cosine", "auc")},
     }
-    for variant in ("separate", "joint"):
-        heads = f"two_head_{variant}"
-        sources[variant] = {"tau": (heads, "tau"), "auc": (f"{heads}.f_cos", "auc")}
+    for heads in names("two_head"):
+        own = {"tau": (heads, "tau"), "auc": (f"{heads}.f_cos", "auc")}
+        sources[heads.removeprefix("two_head_")] = own
     rows: Rows = {}
     for task in measured:
-        heads_there = {"two_head_separate", "two_head_joint"} & set(task.task.triples.scorers)
-        if not (task.task.navigation and heads_there):
+        if not task.task.navigation or not task.task.triples.scorers.keys() & names("two_head"):
             continue
         for row, metrics in sources.items():
             cells = _cells({metric: task.seeds(*source) for metric, source in metrics.items()})
