@@ -233,7 +233,7 @@ def function_class_table(measured: MeasuredPicks) -> dict[str, Any] | None:
 
 def function_classes() -> dict[str, dict[str, str]]:
     """Objective -> function class -> critic: the paper's 2 x 2, two critics and two controls."""
-    found = {
+    found: dict[tuple[str, str], str] = {
         (entry.trained_by, entry.network): entry.name
         for entry in CRITICS.values()
         if entry.group in ("main", "control")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from toptail.errors import InputError, check_share, check_whole
 from toptail.lab.tasks.names import Split
@@ -18,11 +18,14 @@ ORACLE = "oracle"
 GEODESIC = "geodesic"
 """Name of the judge that knows the shortest way through the maze; PointMaze only."""
 
-SWEEP = "temperature"
+SWEEP: Final = "temperature"
 """Folder of the temperature study, among runs and among scores."""
 
-SEEN = "seen"
+SEEN: Final = "seen"
 """Folder of the scores on trajectories that the critics were trained on."""
+
+Beside: TypeAlias = Literal["", "temperature", "seen"]
+"""Whose scores: the study's own, or what a folder beside them holds."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def row_name(row: str) -> str:
 
 
 class TemperatureSetting(NamedTuple):
-    """One row of the temperature table: ``binary_nce@0.05``."""
+    """One row of the temperature table, ``binary_nce@0.05``; its columns: ``binary_nce-0.05@0``."""
 
     loss: str
     """Contrastive loss."""
@@ -42,8 +42,8 @@ class TemperatureSetting(NamedTuple):
 
     @classmethod
     def of(cls, row: str) -> TemperatureSetting:
-        """From a row's name."""
-        loss, _, temperature = row.partition("@")
+        """From a row's name, or that of its scorer."""
+        loss, _, temperature = row.replace("@", "-").rpartition("-")
         return cls(loss, None if temperature == LEARNED else float(temperature))
 
 

@@ -12,7 +12,7 @@ from toptail.lab.critics.registry import CRITICS, names, readout
 from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.semantics.config import EXCLUSIONS, GEODESIC, ORACLE, SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates
-from toptail.lab.studies.semantics.measure import MeasuredTask
+from toptail.lab.studies.semantics.measure import CURSE, MeasuredTask
 from toptail.lab.studies.semantics.specs import LEARNED, TABLES
 from toptail.lab.studies.tables import Cell, Rows, cell
 
@@ -21,9 +21,6 @@ RETRIEVAL = ("auc", "hard_negative_auc", "recall_1", "recall_5", "same_trajector
 
 READOUTS = {"norm": "phi_norm"}
 """Stored readouts that the table calls by another name."""
-
-CURSE = ("regret", "normalized", "value", "oracle", "random")
-"""Diagnostics over K of which the table shows the largest K."""
 
 CURSE_BESIDE = (
     "regret_quartiles", "centered_tau", "query_std", "median_selected", "share_above_0.9"
