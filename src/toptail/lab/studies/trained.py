@@ -78,7 +78,8 @@ class TrainingJob:
     def missing(self) -> bool:
         """Whether a seed has no finished and valid run, whatever its settings are."""
         home = self.out / self.config.task / self.config.critic
-        return any(_is_missing(run_folder(home, seed)) for seed in self.seeds)
+        folders = [run_folder(home, seed) for seed in self.seeds]
+        return any(not (f / RECORD).is_file() or find_fault(read_run(f)) for f in folders)
 
 
 def train_missing(
@@ -94,20 +95,9 @@ def train_missing(
     seeds are refused: seeds of one critic must not differ in anything else. Killed at any
     moment, the same call goes on.
 
-    Parameters
-    ----------
-    tasks
-        Data sets, by name or path.
-    jobs_of
-        Everything that one task needs, in the order of training.
-    command
-        What the records say was called.
-    watch
-        Told after every chunk of steps.
-
-    Returns
-    -------
-    The runs of everything that was incomplete: finished, or invalid for the recorded reason.
+    ``jobs_of`` says what one task needs, in the order of training; ``watch`` is told after every
+    chunk of steps. Returns the runs of everything that was incomplete: finished, or invalid for
+    the recorded reason.
     """
     keep_compiled()
     trained: list[Run] = []
@@ -120,16 +110,9 @@ def train_missing(
         data = TaskData.place(task.data, [job.config for job in jobs], most)
         for job in jobs:
             trained += train_runs(
-                job.config,
-                data,
-                job.seeds,
-                job.out,
+                *(job.config, data, job.seeds, job.out),
                 checkpoint_every=checkpoint_every(),
                 command=command,
                 watch=watch,
             )
     return trained
-
-
-def _is_missing(folder: Path) -> bool:
-    return not (folder / RECORD).is_file() or find_fault(read_run(folder)) is not None

@@ -24,17 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
 def user_scorers(
     texts: Iterable[str], reserved: Collection[str], stored: Iterable[str] = ()
 ) -> list[Scorer]:
-    """A user's scorers, if their names go together with each other and with what is stored.
-
-    Parameters
-    ----------
-    texts
-        See `user_scorer`.
-    reserved
-        Names that mean something else in this study.
-    stored
-        Columns that the study's folder has already.
-    """
+    """The `user_scorer` of each text, if their names go together with the ``stored`` columns'."""
     scorers = [user_scorer(text, reserved) for text in texts]
     require_names([scorer.column for scorer in scorers], stored)
     return scorers

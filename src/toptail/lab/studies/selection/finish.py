@@ -40,7 +40,7 @@ def write_results(
     resamples
         Of whole trajectories, for every interval.
     """
-    data, tell = read_selection(folder), tick or no_tick
+    data, tick = read_selection(folder), tick or no_tick
     if not data.scores or not data.values:
         missing = "scores" if not data.scores else "values"
         raise InputError(
@@ -48,7 +48,7 @@ def write_results(
             "critic has scored and some judge has valued the candidates."
         )
     measured = MeasuredPicks(data, resamples=resamples, tick=tick)
-    tell("auditing", 0.1)
+    tick("auditing", 0.1)
     audits = write_audits(data, resamples)
     deltas = rollout_cells(audits.get("rollouts"), TRAINING_SEED)
     judges = judges_table(data, measured.means, deltas)

@@ -23,8 +23,10 @@ from toptail.stats.best_of_k import Floats
 RANDOM = "random"
 """The selector that all others are compared with: the mean of the random candidates."""
 
-_ARRAYS = ("query", "trajectory", "group", "candidate", "returns")
-_RANDOM_ARRAYS = ("random_candidate", "random_returns")
+_ARRAYS = (
+    *("query", "trajectory", "group", "candidate", "returns"),
+    *("random_candidate", "random_returns"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ class RolloutAudit:
     def of(cls, stored: Stored) -> RolloutAudit:
         """The audit that a file holds."""
         try:
-            arrays: dict[str, Any] = {n: stored.arrays[n] for n in (*_ARRAYS, *_RANDOM_ARRAYS)}
+            arrays: dict[str, Any] = {n: stored.arrays[n] for n in _ARRAYS}
             selectors = tuple(str(name) for name in stored.arrays["selectors"])
         except KeyError as error:
             raise InputError(
@@ -64,15 +66,10 @@ class RolloutAudit:
 
     def stored(self, header: Mapping[str, Any]) -> Stored:
         """The file's content."""
-        arrays = {name: getattr(self, name) for name in (*_ARRAYS, *_RANDOM_ARRAYS)}
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
         for name in ("returns", "random_returns"):
             arrays[name] = arrays[name].astype(np.float32)
         return Stored(header, {**arrays, "selectors": np.array(self.selectors)})
-
-    def take(self, kept: NDArray[np.bool_]) -> RolloutAudit:
-        """The audit of some of its queries, ``[A]``."""
-        arrays = {name: getattr(self, name)[kept] for name in (*_ARRAYS, *_RANDOM_ARRAYS)}
-        return RolloutAudit(**arrays, selectors=self.selectors)
 
     def picks(self) -> JudgedPicks:
         """One row per (query, selector, repetition).

@@ -29,7 +29,6 @@ from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.progress import Tick, no_tick
-from toptail.stats.best_of_k import Floats
 
 _FORMAT = "toptail-rollouts-1"
 
@@ -192,14 +191,10 @@ def _audit(
         group=world.queries.group[audited],
         selectors=names,
         candidate=picked,
-        returns=_doubles(store.get(audited[:, None], picked)),
+        returns=store.get(audited[:, None], picked).astype(np.float64),
         random_candidate=drawn,
-        random_returns=_doubles(store.get(audited[:, None], drawn)),
+        random_returns=store.get(audited[:, None], drawn).astype(np.float64),
     )
-
-
-def _doubles(returns: Returns32) -> Floats:
-    return returns.astype(np.float64)
 
 
 def _reuse(

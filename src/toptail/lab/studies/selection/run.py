@@ -27,6 +27,7 @@ from toptail.lab.studies.selection.stages import (
     score_critics,
 )
 from toptail.lab.studies.selection.study import Selection
+from toptail.lab.studies.store import one_of
 from toptail.lab.studies.user_scorers import user_scorers
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import OGBENCH_NAMES, TaskName, parse_name
@@ -208,10 +209,7 @@ def read_judge(text: str) -> tuple[str, Any, dict[str, Any]]:
             f"'-', and not {' or '.join(_TAKEN)}, which tables use for something else."
         )
     path = Path(file).expanduser()
-    arrays = read_arrays(path)
-    if "values" not in arrays:
-        raise InputError(f"{path}: there is no array 'values'; it has {', '.join(arrays)}.")
-    values: Any = arrays["values"]
+    values = one_of(path, read_arrays(path), "values")
     if values.dtype.kind not in "fiu":
         raise InputError(f"{path}: 'values' must hold numbers, not {values.dtype}.")
     stack = values[None] if values.ndim == 3 else values

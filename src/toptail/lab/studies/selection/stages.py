@@ -58,16 +58,9 @@ def make_queries(study: Selection, val: Trajectories) -> FrozenQueries:
 def make_pools(
     study: Selection, queries: FrozenQueries, train: Trajectories, proposal: Proposal | None = None
 ) -> CandidatePools:
-    """Draw the cached candidates and label their local support.
+    """Draw the cached candidates, and label their local support by the training split's actions.
 
-    Parameters
-    ----------
-    study, queries
-        The study and its frozen queries.
-    train
-        The training split, whose actions are the support.
-    proposal
-        Where candidates come from; by default the task's diffusion run.
+    Candidates come from the task's diffusion run unless there is another proposal.
     """
     declare(study.folder, study.config, queries)
     path, settings, support = study.folder.pools, study.config.pools, study.config.support
@@ -111,7 +104,7 @@ def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePo
                 for i, member in enumerate(members)
             ]
         )
-        check_shape(path, "values", values, (-1, *_shape(pools)))
+        check_shape(path, "values", values, (-1, *pools.scored_shape))
         verdict = admission(
             values[..., :-1],
             queries.group,
@@ -148,7 +141,7 @@ def judge_geodesic(study: Selection, queries: FrozenQueries, pools: CandidatePoo
             gamma,
             partial(study.tick, GEODESIC),
         )
-        return Stored(header, {"values": values.reshape(1, *_shape(pools))})
+        return Stored(header, {"values": values.reshape(1, *pools.scored_shape)})
 
     stored = need(path, header, judged)
     study.tick(GEODESIC, 1.0)
@@ -160,11 +153,8 @@ def score_critics(
 ) -> dict[str, Path]:
     """Score every candidate by every scorer; one file per column.
 
-    The logged action is scored behind the candidates: ``scores`` float32 [Q, P, N + 1].
-
-    Returns
-    -------
-    Column to its file.
+    The logged action is scored behind the candidates: ``scores`` float32 [Q, P, N + 1]. Returns
+    column to file.
     """
     require_names([scorer.column for scorer in scorers], study.folder.columns())
     _require_same_data(study, [scorer.origin for scorer in scorers], pools.header["data"])
@@ -175,7 +165,7 @@ def score_critics(
         score = partial(
             score_candidates, scorer.score, queries, pools, _part(study, "scores", i, scorers)
         )
-        _score_column(path, scorer, score, made_from, _shape(pools))
+        _score_column(path, scorer, score, made_from, pools.scored_shape)
         study.tick("scores", (i + 1) / len(scorers))
     return paths
 
@@ -224,19 +214,11 @@ def add_values(
 ) -> Path:
     """Store a judge's values of every candidate, whoever computed them.
 
-    Parameters
-    ----------
-    study, queries, pools
-        What was judged.
-    judge
-        The judge's name.
-    values
-        [members, Q, P, N + 1]; larger is better, the last column is the logged action.
-    origin
-        How they came about, as JSON has it.
+    They are [members, Q, P, N + 1]; larger is better, the last column is the logged action.
+    ``origin`` says how they came about, as JSON has it.
     """
     path = study.folder.values(judge)
-    check_shape(path, "values", values, (-1, *_shape(pools)))
+    check_shape(path, "values", values, (-1, *pools.scored_shape))
     stored = Stored(
         {**study.made_from(queries, pools), "origin": dict(origin)},
         {"values": values.astype(np.float32)},
@@ -283,11 +265,6 @@ def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
             f"train {REFERENCE_CRITIC} with the seeds {', '.join(map(str, seeds))}."
         )
     return [] if missing else [scorer for found in members.values() for scorer in found]
-
-
-def _shape(pools: CandidatePools) -> tuple[int, int, int]:
-    queries, count, size = pools.shape
-    return queries, count, size + 1
 
 
 def _part(study: Selection, stage: str, i: int, of: Sequence[object]) -> Callable[[float], None]:

@@ -53,10 +53,8 @@ def score_tasks(
 
     Parameters
     ----------
-    config
-        Tasks, seeds and sizes.
-    folder
-        The study's folder; it also counts columns asked for and columns scored.
+    config, folder
+        Tasks, seeds and sizes; the folder also counts columns asked for and columns scored.
     runs
         Trained runs, ``RUNS/TASK/CRITIC/seed-N`` and ``RUNS/temperature/...``; None if only a
         user's critics are to be scored.

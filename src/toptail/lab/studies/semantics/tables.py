@@ -82,9 +82,8 @@ def _cells(metrics: Mapping[str, Estimates]) -> dict[str, Cell]:
 
 def _main(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     caption = f"Kendall's tau_b of the deployed score with γ^d, {config.triples} triples"
-    return TABLES["main"].table(
-        caption, _rows(measured, ("tau",)), trained_at=_trained_at(measured)
-    )
+    rows = _rows(measured, ("tau",))
+    return TABLES["main"].table(caption, rows, trained_at=_trained_at(measured))
 
 
 def _calibration(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
@@ -93,18 +92,15 @@ def _calibration(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> d
 
 
 def _retrieval(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
-    caption = (
-        f"Retrieval: {config.triples} triples, pools of {config.negatives + 1} goals, ties half"
-    )
+    pool = config.negatives + 1
+    caption = f"Retrieval: {config.triples} triples, pools of {pool} goals, ties half"
     notes = [
         "same_trajectory: which of two goals of one trajectory is called the goal is a coin toss, "
         "so that every score is at 0.5, a perfect one too: a control of the drawing.",
         "nearer_goal: how often the nearer of those two goals scores higher; 1 for an exact value.",
     ]
-    trained_at = _trained_at(measured)
-    return TABLES["retrieval"].table(
-        caption, _rows(measured, RETRIEVAL), notes, trained_at=trained_at
-    )
+    rows = _rows(measured, RETRIEVAL)
+    return TABLES["retrieval"].table(caption, rows, notes, trained_at=_trained_at(measured))
 
 
 def _trained_at(measured: Sequence[MeasuredTask]) -> dict[str, dict[str, list[float | str]]]:
@@ -115,9 +111,8 @@ def _trained_at(measured: Sequence[MeasuredTask]) -> dict[str, dict[str, list[fl
     found: dict[str, dict[str, list[float | str]]] = {}
     for task in measured:
         for scorer, columns in task.task.triples.scorers.items():
-            trainings = [
-                task.task.origins.get(c, {}).get("critic_fields", {}) for c in columns.values()
-            ]
+            origins = [task.task.origins.get(column, {}) for column in columns.values()]
+            trainings = [origin.get("critic_fields", {}) for origin in origins]
             used = {
                 LEARNED if fields.get("learn_temperature") else float(fields["temperature"])
                 for fields in trainings
@@ -132,9 +127,8 @@ def _readout(measured: Sequence[MeasuredTask]) -> dict[str, Any]:
     rows: Rows = {}
     for task in measured:
         for scorer, columns in task.task.triples.scorers.items():
-            stored = sorted(
-                {name for c in columns.values() for name in task.columns[c] if "readout/" in name}
-            )
+            names_there = {name for column in columns.values() for name in task.columns[column]}
+            stored = sorted(name for name in names_there if "readout/" in name)
             if not stored:
                 continue
             row = rows.setdefault(task.task.key, {})
