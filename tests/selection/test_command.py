@@ -19,8 +19,8 @@ from toptail.commands.study_selection import StudySelection
 from toptail.errors import InputError
 from toptail.lab.critics.registry import names as critic_names
 from toptail.lab.studies.folder import read_json
-from toptail.lab.studies.selection.config import SelectionConfig
-from toptail.lab.studies.selection.run import STAGES, Stages, read_judge
+from toptail.lab.studies.selection.config import STAGES, SelectionConfig
+from toptail.lab.studies.selection.run import Stages, read_judge
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.config import RunConfig
 

@@ -89,13 +89,7 @@ def need(
 
 
 def fitting(path: Path, made_from: Mapping[str, Any], stale: Stale = "refuse") -> Stored | None:
-    """The file at ``path`` if it was made from this; None if it is to be made (see `need`).
-
-    Raises
-    ------
-    InputError
-        If the file is damaged or was made from something else, and such files are refused.
-    """
+    """The file at ``path`` if it was made from this; None if it is to be made (see `need`)."""
     if not path.is_file():
         return None
     try:

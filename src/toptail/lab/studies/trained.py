@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -100,6 +101,7 @@ def train_missing(
     the recorded reason.
     """
     keep_compiled()
+    train = partial(train_runs, checkpoint_every=checkpoint_every(), command=command, watch=watch)
     trained: list[Run] = []
     for name in tasks:
         task = TaskDataset.load(name)
@@ -109,10 +111,5 @@ def train_missing(
         most = max(len(job.seeds) for job in jobs)
         data = TaskData.place(task.data, [job.config for job in jobs], most)
         for job in jobs:
-            trained += train_runs(
-                *(job.config, data, job.seeds, job.out),
-                checkpoint_every=checkpoint_every(),
-                command=command,
-                watch=watch,
-            )
+            trained += train(job.config, data, job.seeds, job.out)
     return trained

@@ -15,6 +15,9 @@ from toptail.lab.training.records import differences, digest
 
 _FORMAT = "toptail-declared-1"
 
+CRITERIA = ("prespecified_group", "resolvability", "spearman")
+"""What decides whether the reference ensemble may judge."""
+
 
 def declaration(config: SelectionConfig, queries: FrozenQueries) -> dict[str, Any]:
     """What ``declared.json`` holds for a study, without its hash."""
@@ -25,9 +28,7 @@ def declaration(config: SelectionConfig, queries: FrozenQueries) -> dict[str, An
             "task": config.task,
             "query_sha256": queries.sha256,
             "groups": queries.config.groups(),
-            "prespecified_group": reference.pop("prespecified_group"),
-            "resolvability": reference.pop("resolvability"),
-            "spearman": reference.pop("spearman"),
+            **{name: reference.pop(name) for name in CRITERIA},
             "e_min": rollouts.pop("e_min"),
             "reference": reference,
             "rollouts": rollouts,
@@ -48,14 +49,7 @@ def declare(
 ) -> dict[str, Any]:
     """Write ``declared.json``, or check that the one that is there says the same.
 
-    Returns
-    -------
-    The declaration with its ``hash``.
-
-    Raises
-    ------
-    InputError
-        If other criteria were declared, or if something was already scored without any.
+    Nothing may have been scored without it. Returns the declaration with its ``hash``.
     """
     if folder.declared.is_file():
         return require_declared(folder, config, queries)

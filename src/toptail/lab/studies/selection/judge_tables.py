@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from toptail.lab.judges.reference import admission
+from toptail.lab.studies.selection.declare import CRITERIA
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.load import NO_SEED, TaskSelection
 from toptail.lab.studies.selection.measure import Resampled, by_query
@@ -24,15 +25,9 @@ def reference_admission(data: TaskSelection, judge: str = REFERENCE) -> dict[str
     """The declared criteria applied to a judge's members; None where it has only one."""
     if judge not in data.values or len(data.values[judge]) < 2:
         return None
-    return admission(
-        data.members(judge),
-        data.group,
-        data.trajectory,
-        prespecified_group=data.declared["prespecified_group"],
-        resolvability=data.declared["resolvability"],
-        spearman=data.declared["spearman"],
-        rng=np.random.default_rng(0),
-    )
+    criteria = {name: data.declared[name] for name in CRITERIA}
+    rng = np.random.default_rng(0)
+    return admission(data.members(judge), data.group, data.trajectory, rng=rng, **criteria)
 
 
 def rollout_cells(audited: Mapping[str, Any] | None, seed: int) -> dict[str, Cell]:

@@ -122,13 +122,7 @@ class TaskSelection:
 
 
 def read_selection(folder: str | Path) -> TaskSelection:
-    """Read a task's folder.
-
-    Raises
-    ------
-    InputError
-        If a stage that everything needs is missing, or two files do not fit each other.
-    """
+    """Read a task's folder, if no stage that all need is missing and its files fit each other."""
     files = SelectionFolder(Path(folder))
     for path in (files.queries, files.pools):
         if not path.is_file():

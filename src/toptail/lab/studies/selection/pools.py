@@ -18,7 +18,7 @@ from toptail.lab.studies.selection.files import check_shape
 from toptail.lab.studies.store import Stored, one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories
-from toptail.lab.training.run_files import read_run, run_folder
+from toptail.lab.training.run_files import read_run
 from toptail.pools.files import read_arrays, sha256
 
 USER = "user"
@@ -36,12 +36,11 @@ class Proposal:
     """(queries, number of the pool) -> candidates ``[queries, size, a]``."""
 
 
-def diffusion_proposal(runs: Path, task: str, settings: PoolSettings) -> Proposal:
-    """A trained behaviour model ``RUNS/TASK/diffusion/seed-N``, sampled ancestrally.
+def diffusion_proposal(folder: Path, task: str, settings: PoolSettings) -> Proposal:
+    """A trained behaviour model, the run in a folder, sampled ancestrally.
 
     The model is loaded when the first pool is drawn, so that stored pools need no network.
     """
-    folder = run_folder(runs / task / "diffusion", settings.policy_seed)
     run = read_run(folder)
     origin = {
         "kind": "diffusion",

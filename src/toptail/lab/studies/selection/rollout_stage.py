@@ -74,8 +74,7 @@ def make_rollouts(
             f"{study.folder.path} has neither scores nor values of a reference ensemble: score the "
             "candidates first, then roll out what is picked."
         )
+    out, settings = study.folder.path, study.config.rollouts
     return judge_by_rollouts(
-        *(study.folder.path, world, picks, study.config.rollouts),
-        most_per_group=most_per_group,
-        tick=study.tick,
+        out, world, picks, settings, most_per_group=most_per_group, tick=study.tick
     )

@@ -13,7 +13,7 @@ from toptail.errors import InputError, option
 from toptail.lab.critics.registry import MAIN, names
 from toptail.lab.judges.geodesic import knows_ways
 from toptail.lab.studies.scorers import Scorer
-from toptail.lab.studies.selection.config import STAGES as STAGES
+from toptail.lab.studies.selection.config import STAGES
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.pools import CandidatePools, file_proposal
 from toptail.lab.studies.selection.rollout_design import RESERVED, TRAINING_SEED
@@ -30,7 +30,7 @@ from toptail.lab.studies.selection.study import Selection
 from toptail.lab.studies.store import one_of
 from toptail.lab.studies.user_scorers import user_scorers
 from toptail.lab.tasks.files import Dataset
-from toptail.lab.tasks.names import OGBENCH_NAMES, TaskName, parse_name
+from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.run_files import RECORD, run_folder
 from toptail.pools.files import read_arrays, sha256
@@ -113,10 +113,10 @@ class Stages:
         return make_pools(self.study, self.queries, self.dataset.train, proposal)
 
     @property
-    def name(self) -> TaskName | None:
-        """The task's name taken apart; None for a data set of the user's own."""
+    def simulated(self) -> bool:
+        """Whether many episodes of the task can be simulated at once."""
         task = self.study.config.task
-        return parse_name(task) if task in OGBENCH_NAMES else None
+        return task in OGBENCH_NAMES and parse_name(task).has_batches
 
     def _judges(self) -> None:
         """Store the values of the judges that were brought."""
@@ -166,7 +166,7 @@ class Stages:
         ]
 
     def _rollouts(self) -> str:
-        if self.name is None or not self.name.has_batches:
+        if not self.simulated:
             return "No rollouts: they are made in mazes alone, without teleports."
         if self.study.runs is None and not self.study.folder.rollouts.is_file():
             return "No rollouts: they need trained runs with the behaviour model that goes on."
@@ -176,22 +176,16 @@ class Stages:
         return ""
 
     def _deployment(self) -> str:
-        if self.name is None or not self.name.has_batches:
+        if not self.simulated:
             return "No deployment checks: they are made in mazes alone, without teleports."
-        critics = self._trained(MAIN, (TRAINING_SEED,))
-        if self.study.runs is None or not critics:
+        study, seeds = self.study, (TRAINING_SEED,)
+        critics = self._trained(MAIN, seeds)
+        if study.runs is None or not critics:
             return "No deployment checks: they need trained runs of critics."
         from toptail.lab.studies.selection.deployment import run_deployment
 
-        run_deployment(
-            self.study.config.task,
-            self.study.runs,
-            self.study.folder.path.parent,
-            critics,
-            (TRAINING_SEED,),
-            self.study.tick,
-            dataset=self.dataset,
-        )
+        task, out = study.config.task, study.folder.path.parent
+        run_deployment(task, study.runs, out, critics, seeds, study.tick, dataset=self.dataset)
         return ""
 
 

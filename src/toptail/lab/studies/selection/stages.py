@@ -20,7 +20,7 @@ from toptail.errors import InputError
 from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
 from toptail.lab.studies.scorers import Scorer, of_run, of_runs, run_origin
-from toptail.lab.studies.selection.declare import declare
+from toptail.lab.studies.selection.declare import CRITERIA, declare
 from toptail.lab.studies.selection.files import GEODESIC, REFERENCE, check_shape
 from toptail.lab.studies.selection.pools import (
     USER,
@@ -85,9 +85,7 @@ def make_pools(
 def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePools) -> Stored:
     """Value every candidate by each member of the reference ensemble, and decide its admission.
 
-    Returns
-    -------
-    ``values`` float32 [members, Q, P, N + 1], the last one the logged action's; the header has
+    ``values`` are float32 [members, Q, P, N + 1], the last one the logged action's; the header has
     ``members`` (origins) and ``admission``.
     """
     path, settings = study.folder.values(REFERENCE), study.config.reference
@@ -105,14 +103,10 @@ def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePo
             ]
         )
         check_shape(path, "values", values, (-1, *pools.scored_shape))
+        criteria = {name: getattr(settings, name) for name in CRITERIA}
+        rng = np.random.default_rng(0)
         verdict = admission(
-            values[..., :-1],
-            queries.group,
-            queries.trajectory,
-            prespecified_group=settings.prespecified_group,
-            resolvability=settings.resolvability,
-            spearman=settings.spearman,
-            rng=np.random.default_rng(0),
+            values[..., :-1], queries.group, queries.trajectory, rng=rng, **criteria
         )
         return Stored({**made_from, "admission": verdict}, {"values": values})
 
@@ -122,12 +116,7 @@ def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePo
 
 
 def judge_geodesic(study: Selection, queries: FrozenQueries, pools: CandidatePools) -> Stored:
-    """Value every candidate by the shortest way through the maze, where it is known.
-
-    Returns
-    -------
-    ``values`` float32 [1, Q, P, N + 1], the last one the logged action's.
-    """
+    """Value every candidate by the shortest way through the maze: float32 [1, Q, P, N + 1]."""
     path, gamma = study.folder.values(GEODESIC), study.config.rollouts.gamma
     header = study.made_from(queries, pools) | {"origin": geodesic_origin(gamma)}
 
@@ -247,7 +236,7 @@ def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal
     if not required and not (folder / RECORD).is_file():
         return None
     _require_same_data(study, [run_origin(read_run(folder))], data)
-    return diffusion_proposal(runs, task, settings)
+    return diffusion_proposal(folder, task, settings)
 
 
 def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from toptail.errors import InputError, check_share, check_whole
+from toptail.lab.studies.store import plain
 from toptail.lab.tasks.names import Split
 from toptail.lab.tasks.triples import GAMMA, MAX_OFFSET
 
@@ -113,7 +114,4 @@ class SemanticsConfig:
 
     def described(self) -> dict[str, Any]:
         """The configuration as JSON has it."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
+        return plain(asdict(self))

@@ -120,11 +120,7 @@ def _draw_support(
 
 
 def _require_enough(
-    config: SemanticsConfig,
-    split: Trajectories,
-    anchors: IntArray,
-    group: IntArray,
-    exclusion: str,
+    config: SemanticsConfig, split: Trajectories, anchors: IntArray, group: IntArray, exclusion: str
 ) -> None:
     """Refuse an n_near that the data set is too small for."""
     own = np.bincount(group[split.transitions], minlength=int(group.max()) + 1)[group[anchors]]
@@ -146,11 +142,7 @@ def _neighbours(split: Trajectories, anchors: IntArray, count: int, group: IntAr
 
 
 def _random_rows(
-    split: Trajectories,
-    anchors: IntArray,
-    count: int,
-    group: IntArray,
-    rng: np.random.Generator,
+    split: Trajectories, anchors: IntArray, count: int, group: IntArray, rng: np.random.Generator
 ) -> IntArray:
     """For each anchor, different rows drawn uniformly from the transitions outside its group."""
     rows = split.transitions

@@ -114,10 +114,7 @@ def ordered_rankers(study: SemanticsResults) -> list[tuple[str, str]]:
 
 
 def _scatter(
-    panel: Axes,
-    study: SemanticsResults,
-    pairs: Sequence[tuple[str, str]],
-    scorers: Sequence[str],
+    panel: Axes, study: SemanticsResults, pairs: Sequence[tuple[str, str]], scorers: Sequence[str]
 ) -> None:
     style, size = looks(scorers), {s: 3 + 1.8 * width for s, width in widths(scorers).items()}
     several = len({task for task, _ in pairs}) > 1

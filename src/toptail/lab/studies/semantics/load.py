@@ -222,10 +222,7 @@ def _family(found: Mapping[str, Stored], name: str) -> dict[str, NDArray[Any]]:
 
 
 def _triples(
-    draws: Stored,
-    found: Mapping[str, Stored],
-    folder: Path,
-    values: Mapping[str, NDArray[Any]],
+    draws: Stored, found: Mapping[str, Stored], folder: Path, values: Mapping[str, NDArray[Any]]
 ) -> ScoredTriples:
     rows = draws.arrays
     return ScoredTriples(

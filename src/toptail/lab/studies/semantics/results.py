@@ -36,13 +36,7 @@ class SemanticsResults(StudyResults):
 
 
 def read_semantics(folder: str | Path) -> SemanticsResults:
-    """Read a run folder of the semantics study.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no run, or a file in it cannot be read.
-    """
+    """Read a run folder of the semantics study; one without a run is refused."""
     path = Path(folder)
     if not (path / "config.json").is_file():
         raise InputError(

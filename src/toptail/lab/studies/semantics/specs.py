@@ -97,11 +97,7 @@ _OGBENCH_CURSE: Final = (
 )
 
 PARTS: Final = (
-    Part(
-        "progress",
-        "Progress",
-        "Does a higher score mean that the goal is nearer?",
-    ),
+    Part("progress", "Progress", "Does a higher score mean that the goal is nearer?"),
     Part(
         "compatibility",
         "Compatibility",
@@ -303,11 +299,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
         part="search",
         label="tab:value-oracle-diffusion",
     ),
-    FigureSpec(
-        "temperature_sweep",
-        "Temperature of the cosine critic",
-        "temperature-study",
-    ),
+    FigureSpec("temperature_sweep", "Temperature of the cosine critic", "temperature-study"),
     _table(
         "temperature",
         "Temperature of the cosine critic",

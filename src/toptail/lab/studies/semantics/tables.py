@@ -253,12 +253,7 @@ def _diffusion(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dic
         "and actions of diffusion behaviour models"
     )
     return TABLES["value-oracle-diffusion"].table(
-        caption,
-        rows,
-        notes,
-        circular=_circular(rows),
-        loss_gaps=gaps,
-        k=max(config.k),
+        caption, rows, notes, circular=_circular(rows), loss_gaps=gaps, k=max(config.k)
     )
 
 

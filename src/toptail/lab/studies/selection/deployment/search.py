@@ -31,7 +31,6 @@ def search_episodes(
     critic: TrainedCritic,
     policy: DiffusionPolicy,
     episodes: Episodes,
-    threads: int = 0,
     tick: Share | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Run every episode once for every K; each K's success, by K.
@@ -41,7 +40,7 @@ def search_episodes(
     """
     chooser = Chooser(config, critic, policy, episodes.goals)
     times = len(config.ks)
-    reached = follow(episodes.repeated(times), chooser, threads, tick).reshape(times, -1)
+    reached = follow(episodes.repeated(times), chooser, tick=tick).reshape(times, -1)
     return {
         str(k): success(episodes.goal, own, episodes.limit)
         for k, own in zip(config.ks, reached, strict=True)
