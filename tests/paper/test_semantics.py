@@ -273,10 +273,12 @@ def test_training_removes_the_order_only_where_every_temperature_says_so() -> No
 class TestFolder:
     @pytest.fixture
     def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        tasks: list[TaskScores] = [scored.navigation(), scored.manipulation()]
-        monkeypatch.setattr(finish, "read_tasks", lambda _: tasks)
-        monkeypatch.setattr(finish, "read_temperature", lambda _: [scored.temperature()])
-        monkeypatch.setattr(finish, "read_seen", lambda _: [scored.seen()])
+        stored: dict[str, list[TaskScores]] = {
+            "": [scored.navigation(), scored.manipulation()],
+            "temperature": [scored.temperature()],
+            "seen": [scored.seen()],
+        }
+        monkeypatch.setattr(finish, "read_tasks", lambda _, beside="": stored[beside])
         content = {"hash": "abc", "config": scored.CONFIG.described()}
         write_json(tmp_path / "config.json", content)
         write_json(tmp_path / "record.json", {"command": "toptail study", "config_hash": "abc"})
@@ -303,7 +305,8 @@ class TestFolder:
     ) -> None:
         finish.write_results(folder, workers=1)
         assert (folder / "tables" / "temperature.json").is_file()
-        monkeypatch.setattr(finish, "read_temperature", lambda _: [])
+        own = [scored.navigation()]
+        monkeypatch.setattr(finish, "read_tasks", lambda _, beside="": [] if beside else own)
         finish.write_results(folder, workers=1)
         assert not (folder / "tables" / "temperature.json").exists()
         assert (folder / "tables" / "main.json").is_file()

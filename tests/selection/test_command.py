@@ -19,8 +19,8 @@ from toptail.commands.study_selection import StudySelection
 from toptail.errors import InputError
 from toptail.lab.critics.registry import names as critic_names
 from toptail.lab.studies.folder import read_json
-from toptail.lab.studies.selection.config import SelectionConfig
-from toptail.lab.studies.selection.run import STAGES, Stages, read_judge
+from toptail.lab.studies.selection.config import STAGES, SelectionConfig
+from toptail.lab.studies.selection.run import Stages, read_judge
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.config import RunConfig
 
@@ -142,7 +142,7 @@ def test_nothing_to_score_with_is_said(data: Path) -> None:
 
 
 def test_pools_need_a_behaviour_model_or_a_file(data: Path) -> None:
-    with pytest.raises(InputError, match="--runs"):
+    with pytest.raises(InputError, match="name their folder with runs="):
         small(data, stage=("pools",)).run()
 
 

@@ -94,7 +94,7 @@ def test_every_stage_leaves_its_file(done: Selection) -> None:
 
 def test_pools_are_the_models_and_keyed_by_their_number(done: Selection, runs: Path) -> None:
     queries, pools = start(done)
-    assert pools.shape == (9, 2, 4)
+    assert pools.actions.shape[:3] == (9, 2, 4)
     policy = load_policy(runs / TASK / "diffusion" / "seed-42")
     for number in range(2):
         key = jax.random.fold_in(jax.random.key(0), number)
@@ -270,7 +270,9 @@ def test_files_of_other_runs_are_refused(copy: Selection) -> None:
     path.write_bytes(before["values/reference.npz"][:-30])
     with pytest.raises(InputError, match=r"reference\.npz"):
         judge_reference(copy, queries, pools)
-    proposal = file_proposal(_own_pools(copy.folder.path.parent, pools.shape), copy.config.pools)
+    proposal = file_proposal(
+        _own_pools(copy.folder.path.parent, pools.actions.shape[:3]), copy.config.pools
+    )
     with pytest.raises(InputError, match=r"pools\.npz was made from something else .*proposal"):
         make_pools(copy, queries, DATA.train, proposal)
     for name in ("pools.npz", "scores/mine.npz"):
@@ -327,7 +329,9 @@ def test_scores_of_other_pools_are_refused(copy: Selection) -> None:
     queries, pools = start(copy)
     score_critics(copy, queries, pools, [MINE])
     copy.folder.pools.unlink()
-    own = file_proposal(_own_pools(copy.folder.path.parent, pools.shape), copy.config.pools)
+    own = file_proposal(
+        _own_pools(copy.folder.path.parent, pools.actions.shape[:3]), copy.config.pools
+    )
     other = make_pools(copy, queries, DATA.train, own)
     with pytest.raises(InputError, match=r"mine\.npz was made from something else .*pools \("):
         score_critics(copy, queries, other, [MINE])

@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 
 from tests.semantics import world
 from toptail.lab.studies.semantics.config import SemanticsConfig
-from toptail.lab.studies.semantics.load import (
-    BesideScores,
-    DiffusionPools,
-    SupportPools,
-    TaskScores,
-)
+from toptail.lab.studies.semantics.load import DiffusionPools, SupportPools, TaskScores
 from toptail.pools.triples import ScoredTriples
 
 CONFIG = SemanticsConfig(
@@ -136,13 +131,12 @@ def manipulation() -> TaskScores:
     )
 
 
-def seen() -> BesideScores:
+def seen() -> TaskScores:
     """The cube's critics on trajectories that they were trained on: they answer as ever."""
-    task = manipulation()
-    return BesideScores(task.task, task.key, task.triples, task.origins, task.made_from)
+    return manipulation()
 
 
-def temperature() -> BesideScores:
+def temperature() -> TaskScores:
     """At 0.05 an exact critic, at 0.1 a blurred one, at 1 a collapsed one; learned retrieves."""
     base = triples()
     settings = {
@@ -170,4 +164,4 @@ def temperature() -> BesideScores:
         negative_rows=base.negative_rows,
     )
     made_from = {column: column for column in kept.scores}
-    return BesideScores("pointmaze-medium-navigate-v0", "PointMaze", kept, {}, made_from)
+    return TaskScores("pointmaze-medium-navigate-v0", "PointMaze", True, kept, {}, made_from)

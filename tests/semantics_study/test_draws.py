@@ -13,7 +13,7 @@ from tests.semantics_study.small import WALKS, small_config, walks_file
 from toptail.errors import InputError
 from toptail.lab.studies.datasets import TaskDataset, is_navigation, task_key
 from toptail.lab.studies.semantics.config import SemanticsConfig
-from toptail.lab.studies.semantics.draws import _random_rows, draw, draw_sweep
+from toptail.lab.studies.semantics.draws import _random_rows, draw
 from toptail.lab.tasks.names import parse_name
 
 VAL = WALKS.data.val
@@ -112,7 +112,7 @@ def test_draws_follow_from_the_seed_and_the_sweep_has_triples_of_its_own() -> No
     config = small_config()
     first, again = draw(config, WALKS), draw(config, WALKS)
     assert first.sha256 == again.sha256
-    sweep = draw_sweep(config, WALKS)
+    sweep = draw(config, WALKS, "temperature")
     assert set(sweep.arrays) == {"rows", "goal_rows", "trajectory", "negative_rows"}
     assert (sweep.arrays["rows"] != first.arrays["rows"]).any()
     next_seed = draw(replace(config, draw_seed=1), WALKS)

@@ -70,7 +70,7 @@ def test_the_triples_are_valued_by_the_shortest_way(task: TaskScores) -> None:
 def test_a_straight_line_critic_agrees_with_it_in_an_open_stretch(
     task: TaskScores, config: SemanticsConfig
 ) -> None:
-    (measured,) = measure_all([task], config, None, 1)
+    (measured,) = measure_all([task], config)
     table = all_tables([measured], config)["value-oracle"]
     row = table["rows"]["PointMaze"]
     bootstrap = TrajectoryBootstrap(task.triples.trajectory, np.random.default_rng(0), 20)

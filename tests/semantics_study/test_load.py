@@ -11,7 +11,7 @@ import pytest
 from tests.semantics_study.small import WALKS, small_config
 from toptail.errors import InputError
 from toptail.lab.studies.semantics.draws import draw
-from toptail.lab.studies.semantics.load import read_task, read_tasks, read_temperature
+from toptail.lab.studies.semantics.load import read_task, read_tasks
 from toptail.lab.studies.store import Stored
 
 FAMILIES = ("scores", "hard_negatives", "second_goals", "next_scores")
@@ -61,7 +61,7 @@ def test_columns_are_read_without_behaviour_models_and_oracle(tmp_path: Path) ->
     assert scores.triples.step_reward == {"a": 0.0, "b": -1.0}
     assert (dict(scores.diffusion), dict(scores.loss_gaps), dict(scores.query_std)) == ({}, {}, {})
     assert scores.triples.values == {}
-    assert read_temperature(tmp_path) == []
+    assert read_tasks(tmp_path, "temperature") == []
 
 
 def test_tasks_come_in_the_papers_order(tmp_path: Path) -> None:

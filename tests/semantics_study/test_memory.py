@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from tests.semantics import world
 from tests.semantics_study.scored import CONFIG, FAMILIES, manipulation
-from toptail.lab.studies.semantics.load import BesideScores, TaskScores
+from toptail.lab.studies.semantics.jobs import measure_each
+from toptail.lab.studies.semantics.load import TaskScores
 from toptail.lab.studies.semantics.measure import measure, measure_all
 from toptail.lab.studies.semantics.memory import measure_trained_on, memory_table
 from toptail.pools.triples import ScoredTriples
@@ -35,13 +37,11 @@ def held_out() -> TaskScores:
     return replace(manipulation(), triples=scored(columns), made_from=made_from)
 
 
-def seen() -> BesideScores:
+def seen() -> TaskScores:
     """TD-Q as before; raw knows whose goal it is, and nothing else."""
     columns = {c: "exact" if c.startswith("tdq") else "separator" for c in BOTH}
-    triples = scored(columns)
-    return BesideScores(
-        "cube-single-play-v0", "Cube-single", triples, {}, {column: column for column in columns}
-    )
+    made_from = {column: column for column in columns}
+    return replace(manipulation(), triples=scored(columns), made_from=made_from)
 
 
 def test_learned_by_heart_is_perfect_retrieval_without_any_order() -> None:
@@ -82,21 +82,19 @@ def test_a_critic_that_was_scored_again_on_one_split_only_is_left_out() -> None:
 
 
 def test_the_two_kinds_have_resamples_of_their_own() -> None:
-    triples = world.noisy()
-    task = replace(held_out(), triples=triples)
+    task = replace(held_out(), triples=world.noisy())
     one = measure(task, "any@7", CONFIG)["auc"]
-    other = measure_trained_on(triples, "any@7", CONFIG)["auc"]
+    other = measure_trained_on(task, "any@7", CONFIG)["auc"]
     assert one.point == other.point
     assert (one.draws != other.draws).any()
 
 
 def test_what_was_kept_of_another_column_is_not_read(tmp_path: Path) -> None:
-    before = memory_table(measure_all([held_out()], CONFIG), [seen()], CONFIG, kept=tmp_path)
-    assert (
-        memory_table(measure_all([held_out()], CONFIG), [seen()], CONFIG, kept=tmp_path) == before
-    )
+    each = partial(measure_each, kept=tmp_path)
+    before = memory_table(measure_all([held_out()], CONFIG), [seen()], CONFIG, each)
+    assert memory_table(measure_all([held_out()], CONFIG), [seen()], CONFIG, each) == before
     worse = replace(seen(), triples=scored(dict.fromkeys(BOTH, "opposite")))
     changed = replace(worse, made_from={column: f"{column} changed" for column in BOTH})
-    table = memory_table(measure_all([held_out()], CONFIG), [changed], CONFIG, kept=tmp_path)
+    table = memory_table(measure_all([held_out()], CONFIG), [changed], CONFIG, each)
     assert table is not None
     assert table["rows"]["Cube-single"]["raw"]["nearer_goal_seen"]["mean"] == 0.0

@@ -21,7 +21,7 @@ from toptail.lab.proposals.diffusion_runs import DiffusionRun, load_policy
 from toptail.lab.studies.folder import RunFolder
 from toptail.lab.studies.scorers import Score
 from toptail.lab.studies.semantics.behaviour import _LOSS
-from toptail.lab.studies.semantics.load import TaskScores, read_seen, read_task, read_temperature
+from toptail.lab.studies.semantics.load import TaskScores, read_task, read_tasks
 from toptail.lab.studies.semantics.scoring import _Shown, evaluate, run_scorers, score_tasks
 from toptail.lab.studies.store import Stored
 from toptail.lab.tasks.files import save_file
@@ -189,14 +189,14 @@ def test_the_oracle_is_a_judge_and_no_critic(scores: TaskScores) -> None:
 
 
 def test_the_sweep_is_scored_on_triples_of_its_own(home: Path, scores: TaskScores) -> None:
-    (sweep,) = read_temperature(home / "out")
+    (sweep,) = read_tasks(home / "out", "temperature")
     assert (sweep.task, list(sweep.triples.scores)) == ("walks", ["binary_nce-0.05@0"])
     assert sweep.triples.negatives["binary_nce-0.05@0"].shape == (40, 5)
     assert (sweep.triples.rows != scores.triples.rows).any()
 
 
 def test_seen_trajectories_are_those_of_the_training_split(home: Path) -> None:
-    (seen,) = read_seen(home / "out")
+    (seen,) = read_tasks(home / "out", "seen")
     train, t = WALKS.data.train, seen.triples
     assert t.negative_rows is not None
     assert set(t.scores) == {"mine", "raw@42"}  # neither the oracle nor the sweep
@@ -215,7 +215,7 @@ def test_seen_trajectories_are_those_of_the_training_split(home: Path) -> None:
 def test_a_study_of_the_training_split_has_no_other_kind(home: Path, tmp_path: Path) -> None:
     config = small_config(str(home / "walks.npz"), split="train")
     score_tasks(config, RunFolder(tmp_path), None, [f"{home / 'mine.py'}:make_score"])
-    assert read_seen(tmp_path) == []
+    assert read_tasks(tmp_path, "seen") == []
 
 
 def test_too_few_seen_trajectories_are_left_out(tmp_path: Path) -> None:
@@ -224,13 +224,14 @@ def test_too_few_seen_trajectories_are_left_out(tmp_path: Path) -> None:
     mine.write_text(USER)
     score_tasks(small_config(file), RunFolder(tmp_path / "out"), None, [f"{mine}:make_score"])
     assert set(read_task(tmp_path / "out", "walks").triples.scores) == {"mine"}
-    assert read_seen(tmp_path / "out") == []
+    assert read_tasks(tmp_path / "out", "seen") == []
 
 
 def test_too_few_triples_are_refused_before_anything_is_scored(home: Path, tmp_path: Path) -> None:
     config = small_config(str(home / "walks.npz"), triples=17)
-    with pytest.raises(InputError, match=r"17 triples .* at least 18 with --triples"):
+    with pytest.raises(InputError, match=r"17 triples .* at least 18 with triples=") as refused:
         score_tasks(config, RunFolder(tmp_path), None, [f"{home / 'mine.py'}:make_score"])
+    assert refused.value.for_command_line.endswith("at least 18 with --triples.")
     assert list(tmp_path.iterdir()) == []
 
 

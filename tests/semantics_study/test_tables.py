@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,8 @@ from toptail.audit.triples.crossquery import cross_query, pooled_selection
 from toptail.audit.triples.ordering import ordering
 from toptail.audit.triples.retrieval import retrieval_auc
 from toptail.lab.paper.reported import cells
-from toptail.lab.studies.semantics.measure import (
-    MeasuredTask,
-    alone,
-    measure,
-    measure_all,
-    resampling,
-)
+from toptail.lab.studies.semantics.jobs import measure_each
+from toptail.lab.studies.semantics.measure import MeasuredTask, measure, measure_all, resampling
 from toptail.lab.studies.semantics.tables import all_tables
 from toptail.lab.studies.semantics.temperature import temperature_table
 
@@ -203,18 +199,19 @@ def test_tables_are_plain_json_and_leave_the_papers_cells_open() -> None:
 
 def test_one_column_alone_gives_the_same_numbers() -> None:
     whole = MEASURED[0].columns["noise@42"]
-    single = measure(alone(TASK, "noise@42"), "noise@42", CONFIG)
+    single = measure(TASK.only("noise@42"), "noise@42", CONFIG)
     assert set(single) == set(whole)
     for name, estimate in single.items():
         np.testing.assert_array_equal(estimate.draws, whole[name].draws)
 
 
 def test_processes_and_progress_change_nothing() -> None:
-    task = alone(TASK, "noise@42")
-    both = measure_all([task, alone(TASK, "noise@43")], CONFIG, workers=2)
+    task = TASK.only("noise@42")
+    both = measure_all([task, TASK.only("noise@43")], CONFIG, partial(measure_each, workers=2))
     assert isinstance(both[0], MeasuredTask)
     ticks: list[tuple[str, float]] = []
-    here = measure_all([task], CONFIG, lambda stage, share: ticks.append((stage, share)))
+    told = partial(measure_each, tick=lambda stage, share: ticks.append((stage, share)))
+    here = measure_all([task], CONFIG, told)
     for name, estimate in here[0].columns["noise@42"].items():
         np.testing.assert_array_equal(estimate.draws, both[0].columns["noise@42"][name].draws)
     assert ticks == [("diagnostics", 1.0)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.training.records import commit, digest, machine, versions
 from toptail.pools.files import atomic
 
@@ -67,7 +67,7 @@ class RunFolder:
         other: what earlier ones recorded stands under ``earlier``.
         """
         if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"{self.path} is a file; --out needs a folder.")
+            raise InputError(f"{self.path} is a file; {option('out')} needs a folder.")
         start = time.monotonic()
         earlier = self._earlier()
         write_json(self.path / "config.json", {"hash": digest(config), "config": config})

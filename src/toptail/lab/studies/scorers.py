@@ -24,6 +24,10 @@ Rows: TypeAlias = NDArray[np.float32]
 Score: TypeAlias = Callable[[Rows, Rows, Rows], Rows]
 """(states [n, s], actions [n, a], goals [n, g]) -> scores [n]; larger is better."""
 
+_TRAINED_WITH = (
+    *("steps", "batch_size", "learning_rate", "bfloat16", "reward", "settings", "critic_fields"),
+)
+
 SMALLEST_BLOCK = 256
 """Rows of one compiled call, at least; others are filled up to a power of two."""
 
@@ -81,24 +85,8 @@ def score_shared(
     """Score pairs (s, a) towards goals, many of which share a pair or a goal.
 
     A readout with factors embeds each goal once and each pair once per block; any other scorer is
-    shown every row.
-
-    Parameters
-    ----------
-    score
-        The scorer.
-    states, actions
-        [p, s] and [p, a] the pairs.
-    goals
-        [q, g] the goals.
-    asked
-        [n, 2] number of a pair and number of a goal.
-    block
-        Scores of one call, at most.
-
-    Yields
-    ------
-    Which of the n, and their scores.
+    shown every row. ``asked`` [n, 2] has the number of a pair and that of a goal. Yields which of
+    the n, at most ``block`` of them, and their scores.
     """
     towards = score.towards(goals) if isinstance(score, RunScore) else None
     for start in range(0, len(asked), block):
@@ -182,11 +170,5 @@ def run_origin(run: Run) -> dict[str, Any]:
         "config_hash": run.config_hash,
         "params_sha256": run.record["params_sha256"],
         "data": run.record["data"]["train"],
-        "steps": config["steps"],
-        "batch_size": config["batch_size"],
-        "learning_rate": config["learning_rate"],
-        "bfloat16": config["bfloat16"],
-        "reward": config["reward"],
-        "settings": config["settings"],
-        "critic_fields": config["critic_fields"],
+        **{name: config[name] for name in _TRAINED_WITH},
     }

@@ -59,12 +59,8 @@ class Stored:
         return {name.removeprefix(start): array for name, array in found.items()}
 
     def array(self, path: Path, name: str) -> NDArray[Any]:
-        """One array of the file at ``path``, or a sentence about those that there are."""
-        if name not in self.arrays:
-            raise InputError(
-                f"{path}: there is no array '{name}'; it has {', '.join(self.arrays)}."
-            )
-        return self.arrays[name]
+        """One array of the file at ``path``; see `one_of`."""
+        return one_of(path, self.arrays, name)
 
     def write(self, path: Path) -> None:
         """Write the file, whole or not at all."""
@@ -81,18 +77,9 @@ class Stored:
 def need(
     path: Path, made_from: Mapping[str, Any], make: Callable[[], Stored], stale: Stale = "refuse"
 ) -> Stored:
-    """The file at ``path`` if it was made from this, or else a new one.
+    """The file at ``path`` if its header has the entries of ``made_from``, or else a new one.
 
-    Parameters
-    ----------
-    path
-        Where the file lies or will lie.
-    made_from
-        Entries that its header must have; others may be there, too.
-    make
-        Makes its content, with a header that has those entries.
-    stale
-        What happens to a file that is there and does not fit.
+    Others may be there, too. ``make`` makes a file whose header has them.
     """
     stored = fitting(path, made_from, stale)
     if stored is None:
@@ -102,13 +89,7 @@ def need(
 
 
 def fitting(path: Path, made_from: Mapping[str, Any], stale: Stale = "refuse") -> Stored | None:
-    """The file at ``path`` if it was made from this; None if it is to be made (see `need`).
-
-    Raises
-    ------
-    InputError
-        If the file is damaged or was made from something else, and such files are refused.
-    """
+    """The file at ``path`` if it was made from this; None if it is to be made (see `need`)."""
     if not path.is_file():
         return None
     try:
@@ -117,6 +98,13 @@ def fitting(path: Path, made_from: Mapping[str, Any], stale: Stale = "refuse") -
         if stale == "refuse":
             raise
         return None
+
+
+def one_of(path: Path, arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
+    """One array of the file at ``path``, or a sentence about those that there are."""
+    if name not in arrays:
+        raise InputError(f"{path}: there is no array '{name}'; it has {', '.join(arrays)}.")
+    return arrays[name]
 
 
 def require_fit(path: Path, header: Mapping[str, Any], made_from: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -78,7 +79,8 @@ class TrainingJob:
     def missing(self) -> bool:
         """Whether a seed has no finished and valid run, whatever its settings are."""
         home = self.out / self.config.task / self.config.critic
-        return any(_is_missing(run_folder(home, seed)) for seed in self.seeds)
+        folders = [run_folder(home, seed) for seed in self.seeds]
+        return any(not (f / RECORD).is_file() or find_fault(read_run(f)) for f in folders)
 
 
 def train_missing(
@@ -94,22 +96,12 @@ def train_missing(
     seeds are refused: seeds of one critic must not differ in anything else. Killed at any
     moment, the same call goes on.
 
-    Parameters
-    ----------
-    tasks
-        Data sets, by name or path.
-    jobs_of
-        Everything that one task needs, in the order of training.
-    command
-        What the records say was called.
-    watch
-        Told after every chunk of steps.
-
-    Returns
-    -------
-    The runs of everything that was incomplete: finished, or invalid for the recorded reason.
+    ``jobs_of`` says what one task needs, in the order of training; ``watch`` is told after every
+    chunk of steps. Returns the runs of everything that was incomplete: finished, or invalid for
+    the recorded reason.
     """
     keep_compiled()
+    train = partial(train_runs, checkpoint_every=checkpoint_every(), command=command, watch=watch)
     trained: list[Run] = []
     for name in tasks:
         task = TaskDataset.load(name)
@@ -119,17 +111,5 @@ def train_missing(
         most = max(len(job.seeds) for job in jobs)
         data = TaskData.place(task.data, [job.config for job in jobs], most)
         for job in jobs:
-            trained += train_runs(
-                job.config,
-                data,
-                job.seeds,
-                job.out,
-                checkpoint_every=checkpoint_every(),
-                command=command,
-                watch=watch,
-            )
+            trained += train(job.config, data, job.seeds, job.out)
     return trained
-
-
-def _is_missing(folder: Path) -> bool:
-    return not (folder / RECORD).is_file() or find_fault(read_run(folder)) is not None

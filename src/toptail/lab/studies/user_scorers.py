@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.studies.scorers import Rows, Score, Scorer
 from toptail.pools.columns import group_seeds, split_seed
@@ -24,17 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
 def user_scorers(
     texts: Iterable[str], reserved: Collection[str], stored: Iterable[str] = ()
 ) -> list[Scorer]:
-    """A user's scorers, if their names go together with each other and with what is stored.
-
-    Parameters
-    ----------
-    texts
-        See `user_scorer`.
-    reserved
-        Names that mean something else in this study.
-    stored
-        Columns that the study's folder has already.
-    """
+    """The `user_scorer` of each text, if their names go together with the ``stored`` columns'."""
     scorers = [user_scorer(text, reserved) for text in texts]
     require_names([scorer.column for scorer in scorers], stored)
     return scorers
@@ -62,7 +52,8 @@ def user_scorer(text: str, reserved: Collection[str] = ()) -> Scorer:
     path = Path(file).expanduser()
     if not colon or not attribute.isidentifier() or path.suffix != ".py":
         raise InputError(
-            f"--critic {text}: expected path/to/file.py:function, or NAME=path/to/file.py:function."
+            f"{option('scorer', text)}: expected path/to/file.py:function, or "
+            "NAME=path/to/file.py:function."
         )
     name = given if equals else path.stem
     _require_free(text, name, reserved)
@@ -84,13 +75,14 @@ def _require_free(text: str, name: str, reserved: Collection[str]) -> None:
     if not _NAME.fullmatch(name) or scorer in reserved:
         others = f", and not {', '.join(reserved)}" if reserved else ""
         raise InputError(
-            f"--critic {text}: '{name}' cannot name a critic; use letters, digits, '_', '-' and "
-            f"'.'{others}."
+            f"{option('scorer', text)}: '{name}' cannot name a critic; use letters, digits, '_', "
+            f"'-' and '.'{others}."
         )
     if scorer.partition(".")[0] in CRITICS:
         raise InputError(
-            f"--critic {text}: '{scorer}' is the name of a critic that is trained here, so a "
-            "scorer of your own cannot have it: give it another one, NAME=path/to/file.py:function."
+            f"{option('scorer', text)}: '{scorer}' is the name of a critic that is trained here, "
+            "so a scorer of your own cannot have it: give it another one, "
+            "NAME=path/to/file.py:function."
         )
 
 

@@ -18,8 +18,6 @@ AUDIT = "audit"
 """Folder of the audit under the first judge; the others are in ``audit_JUDGE``."""
 ROLLOUTS = "audit_rollouts"
 """Folder of the audit of the simulator's picks."""
-
-
 PICKS_RESAMPLES = 20_000
 """Resamples of the rollouts' audit, at least; there are few queries and many selectors."""
 

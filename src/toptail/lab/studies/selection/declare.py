@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.studies.folder import read_json, write_json
 from toptail.lab.studies.selection.config import SelectionConfig
 from toptail.lab.studies.selection.files import SelectionFolder
@@ -14,6 +14,9 @@ from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.records import differences, digest
 
 _FORMAT = "toptail-declared-1"
+
+CRITERIA = ("prespecified_group", "resolvability", "spearman")
+"""What decides whether the reference ensemble may judge."""
 
 
 def declaration(config: SelectionConfig, queries: FrozenQueries) -> dict[str, Any]:
@@ -25,9 +28,7 @@ def declaration(config: SelectionConfig, queries: FrozenQueries) -> dict[str, An
             "task": config.task,
             "query_sha256": queries.sha256,
             "groups": queries.config.groups(),
-            "prespecified_group": reference.pop("prespecified_group"),
-            "resolvability": reference.pop("resolvability"),
-            "spearman": reference.pop("spearman"),
+            **{name: reference.pop(name) for name in CRITERIA},
             "e_min": rollouts.pop("e_min"),
             "reference": reference,
             "rollouts": rollouts,
@@ -48,14 +49,7 @@ def declare(
 ) -> dict[str, Any]:
     """Write ``declared.json``, or check that the one that is there says the same.
 
-    Returns
-    -------
-    The declaration with its ``hash``.
-
-    Raises
-    ------
-    InputError
-        If other criteria were declared, or if something was already scored without any.
+    Nothing may have been scored without it. Returns the declaration with its ``hash``.
     """
     if folder.declared.is_file():
         return require_declared(folder, config, queries)
@@ -82,7 +76,7 @@ def require_declared(
         raise InputError(
             f"{folder.declared} declares other criteria than those asked for (first the declared "
             f"one): {'; '.join(changed)}. Nothing is scored against changed criteria: use the "
-            "declared ones, or declare anew in another --out."
+            f"declared ones, or declare anew in another {option('out')}."
         )
     return content
 
@@ -91,7 +85,9 @@ def read_declared(folder: SelectionFolder) -> dict[str, Any]:
     """Read ``declared.json``, and refuse one that was changed after it was written."""
     path = folder.declared
     if not path.is_file():
-        raise InputError(f"{path} does not exist: declare the criteria first, with --declare.")
+        raise InputError(
+            f"{path} does not exist: declare the criteria first, with {option('declare')}."
+        )
     content = read_json(path)
     sound = isinstance(content, dict) and content.get("format") == _FORMAT
     if not sound or content.get("hash") != digest(
@@ -99,7 +95,8 @@ def read_declared(folder: SelectionFolder) -> dict[str, Any]:
     ):
         raise InputError(
             f"{path} is not a declaration, or was changed after it was written (its hash does not "
-            "fit): put back the file that was declared, or declare anew in another --out."
+            "fit): put back the file that was declared, or declare anew in another "
+            f"{option('out')}."
         )
     declared: dict[str, Any] = content
     return declared

@@ -6,7 +6,6 @@ not fit is refused (see `toptail.lab.studies.store`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +20,19 @@ REFERENCE, GEODESIC = "reference", "geodesic"
 has, and the distance through the maze."""
 
 
-@dataclass(frozen=True)
 class SelectionFolder:
-    """Where each stage of one task's study lies."""
+    """Where each stage of one task's study lies, in ``OUT/TASK``."""
 
-    path: Path
-    """``OUT/TASK``."""
-
-    @property
-    def declared(self) -> Path:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.declared = path / "declared.json"
         """The criteria that were fixed before anything was scored."""
-        return self.path / "declared.json"
-
-    @property
-    def queries(self) -> Path:
+        self.queries = path / "queries.npz"
         """The frozen queries (`toptail.lab.tasks.queries`)."""
-        return self.path / "queries.npz"
-
-    @property
-    def pools(self) -> Path:
+        self.pools = path / "pools.npz"
         """The candidates and their labels of local support."""
-        return self.path / "pools.npz"
-
-    @property
-    def rollouts(self) -> Path:
+        self.rollouts = path / "rollouts.npz"
         """The returns of the simulator's rollouts."""
-        return self.path / "rollouts.npz"
 
     def values(self, judge: str) -> Path:
         """A judge's values of every candidate."""

@@ -9,11 +9,7 @@ from toptail.errors import InputError
 from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.selection.audits import write_audits
 from toptail.lab.studies.selection.files import REFERENCE
-from toptail.lab.studies.selection.judge_tables import (
-    deployment_table,
-    judges_table,
-    rollout_cells,
-)
+from toptail.lab.studies.selection.judge_tables import deployment_table, judges_table, rollout_cells
 from toptail.lab.studies.selection.load import read_selection
 from toptail.lab.studies.selection.rollout_design import TRAINING_SEED
 from toptail.lab.studies.selection.tables import (
@@ -29,18 +25,11 @@ from toptail.progress import Tick, no_tick
 def write_results(
     folder: str | Path, tick: Tick | None = None, resamples: int = RESAMPLES
 ) -> list[str]:
-    """Store the audits, ``tables/*.json`` and ``curves.json``; returns the tables' names.
+    """Store the audits, ``tables/*.json`` and ``curves.json`` in ``OUT/TASK``; returns the tables.
 
-    Parameters
-    ----------
-    folder
-        ``OUT/TASK``.
-    tick
-        Told the stage and the share of it that is done.
-    resamples
-        Of whole trajectories, for every interval.
+    Every interval has so many resamples of whole trajectories.
     """
-    data, tell = read_selection(folder), tick or no_tick
+    data, tick = read_selection(folder), tick or no_tick
     if not data.scores or not data.values:
         missing = "scores" if not data.scores else "values"
         raise InputError(
@@ -48,7 +37,7 @@ def write_results(
             "critic has scored and some judge has valued the candidates."
         )
     measured = MeasuredPicks(data, resamples=resamples, tick=tick)
-    tell("auditing", 0.1)
+    tick("auditing", 0.1)
     audits = write_audits(data, resamples)
     deltas = rollout_cells(audits.get("rollouts"), TRAINING_SEED)
     judges = judges_table(data, measured.means, deltas)

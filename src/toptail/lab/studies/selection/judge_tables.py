@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from toptail.lab.judges.reference import admission
+from toptail.lab.studies.selection.declare import CRITERIA
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.load import NO_SEED, TaskSelection
 from toptail.lab.studies.selection.measure import Resampled, by_query
@@ -24,26 +25,15 @@ def reference_admission(data: TaskSelection, judge: str = REFERENCE) -> dict[str
     """The declared criteria applied to a judge's members; None where it has only one."""
     if judge not in data.values or len(data.values[judge]) < 2:
         return None
-    return admission(
-        data.members(judge),
-        data.group,
-        data.trajectory,
-        prespecified_group=data.declared["prespecified_group"],
-        resolvability=data.declared["resolvability"],
-        spearman=data.declared["spearman"],
-        rng=np.random.default_rng(0),
-    )
+    criteria = {name: data.declared[name] for name in CRITERIA}
+    rng = np.random.default_rng(0)
+    return admission(data.members(judge), data.group, data.trajectory, rng=rng, **criteria)
 
 
 def rollout_cells(audited: Mapping[str, Any] | None, seed: int) -> dict[str, Cell]:
     """Selector -> its gain over a random candidate in the simulator.
 
-    Parameters
-    ----------
-    audited
-        What the audit says of the judged picks; None without rollouts.
-    seed
-        The training seed whose critics picked.
+    ``seed`` is the training seed whose critics picked.
     """
     found: dict[str, Cell] = {}
     for row in audited["comparisons"] if audited is not None else ():
@@ -78,15 +68,7 @@ def agreement_cells(data: TaskSelection) -> dict[str, Cell]:
 def judges_table(
     data: TaskSelection, means: Resampled, deltas: Mapping[str, Cell]
 ) -> dict[str, Any]:
-    """What is known about the judges themselves, and through which of them the task enters.
-
-    Parameters
-    ----------
-    data, means
-        The stages, and the resamples that all tables share.
-    deltas
-        What `rollout_cells` gave.
-    """
+    """What is known about the judges themselves, and through which of them the task enters."""
     rows: dict[str, dict[str, Cell]] = {}
     statuses: dict[str, Any] = {}
     for judge in data.judges:
@@ -94,14 +76,15 @@ def judges_table(
         verdict = reference_admission(data, judge)
         if verdict is not None:
             rows[judge] |= _admission_cells(verdict)
-            statuses[judge] = _status(verdict["admitted"], verdict)
+            statuses[judge] = {"admitted": bool(verdict["admitted"]), "checks": dict(verdict)}
     for other in data.judges[1:]:
         if data.judges[0] == REFERENCE:
             rows[REFERENCE] |= _agreement_cells(data, means, other)
     if deltas:
         rows[ROLLOUTS] = _rollout_row(data, deltas) | agreement_cells(data)
         widest = rows[ROLLOUTS]["largest_half_width"]
-        statuses[ROLLOUTS] = _status(widest["status"] == "pass", widest)
+        passed = widest["status"] == "pass"
+        statuses[ROLLOUTS] = {"admitted": passed, "checks": dict(widest)}
     deciding = [name for name in (REFERENCE, ROLLOUTS) if name in statuses]
     notes = [
         "resolvability: share of the pools whose candidates the members tell apart, in the "
@@ -119,10 +102,6 @@ def judges_table(
         included_through=[name for name in deciding if statuses[name]["admitted"]],
         missing=[name for name in (REFERENCE, ROLLOUTS) if name not in deciding],
     )
-
-
-def _status(admitted: bool, checks: Mapping[str, Any]) -> dict[str, Any]:
-    return {"admitted": bool(admitted), "checks": dict(checks)}
 
 
 def _one(entry: Mapping[str, Any], **more: Any) -> Cell:
@@ -157,8 +136,7 @@ def _agreement_cells(data: TaskSelection, means: Resampled, other: str) -> dict[
     cells = {}
     for name, statistic in (("tau_b", kendall_tau_b), ("spearman", spearman)):
         per_query = by_query(statistic(ours, theirs), len(data.trajectory))
-        for group, keep in {"": None, **data.groups}.items():
-            suffix = f"/{group}" if group else ""
+        for suffix, keep in data.slices.items():
             cells[f"{other}/{name}{suffix}"] = means.cell({NO_SEED: means.mean(per_query, keep)})
     return cells
 

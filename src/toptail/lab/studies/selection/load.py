@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +90,12 @@ class TaskSelection:
         return {name: self.group == name for name in names}
 
     @property
+    def slices(self) -> dict[str, NDArray[np.bool_]]:
+        """How a metric's name ends, to the queries that it is over: all, and each group."""
+        groups = {f"/{name}": keep for name, keep in self.groups.items()}
+        return {"": np.ones(len(self.group), dtype=bool), **groups}
+
+    @property
     def critics(self) -> dict[str, dict[int, str]]:
         """Scorer to its columns by training seed."""
         return {
@@ -117,13 +122,7 @@ class TaskSelection:
 
 
 def read_selection(folder: str | Path) -> TaskSelection:
-    """Read a task's folder.
-
-    Raises
-    ------
-    InputError
-        If a stage that everything needs is missing, or two files do not fit each other.
-    """
+    """Read a task's folder, if no stage that all need is missing and its files fit each other."""
     files = SelectionFolder(Path(folder))
     for path in (files.queries, files.pools):
         if not path.is_file():
@@ -135,24 +134,14 @@ def read_selection(folder: str | Path) -> TaskSelection:
     queries = load_queries(files.queries)
     pools = CandidatePools.read(files.pools)
     require_fit(files.pools, pools.header, {"queries": queries.sha256})
-    count, size = pools.shape[1:]
-    columns = partial(
-        _columns,
-        made_from={
-            "declared": declared["hash"],
-            "queries": queries.sha256,
-            "pools": pools.sha256,
-        },
-    )
-    shape = (len(queries), count, size + 1)
-    scores = columns(files.columns(), "scores", shape)
+    on_queries = {"queries": queries.sha256}
+    made_from = {"declared": declared["hash"], **on_queries, "pools": pools.sha256}
+    shape = (len(queries), *pools.scored_shape[1:])
+    scores = _columns(files.columns(), "scores", shape, made_from)
     group_seeds(scores)  # refuses a scorer that stands both alone and with seeds
-    values = columns(files.judges(), "values", (-1, *shape))
-    made_from = {
-        "queries": queries.sha256,
-        "candidates": candidates_sha256(pools.with_logged()[:, POOL]),
-    }
-    rollouts = _rollouts(files.rollouts, made_from, scores, values)
+    values = _columns(files.judges(), "values", (-1, *shape), made_from)
+    rolled_out = on_queries | {"candidates": candidates_sha256(pools.with_logged()[:, POOL])}
+    rollouts = _rollouts(files.rollouts, rolled_out, scores, values)
     return TaskSelection(
         folder=files.path,
         task=declared["task"],

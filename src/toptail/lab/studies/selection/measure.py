@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean
+from toptail.audit.triples.bootstrap import LEVEL, TrajectoryBootstrap, seed_mean
 from toptail.lab.studies.tables import Cell, cell, with_more
 from toptail.stats import best_of_k, kendall_tau_b, normalized_regret, oracle, spearman
 from toptail.stats.best_of_k import Floats
 
 Mask = NDArray[np.bool_]
-LEVEL = 0.95
 
 
 def by_query(per_pool: Floats, queries: int) -> Floats:
@@ -131,7 +130,8 @@ class Resampled:
     def mean(self, column: Floats, keep: Mask | None = None) -> Estimate:
         """Mean over the queries of ``column [queries]`` that have a number."""
         known = ~np.isnan(column)
-        return self.bootstrap.mean(np.where(known, column, 0.0), known & _all(keep, known))
+        kept = known if keep is None else known & keep
+        return self.bootstrap.mean(np.where(known, column, 0.0), kept)
 
     def regret(self, judged: Judged, keep: Mask | None = None, at: int = -1) -> Estimate:
         r"""Mean regret over mean headroom at one K: 0 is the oracle, 1 is random.
@@ -149,7 +149,3 @@ class Resampled:
         low, high = seed_mean(list(by_seed.values())).interval(LEVEL)
         points = {seed: float(estimate.point) for seed, estimate in by_seed.items()}
         return with_more(cell(points, (float(low), float(high))), **more)
-
-
-def _all(keep: Mask | None, like: Mask) -> Mask:
-    return np.ones_like(like) if keep is None else keep

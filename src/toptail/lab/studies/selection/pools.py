@@ -15,10 +15,10 @@ from toptail.errors import InputError
 from toptail.lab.proposals.support import local_rows, support_distance
 from toptail.lab.studies.selection.config import PoolSettings, SupportSettings
 from toptail.lab.studies.selection.files import check_shape
-from toptail.lab.studies.store import Stored
+from toptail.lab.studies.store import Stored, one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories
-from toptail.lab.training.run_files import read_run, run_folder
+from toptail.lab.training.run_files import read_run
 from toptail.pools.files import read_arrays, sha256
 
 USER = "user"
@@ -36,12 +36,11 @@ class Proposal:
     """(queries, number of the pool) -> candidates ``[queries, size, a]``."""
 
 
-def diffusion_proposal(runs: Path, task: str, settings: PoolSettings) -> Proposal:
-    """A trained behaviour model ``RUNS/TASK/diffusion/seed-N``, sampled ancestrally.
+def diffusion_proposal(folder: Path, task: str, settings: PoolSettings) -> Proposal:
+    """A trained behaviour model, the run in a folder, sampled ancestrally.
 
     The model is loaded when the first pool is drawn, so that stored pools need no network.
     """
-    folder = run_folder(runs / task / "diffusion", settings.policy_seed)
     run = read_run(folder)
     origin = {
         "kind": "diffusion",
@@ -71,10 +70,7 @@ def diffusion_proposal(runs: Path, task: str, settings: PoolSettings) -> Proposa
 
 def file_proposal(path: Path, settings: PoolSettings) -> Proposal:
     """Candidates that somebody brings: an npz file with ``actions [queries, pools, size, a]``."""
-    arrays = read_arrays(path)
-    if "actions" not in arrays:
-        raise InputError(f"{path}: there is no array 'actions'; it has {', '.join(arrays)}.")
-    actions = arrays["actions"].astype(np.float32)
+    actions = one_of(path, read_arrays(path), "actions").astype(np.float32)
 
     def draw(queries: FrozenQueries, pool: int) -> FloatArray:
         shape = (len(queries), settings.count, settings.size, queries.actions.shape[-1])
@@ -104,17 +100,14 @@ class CandidatePools:
     """Hash of everything above: equal hashes are the same candidates."""
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """(Q, P, N)."""
+    def scored_shape(self) -> tuple[int, int, int]:
+        """(Q, P, N + 1): what every candidate's score or value has, and the logged action's."""
         queries, pools, size = self.actions.shape[:3]
-        return queries, pools, size
+        return queries, pools, size + 1
 
     def with_logged(self) -> FloatArray:
         """Candidates with the logged action behind them, ``[Q, P, N + 1, a]``."""
-        queries, pools, _ = self.shape
-        anchor = np.broadcast_to(
-            self.logged[:, None, None], (queries, pools, 1, self.logged.shape[-1])
-        )
+        anchor = np.repeat(self.logged[:, None, None], self.actions.shape[1], axis=1)
         return np.concatenate([self.actions, anchor], axis=2)
 
     @classmethod

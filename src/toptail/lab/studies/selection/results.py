@@ -79,13 +79,7 @@ class SelectionResults(StudyResults):
 
 
 def read_selection_results(folder: str | Path) -> SelectionResults:
-    """Read a task's folder after its tables were made.
-
-    Raises
-    ------
-    InputError
-        If the tables are missing, or a file cannot be read.
-    """
+    """Read a task's folder after its tables were made; one without tables is refused."""
     path = Path(folder)
     curves, parts = read_stored(path / "curves.json"), common_parts(path)
     if curves is None or "fixed-query" not in parts["tables"]:

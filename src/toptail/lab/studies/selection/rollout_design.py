@@ -67,21 +67,12 @@ def candidates_sha256(candidates: NDArray[Any]) -> str:
 def selector_picks(
     scores: Mapping[str, NDArray[Any]], reference: NDArray[Any] | None
 ) -> dict[str, IntArray]:
-    """The candidate that each selector picks from the audited pool: ``[Q]``.
+    """The candidate that each selector picks from the audited pool: ``[Q]`` of 0 … N − 1.
 
-    Parameters
-    ----------
-    scores
-        Column to ``[Q, P, N + 1]``. A column with a training seed counts if it is the audited
-        one; a column without one (a user's own scorer) always does.
-    reference
-        The reference ensemble's values, ``[members, Q, P, N + 1]``, whose mean is maximized by
-        the selector ``reference``; None where there is none.
-
-    Returns
-    -------
-    Selector to candidate, 0 … N − 1: the logged action is not part of the pool. Of equal scores
-    the first wins, which among exchangeable candidates is a random one.
+    ``scores`` are ``[Q, P, N + 1]``; a column with a training seed counts if it is the audited
+    one, a column without one (a user's own scorer) always does. The selector ``reference``
+    maximizes the mean of its values, ``[members, Q, P, N + 1]``. The logged action is not part of
+    the pool. Of equal scores the first wins, which among exchangeable candidates is a random one.
     """
     picks: dict[str, IntArray] = {}
     for column, score in scores.items():

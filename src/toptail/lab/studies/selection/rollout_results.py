@@ -23,8 +23,10 @@ from toptail.stats.best_of_k import Floats
 RANDOM = "random"
 """The selector that all others are compared with: the mean of the random candidates."""
 
-_ARRAYS = ("query", "trajectory", "group", "candidate", "returns")
-_RANDOM_ARRAYS = ("random_candidate", "random_returns")
+_ARRAYS = (
+    *("query", "trajectory", "group", "candidate", "returns"),
+    *("random_candidate", "random_returns"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ class RolloutAudit:
     def of(cls, stored: Stored) -> RolloutAudit:
         """The audit that a file holds."""
         try:
-            arrays: dict[str, Any] = {n: stored.arrays[n] for n in (*_ARRAYS, *_RANDOM_ARRAYS)}
+            arrays: dict[str, Any] = {n: stored.arrays[n] for n in _ARRAYS}
             selectors = tuple(str(name) for name in stored.arrays["selectors"])
         except KeyError as error:
             raise InputError(
@@ -64,15 +66,10 @@ class RolloutAudit:
 
     def stored(self, header: Mapping[str, Any]) -> Stored:
         """The file's content."""
-        arrays = {name: getattr(self, name) for name in (*_ARRAYS, *_RANDOM_ARRAYS)}
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
         for name in ("returns", "random_returns"):
             arrays[name] = arrays[name].astype(np.float32)
         return Stored(header, {**arrays, "selectors": np.array(self.selectors)})
-
-    def take(self, kept: NDArray[np.bool_]) -> RolloutAudit:
-        """The audit of some of its queries, ``[A]``."""
-        arrays = {name: getattr(self, name)[kept] for name in (*_ARRAYS, *_RANDOM_ARRAYS)}
-        return RolloutAudit(**arrays, selectors=self.selectors)
 
     def picks(self) -> JudgedPicks:
         """One row per (query, selector, repetition).
@@ -106,12 +103,8 @@ def power(audit: RolloutAudit, e_min: float, resamples: int = 10_000) -> dict[st
     with means over repetitions; the paired 95 % interval resamples whole trajectories. The
     audit is admitted if every selector's half-width is below ``e_min``. ``variance_ratio`` is
     what common random numbers gain: the variance over repetitions of the difference, had its two
-    sides seen independent noise, over the variance that it has.
-
-    Returns
-    -------
-    ``admitted``, ``largest_half_width`` (None where not computable), and per selector what
-    `picks_content` says of the pair.
+    sides seen independent noise, over the variance that it has. ``largest_half_width`` is None
+    where not computable; ``selectors`` has what `picks_content` says of each pair.
     """
     result = picks_content(audit.picks(), baseline=RANDOM, resamples=resamples)
     pairs = {row["a"]: row for row in result["comparisons"] if row["b"] == RANDOM}
@@ -143,12 +136,8 @@ def agreement(
     ``split_half`` is the returns' agreement with themselves, the mean of even against that of
     odd repetitions. It is no ceiling: with it at r, a perfect judge, which has no noise of its
     own and is compared with all repetitions, reaches about sqrt(2 r / (1 + r)). Intervals
-    resample trajectories.
-
-    Parameters
-    ----------
-    values
-        Judge to ``[members, Q, P, N + 1]``; the mean over members is compared.
+    resample trajectories. A judge's values are ``[members, Q, P, N + 1]``; the mean over members is
+    compared.
     """
     bootstrap = TrajectoryBootstrap(audit.trajectory, np.random.default_rng(seed), resamples)
     realized = audit.random_returns.mean(axis=2)

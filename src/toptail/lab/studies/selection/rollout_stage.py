@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,26 +62,19 @@ def make_rollouts(
         load_policy(run, study.config.task),
         str(policy_hash),
     )
-    stored_scores, reference = study.folder.columns(), study.folder.judges().get(REFERENCE)
-    picks = selector_picks(
-        {column: _array(path, made_from, "scores") for column, path in stored_scores.items()},
-        None if reference is None else _array(reference, made_from, "values"),
-    )
+
+    def read(path: Path, name: str) -> NDArray[Any]:
+        return Stored.read(path, made_from).array(path, name)
+
+    scores = {column: read(path, "scores") for column, path in study.folder.columns().items()}
+    reference = study.folder.judges().get(REFERENCE)
+    picks = selector_picks(scores, None if reference is None else read(reference, "values"))
     if not picks:
         raise InputError(
             f"{study.folder.path} has neither scores nor values of a reference ensemble: score the "
             "candidates first, then roll out what is picked."
         )
+    out, settings = study.folder.path, study.config.rollouts
     return judge_by_rollouts(
-        study.folder.path,
-        world,
-        picks,
-        study.config.rollouts,
-        most_per_group=most_per_group,
-        tick=study.tick,
+        out, world, picks, settings, most_per_group=most_per_group, tick=study.tick
     )
-
-
-def _array(path: Path, made_from: Mapping[str, Any], name: str) -> NDArray[Any]:
-    """The array of a stage file that was made from the same candidates."""
-    return Stored.read(path, made_from).array(path, name)

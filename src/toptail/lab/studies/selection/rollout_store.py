@@ -27,14 +27,8 @@ leave slots empty more often, when the last rollouts of a part are not over yet.
 class RolloutStore:
     """A table of returns that fills up.
 
-    Parameters
-    ----------
-    folder
-        Where finished parts lie until :meth:`clear`.
-    made_from
-        Everything that the returns depend on, besides query, candidate and repetition.
-    shape
-        Queries, candidates (the logged action is the last), repetitions.
+    Finished parts lie in a folder until :meth:`clear`. The returns depend on ``made_from``, and on
+    query, candidate (the logged action is the last) and repetition, whose numbers are the shape.
     """
 
     def __init__(

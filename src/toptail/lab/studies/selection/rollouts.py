@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.judges.rollouts import Continuation, RolloutRules, Starts, rollout_returns
 from toptail.lab.studies.selection.config import RolloutSettings
 from toptail.lab.studies.selection.rollout_design import (
@@ -29,7 +29,6 @@ from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.progress import Tick, no_tick
-from toptail.stats.best_of_k import Floats
 
 _FORMAT = "toptail-rollouts-1"
 
@@ -192,14 +191,10 @@ def _audit(
         group=world.queries.group[audited],
         selectors=names,
         candidate=picked,
-        returns=_doubles(store.get(audited[:, None], picked)),
+        returns=store.get(audited[:, None], picked).astype(np.float64),
         random_candidate=drawn,
-        random_returns=_doubles(store.get(audited[:, None], drawn)),
+        random_returns=store.get(audited[:, None], drawn).astype(np.float64),
     )
-
-
-def _doubles(returns: Returns32) -> Floats:
-    return returns.astype(np.float64)
 
 
 def _reuse(
@@ -216,8 +211,8 @@ def _reuse(
         ):
             raise InputError(
                 f"{path} holds rollouts of other picks of '{name}' than the scores of this study "
-                "make: its scores were changed or removed. Choose another --out, or move the file "
-                "away."
+                "make: its scores were changed or removed. Choose another "
+                f"{option('out')}, or move the file away."
             )
     for candidate, returns in (
         (earlier.candidate, earlier.returns),

@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.critics.registry import MAIN, names
 from toptail.lab.judges.geodesic import knows_ways
 from toptail.lab.studies.scorers import Scorer
-from toptail.lab.studies.selection.config import STAGES as STAGES
+from toptail.lab.studies.selection.config import STAGES
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.pools import CandidatePools, file_proposal
 from toptail.lab.studies.selection.rollout_design import RESERVED, TRAINING_SEED
@@ -27,9 +27,10 @@ from toptail.lab.studies.selection.stages import (
     score_critics,
 )
 from toptail.lab.studies.selection.study import Selection
+from toptail.lab.studies.store import one_of
 from toptail.lab.studies.user_scorers import user_scorers
 from toptail.lab.tasks.files import Dataset
-from toptail.lab.tasks.names import OGBENCH_NAMES, TaskName, parse_name
+from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.run_files import RECORD, run_folder
 from toptail.pools.files import read_arrays, sha256
@@ -112,10 +113,10 @@ class Stages:
         return make_pools(self.study, self.queries, self.dataset.train, proposal)
 
     @property
-    def name(self) -> TaskName | None:
-        """The task's name taken apart; None for a data set of the user's own."""
+    def simulated(self) -> bool:
+        """Whether many episodes of the task can be simulated at once."""
         task = self.study.config.task
-        return parse_name(task) if task in OGBENCH_NAMES else None
+        return task in OGBENCH_NAMES and parse_name(task).has_batches
 
     def _judges(self) -> None:
         """Store the values of the judges that were brought."""
@@ -127,7 +128,7 @@ class Stages:
         path = self.study.folder.values(REFERENCE)
         another = self.study.folder.judges() or knows_ways(self.study.config.task)
         if self.study.runs is None and not path.is_file() and another:
-            return "No reference ensemble: it needs --runs, and another judge is there."
+            return "No reference ensemble: it needs trained runs, and another judge is there."
         judge_reference(self.study, self.queries, self.pools)
         return ""
 
@@ -145,8 +146,8 @@ class Stages:
             score_critics(self.study, self.queries, self.pools, scorers)
         elif not self.study.folder.columns():
             raise InputError(
-                "There is nothing to score with: name the folder of trained critics with --runs, "
-                "or a critic of your own with --critic."
+                "There is nothing to score with: name the folder of trained critics with "
+                f"{option('runs')}, or a critic of your own with {option('scorer')}."
             )
         return ""
 
@@ -165,32 +166,26 @@ class Stages:
         ]
 
     def _rollouts(self) -> str:
-        if self.name is None or not self.name.has_batches:
+        if not self.simulated:
             return "No rollouts: they are made in mazes alone, without teleports."
         if self.study.runs is None and not self.study.folder.rollouts.is_file():
-            return "No rollouts: they need --runs with the behaviour model that goes on."
+            return "No rollouts: they need trained runs with the behaviour model that goes on."
         from toptail.lab.studies.selection.rollout_stage import make_rollouts
 
         make_rollouts(self.study, self.queries, self.pools, self.dataset.val)
         return ""
 
     def _deployment(self) -> str:
-        if self.name is None or not self.name.has_batches:
+        if not self.simulated:
             return "No deployment checks: they are made in mazes alone, without teleports."
-        critics = self._trained(MAIN, (TRAINING_SEED,))
-        if self.study.runs is None or not critics:
-            return "No deployment checks: they need --runs with trained critics."
+        study, seeds = self.study, (TRAINING_SEED,)
+        critics = self._trained(MAIN, seeds)
+        if study.runs is None or not critics:
+            return "No deployment checks: they need trained runs of critics."
         from toptail.lab.studies.selection.deployment import run_deployment
 
-        run_deployment(
-            self.study.config.task,
-            self.study.runs,
-            self.study.folder.path.parent,
-            critics,
-            (TRAINING_SEED,),
-            self.study.tick,
-            dataset=self.dataset,
-        )
+        task, out = study.config.task, study.folder.path.parent
+        run_deployment(task, study.runs, out, critics, seeds, study.tick, dataset=self.dataset)
         return ""
 
 
@@ -201,17 +196,14 @@ def read_judge(text: str) -> tuple[str, Any, dict[str, Any]]:
     """
     name, equals, file = text.partition("=")
     if not equals or not name or not file:
-        raise InputError(f"--judge {text}: expected NAME=FILE.npz.")
+        raise InputError(f"{option('judge', text)}: expected NAME=FILE.npz.")
     if not _JUDGE.fullmatch(name) or name in _TAKEN:
         raise InputError(
-            f"--judge {text}: '{name}' cannot name a judge; use letters, digits, '_' and '-', and "
-            f"not {' or '.join(_TAKEN)}, which tables use for something else."
+            f"{option('judge', text)}: '{name}' cannot name a judge; use letters, digits, '_' and "
+            f"'-', and not {' or '.join(_TAKEN)}, which tables use for something else."
         )
     path = Path(file).expanduser()
-    arrays = read_arrays(path)
-    if "values" not in arrays:
-        raise InputError(f"{path}: there is no array 'values'; it has {', '.join(arrays)}.")
-    values: Any = arrays["values"]
+    values = one_of(path, read_arrays(path), "values")
     if values.dtype.kind not in "fiu":
         raise InputError(f"{path}: 'values' must hold numbers, not {values.dtype}.")
     stack = values[None] if values.ndim == 3 else values

@@ -52,10 +52,7 @@ def _group_table(study: SelectionResults, judge: str) -> Table:
         for group in bounds or GROUPS
     ]
     lines = [
-        (
-            Cell(scorer_name(name)),
-            *(beside(rows[name].get(m), None, 2) for m, _ in shown),
-        )
+        (Cell(scorer_name(name)), *(beside(rows[name].get(m), None, 2) for m, _ in shown))
         for name in study.scorers
     ]
     steps = ", ".join(f"{g} {low} to {high}" for g, (low, high) in bounds.items())

@@ -12,6 +12,10 @@ from toptail.report.text import MISSING_SHORT, bracket, join, number
 _ORDER: Final = ("resolvability", "spearman")
 """A judge's own consistency comes first; how it relates to others and to the data, after it."""
 
+_PAIRED: Final = ("tdq", "raw")
+"""Whose gain from common random numbers the page names: one value and one compatibility, as the
+paper does; everybody's is in the stored table."""
+
 
 def judge_tables(study: SelectionResults) -> list[Table]:
     """The judges' admission numbers beside the declared thresholds; those first."""
@@ -83,7 +87,7 @@ def _judge_words(metric: str, study: SelectionResults) -> str | None:
     if name in study.judges and rest in ("tau_b", "spearman"):
         measure = {"tau_b": "τ_b", "spearman": "Spearman"}[rest]
         return f"agreement with {judge_name(name).lower()} within pools ({measure})"
-    if name == "variance_ratio" and rest not in ("tdq", "raw"):
+    if name == "variance_ratio" and rest not in _PAIRED:
         return None
     return words.get(name)
 

@@ -149,14 +149,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
     ),
     View("selection", verdict_sheets),
     View("selection", group_sheets),
-    _table(
-        "picks",
-        "What is picked",
-        _picks_meaning,
-        _PICKED,
-        part="selection",
-        of="fixed-query",
-    ),
+    _table("picks", "What is picked", _picks_meaning, _PICKED, part="selection", of="fixed-query"),
     _table(
         "function-class",
         "Objective against function class",

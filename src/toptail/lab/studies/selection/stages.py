@@ -20,7 +20,7 @@ from toptail.errors import InputError
 from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
 from toptail.lab.studies.scorers import Scorer, of_run, of_runs, run_origin
-from toptail.lab.studies.selection.declare import declare
+from toptail.lab.studies.selection.declare import CRITERIA, declare
 from toptail.lab.studies.selection.files import GEODESIC, REFERENCE, check_shape
 from toptail.lab.studies.selection.pools import (
     USER,
@@ -58,16 +58,9 @@ def make_queries(study: Selection, val: Trajectories) -> FrozenQueries:
 def make_pools(
     study: Selection, queries: FrozenQueries, train: Trajectories, proposal: Proposal | None = None
 ) -> CandidatePools:
-    """Draw the cached candidates and label their local support.
+    """Draw the cached candidates, and label their local support by the training split's actions.
 
-    Parameters
-    ----------
-    study, queries
-        The study and its frozen queries.
-    train
-        The training split, whose actions are the support.
-    proposal
-        Where candidates come from; by default the task's diffusion run.
+    Candidates come from the task's diffusion run unless there is another proposal.
     """
     declare(study.folder, study.config, queries)
     path, settings, support = study.folder.pools, study.config.pools, study.config.support
@@ -92,9 +85,7 @@ def make_pools(
 def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePools) -> Stored:
     """Value every candidate by each member of the reference ensemble, and decide its admission.
 
-    Returns
-    -------
-    ``values`` float32 [members, Q, P, N + 1], the last one the logged action's; the header has
+    ``values`` are float32 [members, Q, P, N + 1], the last one the logged action's; the header has
     ``members`` (origins) and ``admission``.
     """
     path, settings = study.folder.values(REFERENCE), study.config.reference
@@ -111,15 +102,11 @@ def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePo
                 for i, member in enumerate(members)
             ]
         )
-        check_shape(path, "values", values, (-1, *_shape(pools)))
+        check_shape(path, "values", values, (-1, *pools.scored_shape))
+        criteria = {name: getattr(settings, name) for name in CRITERIA}
+        rng = np.random.default_rng(0)
         verdict = admission(
-            values[..., :-1],
-            queries.group,
-            queries.trajectory,
-            prespecified_group=settings.prespecified_group,
-            resolvability=settings.resolvability,
-            spearman=settings.spearman,
-            rng=np.random.default_rng(0),
+            values[..., :-1], queries.group, queries.trajectory, rng=rng, **criteria
         )
         return Stored({**made_from, "admission": verdict}, {"values": values})
 
@@ -129,12 +116,7 @@ def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePo
 
 
 def judge_geodesic(study: Selection, queries: FrozenQueries, pools: CandidatePools) -> Stored:
-    """Value every candidate by the shortest way through the maze, where it is known.
-
-    Returns
-    -------
-    ``values`` float32 [1, Q, P, N + 1], the last one the logged action's.
-    """
+    """Value every candidate by the shortest way through the maze: float32 [1, Q, P, N + 1]."""
     path, gamma = study.folder.values(GEODESIC), study.config.rollouts.gamma
     header = study.made_from(queries, pools) | {"origin": geodesic_origin(gamma)}
 
@@ -148,7 +130,7 @@ def judge_geodesic(study: Selection, queries: FrozenQueries, pools: CandidatePoo
             gamma,
             partial(study.tick, GEODESIC),
         )
-        return Stored(header, {"values": values.reshape(1, *_shape(pools))})
+        return Stored(header, {"values": values.reshape(1, *pools.scored_shape)})
 
     stored = need(path, header, judged)
     study.tick(GEODESIC, 1.0)
@@ -160,11 +142,8 @@ def score_critics(
 ) -> dict[str, Path]:
     """Score every candidate by every scorer; one file per column.
 
-    The logged action is scored behind the candidates: ``scores`` float32 [Q, P, N + 1].
-
-    Returns
-    -------
-    Column to its file.
+    The logged action is scored behind the candidates: ``scores`` float32 [Q, P, N + 1]. Returns
+    column to file.
     """
     require_names([scorer.column for scorer in scorers], study.folder.columns())
     _require_same_data(study, [scorer.origin for scorer in scorers], pools.header["data"])
@@ -175,7 +154,7 @@ def score_critics(
         score = partial(
             score_candidates, scorer.score, queries, pools, _part(study, "scores", i, scorers)
         )
-        _score_column(path, scorer, score, made_from, _shape(pools))
+        _score_column(path, scorer, score, made_from, pools.scored_shape)
         study.tick("scores", (i + 1) / len(scorers))
     return paths
 
@@ -224,19 +203,11 @@ def add_values(
 ) -> Path:
     """Store a judge's values of every candidate, whoever computed them.
 
-    Parameters
-    ----------
-    study, queries, pools
-        What was judged.
-    judge
-        The judge's name.
-    values
-        [members, Q, P, N + 1]; larger is better, the last column is the logged action.
-    origin
-        How they came about, as JSON has it.
+    They are [members, Q, P, N + 1]; larger is better, the last column is the logged action.
+    ``origin`` says how they came about, as JSON has it.
     """
     path = study.folder.values(judge)
-    check_shape(path, "values", values, (-1, *_shape(pools)))
+    check_shape(path, "values", values, (-1, *pools.scored_shape))
     stored = Stored(
         {**study.made_from(queries, pools), "origin": dict(origin)},
         {"values": values.astype(np.float32)},
@@ -265,7 +236,7 @@ def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal
     if not required and not (folder / RECORD).is_file():
         return None
     _require_same_data(study, [run_origin(read_run(folder))], data)
-    return diffusion_proposal(runs, task, settings)
+    return diffusion_proposal(folder, task, settings)
 
 
 def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
@@ -283,11 +254,6 @@ def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
             f"train {REFERENCE_CRITIC} with the seeds {', '.join(map(str, seeds))}."
         )
     return [] if missing else [scorer for found in members.values() for scorer in found]
-
-
-def _shape(pools: CandidatePools) -> tuple[int, int, int]:
-    queries, count, size = pools.shape
-    return queries, count, size + 1
 
 
 def _part(study: Selection, stage: str, i: int, of: Sequence[object]) -> Callable[[float], None]:

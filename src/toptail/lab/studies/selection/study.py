@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.studies.scorers import Score, score_shared
 from toptail.lab.studies.selection.config import SelectionConfig
 from toptail.lab.studies.selection.declare import require_declared
@@ -50,8 +50,8 @@ class Selection:
         """The folder of trained runs, or a sentence about what it is needed for."""
         if self.runs is None:
             raise InputError(
-                f"{stage} needs trained runs: name their folder with --runs, or put the stage's "
-                f"file into {self.folder.path}."
+                f"{stage} needs trained runs: name their folder with {option('runs')}, or put the "
+                f"stage's file into {self.folder.path}."
             )
         return self.runs
 

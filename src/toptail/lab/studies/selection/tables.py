@@ -10,50 +10,31 @@ import numpy as np
 
 from toptail.audit.record import jsonable
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean
-from toptail.lab.critics.registry import names
+from toptail.audit.triples.bootstrap import LEVEL, TrajectoryBootstrap, seed_mean
+from toptail.lab.critics.registry import CRITICS, names
 from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.load import TaskSelection
-from toptail.lab.studies.selection.measure import LEVEL, Judged, Mask, Picked, Resampled
+from toptail.lab.studies.selection.measure import Judged, Mask, Picked, Resampled
 from toptail.lab.studies.selection.specs import TABLES
 from toptail.lab.studies.tables import Cell, cell, with_more
-from toptail.progress import Tick
+from toptail.progress import Tick, no_tick
 
 RESAMPLES = 2_000
 HIGH = 0.9
 """The paper asks how many selected scores exceed this."""
 REFERENCE_METRICS = ("tau_b_", "nregret_", "pool_nregret_")
 """How the metrics that the reference judges begin."""
-FUNCTION_CLASS: Mapping[str, Mapping[str, str]] = {
-    "contrastive": {"bilinear": "raw", "mlp": "nce_mlp"},
-    "td": {"bilinear": "td_bilinear", "mlp": "tdq"},
-}
-"""Objective -> function class -> critic, the paper's 2 x 2."""
 
 
 class MeasuredPicks:
-    """All columns of a task under all judges, with one set of resamples.
-
-    Parameters
-    ----------
-    data
-        The stored stages.
-    seed, resamples
-        Of the bootstrap over trajectories.
-    tick
-        Called with a stage's name and its finished share.
-    """
+    """All columns of a task under all judges, with one set of resamples of trajectories."""
 
     def __init__(
-        self,
-        data: TaskSelection,
-        seed: int = 0,
-        resamples: int = RESAMPLES,
-        tick: Tick | None = None,
+        self, data: TaskSelection, resamples: int = RESAMPLES, tick: Tick = no_tick
     ) -> None:
         self.data = data
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         self.means = Resampled(TrajectoryBootstrap(data.trajectory, rng, resamples))
         self.judged: dict[tuple[str, str], Judged] = {}
         self.picked: dict[str, Picked] = {}
@@ -63,8 +44,7 @@ class MeasuredPicks:
             for judge in data.judges:
                 self.judged[judge, column] = Judged.of(scores, pools[judge])
             self.picked[column] = Picked.of(scores, data.on_support, data.support_distance, data.k)
-            if tick is not None:
-                tick("measuring the picks", (done + 1) / len(data.scores))
+            tick("measuring the picks", (done + 1) / len(data.scores))
 
     @cached_property
     def rows(self) -> dict[str, dict[str, Cell]]:
@@ -76,20 +56,17 @@ class MeasuredPicks:
         for judge in self.data.judges:
             marks = {"circular": True} if judge == REFERENCE and is_circular(name) else {}
             prefix = "" if judge == REFERENCE else f"{judge}/"
-            for group, keep in {"": None, **self.data.groups}.items():
-                suffix = f"/{group}" if group else ""
+            for suffix, keep in self.data.slices.items():
                 for metric, cell_ in self._judged_cells(judge, columns, keep).items():
                     cells[f"{prefix}{metric}_{self.data.size}{suffix}"] = with_more(cell_, **marks)
         return cells
 
-    def _judged_cells(
-        self, judge: str, columns: Mapping[int, str], keep: Mask | None
-    ) -> dict[str, Cell]:
+    def _judged_cells(self, judge: str, columns: Mapping[int, str], keep: Mask) -> dict[str, Cell]:
         parts = {seed: self.judged[judge, column] for seed, column in columns.items()}
         means = self.means
         tau = {seed: means.mean(part.tau_b, keep) for seed, part in parts.items()}
         regret = {seed: means.regret(part, keep) for seed, part in parts.items()}
-        undefined = sum(int(np.isnan(part.tau_b[_kept(keep)]).sum()) for part in parts.values())
+        undefined = sum(int(np.isnan(part.tau_b[keep]).sum()) for part in parts.values())
         return {
             "tau_b": means.cell(tau, **({"undefined": undefined} if undefined else {})),
             "nregret": means.cell(regret),
@@ -132,11 +109,9 @@ class MeasuredPicks:
     def _curve(self, judge: str, columns: Mapping[int, str]) -> dict[str, Any]:
         """Value, normalized regret and off-support rate over K, of all queries and by group."""
         groups = {name: self._curve_of(judge, columns, k) for name, k in self.data.groups.items()}
-        return self._curve_of(judge, columns, None) | {"groups": groups}
+        return self._curve_of(judge, columns, self.data.slices[""]) | {"groups": groups}
 
-    def _curve_of(
-        self, judge: str, columns: Mapping[int, str], keep: Mask | None
-    ) -> dict[str, Any]:
+    def _curve_of(self, judge: str, columns: Mapping[int, str], keep: Mask) -> dict[str, Any]:
         places = range(len(self.data.k))
         mean = partial(self.means.mean, keep=keep)
         value, regret, off = {}, {}, {}
@@ -150,10 +125,6 @@ class MeasuredPicks:
             "nregret": _curve_cell(regret),
             "off_support": _curve_cell(off),
         }
-
-
-def _kept(keep: Mask | None) -> Mask | slice:
-    return slice(None) if keep is None else keep
 
 
 def _stack(estimates: list[Estimate]) -> Estimate:
@@ -181,16 +152,9 @@ def _curve_cell(by_seed: Mapping[int, Estimate]) -> dict[str, Any]:
 def fixed_query_table(
     measured: MeasuredPicks, rollouts: Mapping[str, Cell], reliable: bool
 ) -> dict[str, Any]:
-    """The main table: every scorer under every judge.
+    """The main table: every scorer under every judge, with each selector's ``rollout_delta``.
 
-    Parameters
-    ----------
-    measured
-        The task's columns.
-    rollouts
-        Selector -> the cell ``rollout_delta``.
-    reliable
-        Whether the reference ensemble was admitted; its cells are marked otherwise.
+    Cells of a reference ensemble that was not admitted are marked.
     """
     data = measured.data
     rows = {}
@@ -220,18 +184,30 @@ def fixed_query_table(
 
 def function_class_table(measured: MeasuredPicks) -> dict[str, Any] | None:
     """The 2 x 2 of objective and function class; None where no added cell was scored."""
-    data = measured.data
-    critics = [critic for row in FUNCTION_CLASS.values() for critic in row.values()]
+    data, layout = measured.data, function_classes()
     if not any(name in measured.rows for name in names("control")):
         return None
     metrics = [f"{m}_{data.size}" for m in ("tau_b", "nregret")]
     metrics += [f"{judge}/{m}" for judge in data.judges if judge != REFERENCE for m in metrics[:2]]
     rows = {
         name: {m: measured.rows[name][m] for m in metrics if m in measured.rows[name]}
-        for name in critics
+        for row in layout.values()
+        for name in row.values()
         if name in measured.rows
     }
     caption = f"{data.key} fixed-query: objective versus function class, K={data.size}"
     notes = ["raw and nce_mlp are contrastive; td_bilinear and tdq are trained on Bellman targets."]
-    layout = {objective: dict(row) for objective, row in FUNCTION_CLASS.items()}
     return TABLES["function-class"].table(caption, {data.key: rows}, notes, layout=layout)
+
+
+def function_classes() -> dict[str, dict[str, str]]:
+    """Objective -> function class -> critic: the paper's 2 x 2, two critics and two controls."""
+    found: dict[tuple[str, str], str] = {
+        (entry.trained_by, entry.network): entry.name
+        for entry in CRITICS.values()
+        if entry.group in ("main", "control")
+    }
+    return {
+        row: {"bilinear": found[objective, "bilinear"], "mlp": found[objective, "mlp"]}
+        for row, objective in (("contrastive", "contrastive"), ("td", "bellman"))
+    }

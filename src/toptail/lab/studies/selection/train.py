@@ -22,17 +22,7 @@ def train_selection(
     command: str = "",
     watch: Watch | None = None,
 ) -> list[Run]:
-    """Train what a study needs and ``runs`` does not hold: `train_missing`.
-
-    Parameters
-    ----------
-    task
-        The data set, by name or path.
-    config
-        Whose seeds are trained.
-    training, runs, command, watch
-        How, where to, what the records say was called, and who is told.
-    """
+    """Train what a study needs and ``runs`` does not hold: `train_missing`."""
 
     def jobs_of(data: TaskDataset) -> Iterator[TrainingJob]:
         """Everything that the study needs, in the order of training."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from toptail.errors import InputError, check_share, check_whole
+from toptail.lab.studies.store import plain
 from toptail.lab.tasks.names import Split
 from toptail.lab.tasks.triples import GAMMA, MAX_OFFSET
 
@@ -18,11 +19,14 @@ ORACLE = "oracle"
 GEODESIC = "geodesic"
 """Name of the judge that knows the shortest way through the maze; PointMaze only."""
 
-SWEEP = "temperature"
+SWEEP: Final = "temperature"
 """Folder of the temperature study, among runs and among scores."""
 
-SEEN = "seen"
+SEEN: Final = "seen"
 """Folder of the scores on trajectories that the critics were trained on."""
+
+Beside: TypeAlias = Literal["", "temperature", "seen"]
+"""Whose scores: the study's own, or what a folder beside them holds."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,4 @@ class SemanticsConfig:
 
     def described(self) -> dict[str, Any]:
         """The configuration as JSON has it."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
+        return plain(asdict(self))

@@ -6,15 +6,14 @@ leaves the other draws as they are.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.studies.datasets import TaskDataset
-from toptail.lab.studies.semantics.config import EXCLUSIONS, SemanticsConfig
+from toptail.lab.studies.semantics.config import EXCLUSIONS, SEEN, SWEEP, Beside, SemanticsConfig
 from toptail.lab.studies.store import Stored
 from toptail.lab.tasks.neighbours import nearest_rows
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
@@ -29,30 +28,28 @@ from toptail.lab.tasks.triples import (
 _TRIPLES, _NEGATIVES, _SECOND_GOALS, _NEAR, _RANDOM = range(5)
 """One number for each kind of draw: its generator follows from it and from ``draw_seed``."""
 
-Purpose: TypeAlias = Literal["study", "sweep", "seen"]
-"""What draws are for: the study's tables, the temperature study, or the trained-on trajectories."""
 
-
-def spec(config: SemanticsConfig, task: TaskDataset, purpose: Purpose = "study") -> dict[str, Any]:
+def spec(config: SemanticsConfig, task: TaskDataset, beside: Beside = "") -> dict[str, Any]:
     """Everything that decides a task's draws, as JSON has it."""
-    if purpose == "seen":
-        config = _of_train(config)
     names = ["split", "triples", "negatives", "max_offset", "gamma"]
-    if task.navigation and purpose == "study":
+    if task.navigation and not beside:
         names += ["support_queries", "support_pool", "n_near"]
-    described = config.described()
+    described = config.described() | ({"split": "train"} if beside == SEEN else {})
     return {
         "task": task.name,
         "key": task.key,
         "navigation": task.navigation,
-        "data": task.split(config.split).sha256,
-        "draw_seed": config.draw_seed + (purpose == "sweep"),
+        "data": task.split(described["split"]).sha256,
+        "draw_seed": config.draw_seed + (beside == SWEEP),
         **{name: described[name] for name in names},
     }
 
 
-def draw(config: SemanticsConfig, task: TaskDataset) -> Stored:
+def draw(config: SemanticsConfig, task: TaskDataset, beside: Beside = "") -> Stored:
     """Draw everything that the scorers of a task are shown.
+
+    The temperature study draws triples and negatives that are reported nowhere else; on the
+    trajectories that critics were trained on there are no support pools.
 
     Returns
     -------
@@ -63,37 +60,8 @@ def draw(config: SemanticsConfig, task: TaskDataset) -> Stored:
         ``support/E/N`` [q, pool], the rows whose actions are the candidates, and
         ``on_support/E/N`` [q, pool].
     """
-    split = task.split(config.split)
-    triples, arrays = _draw_retrieval(config, split)
-    if task.navigation:
-        arrays |= _draw_support(config, split, triples)
-    return Stored(spec(config, task), arrays)
-
-
-def draw_sweep(config: SemanticsConfig, task: TaskDataset) -> Stored:
-    """Draw the triples and negatives of the temperature study: not those that are reported."""
-    _, arrays = _draw_goals(config, task.split(config.split), config.draw_seed + 1)
-    return Stored(spec(config, task, "sweep"), arrays)
-
-
-def draw_seen(config: SemanticsConfig, task: TaskDataset) -> Stored:
-    """Draw what `draw` draws on play data, from the training split."""
-    _, arrays = _draw_retrieval(_of_train(config), task.data.train)
-    return Stored(spec(config, task, "seen"), arrays)
-
-
-def _of_train(config: SemanticsConfig) -> SemanticsConfig:
-    return replace(config, split="train")
-
-
-def _rng(seed: int, *kind: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=kind))
-
-
-def _draw_goals(
-    config: SemanticsConfig, split: Trajectories, seed: int
-) -> tuple[Triples, dict[str, NDArray[Any]]]:
-    """Triples, and for each of them goals of other trajectories."""
+    header = spec(config, task, beside)
+    split, seed = task.split(header["split"]), header["draw_seed"]
     rng = _rng(seed, _TRIPLES)
     triples = sample_triples(split, config.triples, rng, config.max_offset, config.gamma)
     arrays = {
@@ -102,29 +70,26 @@ def _draw_goals(
         "trajectory": triples.trajectory,
         "negative_rows": negatives(triples, config.negatives, _rng(seed, _NEGATIVES)),
     }
-    return triples, arrays
+    if beside != SWEEP:
+        arrays["second_goal_rows"] = _second_goals(config, split, triples)
+        arrays["hard_negative_rows"] = hard_negatives(triples, split)
+    if task.navigation and not beside:
+        arrays |= _draw_support(config, split, triples)
+    return Stored(header, arrays)
 
 
-def _draw_retrieval(
-    config: SemanticsConfig, split: Trajectories
-) -> tuple[Triples, dict[str, NDArray[Any]]]:
-    """Triples and all the goals that they are compared with."""
-    seed = config.draw_seed
-    triples, arrays = _draw_goals(config, split, seed)
-    pairs = same_trajectory_pairs(triples, split, _rng(seed, _SECOND_GOALS), config.max_offset)
+def _rng(seed: int, *kind: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=kind))
+
+
+def _second_goals(config: SemanticsConfig, split: Trajectories, triples: Triples) -> IntArray:
+    """Another goal of each triple's state, ``[n]``; -1 where no second one is possible."""
+    rng = _rng(config.draw_seed, _SECOND_GOALS)
+    pairs = same_trajectory_pairs(triples, split, rng, config.max_offset)
     second = np.full(len(triples), -1, dtype=np.int64)
-    second[_has_two_goals(config, split, triples)] = pairs.other_goal_rows
-    arrays["second_goal_rows"] = second
-    arrays["hard_negative_rows"] = hard_negatives(triples, split)
-    return triples, arrays
-
-
-def _has_two_goals(
-    config: SemanticsConfig, split: Trajectories, triples: Triples
-) -> NDArray[np.bool_]:
-    """Whether a triple's state has a second possible goal, ``[n]``."""
-    has: NDArray[np.bool_] = np.minimum(config.max_offset, split.remaining(triples.rows)) >= 2
-    return has
+    has_two = np.minimum(config.max_offset, split.remaining(triples.rows)) >= 2
+    second[has_two] = pairs.other_goal_rows
+    return second
 
 
 def _draw_support(
@@ -149,16 +114,13 @@ def _draw_support(
             near = _pick(ordered[:, :n_near], half, rng)
             name = f"{exclusion}/{n_near}"
             arrays[f"support/{name}"] = pool = np.concatenate([near, random], axis=1)
-            arrays[f"on_support/{name}"] = _among(pool, ordered[:, :n_near])
+            both = zip(pool, ordered[:, :n_near], strict=True)
+            arrays[f"on_support/{name}"] = np.stack([np.isin(line, own) for line, own in both])
     return arrays
 
 
 def _require_enough(
-    config: SemanticsConfig,
-    split: Trajectories,
-    anchors: IntArray,
-    group: IntArray,
-    exclusion: str,
+    config: SemanticsConfig, split: Trajectories, anchors: IntArray, group: IntArray, exclusion: str
 ) -> None:
     """Refuse an n_near that the data set is too small for."""
     own = np.bincount(group[split.transitions], minlength=int(group.max()) + 1)[group[anchors]]
@@ -180,11 +142,7 @@ def _neighbours(split: Trajectories, anchors: IntArray, count: int, group: IntAr
 
 
 def _random_rows(
-    split: Trajectories,
-    anchors: IntArray,
-    count: int,
-    group: IntArray,
-    rng: np.random.Generator,
+    split: Trajectories, anchors: IntArray, count: int, group: IntArray, rng: np.random.Generator
 ) -> IntArray:
     """For each anchor, different rows drawn uniformly from the transitions outside its group."""
     rows = split.transitions
@@ -203,8 +161,3 @@ def _pick(rows: IntArray, count: int, rng: np.random.Generator) -> IntArray:
     width = rows.shape[1]
     at = np.stack([rng.choice(width, size=count, replace=width < count) for _ in rows])
     return np.take_along_axis(rows, at, axis=1)
-
-
-def _among(pool: IntArray, near: IntArray) -> NDArray[np.bool_]:
-    """Whether each row of a line's pool is among the line's near rows."""
-    return np.stack([np.isin(line, own) for line, own in zip(pool, near, strict=True)])

@@ -68,16 +68,23 @@ def calibration_figure(deciles: Curves) -> Figure:
     scorers = drawn(s for task in deciles.values() for s in task)
     figure, grid = panels(len(deciles), 1, 2.9)
     for (task, curves), panel in zip(deciles.items(), grid[0], strict=True):
-        for scorer in (s for s in scorers if s in curves):
-            band = SeedBand.of(curves[scorer])
-            x = np.arange(1, band.mean.size + 1)
-            line(panel, x, band, looks(scorers)[scorer], widths(scorers)[scorer])
+        _lines(panel, curves, scorers, range(1, 11))
         panel.set_title(task)
         panel.set_xlabel("tenth of the scores")
         panel.set_xticks(range(1, 11, 3))
     grid[0][0].set_ylabel(r"mean $\gamma^d$")
     legend(figure, scorers)
     return figure
+
+
+def _lines(
+    panel: Axes, curves: Mapping[str, Any], scorers: Sequence[str], places: Sequence[int]
+) -> None:
+    """The curves of one task, each over the first of the places."""
+    style, width = looks(scorers), widths(scorers)
+    for scorer in (s for s in scorers if s in curves):
+        band = SeedBand.of(curves[scorer])
+        line(panel, np.array(places[: band.mean.size]), band, style[scorer], width[scorer])
 
 
 def rankers_figure(study: SemanticsResults) -> Figure:
@@ -107,10 +114,7 @@ def ordered_rankers(study: SemanticsResults) -> list[tuple[str, str]]:
 
 
 def _scatter(
-    panel: Axes,
-    study: SemanticsResults,
-    pairs: Sequence[tuple[str, str]],
-    scorers: Sequence[str],
+    panel: Axes, study: SemanticsResults, pairs: Sequence[tuple[str, str]], scorers: Sequence[str]
 ) -> None:
     style, size = looks(scorers), {s: 3 + 1.8 * width for s, width in widths(scorers).items()}
     several = len({task for task, _ in pairs}) > 1
@@ -225,14 +229,9 @@ def curse_figure(study: SemanticsResults) -> Figure:
     kinds = [kind for kind in (values, excess) if kind]
     scorers = drawn(s for kind in kinds for task in kind.values() for s in task)
     figure, grid = panels(len(tasks), len(kinds), 2.5 * len(kinds))
-    style = looks(scorers)
     for row, kind in zip(grid, kinds, strict=True):
         for task, panel in zip(tasks, row, strict=True):
-            curves = kind.get(task, {})
-            for scorer in (s for s in scorers if s in curves):
-                band = SeedBand.of(curves[scorer])
-                x = np.array(study.k[: band.mean.size])
-                line(panel, x, band, style[scorer], widths(scorers)[scorer])
+            _lines(panel, kind.get(task, {}), scorers, study.k)
             if kind is values:
                 _ends(panel, study, task)
             else:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 from toptail.lab.studies.folder import write_json
-from toptail.lab.studies.semantics.config import SEEN
+from toptail.lab.studies.semantics.config import SEEN, SWEEP
 from toptail.lab.studies.semantics.curves import all_curves
-from toptail.lab.studies.semantics.jobs import MEASURED
-from toptail.lab.studies.semantics.load import read_seen, read_tasks, read_temperature
+from toptail.lab.studies.semantics.jobs import MEASURED, measure_each
+from toptail.lab.studies.semantics.load import read_tasks
 from toptail.lab.studies.semantics.measure import measure_all
 from toptail.lab.studies.semantics.memory import memory_table
 from toptail.lab.studies.semantics.results import stored_config
 from toptail.lab.studies.semantics.tables import all_tables
 from toptail.lab.studies.semantics.temperature import temperature_table
 from toptail.lab.studies.tables import write_tables
-from toptail.progress import Tick
+from toptail.progress import Tick, no_tick
 
 
 def write_results(
@@ -38,15 +39,14 @@ def write_results(
         script that calls this needs ``if __name__ == "__main__"``, unless it asks for one.
     """
     folder, config = Path(out), stored_config(out)
-    workers, kept = workers or os.cpu_count() or 1, folder / MEASURED
-    measured = measure_all(read_tasks(out), config, tick, workers, kept)
-    tables = all_tables(measured, config)
-    memory = memory_table(measured, read_seen(out), config, tick, workers, kept)
-    if memory is not None:
-        tables[SEEN] = memory
-    sweep = temperature_table(read_temperature(out), config, tick, workers, kept)
-    if sweep is not None:
-        tables["temperature"] = sweep
+    workers = workers or os.cpu_count() or 1
+    each = partial(measure_each, kept=folder / MEASURED, tick=tick or no_tick, workers=workers)
+    measured = measure_all(read_tasks(out), config, each)
+    beside = {
+        SEEN: memory_table(measured, read_tasks(out, SEEN), config, each),
+        SWEEP: temperature_table(read_tasks(out, SWEEP), config, each),
+    }
+    tables = all_tables(measured, config) | {n: table for n, table in beside.items() if table}
     write_tables(folder / "tables", tables)
     write_json(folder / "curves.json", all_curves(measured, config))
     return sorted(tables)

@@ -15,17 +15,18 @@ from functools import cache
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 import toptail
 from toptail.audit.sample import Estimate
-from toptail.lab.studies.semantics.config import SemanticsConfig
+from toptail.lab.studies.semantics.config import Beside, SemanticsConfig
+from toptail.lab.studies.semantics.load import TaskScores
 from toptail.lab.studies.store import Stored, fitting
 from toptail.lab.training.records import digest
 from toptail.pools.files import sha256
-from toptail.progress import Tick
+from toptail.progress import Tick, no_tick
 
 Estimates = dict[str, Estimate]
 """Name of a diagnostic -> its estimate. Those over deciles, distances or K have one axis; what is
@@ -45,26 +46,20 @@ PACKAGES = ("toptail", "numpy", "scipy")
 class ColumnJob:
     """One column to be measured."""
 
-    folder: str
-    """Where the result is kept below `MEASURED`, as ``FOLDER/COLUMN.npz``."""
+    task: TaskScores
+    """The scores that the column is among."""
 
     column: str
     """Name of the column."""
 
-    scores_sha256: str
-    """Hash of every stored file that the diagnostics are made from."""
-
     config: SemanticsConfig
     """The settings that the diagnostics follow."""
 
-    measure: Callable[[Any, str, SemanticsConfig], Estimates]
+    measure: Callable[[TaskScores, str, SemanticsConfig], Estimates]
     """From scores, column and settings to estimates; a module's function, for processes."""
 
-    scores: Any
-    """The scores that the column is among."""
-
-    alone: Callable[[Any, str], Any]
-    """From scores and column to the scores with that column alone: what a process is handed."""
+    beside: Beside = ""
+    """Whose scores: results are kept below `MEASURED` as ``BESIDE/TASK/COLUMN.npz``."""
 
     @property
     def made_from(self) -> dict[str, str]:
@@ -74,75 +69,65 @@ class ColumnJob:
         """
         settings = self.config.described()
         del settings["tasks"], settings["seeds"]
-        return {"scores": self.scores_sha256, "settings": digest(settings), "code": code_hash()}
+        scores = self.task.made_from[self.column]
+        return {"scores": scores, "settings": digest(settings), "code": code_hash()}
+
+    def run(self) -> Estimates:
+        """Measure."""
+        return self.measure(self.task, self.column, self.config)
+
+    def write(self, kept: Path, result: Estimates) -> None:
+        """Keep a result: an array per diagnostic, its first row the point, the others the draws."""
+        arrays = {name: np.concatenate([e.point[None], e.draws]) for name, e in result.items()}
+        Stored(self.made_from, arrays).write(self._path(kept))
+
+    def read(self, kept: Path) -> Estimates | None:
+        """The result of an earlier call; None where there is none that fits."""
+        stored = fitting(self._path(kept), self.made_from, stale="remake")
+        if stored is None:
+            return None
+        return {name: Estimate(np.asarray(a[0]), a[1:]) for name, a in stored.arrays.items()}
+
+    def _path(self, kept: Path) -> Path:
+        return kept / self.beside / self.task.task / f"{self.column}.npz"
+
+
+MeasureEach: TypeAlias = Callable[[Sequence[ColumnJob], str], list[Estimates]]
+"""`measure_each`, with what a call says about keeping, telling and processes."""
 
 
 def measure_each(
     jobs: Sequence[ColumnJob],
     stage: str,
     kept: Path | None = None,
-    tick: Tick | None = None,
+    tick: Tick = no_tick,
     workers: int = 1,
 ) -> list[Estimates]:
     """The estimates of every job, in order.
 
-    Parameters
-    ----------
-    jobs
-        What is to be measured.
-    stage
-        What ``tick`` is told beside the finished share of what has to be measured.
-    kept
-        Folder of results; those that fit are read, all others are stored as soon as they are
-        there. None measures everything.
-    tick
-        Told how far the measuring is.
-    workers
-        Processes that measure.
+    Results that ``kept`` holds and that fit are read, all others are stored there as soon as they
+    are measured. ``tick`` is told the stage and the finished share of what has to be measured.
     """
-    found = [None if kept is None else _read(job, kept) for job in jobs]
+    found = [None if kept is None else job.read(kept) for job in jobs]
     missing = [at for at, result in enumerate(found) if result is None]
     measured = _results([jobs[at] for at in missing], workers)
     for done, (at, result) in enumerate(zip(missing, measured, strict=True), start=1):
         found[at] = result
         if kept is not None:
-            _write(jobs[at], kept, result)
-        if tick is not None:
-            tick(stage, done / len(missing))
+            jobs[at].write(kept, result)
+        tick(stage, done / len(missing))
     return [result for result in found if result is not None]
 
 
 def _results(jobs: Sequence[ColumnJob], workers: int) -> Iterator[Estimates]:
     """Measure every job, in order; several processes where that pays."""
-    jobs = [replace(job, scores=job.alone(job.scores, job.column)) for job in jobs]
+    jobs = [replace(job, task=job.task.only(job.column)) for job in jobs]
     if workers < 2 or len(jobs) < 2:
-        yield from map(_run, jobs)
+        yield from map(ColumnJob.run, jobs)
         return
     # Fresh processes: a forked one would inherit the threads of a JAX that has been used.
     with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_run, jobs)
-
-
-def _run(job: ColumnJob) -> Estimates:
-    return job.measure(job.scores, job.column, job.config)
-
-
-def _path(job: ColumnJob, kept: Path) -> Path:
-    return kept / job.folder / f"{job.column}.npz"
-
-
-def _write(job: ColumnJob, kept: Path, result: Estimates) -> None:
-    """Keep a result: one array per diagnostic, its first row the point, the others the draws."""
-    arrays = {name: np.concatenate([e.point[None], e.draws]) for name, e in result.items()}
-    Stored(job.made_from, arrays).write(_path(job, kept))
-
-
-def _read(job: ColumnJob, kept: Path) -> Estimates | None:
-    """The result of an earlier call; None where there is none that fits."""
-    stored = fitting(_path(job, kept), job.made_from, stale="remake")
-    if stored is None:
-        return None
-    return {name: Estimate(np.asarray(a[0]), a[1:]) for name, a in stored.arrays.items()}
+        yield from pool.map(ColumnJob.run, jobs)
 
 
 @cache

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
-from toptail.lab.studies.semantics.config import ORACLE, SEEN, SWEEP
+from toptail.errors import InputError, option
+from toptail.lab.studies.semantics.config import ORACLE, Beside
 from toptail.lab.studies.store import Stored, columns
 from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.lab.training.records import digest
@@ -24,6 +24,9 @@ DRAWS, PROPOSALS = "draws", "proposals"
 
 VALUES = "values"
 """Folder in a task's folder: what judges that are no critics say of the triples."""
+
+_FAMILIES = ("scores", "negatives", "hard_negatives", "second_goals", "next_scores", "query_means")
+"""What is stored of every column, as far as it was scored."""
 
 Ints = NDArray[np.int64]
 
@@ -69,49 +72,53 @@ class TaskScores:
     triples: ScoredTriples
     """All columns but the oracle's, which is ``values["oracle"]`` where there is one."""
 
-    query_std: Mapping[str, Floats]
-    """Column to the standard deviation of the behaviour actions' scores at (s, g), ``[n]``."""
-
-    support: Mapping[tuple[int, str], SupportPools]
-    """(n_near, "row" or "trajectory") to the pools; empty unless ``navigation``."""
-
-    diffusion: Mapping[int, DiffusionPools]
-    """Behaviour-model seed to its pools; empty without behaviour models or without an oracle."""
-
-    loss_gaps: Mapping[int, dict[str, float]]
-    """Behaviour-model seed to its ``train``, ``held_out``, ``gap``, ``low`` and ``high`` loss."""
-
     origins: Mapping[str, dict[str, Any]]
     """Column to where it comes from, the oracle's included."""
 
     made_from: Mapping[str, str]
     """Column to a hash of every stored file that its diagnostics are made from."""
 
+    query_std: Mapping[str, Floats] = field(default_factory=dict)
+    """Column to the standard deviation of the behaviour actions' scores at (s, g), ``[n]``."""
 
-@dataclass(frozen=True, eq=False)
-class BesideScores:
-    """Columns that a task has beside the study's own, scored on draws of their own."""
+    support: Mapping[tuple[int, str], SupportPools] = field(default_factory=dict)
+    """(n_near, "row" or "trajectory") to the pools; empty unless ``navigation``."""
 
-    task: str
-    """Name of the data set."""
+    diffusion: Mapping[int, DiffusionPools] = field(default_factory=dict)
+    """Behaviour-model seed to its pools; empty without behaviour models or without an oracle."""
 
-    key: str
-    """Name in tables."""
+    loss_gaps: Mapping[int, dict[str, float]] = field(default_factory=dict)
+    """Behaviour-model seed to its ``train``, ``held_out``, ``gap``, ``low`` and ``high`` loss."""
 
-    triples: ScoredTriples
-    """Their columns are ``binary_nce-0.05@0`` in the temperature study, which has scores and
-    negatives alone, and the critics' own, ``raw@42``, on the trajectories they were trained on."""
+    def only(self, column: str) -> TaskScores:
+        """The task with one column of scores: what a process needs to measure it."""
 
-    origins: Mapping[str, dict[str, Any]]
-    """Column to where it comes from."""
+        def own(columns: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: array for name, array in columns.items() if name == column}
 
-    made_from: Mapping[str, str]
-    """Column to a hash of every stored file that its diagnostics are made from."""
+        def pools(found: Mapping[Any, Any]) -> dict[Any, Any]:
+            return {name: replace(each, scores=own(each.scores)) for name, each in found.items()}
+
+        t = self.triples
+        readouts = {n: array for n, array in t.readouts.items() if readout_of(n)[0] == column}
+        families: dict[str, Any] = {name: own(getattr(t, name)) for name in _FAMILIES}
+        return replace(
+            self,
+            triples=replace(t, readouts=readouts, **families),
+            query_std=own(self.query_std),
+            support=pools(self.support),
+            diffusion=pools(self.diffusion),
+        )
 
 
-def read_tasks(out: str | Path) -> list[TaskScores]:
-    """Every task that has scores in a folder: the paper's tasks first, in its order."""
-    return [_task_scores(folder) for folder in _task_folders(_existing(out))]
+def read_tasks(out: str | Path, beside: Beside = "") -> list[TaskScores]:
+    """Every task that has scores in a folder: the paper's tasks first, in its order.
+
+    Beside the study's own columns, which every task must have, a task may have columns on draws
+    of their own: `SWEEP` (``binary_nce-0.05@0``, scores and negatives alone) and `SEEN`.
+    """
+    folders = _task_folders(_existing(out) / beside)
+    return [_task_scores(folder) for folder in folders if not beside or stored_columns(folder)]
 
 
 def read_task(out: str | Path, task: str) -> TaskScores:
@@ -121,36 +128,18 @@ def read_task(out: str | Path, task: str) -> TaskScores:
         stored = ", ".join(each.name for each in _task_folders(folder.parent)) or "none"
         raise InputError(
             f"{out} has no scores of the task '{task}' (stored are: {stored}); score it first, "
-            "with --runs."
+            f"with {option('runs')}."
         )
     return _task_scores(folder)
-
-
-def read_temperature(out: str | Path) -> list[BesideScores]:
-    """The temperature study of every task that has one."""
-    return _read_beside(out, SWEEP)
-
-
-def read_seen(out: str | Path) -> list[BesideScores]:
-    """Scores on the trajectories that critics were trained on, of every task that has any."""
-    return _read_beside(out, SEEN)
-
-
-def _read_beside(out: str | Path, name: str) -> list[BesideScores]:
-    result = []
-    for folder in _task_folders(_existing(out) / name):
-        draws, found, _ = _read_folder(folder)
-        if found:
-            task, key = draws.header["task"], draws.header["key"]
-            triples = _triples(draws, found, folder)
-            result.append(BesideScores(task, key, triples, _origins(found), _made_from(found)))
-    return result
 
 
 def _existing(out: str | Path) -> Path:
     folder = Path(out) / "scores"
     if not folder.is_dir():
-        raise InputError(f"{out} holds no scores: make them with --runs, or name another --out.")
+        raise InputError(
+            f"{out} holds no scores: make them with {option('runs')}, or name another "
+            f"{option('out')}."
+        )
     return folder
 
 
@@ -165,13 +154,12 @@ def _task_folders(folder: Path) -> list[Path]:
 
 def stored_columns(folder: Path) -> list[str]:
     """The columns of a task's folder, seeds of a scorer in the order of their numbers."""
-    found = [column for column in columns(folder) if column not in (DRAWS, PROPOSALS)]
-    return sorted(found, key=_column_place)
 
+    def place(column: str) -> tuple[str, int]:
+        name, seed = split_seed(column)
+        return name, -1 if seed is None else int(seed)
 
-def _column_place(column: str) -> tuple[str, int]:
-    name, seed = split_seed(column)
-    return name, -1 if seed is None else int(seed)
+    return sorted(columns(folder).keys() - {DRAWS, PROPOSALS}, key=place)
 
 
 def _read_folder(folder: Path) -> tuple[Stored, dict[str, Stored], Stored | None]:
@@ -192,50 +180,38 @@ def _read_folder(folder: Path) -> tuple[Stored, dict[str, Stored], Stored | None
 def _task_scores(folder: Path) -> TaskScores:
     draws, found, proposals = _read_folder(folder)
     reference = [column for column in found if split_seed(column)[0] == ORACLE]
-    origins = _origins(found)
+    origins = {column: dict(stored.header["origin"]) for column, stored in found.items()}
     judge = found.pop(reference[0]) if reference else None
-    beside = _judged(folder, draws)
+    on_draws = {DRAWS: draws.sha256}
+    beside = {name: Stored.read(path, on_draws) for name, path in columns(folder / VALUES).items()}
     values = {} if judge is None else {ORACLE: judge.arrays["scores"]}
     values |= {name: stored.arrays["values"] for name, stored in beside.items()}
     if not found:
-        raise InputError(f"{folder} holds no column of a critic: score one with --runs.")
+        raise InputError(f"{folder} holds no column of a critic: score one with {option('runs')}.")
     gaps = {} if proposals is None else proposals.header["loss_gaps"]
     return TaskScores(
         task=draws.header["task"],
         key=draws.header["key"],
         navigation=draws.header["navigation"],
         triples=_triples(draws, found, folder, values),
+        origins=origins,
+        made_from=_made_from(found, judge, beside),
         query_std=_family(found, "query_std"),
         support=_support(draws, found),
         diffusion={} if judge is None else _diffusion(found, judge),
         loss_gaps={int(seed): gap for seed, gap in gaps.items()},
-        origins=origins,
-        made_from=_made_from(found, judge, beside),
     )
 
 
-def _origins(found: Mapping[str, Stored]) -> dict[str, dict[str, Any]]:
-    return {column: dict(stored.header["origin"]) for column, stored in found.items()}
-
-
 def _made_from(
-    found: Mapping[str, Stored],
-    reference: Stored | None = None,
-    beside: Mapping[str, Stored] | None = None,
+    found: Mapping[str, Stored], reference: Stored | None, beside: Mapping[str, Stored]
 ) -> dict[str, str]:
     """Column -> hash of its file and the judges'; the draws' and proposals' are in its header."""
     judges = {
         ORACLE: None if reference is None else reference.sha256,
-        VALUES: {name: stored.sha256 for name, stored in (beside or {}).items()},
+        VALUES: {name: stored.sha256 for name, stored in beside.items()},
     }
     return {column: digest({"column": stored.sha256, **judges}) for column, stored in found.items()}
-
-
-def _judged(folder: Path, draws: Stored) -> dict[str, Stored]:
-    """What judges that are no critics say of the triples: ``values/NAME.npz``, ``values [n]``."""
-    made_from = {DRAWS: draws.sha256}
-    found = columns(folder / VALUES)
-    return {name: Stored.read(path, made_from) for name, path in found.items()}
 
 
 def _family(found: Mapping[str, Stored], name: str) -> dict[str, NDArray[Any]]:
@@ -246,13 +222,9 @@ def _family(found: Mapping[str, Stored], name: str) -> dict[str, NDArray[Any]]:
 
 
 def _triples(
-    draws: Stored,
-    found: Mapping[str, Stored],
-    folder: Path,
-    values: Mapping[str, NDArray[Any]] | None = None,
+    draws: Stored, found: Mapping[str, Stored], folder: Path, values: Mapping[str, NDArray[Any]]
 ) -> ScoredTriples:
     rows = draws.arrays
-    families = ("scores", "negatives", "hard_negatives", "second_goals", "next_scores")
     return ScoredTriples(
         rows=rows["rows"],
         goal_rows=rows["goal_rows"],
@@ -262,12 +234,11 @@ def _triples(
         hard_negative_rows=rows.get("hard_negative_rows"),
         second_goal_rows=rows.get("second_goal_rows"),
         readouts=_readouts(found),
-        query_means=_family(found, "query_means"),
         step_reward=_step_rewards(found, folder),
-        values=values or {},
+        values=values,
         data_sha256=draws.header["data"],
         source=str(folder),
-        **{name: _family(found, name) for name in families},
+        **{name: _family(found, name) for name in _FAMILIES},
     )
 
 
@@ -279,6 +250,13 @@ def _readouts(found: Mapping[str, Stored]) -> dict[str, NDArray[Any]]:
         for name, array in stored.under("readout").items():
             result[f"{scorer}:{name}" + ("" if seed is None else f"@{seed}")] = array
     return result
+
+
+def readout_of(name: str) -> tuple[str, str]:
+    """``raw:cosine@42`` is the readout ``cosine`` of the column ``raw@42``."""
+    scorer_readout, seed = split_seed(name)
+    scorer, _, readout = scorer_readout.rpartition(":")
+    return (scorer if seed is None else f"{scorer}@{seed}"), readout
 
 
 def _step_rewards(found: Mapping[str, Stored], folder: Path) -> dict[str, float]:

@@ -18,13 +18,7 @@ _LEGEND = (
 
 
 def render(out: str | Path) -> str:
-    """One section per stored table, with the paper's cell beside each measured one.
-
-    Parameters
-    ----------
-    out
-        Folder of a run of ``toptail study semantics``.
-    """
+    """One section per stored table of a study's folder, the paper's cell beside each measured."""
     study = read_semantics(out)
     legend = where_compared(_LEGEND, compared=study.has_paper)
     return "\n\n".join([legend, *markdown_sections(list(TABLES.values()), study)]) + "\n"

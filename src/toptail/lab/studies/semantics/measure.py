@@ -7,10 +7,8 @@ have intervals of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -41,13 +39,12 @@ from toptail.audit.triples.retrieval import (
 )
 from toptail.audit.triples.support import support_preference
 from toptail.lab.studies.semantics.config import ORACLE, SemanticsConfig
-from toptail.lab.studies.semantics.jobs import ColumnJob, Estimates, measure_each
-from toptail.lab.studies.semantics.load import BesideScores, TaskScores
-from toptail.pools.columns import split_seed
+from toptail.lab.studies.semantics.jobs import ColumnJob, Estimates, MeasureEach, measure_each
+from toptail.lab.studies.semantics.load import TaskScores, readout_of
 from toptail.pools.triples import ScoredTriples
-from toptail.progress import Tick
 
-T = TypeVar("T")
+CURSE = ("regret", "normalized", "value", "oracle", "random")
+"""Diagnostics of best-of-K over pooled triples, over K."""
 
 
 @dataclass(frozen=True)
@@ -78,22 +75,12 @@ def by_seed(
 
 
 def measure_all(
-    tasks: Sequence[TaskScores],
-    config: SemanticsConfig,
-    tick: Tick | None = None,
-    workers: int = 1,
-    kept: Path | None = None,
+    tasks: Sequence[TaskScores], config: SemanticsConfig, each: MeasureEach = measure_each
 ) -> list[MeasuredTask]:
-    """Measure every column of every task, on several processes where asked.
-
-    What ``kept`` holds of an earlier call, and still fits, is not measured again.
-    """
-    jobs = [
-        ColumnJob(task.task, column, task.made_from[column], config, measure, task, alone)
-        for task in tasks
-        for column in task.triples.scores
-    ]
-    results = iter(measure_each(jobs, "diagnostics", kept, tick, workers))
+    """Measure every column of every task."""
+    pairs = [(task, column) for task in tasks for column in task.triples.scores]
+    jobs = [ColumnJob(task, column, config, measure) for task, column in pairs]
+    results = iter(each(jobs, "diagnostics"))
     return [
         MeasuredTask(
             task,
@@ -173,13 +160,7 @@ def _search(
     t, top = task.triples, (max(config.k),)
     pick = cross_query(t, column, config.k, bootstrap)
     end = saturation(t, column, top, bootstrap)
-    over_k = {
-        "value": pick.value,
-        "oracle": pick.oracle,
-        "random": pick.random,
-        "regret": pick.regret,
-        "normalized": pick.normalized,
-    }
+    over_k = {name: getattr(pick, name) for name in CURSE}
     found = {
         "regret_quartiles": within_quartiles(t, column, top, bootstrap).regret[0],
         "median_selected": end.median[0],
@@ -230,59 +211,3 @@ def is_bounded(triples: ScoredTriples, column: str) -> bool:
     """Whether every score lies in [-1, 1] as a cosine does, up to rounding of float32."""
     families = (triples.scores, triples.negatives)
     return all(float(np.abs(family[column]).max()) <= 1.0 + 1e-5 for family in families)
-
-
-def readout_of(name: str) -> tuple[str, str]:
-    """``raw:cosine@42`` is the readout ``cosine`` of the column ``raw@42``."""
-    scorer_readout, seed = split_seed(name)
-    scorer, _, readout = scorer_readout.rpartition(":")
-    return (scorer if seed is None else f"{scorer}@{seed}"), readout
-
-
-def alone(task: TaskScores, column: str) -> TaskScores:
-    """The task with one column of scores: what a process needs to measure it."""
-    return replace(
-        task,
-        triples=alone_triples(task.triples, column),
-        query_std=_only(task.query_std, column),
-        support={k: replace(p, scores=_only(p.scores, column)) for k, p in task.support.items()},
-        diffusion={
-            k: replace(p, scores=_only(p.scores, column)) for k, p in task.diffusion.items()
-        },
-    )
-
-
-def jobs_beside(
-    name: str,
-    beside: BesideScores,
-    columns: Iterable[str],
-    config: SemanticsConfig,
-    how: Callable[[ScoredTriples, str, SemanticsConfig], Estimates],
-) -> list[ColumnJob]:
-    """One job for each of the columns that a task has beside the study's own."""
-    scores, made_from = beside.triples, beside.made_from
-    return [
-        ColumnJob(
-            *(f"{name}/{beside.task}", column, made_from[column], config),
-            *(how, scores, alone_triples),
-        )
-        for column in columns
-    ]
-
-
-def alone_triples(t: ScoredTriples, column: str) -> ScoredTriples:
-    """The triples with one column of scores, and with its readouts."""
-    return replace(
-        t,
-        scores=_only(t.scores, column),
-        readouts={n: array for n, array in t.readouts.items() if readout_of(n)[0] == column},
-        negatives=_only(t.negatives, column),
-        hard_negatives=_only(t.hard_negatives, column),
-        second_goals=_only(t.second_goals, column),
-        next_scores=_only(t.next_scores, column),
-        query_means=_only(t.query_means, column),
-    )
-
-
-def _only(columns: Mapping[str, T], column: str) -> dict[str, T]:
-    return {name: array for name, array in columns.items() if name == column}

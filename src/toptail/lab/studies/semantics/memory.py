@@ -8,7 +8,6 @@ same questions are asked about triples of the validation split and of the traini
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,13 @@ from toptail.audit.triples.retrieval import (
     retrieval_auc,
 )
 from toptail.lab.studies.semantics.config import SEEN, SemanticsConfig
-from toptail.lab.studies.semantics.jobs import Estimates, measure_each
-from toptail.lab.studies.semantics.load import BesideScores, TaskScores
-from toptail.lab.studies.semantics.measure import MeasuredTask, by_seed, jobs_beside
+from toptail.lab.studies.semantics.jobs import ColumnJob, Estimates, MeasureEach, measure_each
+from toptail.lab.studies.semantics.load import TaskScores
+from toptail.lab.studies.semantics.measure import MeasuredTask, by_seed
 from toptail.lab.studies.semantics.specs import TABLES
 from toptail.lab.studies.semantics.tables import estimate_cell
 from toptail.lab.studies.tables import Cell, Rows
-from toptail.pools.triples import ScoredTriples
-from toptail.progress import Tick
+from toptail.pools.columns import group_seeds
 
 METRICS = {
     "auc": retrieval_auc,
@@ -47,34 +45,31 @@ HELD_OUT = "held_out"
 
 def memory_table(
     measured: Sequence[MeasuredTask],
-    trained_on: Sequence[BesideScores],
+    trained_on: Sequence[TaskScores],
     config: SemanticsConfig,
-    tick: Tick | None = None,
-    workers: int = 1,
-    kept: Path | None = None,
+    each: MeasureEach = measure_each,
 ) -> dict[str, Any] | None:
     """``tables/seen.json``: METRIC_held_out beside METRIC_seen; None where nothing was scored.
 
     Only columns that were scored on both are compared, so that both cells have the same seeds and
-    are of the same critics. What ``kept`` holds of an earlier call, and still fits, is not
-    measured again.
+    are of the same critics.
     """
     held_out = {task.task.task: task for task in measured}
-    pairs = [(held_out[each.task], each) for each in trained_on if each.task in held_out]
+    pairs = [(held_out[task.task], task) for task in trained_on if task.task in held_out]
+    both = [(own, task, _both(own.task, task)) for own, task in pairs]
     jobs = [
-        job
-        for own, each in pairs
-        for job in jobs_beside(SEEN, each, _both(own.task, each), config, measure_trained_on)
+        ColumnJob(task, column, config, measure_trained_on, SEEN)
+        for _, task, columns in both
+        for column in columns
     ]
     if not jobs:
         return None
-    results = iter(measure_each(jobs, "seen trajectories", kept, tick, workers))
+    results = iter(each(jobs, "seen trajectories"))
     rows: Rows = {}
     falls: dict[str, dict[str, Cell]] = {}
-    for own, each in pairs:
-        there = {column: next(results) for column in _both(own.task, each)}
-        kinds = {HELD_OUT: own.columns, SEEN: there}
-        scorers = _scorers(each.triples, list(there))
+    for own, _, columns in both:
+        kinds = {HELD_OUT: own.columns, SEEN: {column: next(results) for column in columns}}
+        scorers = group_seeds(columns)
         if scorers:
             rows[own.task.key] = {name: _cells(seeds, kinds) for name, seeds in scorers.items()}
             falls[own.task.key] = {name: _fall(seeds, kinds) for name, seeds in scorers.items()}
@@ -90,7 +85,7 @@ def memory_table(
     )
 
 
-def _both(own: TaskScores, each: BesideScores) -> list[str]:
+def _both(own: TaskScores, each: TaskScores) -> list[str]:
     """Columns of one critic on both: one that was scored again on one split only is left out."""
     return [
         column
@@ -105,20 +100,12 @@ def _critic(origin: Mapping[str, Any]) -> dict[str, Any]:
     return {name: entry for name, entry in origin.items() if name != "scores_sha256"}
 
 
-def measure_trained_on(t: ScoredTriples, column: str, config: SemanticsConfig) -> Estimates:
+def measure_trained_on(task: TaskScores, column: str, config: SemanticsConfig) -> Estimates:
     """All metrics on triples of the training split, with resamples of their own."""
+    t = task.triples
     rng = np.random.default_rng([config.draw_seed, 3])
     bootstrap = TrajectoryBootstrap(t.trajectory, rng, config.resamples)
     return {metric: estimate(t, column, bootstrap) for metric, estimate in METRICS.items()}
-
-
-def _scorers(t: ScoredTriples, columns: Sequence[str]) -> dict[str, dict[int | None, str]]:
-    """Scorer -> seed -> column, of these columns."""
-    kept = {
-        name: {seed: column for seed, column in seeds.items() if column in columns}
-        for name, seeds in t.scorers.items()
-    }
-    return {name: seeds for name, seeds in kept.items() if seeds}
 
 
 def _cells(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.studies.folder import read_json, read_stored
 from toptail.lab.studies.results import StudyResults, common_parts
 from toptail.lab.studies.semantics.config import SemanticsConfig
@@ -36,13 +36,7 @@ class SemanticsResults(StudyResults):
 
 
 def read_semantics(folder: str | Path) -> SemanticsResults:
-    """Read a run folder of the semantics study.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no run, or a file in it cannot be read.
-    """
+    """Read a run folder of the semantics study; one without a run is refused."""
     path = Path(folder)
     if not (path / "config.json").is_file():
         raise InputError(
@@ -64,7 +58,7 @@ def stored_config(out: str | Path) -> SemanticsConfig:
     if not path.is_file():
         raise InputError(
             f"{out} holds no semantics study (config.json is missing): run 'toptail study "
-            "semantics' with --runs first."
+            f"semantics' with {option('runs')} first."
         )
     stored = read_json(path)
     known = get_type_hints(SemanticsConfig)
@@ -77,6 +71,6 @@ def stored_config(out: str | Path) -> SemanticsConfig:
         return SemanticsConfig(**settings)
     except (KeyError, TypeError, AttributeError):
         raise InputError(
-            f"{path} is not the configuration of a semantics study: name another --out, or delete "
-            "the file and run the study again."
+            f"{path} is not the configuration of a semantics study: name another "
+            f"{option('out')}, or delete the file and run the study again."
         ) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.critics.registry import names
 from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values, knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC
@@ -20,14 +20,20 @@ from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.folder import RunFolder
 from toptail.lab.studies.scorers import Rows, Score, Scorer, of_run, of_runs, score_shared
 from toptail.lab.studies.semantics.behaviour import behaviour_runs, proposals_spec, propose
-from toptail.lab.studies.semantics.config import GEODESIC, ORACLE, SEEN, SWEEP, SemanticsConfig
-from toptail.lab.studies.semantics.draws import draw, draw_seen, draw_sweep, spec
+from toptail.lab.studies.semantics.config import (
+    GEODESIC,
+    ORACLE,
+    SEEN,
+    SWEEP,
+    Beside,
+    SemanticsConfig,
+)
+from toptail.lab.studies.semantics.draws import draw, spec
 from toptail.lab.studies.semantics.load import DRAWS, PROPOSALS, VALUES, stored_columns
 from toptail.lab.studies.store import Stored, fitting, need
 from toptail.lab.studies.user_scorers import require_names, user_scorers
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import TooFewTrajectoriesError
-from toptail.lab.training.run_files import Run
 from toptail.lab.training.runs import require_data
 from toptail.pools.columns import split_seed
 from toptail.progress import Tick, no_tick
@@ -47,10 +53,8 @@ def score_tasks(
 
     Parameters
     ----------
-    config
-        Tasks, seeds and sizes.
-    folder
-        The study's folder; it also counts columns asked for and columns scored.
+    config, folder
+        Tasks, seeds and sizes; the folder also counts columns asked for and columns scored.
     runs
         Trained runs, ``RUNS/TASK/CRITIC/seed-N`` and ``RUNS/temperature/...``; None if only a
         user's critics are to be scored.
@@ -79,105 +83,98 @@ class _Task:
         self, config: SemanticsConfig, folder: RunFolder, task: TaskDataset, tick: Tick
     ) -> None:
         self.config, self.folder, self.task, self.tick = config, folder, task, tick
-        self.done = 0.0
-        self.scores = folder.path / "scores"
-        self.home = self.scores / task.name
+        self.done, self.columns = 0.0, 0
         self.split = task.split(config.split)
 
     def score(self, runs: Path | None, users: Sequence[Scorer]) -> None:
         """Score everything of this task."""
-        scorers = list(users)
-        sweep: list[Scorer] = []
+        scorers, sweep = list(users), list[Scorer]()
         if runs is not None:
             scorers = [*run_scorers(runs, self.task.name, self.config), *users]
             sweep = sweep_scorers(runs, self.task.name)
         self._require_sound(scorers + sweep, runs)
-        seen, seen_draws = self._also_on_seen(scorers)
-        columns = len(scorers) + len(sweep) + len(seen)
+        seen = self._also_on_seen(scorers)
+        self.columns = len(scorers) + len(sweep) + len(seen)
         if scorers:
-            draws = self._draws(self.home, draw, spec(self.config, self.task))
+            draws = self._draws()
             proposals = self._proposals(draws, runs) if self.task.navigation else None
             self._geodesic(draws)
-            self._score_columns(scorers, self.home, draws, proposals, columns)
+            self._score_columns(scorers, draws, proposals)
         if sweep:
-            home, wanted = self.scores / SWEEP, spec(self.config, self.task, "sweep")
-            draws = self._draws(home / self.task.name, draw_sweep, wanted)
-            self._score_columns(sweep, home / self.task.name, draws, None, columns)
-        if seen_draws is not None:
-            home = self.scores / SEEN / self.task.name
-            self._score_columns(seen, home, seen_draws, None, columns)
+            self._score_columns(sweep, self._draws(SWEEP), None, SWEEP)
+        if seen:
+            self._score_columns(seen, self._draws(SEEN), None, SEEN)
 
-    def _also_on_seen(self, scorers: Sequence[Scorer]) -> tuple[list[Scorer], Stored | None]:
-        """Who is also shown the trajectories that critics are trained on, and what of them.
+    def _also_on_seen(self, scorers: Sequence[Scorer]) -> list[Scorer]:
+        """Who is also shown the trajectories that critics are trained on.
 
         Nobody where the study draws from these in any case, or where they are too few to draw
         from; and the reference is not judged.
         """
         seen = [s for s in scorers if split_seed(s.column)[0] != ORACLE]
         if self.config.split == "train" or not seen:
-            return [], None
-        wanted = spec(self.config, self.task, "seen")
+            return []
         try:
-            return seen, self._draws(self.scores / SEEN / self.task.name, draw_seen, wanted)
+            self._draws(SEEN)
         except TooFewTrajectoriesError:
-            return [], None
+            return []
+        return seen
+
+    def _home(self, beside: Beside = "") -> Path:
+        return self.folder.path / "scores" / beside / self.task.name
 
     def _score_columns(
         self,
         scorers: Sequence[Scorer],
-        home: Path,
         draws: Stored,
         proposals: Stored | None,
-        columns: int,
+        beside: Beside = "",
     ) -> None:
-        """Score columns one after another, of so many in all."""
+        """Score columns one after another."""
         for scorer in scorers:
-            self._score_column(scorer, home, draws, proposals)
-            self.done += 1 / columns
+            self._score_column(scorer, self._home(beside), draws, proposals)
+            self.done += 1 / self.columns
 
     def _say(self, stage: str) -> None:
         self.tick(f"{self.task.key}: {stage}", self.done)
 
     def _require_sound(self, scorers: Sequence[Scorer], runs: Path | None) -> None:
-        """Columns are there and have different names; runs were trained on this very data."""
-        self._require_enough()
+        """Columns are there and have different names; runs were trained on this very data.
+
+        Triples are enough: pools need K of each quartile.
+        """
+        least = 9 * max(self.config.k) // 2  # not 4: quartiles of whole steps differ in size
+        if self.task.navigation and self.config.triples < least:
+            raise InputError(
+                f"{self.config.triples} triples are too few to take the best of "
+                f"{max(self.config.k)} within quartiles: ask for at least {least} with "
+                f"{option('triples')}."
+            )
         if not scorers:
             seeds = ", ".join(map(str, self.config.seeds))
             raise InputError(
                 f"{runs}/{self.task.name} has no run of the seeds {seeds}: expected "
                 f"{runs}/{self.task.name}/CRITIC/seed-N, as `toptail train` writes; train them or "
-                "name other --seeds."
+                f"name other {option('seeds')}."
             )
-        require_names([scorer.column for scorer in scorers], stored_columns(self.home))
+        require_names([scorer.column for scorer in scorers], stored_columns(self._home()))
         train = self.task.data.train
         for origin in (scorer.origin for scorer in scorers if "data" in scorer.origin):
             require_data(origin["run"], origin["data"], train.source, train.sha256)
 
-    def _require_enough(self) -> None:
-        """Refuse too few triples before anything is scored: pools need K of each quartile."""
-        least = 9 * max(self.config.k) // 2  # not 4: quartiles of whole steps differ in size
-        if self.task.navigation and self.config.triples < least:
-            raise InputError(
-                f"{self.config.triples} triples are too few to take the best of "
-                f"{max(self.config.k)} within quartiles: ask for at least {least} with --triples."
-            )
-
-    def _draws(
-        self,
-        home: Path,
-        make: Callable[[SemanticsConfig, TaskDataset], Stored],
-        wanted: dict[str, Any],
-    ) -> Stored:
+    def _draws(self, beside: Beside = "") -> Stored:
         """The stored draws, or new ones; draws of other settings are never mixed in."""
-        return need(home / f"{DRAWS}.npz", wanted, lambda: self._drawn(make))
 
-    def _drawn(self, make: Callable[[SemanticsConfig, TaskDataset], Stored]) -> Stored:
-        self._say("drawing")
-        return make(self.config, self.task)
+        def drawn() -> Stored:
+            self._say("drawing")
+            return draw(self.config, self.task, beside)
+
+        path = self._home(beside) / f"{DRAWS}.npz"
+        return need(path, spec(self.config, self.task, beside), drawn)
 
     def _proposals(self, draws: Stored, runs: Path | None) -> Stored | None:
         """Actions of the behaviour models in RUNS, or those stored, or None."""
-        path = self.home / f"{PROPOSALS}.npz"
+        path = self._home() / f"{PROPOSALS}.npz"
         stored = fitting(path, {}, stale="remake")
         found = {} if runs is None else behaviour_runs(runs, self.task.name, self.config)
         if not found:
@@ -186,11 +183,12 @@ class _Task:
         if stored is not None:
             # Models that are not at hand any more have left their actions: those of all stay.
             wanted["runs"] = {**stored.header["runs"], **wanted["runs"]}
-        return need(path, wanted, lambda: self._proposed(draws, found), stale="remake")
 
-    def _proposed(self, draws: Stored, found: dict[int, Run]) -> Stored:
-        self._say("sampling behaviour models")
-        return propose(self.config, self.task, draws, found)
+        def proposed() -> Stored:
+            self._say("sampling behaviour models")
+            return propose(self.config, self.task, draws, found)
+
+        return need(path, wanted, proposed, stale="remake")
 
     def _geodesic(self, draws: Stored) -> None:
         """Let the judge that knows the shortest way value the triples, where there is one."""
@@ -206,7 +204,7 @@ class _Task:
             values = geodesic_values(self.task.name, states[rows], actions, states[goals], gamma)
             return Stored(header, {"values": values[:, 0]})
 
-        need(self.home / VALUES / f"{GEODESIC}.npz", header, judged, stale="remake")
+        need(self._home() / VALUES / f"{GEODESIC}.npz", header, judged, stale="remake")
 
     def _score_column(
         self, scorer: Scorer, home: Path, draws: Stored, proposals: Stored | None

@@ -33,7 +33,7 @@ def row_name(row: str) -> str:
 
 
 class TemperatureSetting(NamedTuple):
-    """One row of the temperature table: ``binary_nce@0.05``."""
+    """One row of the temperature table, ``binary_nce@0.05``; its columns: ``binary_nce-0.05@0``."""
 
     loss: str
     """Contrastive loss."""
@@ -42,8 +42,8 @@ class TemperatureSetting(NamedTuple):
 
     @classmethod
     def of(cls, row: str) -> TemperatureSetting:
-        """From a row's name."""
-        loss, _, temperature = row.partition("@")
+        """From a row's name, or that of its scorer."""
+        loss, _, temperature = row.replace("@", "-").rpartition("-")
         return cls(loss, None if temperature == LEARNED else float(temperature))
 
 
@@ -97,11 +97,7 @@ _OGBENCH_CURSE: Final = (
 )
 
 PARTS: Final = (
-    Part(
-        "progress",
-        "Progress",
-        "Does a higher score mean that the goal is nearer?",
-    ),
+    Part("progress", "Progress", "Does a higher score mean that the goal is nearer?"),
     Part(
         "compatibility",
         "Compatibility",
@@ -303,11 +299,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
         part="search",
         label="tab:value-oracle-diffusion",
     ),
-    FigureSpec(
-        "temperature_sweep",
-        "Temperature of the cosine critic",
-        "temperature-study",
-    ),
+    FigureSpec("temperature_sweep", "Temperature of the cosine critic", "temperature-study"),
     _table(
         "temperature",
         "Temperature of the cosine critic",

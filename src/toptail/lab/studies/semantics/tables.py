@@ -8,25 +8,19 @@ from typing import Any
 import numpy as np
 
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
-from toptail.lab.critics.registry import CRITICS
+from toptail.lab.critics.registry import CRITICS, names, readout
 from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.semantics.config import EXCLUSIONS, GEODESIC, ORACLE, SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates
-from toptail.lab.studies.semantics.measure import MeasuredTask
+from toptail.lab.studies.semantics.measure import CURSE, MeasuredTask
 from toptail.lab.studies.semantics.specs import LEARNED, TABLES
 from toptail.lab.studies.tables import Cell, Rows, cell
 
 RETRIEVAL = ("auc", "hard_negative_auc", "recall_1", "recall_5", "same_trajectory", "nearer_goal")
 """The paper's columns of tab:retrieval, and the two controls beside them."""
 
-DEPLOYED = {"raw": "raw", "cosine": "cosine", "hybrid": "cosine"}
-"""How the deployed score of an embedding critic reads its embeddings."""
-
 READOUTS = {"norm": "phi_norm"}
 """Stored readouts that the table calls by another name."""
-
-CURSE = ("regret", "normalized", "value", "oracle", "random")
-"""Diagnostics over K of which the table shows the largest K."""
 
 CURSE_BESIDE = (
     "regret_quartiles", "centered_tau", "query_std", "median_selected", "share_above_0.9"
@@ -88,9 +82,8 @@ def _cells(metrics: Mapping[str, Estimates]) -> dict[str, Cell]:
 
 def _main(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     caption = f"Kendall's tau_b of the deployed score with γ^d, {config.triples} triples"
-    return TABLES["main"].table(
-        caption, _rows(measured, ("tau",)), trained_at=_trained_at(measured)
-    )
+    rows = _rows(measured, ("tau",))
+    return TABLES["main"].table(caption, rows, trained_at=_trained_at(measured))
 
 
 def _calibration(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
@@ -99,18 +92,15 @@ def _calibration(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> d
 
 
 def _retrieval(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
-    caption = (
-        f"Retrieval: {config.triples} triples, pools of {config.negatives + 1} goals, ties half"
-    )
+    pool = config.negatives + 1
+    caption = f"Retrieval: {config.triples} triples, pools of {pool} goals, ties half"
     notes = [
         "same_trajectory: which of two goals of one trajectory is called the goal is a coin toss, "
         "so that every score is at 0.5, a perfect one too: a control of the drawing.",
         "nearer_goal: how often the nearer of those two goals scores higher; 1 for an exact value.",
     ]
-    trained_at = _trained_at(measured)
-    return TABLES["retrieval"].table(
-        caption, _rows(measured, RETRIEVAL), notes, trained_at=trained_at
-    )
+    rows = _rows(measured, RETRIEVAL)
+    return TABLES["retrieval"].table(caption, rows, notes, trained_at=_trained_at(measured))
 
 
 def _trained_at(measured: Sequence[MeasuredTask]) -> dict[str, dict[str, list[float | str]]]:
@@ -121,9 +111,8 @@ def _trained_at(measured: Sequence[MeasuredTask]) -> dict[str, dict[str, list[fl
     found: dict[str, dict[str, list[float | str]]] = {}
     for task in measured:
         for scorer, columns in task.task.triples.scorers.items():
-            trainings = [
-                task.task.origins.get(c, {}).get("critic_fields", {}) for c in columns.values()
-            ]
+            origins = [task.task.origins.get(column, {}) for column in columns.values()]
+            trainings = [origin.get("critic_fields", {}) for origin in origins]
             used = {
                 LEARNED if fields.get("learn_temperature") else float(fields["temperature"])
                 for fields in trainings
@@ -138,17 +127,16 @@ def _readout(measured: Sequence[MeasuredTask]) -> dict[str, Any]:
     rows: Rows = {}
     for task in measured:
         for scorer, columns in task.task.triples.scorers.items():
-            stored = sorted(
-                {name for c in columns.values() for name in task.columns[c] if "readout/" in name}
-            )
+            names_there = {name for column in columns.values() for name in task.columns[column]}
+            stored = sorted(name for name in names_there if "readout/" in name)
             if not stored:
                 continue
             row = rows.setdefault(task.task.key, {})
-            deployed = DEPLOYED.get(scorer, "deployed")
-            row[f"{scorer}_trained/{deployed}"] = {"tau": estimate_cell(task.seeds(scorer, "tau"))}
-            for name in stored:
-                readout = name.removeprefix("readout/")
-                critic = f"{scorer}_trained/{READOUTS.get(readout, readout)}"
+            own = readout(scorer)
+            deployed = own.beside if own is not None and own.beside else "deployed"
+            for name in ("tau", *stored):
+                read = deployed if name == "tau" else name.removeprefix("readout/")
+                critic = f"{scorer}_trained/{READOUTS.get(read, read)}"
                 row[critic] = {"tau": estimate_cell(task.seeds(scorer, name))}
     notes = ["The deployed score of each training stands first; the others read the same network."]
     caption = "Training and readout: Kendall's tau_b with γ^d of each readout of each training"
@@ -265,12 +253,7 @@ def _diffusion(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dic
         "and actions of diffusion behaviour models"
     )
     return TABLES["value-oracle-diffusion"].table(
-        caption,
-        rows,
-        notes,
-        circular=_circular(rows),
-        loss_gaps=gaps,
-        k=max(config.k),
+        caption, rows, notes, circular=_circular(rows), loss_gaps=gaps, k=max(config.k)
     )
 
 
@@ -281,17 +264,17 @@ def _circular(rows: Rows) -> list[str]:
 
 
 def _two_head(measured: Sequence[MeasuredTask]) -> dict[str, Any]:
+    # Beside the critics with two heads stands what each of their heads is when it is alone.
     sources = {
         "tdq_ref": {"tau": ("tdq", "tau")},
         "cosine_ref": {"tau": ("cosine", "tau"), "auc": ("cosine", "auc")},
     }
-    for variant in ("separate", "joint"):
-        heads = f"two_head_{variant}"
-        sources[variant] = {"tau": (heads, "tau"), "auc": (f"{heads}.f_cos", "auc")}
+    for heads in names("two_head"):
+        own = {"tau": (heads, "tau"), "auc": (f"{heads}.f_cos", "auc")}
+        sources[heads.removeprefix("two_head_")] = own
     rows: Rows = {}
     for task in measured:
-        heads_there = {"two_head_separate", "two_head_joint"} & set(task.task.triples.scorers)
-        if not (task.task.navigation and heads_there):
+        if not task.task.navigation or not task.task.triples.scorers.keys() & names("two_head"):
             continue
         for row, metrics in sources.items():
             cells = _cells({metric: task.seeds(*source) for metric, source in metrics.items()})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,13 @@ from toptail.audit.triples.calibration import calibration, calibration_gap
 from toptail.audit.triples.ordering import ordering
 from toptail.audit.triples.retrieval import recall, retrieval_auc
 from toptail.lab.studies.semantics.config import SWEEP, SemanticsConfig
-from toptail.lab.studies.semantics.jobs import Estimates, measure_each
-from toptail.lab.studies.semantics.load import BesideScores
-from toptail.lab.studies.semantics.measure import by_seed, jobs_beside, resampling
-from toptail.lab.studies.semantics.specs import LEARNED, TABLES
+from toptail.lab.studies.semantics.jobs import ColumnJob, Estimates, MeasureEach, measure_each
+from toptail.lab.studies.semantics.load import TaskScores
+from toptail.lab.studies.semantics.measure import by_seed, resampling
+from toptail.lab.studies.semantics.specs import TABLES, TemperatureSetting
 from toptail.lab.studies.semantics.tables import estimate_cell
 from toptail.lab.studies.tables import Cell, Rows
 from toptail.pools.triples import ScoredTriples
-from toptail.progress import Tick
 
 COLLAPSED = 1e-3
 """A critic whose scores have a smaller standard deviation than this tells nothing apart."""
@@ -34,24 +32,14 @@ AS_GOOD = 0.005
 
 
 def temperature_table(
-    sweeps: Sequence[BesideScores],
-    config: SemanticsConfig,
-    tick: Tick | None = None,
-    workers: int = 1,
-    kept: Path | None = None,
+    sweeps: Sequence[TaskScores], config: SemanticsConfig, each: MeasureEach = measure_each
 ) -> dict[str, Any] | None:
-    """``tables/temperature.json``; None without a sweep.
-
-    What ``kept`` holds of an earlier call, and still fits, is not measured again.
-    """
+    """``tables/temperature.json``; None without a sweep."""
     if not sweeps:
         return None
-    jobs = [
-        job
-        for sweep in sweeps
-        for job in jobs_beside(SWEEP, sweep, sweep.made_from, config, _measure)
-    ]
-    results = iter(measure_each(jobs, "temperature study", kept, tick, workers))
+    pairs = [(sweep, column) for sweep in sweeps for column in sweep.made_from]
+    jobs = [ColumnJob(sweep, column, config, _measure, SWEEP) for sweep, column in pairs]
+    results = iter(each(jobs, "temperature study"))
     rows: Rows = {
         sweep.key: _rows(sweep.triples, {column: next(results) for column in sweep.made_from})
         for sweep in sweeps
@@ -80,31 +68,22 @@ def _rows(triples: ScoredTriples, measured: Mapping[str, Estimates]) -> dict[str
     scorers = triples.scorers
     metrics = ("tau", "auc", "recall_1", "gap", "score_mean", "score_std")
     rows = {}
-    for setting in sorted(scorers, key=lambda name: (loss_of(name), _place(name))):
+    for setting in sorted(scorers, key=_place):
         found = {metric: by_seed(scorers[setting], measured, metric) for metric in metrics}
         cells = {metric: estimate_cell(seeds) for metric, seeds in found.items()}
         cells["collapsed"] = estimate_cell(_collapsed(found["score_std"], found["auc"]))
-        rows[f"{loss_of(setting)}@{temperature_of(setting)}"] = cells
+        rows["@".join(setting.rsplit("-", 1))] = cells
     return rows
 
 
-def loss_of(setting: str) -> str:
-    """``binary_nce`` of ``binary_nce-0.05``, and of ``binary_nce@0.05``."""
-    return setting.replace("@", "-").rpartition("-")[0]
+def _place(setting: str) -> tuple[str, float]:
+    """By loss, fixed temperatures in order, the learned one last."""
+    loss, temperature = TemperatureSetting.of(setting)
+    return loss, np.inf if temperature is None else temperature
 
 
-def temperature_of(setting: str) -> str:
-    """``0.05`` of ``binary_nce-0.05``, and of ``binary_nce@0.05``."""
-    return setting.replace("@", "-").rpartition("-")[2]
-
-
-def _place(setting: str) -> float:
-    """Fixed temperatures in order, the learned one last."""
-    text = temperature_of(setting)
-    return np.inf if text == LEARNED else float(text)
-
-
-def _measure(t: ScoredTriples, column: str, config: SemanticsConfig) -> Estimates:
+def _measure(task: TaskScores, column: str, config: SemanticsConfig) -> Estimates:
+    t = task.triples
     bootstrap = resampling(t, config)
     scored = np.column_stack([t.column("scores", column), t.column("negatives", column)])
     # Around the mean, so that the square of a large mean does not drown a small spread.
@@ -140,10 +119,10 @@ def _chosen(rows: Rows) -> float | None:
     auc: dict[float, list[float]] = {}
     for row in rows.values():
         for setting, cells in row.items():
-            text = temperature_of(setting)
-            if loss_of(setting) == CHOSEN_LOSS and text != LEARNED:
+            loss, temperature = TemperatureSetting.of(setting)
+            if loss == CHOSEN_LOSS and temperature is not None:
                 mean = cells["auc"]["mean"]
-                auc.setdefault(float(text), []).append(np.nan if mean is None else mean)
+                auc.setdefault(temperature, []).append(np.nan if mean is None else mean)
     means = {t: float(np.mean(found)) for t, found in auc.items() if len(found) == len(rows)}
     known = {t: mean for t, mean in means.items() if np.isfinite(mean)}
     return max(known, key=lambda t: known[t]) if known else None

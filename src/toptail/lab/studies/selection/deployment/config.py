@@ -86,7 +86,8 @@ class DeploymentConfig:
     """Best-of-K at every step."""
 
     searched: tuple[str, ...] = ("tdq", "raw")
-    """Critics that the search is run with; actors and spreads are made for all."""
+    """Critics that the search is run with, by default the paper's: one value, one compatibility.
+    Actors and spreads are made for all."""
 
     policy_seed: int = 42
     """Seed of the behaviour model's run."""

@@ -91,17 +91,8 @@ def reset_seed(seed: int, goal: int, episode: int) -> np.random.SeedSequence:
 def follow(episodes: Episodes, act: Act, threads: int = 0, tick: Share | None = None) -> IntArray:
     """Step all episodes with one policy until the last has reached its goal or the limit.
 
-    Parameters
-    ----------
-    episodes
-        Where they start and where they should lead.
-    act
-        The policy; an episode that has reached its goal is still given actions, which do not
-        count.
-    threads
-        Threads of the simulator; 0 takes every core.
-    tick
-        Told after every step.
+    An episode that has reached its goal is still given actions, which do not count. On 0 threads
+    the simulator takes every core.
 
     Returns
     -------
@@ -127,16 +118,7 @@ def success(goal: IntArray, reached: IntArray, limit: int) -> dict[str, Any]:
 
     The interval over all goals treats them as draws of one rate. The episodes are spread evenly
     over fixed goals, which can only make the true interval narrower. ``mean_length`` counts a
-    failed episode with the limit.
-
-    Parameters
-    ----------
-    goal
-        [n] number of each episode's goal.
-    reached
-        [n] steps to the goal, 0 where it was not reached.
-    limit
-        Steps after which an episode has failed.
+    failed episode, whose ``reached`` is 0, with the limit.
     """
 
     def count(own: IntArray) -> dict[str, Any]:

@@ -60,25 +60,23 @@ def run_deployment(
     ----------
     task
         Name of the data set, of a maze.
-    runs
-        Where ``TASK/CRITIC/seed-N`` and ``TASK/diffusion/seed-N`` were trained.
-    out
-        The study's folder.
-    critics
-        Critics, or their readouts as ``two_head_joint.f_cos``.
-    seeds
-        Training seeds; the actor of a critic has its critic's seed.
+    runs, out
+        Where ``TASK/CRITIC/seed-N`` and ``TASK/diffusion/seed-N`` were trained, and the study's
+        folder.
+    critics, seeds
+        Critics, or their readouts as ``two_head_joint.f_cos``; the actor of a critic has its
+        critic's seed.
     tick
         Told what is being done (``actor raw@42``) and the share of it that is done.
-    config
-        All settings.
-    dataset
-        The task's data, where the caller has it already.
+    config, dataset
+        All settings, and the task's data where the caller has it already.
     """
-    work = _Work(task, Path(runs), Path(out), config or DeploymentConfig(), tick, dataset)
+    data = load(task) if dataset is None else dataset
+    work = _Work(task, Path(runs), Path(out), config or DeploymentConfig(), tick, data)
     loaded = [load_deployed(work.runs, work.task, name, seed) for name in critics for seed in seeds]
-    for critic in loaded:
-        work.check_data(critic)
+    for critic in loaded:  # the actors must be trained on the data that their critics were
+        run, train = critic.run, data.train
+        require_data(run.folder, run.record["data"]["train"], train.source, train.sha256)
     for check in (work.spread, work.actor, work.search):
         for critic in loaded:
             check(critic)
@@ -88,19 +86,12 @@ class _Work:
     """What the checks of one task share, each made when it is first needed."""
 
     def __init__(
-        self,
-        task: str,
-        runs: Path,
-        out: Path,
-        config: DeploymentConfig,
-        tick: Tick,
-        dataset: Dataset | None,
+        self, task: str, runs: Path, out: Path, config: DeploymentConfig, tick: Tick, data: Dataset
     ) -> None:
         self.name = parse_name(task)
         self.task = self.name.name
-        self.runs, self.config, self._tick = runs, config, tick
+        self.runs, self.config, self._tick, self.dataset = runs, config, tick, data
         self.folder = out / self.task / "deployment"
-        self.dataset = dataset if dataset is not None else load(task)
 
     @cached_property
     def episodes(self) -> Episodes:
@@ -117,11 +108,6 @@ class _Work:
     @cached_property
     def policy(self) -> DiffusionPolicy:
         return load_policy(self.policy_folder, self.task)
-
-    def check_data(self, critic: DeployedCritic) -> None:
-        """Refuse critics that were trained on other data than the actors will be."""
-        run, train = critic.run, self.dataset.train
-        require_data(run.folder, run.record["data"]["train"], train.source, train.sha256)
 
     def spread(self, critic: DeployedCritic) -> None:
         """Spread of the score over the action cube."""

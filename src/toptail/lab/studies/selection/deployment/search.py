@@ -31,7 +31,6 @@ def search_episodes(
     critic: TrainedCritic,
     policy: DiffusionPolicy,
     episodes: Episodes,
-    threads: int = 0,
     tick: Share | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Run every episode once for every K; each K's success, by K.
@@ -41,7 +40,7 @@ def search_episodes(
     """
     chooser = Chooser(config, critic, policy, episodes.goals)
     times = len(config.ks)
-    reached = follow(episodes.repeated(times), chooser, threads, tick).reshape(times, -1)
+    reached = follow(episodes.repeated(times), chooser, tick=tick).reshape(times, -1)
     return {
         str(k): success(episodes.goal, own, episodes.limit)
         for k, own in zip(config.ks, reached, strict=True)
@@ -86,28 +85,16 @@ def choose(
     step: jax.Array,
     states: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
-    """One step of all episodes.
+    """One step of all episodes: actions [len(ks) n, a], and the next step's number.
 
     Parameters
     ----------
-    config
-        What to search.
-    model, dim
-        The behaviour model, and the width a of an action.
-    critic, readout
-        The critic's family, and the name of its scalar.
-    params
-        The behaviour model's parameters and the critic's.
-    goals
-        [n, g] goals of the n episodes.
-    step
-        Number of the step.
-    states
-        [len(ks) n, s] states: n rows for the first K, n for the second, and so on.
-
-    Returns
-    -------
-    Actions [len(ks) n, a], and the next step's number.
+    model, dim, critic, readout, params
+        The behaviour model and the width a of an action; the critic's family and the name of its
+        scalar; the parameters of both.
+    goals, states
+        [n, g] goals of the n episodes; [len(ks) n, s] states: n rows for the first K, n for the
+        second, and so on.
     """
     ks, n = config.ks, goals.shape[0]
     key_base, key_noise = jax.random.split(jax.random.key(config.seed))
