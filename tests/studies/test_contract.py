@@ -164,7 +164,7 @@ def test_a_fourth_study_runs_to_its_page(tmp_path: Path) -> None:
 def test_a_fourth_study_has_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command: Any = plain_command(FOURTH)
     flags = ["--numbers", "1,2", "--out", str(tmp_path)]
-    assert tyro.cli(tyro.conf.OmitArgPrefixes[command], args=flags).run() == 0
+    assert tyro.cli(command, args=flags, config=(tyro.conf.OmitArgPrefixes,)).run() == 0
     assert "Measured 2 days." in capsys.readouterr().out
     stored = json.loads((tmp_path / "tables" / "weather.json").read_text())
     assert stored["rows"]["Here"]["raw"]["warmth"]["mean"] == 1.5

@@ -1,0 +1,21 @@
+"""What scorers are called, and what the registry says of them."""
+
+from __future__ import annotations
+
+from toptail.lab.critics.registry import CRITICS
+from toptail.lab.studies.naming import is_circular, is_control
+
+
+def test_values_that_a_value_network_judges_are_marked() -> None:
+    scorers = [scorer for entry in CRITICS.values() for scorer in entry.scorers]
+    marked = {scorer for scorer in scorers if is_circular(scorer)}
+    # The two heads' q_td are values whether or not their network is shared.
+    assert marked == {"tdq", "td_bilinear", "two_head_separate", "two_head_joint"}
+    assert not is_circular("mine")
+
+
+def test_a_users_scorer_is_no_control() -> None:
+    assert is_control("two_head_joint.f_cos")
+    assert is_control("nce_mlp")
+    assert not is_control("raw")
+    assert not is_control("mine")
