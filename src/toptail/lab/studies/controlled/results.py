@@ -94,10 +94,6 @@ class Landscape:
         """Index of the candidate that a critic selects."""
         return int(self.array(f"pick_{critic}").item())
 
-    def pick_norm(self, critic: str) -> float:
-        """Length of the selected action."""
-        return float(np.linalg.norm(self.array("candidates")[self.pick(critic)]))
-
     def regret(self, critic: str) -> float:
         """Value of the best candidate minus that of the selected one."""
         value = self.array("candidate_value")
@@ -191,23 +187,6 @@ class ControlledResults(StudyResults):
             }
             if len(tasks) > 1:
                 found.append(SweptTable(f"sweep_{name}", axis, tasks, self.tables[table]))
-        return found
-
-    def results(self) -> dict[str, Mapping[str, Any]]:
-        """The stored results by name, as the claims are decided from them."""
-        found: dict[str, Mapping[str, Any]] = dict(self.tables)
-        if self.curves is not None:
-            found["curves"] = {
-                "k": self.curves.k,
-                "critics": self.curves.content,
-                "phi_norm_in_support": self.curves.in_support,
-            }
-        if self.theory is not None:
-            found["theory"] = self.theory
-        if self.landscape is not None:
-            surfaces = self.landscape
-            norms = {critic: surfaces.pick_norm(critic) for critic in surfaces.critics}
-            found["landscape"] = {"radius": surfaces.radius, "pick_norm": norms}
         return found
 
 

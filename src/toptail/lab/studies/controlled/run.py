@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from toptail.lab.studies.controlled.config import StudyConfig
@@ -30,28 +31,16 @@ WRITERS: tuple[tuple[str, Callable[[Plan], None]], ...] = (
 
 
 def run_controlled(
-    config: StudyConfig,
-    out: str | Path,
-    tick: Tick = no_tick,
-    command: str | None = None,
+    config: StudyConfig, out: str | Path, tick: Tick = no_tick, command: str | None = None
 ) -> RunFolder:
     """Run the study and store everything under ``out``; finished units are not repeated.
 
-    Parameters
-    ----------
-    config
-        What to run; the default is the main table, the within-model control, curves,
-        decomposition, noise, landscape and audit.
-    out
-        The run folder; see `toptail.lab.studies.controlled` for what it holds afterwards.
-    tick
-        Called as the work goes on.
-    command
-        What to record as the command; the process's own by default.
+    See `toptail.lab.studies.controlled` for what the folder holds afterwards. The record names
+    ``command``, or the process's own.
     """
     run = RunFolder(Path(out))
     plan = Plan(config, run)
-    with run.recording(config.described(), list(config.seeds), command):
+    with run.recording(asdict(config), list(config.seeds), command):
         plan.compute(lambda stage, share: tick(stage, TRAINING_SHARE * share))
         for i, (stage, write) in enumerate(WRITERS):
             tick(stage, TRAINING_SHARE + (1.0 - TRAINING_SHARE) * i / len(WRITERS))

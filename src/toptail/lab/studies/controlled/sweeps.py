@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from toptail.lab.critics.contrast import CosineContrast
+from toptail.lab.critics.one_step import ONE_STEP
 from toptail.lab.studies.controlled.cells import CriticCell
-from toptail.lab.studies.controlled.config import MAIN, StudyConfig, Sweep
+from toptail.lab.studies.controlled.config import CONTRASTIVE, StudyConfig, Sweep
 from toptail.lab.tasks.controlled import ControlledWorld
 
 
@@ -25,16 +27,13 @@ class Setting:
     """One per critic; cells of several settings may be the same run."""
 
 
-CONTRASTIVE = ("raw", "cosine", "hybrid", "two_head")
-"""What the contrastive loss trains."""
-
 LONGEST_LAYER_NORM = 10_000
 """The longest training of the layer_norm sweep."""
 
-COSINES = ("cosine", "hybrid", "two_head")
+COSINES = tuple(name for name, kind in ONE_STEP.items() if issubclass(kind, CosineContrast))
 """What has a temperature."""
 
-EVERY = (*MAIN, "two_head")
+EVERY = tuple(ONE_STEP)
 """All critics of the study."""
 
 
@@ -45,6 +44,7 @@ def cells_of(
     world: ControlledWorld | None = None,
     steps: tuple[int, ...] | None = None,
     seeds: int | None = None,
+    keep_scores: bool = False,
     **changes: Any,
 ) -> tuple[CriticCell, ...]:
     """One cell per named critic, at the default setting but for the changes.
@@ -54,7 +54,8 @@ def cells_of(
     settings = replace(config.critics, **changes)
     where, lengths = world or config.world, steps or (config.steps,)
     return tuple(
-        CriticCell(settings.make(name), where, config.seeds[:seeds], lengths) for name in names
+        CriticCell(settings.make(name), where, config.seeds[:seeds], lengths, keep_scores)
+        for name in names
     )
 
 
@@ -81,10 +82,7 @@ def _loss(config: StudyConfig) -> list[Setting]:
         Setting(
             f"controlled@loss={name}",
             config.steps,
-            tuple(
-                replace(cell, keep_scores=True)
-                for cell in cells_of(config, CONTRASTIVE, contrast=name)
-            ),
+            cells_of(config, CONTRASTIVE, contrast=name, keep_scores=True),
         )
         for name in ("binary_nce", "symmetric_info_nce")
     ]

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from toptail.audit import Settings, pools_content
+from toptail.lab.critics.registry import MAIN
 from toptail.lab.studies.controlled.cells import CriticCell
-from toptail.lab.studies.controlled.config import MAIN, NOISE_SIGMA, WITHIN, Sweep
+from toptail.lab.studies.controlled.config import NOISE_SIGMA, TWO_HEAD, Sweep
 from toptail.lab.studies.controlled.decomposition import COUNTERFACTUALS, decompose
 from toptail.lab.studies.controlled.landscape import landscape
 from toptail.lab.studies.controlled.noise import noise_rows
@@ -73,12 +74,11 @@ def _caption(plan: Plan, text: str, most_seeds: int | None = None) -> str:
 
 
 def _rows(plan: Plan, cells: Sequence[CriticCell]) -> dict[str, dict[str, TableCell]]:
-    """One row per critic, read at its deployed scalar."""
+    """One row per scalar that the critics are selected with."""
     return {
-        cell.critic.name: pick_cells(
-            plan.units(cell), cell.critic.deployed, plan.config, plan.pools(cell.world)
-        )
+        name: pick_cells(plan.units(cell), readout, plan.config, plan.pools(cell.world))
         for cell in cells
+        for name, readout in cell.readouts.items()
     }
 
 
@@ -89,10 +89,9 @@ def _write_main(plan: Plan) -> None:
 
 
 def _write_within(plan: Plan) -> None:
-    units = plan.units(plan.main["two_head"])
-    cells = {name: pick_cells(units, name, plan.config, plan.pools()) for name in WITHIN}
+    rows: Rows = {"controlled": _rows(plan, [plan.main[TWO_HEAD]])}
     caption = _caption(plan, "Within-model readout control: one two-head network per seed")
-    _write(plan, "toy-within", caption, {"controlled": cells})
+    _write(plan, "toy-within", caption, rows)
 
 
 def _write_radii(plan: Plan) -> None:
@@ -132,15 +131,14 @@ def _write_noise(plan: Plan) -> None:
 
 def _write_sweep(plan: Plan, name: Sweep) -> None:
     settings = plan.sweeps[name]
-    rows: Rows = {}
-    for setting in settings:
-        rows[setting.task] = {
-            readout if cell.critic.name == "two_head" else cell.critic.name: plain_cells(
-                plan.units(cell, setting.steps), readout
-            )
+    rows: Rows = {
+        setting.task: {
+            name: plain_cells(plan.units(cell, setting.steps), readout)
             for cell in setting.cells
-            for readout in cell.readouts
+            for name, readout in cell.readouts.items()
         }
+        for setting in settings
+    }
     default = [setting.task for setting in settings if plan.is_default(setting)]
     caption = _caption(plan, CAPTIONS[name])
     _write(plan, f"sweep-{name}", caption, rows, axis=name, default=default)
