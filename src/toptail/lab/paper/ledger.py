@@ -105,12 +105,8 @@ def write_ledger(
     if left_open:
         text += "\nNot decided by this run (it made no table for them):\n\n"
         text += "".join(f"- {claim.sentence} (`{claim.label}`)\n" for claim in left_open)
-    atomic(out / "claims.md", lambda path: _write(path, text))
+    atomic(out / "claims.md", lambda path: path.write_text(text, encoding="utf-8", newline="\n"))
     return entries
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def render_markdown(entries: Sequence[ClaimEntry]) -> str:

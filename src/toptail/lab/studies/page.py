@@ -253,11 +253,7 @@ def template(name: str) -> jinja2.Template:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file that is there completely or not at all."""
-    atomic(path, lambda target: _write(target, content))
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
+    atomic(path, lambda target: target.write_bytes(content))
 
 
 def _asset(package: str, folder: str, name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Required, TypeAlias, TypedDict, cast
@@ -197,20 +197,14 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def _filled(metric: Metric, words: Mapping[str, str]) -> Metric:
-    heading = metric.heading.format(**words) if words else metric.heading
-    return Metric(heading, metric.decimals, metric.percent, metric.show)
+    return replace(metric, heading=metric.heading.format(**words)) if words else metric
 
 
 def cell(by_seed: Mapping[int, float], interval: tuple[float, float] | None = None) -> Cell:
     """Mean and standard deviation over seeds, with every seed's value.
 
-    Parameters
-    ----------
-    by_seed
-        The metric of each seed. Where it is not computable it is NaN, is stored as null, and
-        stays out of mean and standard deviation.
-    interval
-        95 % interval of the mean over queries, where there is one.
+    Where a metric is not computable it is NaN, is stored as null, and stays out of mean and
+    standard deviation. ``interval`` is the 95 % interval of the mean over queries.
     """
     values = np.array([x for x in by_seed.values() if np.isfinite(x)], dtype=np.float64)
     result: Cell = {

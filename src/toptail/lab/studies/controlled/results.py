@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.critics.registry import MAIN, title
+from toptail.lab.studies.compare import reported
 from toptail.lab.studies.controlled.config import WITHIN
 from toptail.lab.studies.folder import read_stored
 from toptail.lab.studies.results import StudyResults, common_parts
@@ -53,6 +54,12 @@ class SearchCurves:
     """critic → {"mean", "p99"}: embedding norms of the pools' in-support candidates."""
     critics: tuple[str, ...] = MAIN
     """Which critics are drawn, in this order."""
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> SearchCurves:
+        """From ``curves.json``."""
+        oracle, norms = np.array(content["oracle"]), content.get("phi_norm_in_support", {})
+        return cls(tuple(content["k"]), oracle, content["random"], content["critics"], norms)
 
     def of(self, critic: str, metric: str) -> Floats:
         """Curves [seeds, K] of one metric."""
@@ -140,13 +147,10 @@ class SweptTable:
         """What one critic's line is drawn through."""
         result = []
         for x, task in self.tasks.items():
-            cell = self.table["rows"][task].get(critic, {}).get(metric)
-            if cell is None:
-                continue
-            reported = self.table["paper"].get(task, {}).get(critic, {}).get(metric, {})
-            seeds = tuple(float(v) for v in cell["seeds"].values() if v is not None)
+            cell = self.table["rows"][task].get(critic, {}).get(metric, {})
+            seeds = tuple(v for v in cell.get("seeds", {}).values() if v is not None)
             if seeds:
-                result.append(Point(x, seeds, reported.get("mean")))
+                result.append(Point(x, seeds, reported(self.table, task, critic, metric)))
         return result
 
 
@@ -200,13 +204,7 @@ def _setting(task: str, key: str) -> float | str:
 
 
 def read_controlled(folder: str | Path) -> ControlledResults:
-    """Read a run folder of the controlled study.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no run, or a file in it cannot be read.
-    """
+    """Read a run folder; one that holds no run, or a file that cannot be read, is refused."""
     path = Path(folder)
     if not (path / "config.json").is_file():
         raise InputError(
@@ -217,18 +215,8 @@ def read_controlled(folder: str | Path) -> ControlledResults:
     surfaces = path / "landscape.npz"
     return ControlledResults(
         **common_parts(path),
-        curves=None if curves is None else _curves(curves),
+        curves=None if curves is None else SearchCurves.read(curves),
         landscape=Landscape(read_arrays(surfaces)) if surfaces.is_file() else None,
         theory=read_stored(path / "theory.json"),
         audit=read_stored(path / "audit" / "audit.json"),
-    )
-
-
-def _curves(content: Mapping[str, Any]) -> SearchCurves:
-    return SearchCurves(
-        k=tuple(content["k"]),
-        oracle=np.array(content["oracle"], dtype=float),
-        random=float(content["random"]),
-        content=content["critics"],
-        in_support=content.get("phi_norm_in_support", {}),
     )
