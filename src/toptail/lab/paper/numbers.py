@@ -286,15 +286,15 @@ def _beside(
     return Numbers(of, what)
 
 
-def most(numbers: Numbers) -> Numbers:
+def most(numbers: Numbers, of: Callable[[list[float]], float] = max) -> Numbers:
     """The largest mean of each task."""
-    return Numbers(lambda tables, task: {task: Number(max(_means(numbers, tables, task)))})
+
+    def extreme(tables: Tables, task: str) -> Named:
+        return {task: Number(of([x.mean for x in numbers.of(tables, task).values()]))}
+
+    return Numbers(extreme)
 
 
 def least(numbers: Numbers) -> Numbers:
     """The smallest mean of each task."""
-    return Numbers(lambda tables, task: {task: Number(min(_means(numbers, tables, task)))})
-
-
-def _means(numbers: Numbers, tables: Tables, task: str) -> list[float]:
-    return [x.mean for x in numbers.of(tables, task).values()]
+    return most(numbers, min)

@@ -209,13 +209,9 @@ def claim_entry(entry: Mapping[str, Any]) -> dict[str, str]:
     x = entry["number"]
     shown = "" if x is None else str(int(x)) if x == int(x) else number(x, 3)
     return {
-        "status": entry["status"],
+        **entry,
         "mark": {"seen": "pass", "not seen": "fail"}.get(entry["status"], "undecided"),
-        "sentence": entry["sentence"],
-        "where": entry["where"],
         "number": f"{shown} {bracket(low, high, 3)}".strip(),
-        "comment": entry["comment"],
-        "id": entry["id"],
     }
 
 

@@ -19,6 +19,7 @@ from toptail.lab.critics.registry import MAIN, title
 from toptail.lab.studies.compare import reported
 from toptail.lab.studies.controlled.config import WITHIN
 from toptail.lab.studies.folder import read_stored
+from toptail.lab.studies.naming import setting_in
 from toptail.lab.studies.results import StudyResults, common_parts
 from toptail.pools.files import read_arrays
 from toptail.stats.best_of_k import Floats
@@ -58,7 +59,10 @@ class SearchCurves:
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> SearchCurves:
         """From ``curves.json``."""
-        oracle, norms = np.array(content["oracle"]), content.get("phi_norm_in_support", {})
+        oracle, norms = (
+            np.array(content["oracle"], dtype=float),
+            content.get("phi_norm_in_support", {}),
+        )
         return cls(tuple(content["k"]), oracle, content["random"], content["critics"], norms)
 
     def of(self, critic: str, metric: str) -> Floats:
@@ -183,24 +187,15 @@ class ControlledResults(StudyResults):
         """Every sweep this run made, one per figure."""
         found = []
         for table, name, axis in SWEPT:
-            key = "R" if name == "radius" else name
+            start = f"controlled@{'R' if name == 'radius' else name}="
             tasks: dict[float | str, str] = {
-                _setting(task, key): task
+                setting_in(task.removeprefix(start)): task
                 for task in self.rows(table)
-                if task.startswith(f"controlled@{key}=")
+                if task.startswith(start)
             }
             if len(tasks) > 1:
                 found.append(SweptTable(f"sweep_{name}", axis, tasks, self.tables[table]))
         return found
-
-
-def _setting(task: str, key: str) -> float | str:
-    """The value in ``controlled@key=value``: a number where it is one."""
-    text = task.partition(f"@{key}=")[2]
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def read_controlled(folder: str | Path) -> ControlledResults:

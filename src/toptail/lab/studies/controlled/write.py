@@ -63,14 +63,19 @@ def write_tables(plan: Plan) -> None:
 
 
 def _write(
-    plan: Plan, name: str, caption: str, rows: Rows, notes: Sequence[str] = (), **more: Any
+    plan: Plan,
+    name: str,
+    text: str,
+    rows: Rows,
+    notes: Sequence[str] = (),
+    *,
+    seeds: int | None = None,
+    **more: Any,
 ) -> None:
+    """Store a table; its caption tells K and how many of the seeds, all by default."""
+    count = len(plan.config.seeds[:seeds])
+    caption = f"{text}, K={plan.config.pool}, {count} seeds"
     plan.run.write_table(name, TABLES[name].table(caption, rows, notes, **more))
-
-
-def _caption(plan: Plan, text: str, most_seeds: int | None = None) -> str:
-    seeds = len(plan.config.seeds[:most_seeds])
-    return f"{text}, K={plan.config.pool}, {seeds} seeds"
 
 
 def _rows(plan: Plan, cells: Sequence[CriticCell]) -> dict[str, dict[str, TableCell]]:
@@ -84,22 +89,21 @@ def _rows(plan: Plan, cells: Sequence[CriticCell]) -> dict[str, dict[str, TableC
 
 def _write_main(plan: Plan) -> None:
     rows: Rows = {"controlled": _rows(plan, [plan.main[name] for name in MAIN])}
-    caption = _caption(plan, f"Controlled candidate selection, R={plan.config.world.radius:.2f}")
-    _write(plan, "toy-support", caption, rows)
+    text = f"Controlled candidate selection, R={plan.config.world.radius:.2f}"
+    _write(plan, "toy-support", text, rows)
 
 
 def _write_within(plan: Plan) -> None:
     rows: Rows = {"controlled": _rows(plan, [plan.main[TWO_HEAD]])}
-    caption = _caption(plan, "Within-model readout control: one two-head network per seed")
-    _write(plan, "toy-within", caption, rows)
+    text = "Within-model readout control: one two-head network per seed"
+    _write(plan, "toy-within", text, rows)
 
 
 def _write_radii(plan: Plan) -> None:
     rows: Rows = {
         f"controlled@R={radius:.2f}": _rows(plan, cells) for radius, cells in plan.by_radius.items()
     }
-    caption = _caption(plan, "Support-radius robustness", plan.config.radius_seeds)
-    _write(plan, "r-sweep", caption, rows)
+    _write(plan, "r-sweep", "Support-radius robustness", rows, seeds=plan.config.radius_seeds)
 
 
 def _write_decomposition(plan: Plan) -> None:
@@ -112,8 +116,8 @@ def _write_decomposition(plan: Plan) -> None:
         for task, row in cells.items()
     }
     notes = [f"{name}: {what}." for name, what in COUNTERFACTUALS.items()]
-    caption = _caption(plan, "Support decomposition: regret without one channel")
-    _write(plan, "support-decomposition", caption, rows, notes)
+    text = "Support decomposition: regret without one channel"
+    _write(plan, "support-decomposition", text, rows, notes)
 
 
 def _write_noise(plan: Plan) -> None:
@@ -125,8 +129,7 @@ def _write_noise(plan: Plan) -> None:
         "parameters and picks as they are.",
         "The paper's 0.063 is a bound, sigma sqrt(pi/2).",
     ]
-    caption = _caption(plan, "Transition noise: changed picks and shifted regret")
-    _write(plan, "noise", caption, rows, notes)
+    _write(plan, "noise", "Transition noise: changed picks and shifted regret", rows, notes)
 
 
 def _write_sweep(plan: Plan, name: Sweep) -> None:
@@ -140,8 +143,7 @@ def _write_sweep(plan: Plan, name: Sweep) -> None:
         for setting in settings
     }
     default = [setting.task for setting in settings if plan.is_default(setting)]
-    caption = _caption(plan, CAPTIONS[name])
-    _write(plan, f"sweep-{name}", caption, rows, axis=name, default=default)
+    _write(plan, f"sweep-{name}", CAPTIONS[name], rows, axis=name, default=default)
 
 
 def write_curves(plan: Plan) -> None:
