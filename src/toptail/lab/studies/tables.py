@@ -67,21 +67,6 @@ Rows: TypeAlias = dict[str, dict[str, dict[str, Cell]]]
 """task -> critic -> metric -> cell."""
 
 
-class Table(TypedDict):
-    """What ``tables/NAME.json`` holds; a study may store more beside it."""
-
-    label: str
-    """The spec's label."""
-    caption: str
-    """What was measured, with the sizes of this run."""
-    rows: Rows
-    """The numbers."""
-    paper: dict[str, Any]
-    """The paper's cells in the same nesting; empty as a study writes it."""
-    notes: list[str]
-    """How to read the metrics."""
-
-
 @dataclass(frozen=True)
 class Metric:
     """One column of a shown table."""
@@ -185,9 +170,14 @@ class TableSpec:
     def table(
         self, caption: str, rows: Rows, notes: Sequence[str] = (), **more: Any
     ) -> dict[str, Any]:
-        """Assemble ``tables/NAME.json``; a metric that the spec does not know is refused."""
+        """Assemble ``tables/NAME.json``; a metric that the spec does not know is refused.
+
+        The caption says what was measured, with the sizes of this run, and the notes how to read
+        the metrics; the paper's cells, in the nesting of the rows, are for others to fill in.
+        """
         self.columns(rows)
-        return table(self.anchor, caption, rows, notes, **more)
+        content = {"label": self.anchor, "caption": caption, "rows": rows, "paper": {}}
+        return {**content, "notes": list(notes), **more}
 
 
 @cache
@@ -221,20 +211,6 @@ def cell(by_seed: Mapping[int, float], interval: tuple[float, float] | None = No
 def with_more(entry: Cell, **more: Any) -> Cell:
     """The cell with more that is known about it."""
     return cast("Cell", {**entry, **more})
-
-
-def table(
-    label: str, caption: str, rows: Rows, notes: Sequence[str] = (), **more: Any
-) -> dict[str, Any]:
-    """Assemble a table for ``tables/NAME.json``; the paper's cells are for others to fill in."""
-    content: Table = {
-        "label": label,
-        "caption": caption,
-        "rows": rows,
-        "paper": {},
-        "notes": list(notes),
-    }
-    return {**content, **more}
 
 
 def write_tables(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
