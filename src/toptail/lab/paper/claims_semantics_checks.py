@@ -30,6 +30,7 @@ from toptail.lab.paper.numbers import (
     least,
     less,
     most,
+    over_tdq,
     ratio,
 )
 from toptail.lab.paper.vocabulary import (
@@ -132,8 +133,7 @@ CHECKS: tuple[Claim, ...] = (
                     "RMSE(δ)/std(f) of {condition}; the paper has 0.036 to 0.051")),
     Claim("contrastive-error",
           "The contrastive scores are 4–8× larger.", "tab:bellman",
-          Criterion(ratio(each("bellman", "rmse", RANKERS), each("bellman", "rmse", TDQ),
-                          "As a multiple of tdq"), NAVIGATION, between(4.0, 8.0),
+          Criterion(over_tdq("bellman", "rmse", RANKERS), NAVIGATION, between(4.0, 8.0),
                     "RMSE(δ)/std(f) of raw and cosine {condition} times TD-Q's. It depends on a "
                     "score's arbitrary offset", own=True)),
     Claim("hybrid-between",
@@ -141,9 +141,8 @@ CHECKS: tuple[Claim, ...] = (
           hybrid_between),
     Claim("consistent-without-offset",
           "TD-Q is nearly consistent, whereas the contrastive scores are not.", "tab:bellman",
-          Criterion(ratio(each("bellman", "std", CONTRASTIVE), each("bellman", "std", TDQ),
-                          "Times TD-Q's").given(each("bellman", "rmse", CRITICS)),
-                    NAVIGATION, at_least(2.0),
+          Criterion(over_tdq("bellman", "std", CONTRASTIVE, "Times TD-Q's")
+                    .given(each("bellman", "rmse", CRITICS)), NAVIGATION, at_least(2.0),
                     "Criterion, in std(δ)/std(f), which no constant added to a score changes: "
                     "every contrastive score {condition} times TD-Q's, and {also}. {numbers}",
                     digits=".2f",

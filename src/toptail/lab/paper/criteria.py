@@ -70,6 +70,12 @@ ZERO = Words(0.0, "zero")
 HALF = Words(0.5, "half")
 TWO_THIRDS = Words(2 / 3, "two thirds")
 
+SPREAD = (
+    "Criterion: a standard deviation over seeds of {condition} in each of {count} cells. The "
+    "number is the largest, {shown}."
+)
+"""How claims about standard deviations are said."""
+
 
 def percent(x: float) -> str:
     """A share as the comments write it."""

@@ -252,6 +252,13 @@ def ratio(top: Numbers, bottom: Numbers, what: str) -> Numbers:
     return _beside(top, bottom, lambda x, y: Number(times(x.mean, y.mean)), what)
 
 
+def over_tdq(
+    table: str, metric: str, critics: Sequence[str], what: str = "As a multiple of tdq"
+) -> Numbers:
+    """A metric of several critics, as a multiple of TD-Q's."""
+    return ratio(each(table, metric, critics), each(table, metric, ("tdq",)), what)
+
+
 def times(x: float, reference: float) -> float:
     """How many times the reference; infinite where that is zero, NaN where it is negative.
 
