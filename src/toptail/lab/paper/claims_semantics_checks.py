@@ -61,10 +61,9 @@ def hybrid_between(tables: Tables) -> Finding:
         and all(cells["hybrid"].below(cells[other]) for other in RANKERS)
         for task, cells in found.items()
     }
-    at = hybrid[pick(hybrid, "highest")]
     return from_parts(
         parts,
-        at,
+        hybrid[pick(hybrid, "highest")],
         "Criterion: every seed's RMSE(δ)/std(f) lies above all of TD-Q's and below all of raw's "
         f"and cosine's. Hybrid: {spelled(hybrid)}." + scope(list(found), NAVIGATION),
     )

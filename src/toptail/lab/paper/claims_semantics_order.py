@@ -104,10 +104,9 @@ def raw_gap(tables: Tables) -> Finding:
     if len(raw) > 1:
         means = [x.mean for x in raw.values()]
         parts["task-dependent"] = differ(max(means) - min(means))
-    at = raw[pick(raw, "highest")]
     return from_parts(
         parts,
-        at,
+        raw[pick(raw, "highest")],
         f"Criterion: weak is {WEAK_GAP} of TD-Q's gap; task-dependent, where more than one task "
         f"was measured, is a range of {differ} over tasks. Measured: {spelled(raw)}; the number is "
         "the highest." + scope(list(raw), NAVIGATION),
@@ -124,10 +123,9 @@ def raw_order(tables: Tables) -> Finding:
             parts[f"weak on {task}"] = 0.0 < cells["raw"].mean <= HALF * cells["tdq"].mean
         else:
             parts[f"negative on {task}"] = cells["raw"].mean < 0.0
-    at = raw[pick(raw, "highest")]
     return from_parts(
         parts,
-        at,
+        raw[pick(raw, "highest")],
         "Criterion: on the core tasks above zero and at most half of TD-Q's tau; on AntSoccer "
         f"below zero. Measured: {spelled(raw)}; the number is the highest."
         + scope(list(raw), NAVIGATION),

@@ -99,10 +99,9 @@ def off_support_rises(tables: Tables) -> Finding:
             y = mean_curve(tables, task, critic, "excess_off_support")
             ends[f"{critic} on {task}"] = cells[critic]
             parts[f"{critic} on {task}"] = clear(cells[critic]) and y[-1] > y[1]
-    at = ends[pick(ends, "lowest")]
     return from_parts(
         parts,
-        at,
+        ends[pick(ends, "lowest")],
         f"Criterion: at the largest K the excess rate (200 nearest states) is {clear}, and larger "
         f"than at the first K above one. Measured: {spelled(ends)}; the number is the lowest."
         + WITHOUT_TRAJECTORY(tables, list(found))

@@ -54,12 +54,16 @@ def write_pools(plan: Plan) -> None:
 
 def write_tables(plan: Plan) -> None:
     """Write every table that this plan has the units for."""
-    _write_main(plan)
-    _write_within(plan)
+    config, main = plan.config, [plan.main[name] for name in MAIN]
+    text = f"Controlled candidate selection, R={config.world.radius:.2f}"
+    _write(plan, "toy-support", text, {"controlled": _rows(plan, main)})
+    text = "Within-model readout control: one two-head network per seed"
+    _write(plan, "toy-within", text, {"controlled": _rows(plan, [plan.main[TWO_HEAD]])})
     _write_decomposition(plan)
     _write_noise(plan)
     if plan.by_radius:
-        _write_radii(plan)
+        rows = {f"controlled@R={r:.2f}": _rows(plan, cells) for r, cells in plan.by_radius.items()}
+        _write(plan, "r-sweep", "Support-radius robustness", rows, seeds=config.radius_seeds)
     for name in plan.sweeps:
         _write_sweep(plan, name)
 
@@ -87,25 +91,6 @@ def _rows(plan: Plan, cells: Sequence[CriticCell]) -> dict[str, dict[str, TableC
         for cell in cells
         for name, readout in cell.readouts.items()
     }
-
-
-def _write_main(plan: Plan) -> None:
-    rows: Rows = {"controlled": _rows(plan, [plan.main[name] for name in MAIN])}
-    text = f"Controlled candidate selection, R={plan.config.world.radius:.2f}"
-    _write(plan, "toy-support", text, rows)
-
-
-def _write_within(plan: Plan) -> None:
-    rows: Rows = {"controlled": _rows(plan, [plan.main[TWO_HEAD]])}
-    text = "Within-model readout control: one two-head network per seed"
-    _write(plan, "toy-within", text, rows)
-
-
-def _write_radii(plan: Plan) -> None:
-    rows: Rows = {
-        f"controlled@R={radius:.2f}": _rows(plan, cells) for radius, cells in plan.by_radius.items()
-    }
-    _write(plan, "r-sweep", "Support-radius robustness", rows, seeds=plan.config.radius_seeds)
 
 
 def _write_decomposition(plan: Plan) -> None:

@@ -37,10 +37,6 @@ def _stored_caption(name: str) -> Text:
     return lambda study: f"{study.tables[name]['caption']}."
 
 
-def _stored_notes(study: ControlledResults) -> str:
-    return " ".join(study.tables["noise"]["notes"])
-
-
 def differences(study: ControlledResults) -> list[Listing]:
     """Every cell that differs from the paper's by more than its spread, with a reason."""
     if not any(study.tables.get(name, {}).get("paper") for name in _COMPARED):
@@ -188,7 +184,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
     _table(
         "noise",
         "Transition noise",
-        _stored_notes,
+        lambda study: " ".join(study.tables["noise"]["notes"]),
         {
             "regret": "Regret, exact value",
             "regret_noisy": "Regret, noisy value",
