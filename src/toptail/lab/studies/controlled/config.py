@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from toptail.errors import InputError, check_whole
 from toptail.lab.critics.registry import CRITICS
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Sweep: TypeAlias = Literal["steps", "temperature", "loss", "bias", "layer_norm"]
 
-SWEEPS: tuple[Sweep, ...] = ("steps", "temperature", "loss", "bias", "layer_norm")
+SWEEPS: tuple[Sweep, ...] = get_args(Sweep)
 """Settings whose influence can be swept."""
 
 _HERE = {entry.one_step: entry for entry in CRITICS.values() if entry.one_step}
@@ -184,7 +184,3 @@ class StudyConfig:
         if unknown:
             raise InputError(f"'{unknown[0]}' cannot be swept; sweeps are {', '.join(SWEEPS)}.")
         object.__setattr__(self, "k", tuple(2**i for i in range(self.pool.bit_length())))
-
-    def at_radius(self, radius: float) -> ControlledWorld:
-        """The main world with another support radius."""
-        return replace(self.world, radius=radius)

@@ -52,8 +52,8 @@ class Plan:
         self.main = {cell.critic.name: cell for cell in kept(EVERY)}
         (self.noisy,) = kept((CONTROL,), world=replace(config.world, sigma=NOISE_SIGMA))
         self.by_radius = {
-            radius: kept(MAIN, world=config.at_radius(radius), seeds=config.radius_seeds)
-            for radius in config.radii
+            r: kept(MAIN, world=replace(config.world, radius=r), seeds=config.radius_seeds)
+            for r in config.radii
         }
         self.sweeps = {name: SETTINGS[name](config) for name in config.sweeps}
 

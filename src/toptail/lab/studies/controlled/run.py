@@ -40,7 +40,7 @@ DECOMPOSED = tuple(name for name in MAIN if not is_circular(name))
 def write_pools(plan: Plan) -> None:
     """Store what the critics of each radius were scored on."""
     for radius in sorted({plan.config.world.radius, *plan.config.radii}):
-        pools = plan.pools(plan.config.at_radius(radius))
+        pools = plan.pools(replace(plan.config.world, radius=radius))
         arrays = {
             "states": pools.queries.states,
             "goals": pools.queries.goals,

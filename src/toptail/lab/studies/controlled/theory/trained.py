@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -93,13 +92,9 @@ def write_theory(config: StudyConfig, out: str | Path) -> list[TheoryCheck]:
         replace(c, details=dict(c.details) | effect) if c.where == "thm:finite-inflation" else c
         for c in checks
     ]
-    content: dict[str, Any] = {
-        "critic": CRITIC,
-        "seed": seed,
-        "gap": GAP,
-        "checks": [check.as_json() for check in checks],
-    }
-    write_json(Path(out) / "theory.json", content)
+    content = {"critic": CRITIC, "seed": seed, "gap": GAP}
+    stored = [check.as_json() for check in checks]
+    write_json(Path(out) / "theory.json", {**content, "checks": stored})
     return checks
 
 
