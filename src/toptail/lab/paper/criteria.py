@@ -116,10 +116,11 @@ def _limit(limit: float, spec: str) -> str:
 
 
 Limited = Callable[[float], Condition]
+"""A limit to the condition that it makes."""
 
 
 def _of_mean(words: str, worst: str, holds: Callable[[float, float], bool]) -> Limited:
-    """A condition on a mean and one limit."""
+    """Conditions that compare a mean with one limit."""
     return lambda x: Condition(words, (x,), worst, lambda n: holds(n.mean, x))
 
 

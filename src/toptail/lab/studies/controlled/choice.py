@@ -38,7 +38,7 @@ def choose_default(
     pools = Pools.draw(config, config.world)
     rows: Rows = {}
 
-    def mean(cell: CriticCell, steps: int, setting: str, metric: str) -> float:
+    def measure(cell: CriticCell, steps: int, setting: str, metric: str) -> float:
         """Train what is missing, put the row under the setting, and read a mean off it."""
         run.made += compute_cell(run, config, cell, pools)
         units = [unit_of(run, config, cell, seed, steps) for seed in cell.seeds]
@@ -49,18 +49,13 @@ def choose_default(
     with run.recording(asdict(config), list(config.seeds), command):
         run.asked = len(config.seeds) * (len(config.sweep_steps) + len(config.sweep_temperatures))
         (control,) = cells_of(config, (CONTROL,), steps=config.sweep_steps)
-        steps = min(
-            config.sweep_steps,
-            key=lambda n: abs(mean(control, n, f"steps={n}", "regret") - CONTROL_REGRET),
-        )
-        cosines = {
-            t: cells_of(config, COSINES[:1], steps=(steps,), temperature=t)[0]
-            for t in config.sweep_temperatures
-        }
-        temperature = max(
-            cosines, key=lambda t: mean(cosines[t], steps, f"temperature={t:g}", "retrieval_auc")
-        )
-        chosen = {"steps": steps, "temperature": temperature}
+        regrets = {n: measure(control, n, f"steps={n}", "regret") for n in config.sweep_steps}
+        steps = min(regrets, key=lambda n: abs(regrets[n] - CONTROL_REGRET))
+        aucs = {}
+        for t in config.sweep_temperatures:
+            (cosine,) = cells_of(config, COSINES[:1], steps=(steps,), temperature=t)
+            aucs[t] = measure(cosine, steps, f"temperature={t:g}", "retrieval_auc")
+        chosen = {"steps": steps, "temperature": max(aucs, key=lambda t: aucs[t])}
         caption = "How the default setting was fixed, on seeds that are not reported"
         run.write_table("choice", TABLES["choice"].table(caption, rows, chosen=chosen))
     return chosen

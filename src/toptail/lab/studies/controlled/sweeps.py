@@ -31,7 +31,7 @@ LONGEST_LAYER_NORM = 10_000
 """The longest training of the layer_norm sweep."""
 
 COSINES = tuple(name for name, kind in ONE_STEP.items() if issubclass(kind, CosineContrast))
-"""What has a temperature."""
+"""What has a temperature, the cosine critic first."""
 
 EVERY = tuple(ONE_STEP)
 """All critics of the study."""
