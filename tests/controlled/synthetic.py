@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from toptail.audit import Settings, pools_content
-from toptail.lab.studies.controlled.theory import (
+from toptail.lab.studies.controlled.theory.battery import check_theory
+from toptail.lab.studies.controlled.theory.support import (
     BadRegion,
     StateActions,
-    check_theory,
     region_outside_disk,
 )
 from toptail.pools import ScoredPools

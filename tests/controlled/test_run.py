@@ -17,9 +17,16 @@ from toptail.lab.paper import reported
 from toptail.lab.studies.controlled import cells as cells_module
 from toptail.lab.studies.controlled import choice as choice_module
 from toptail.lab.studies.controlled.choice import choose_default
-from toptail.lab.studies.controlled.config import SWEEPS, StudyConfig
+from toptail.lab.studies.controlled.config import (
+    CONTRASTIVE,
+    CONTROL,
+    SWEEPS,
+    TWO_HEAD,
+    StudyConfig,
+)
 from toptail.lab.studies.controlled.plan import Plan
 from toptail.lab.studies.controlled.run import run_controlled
+from toptail.lab.studies.controlled.sweeps import COSINES, EVERY
 from toptail.lab.studies.folder import RunFolder
 from toptail.lab.tasks.controlled import ControlledWorld, exact_value, on_support
 from toptail.lab.training.seeds import train_seeds
@@ -43,6 +50,13 @@ def table(folder: Path, name: str) -> dict[str, Any]:
 
 def table_bytes(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted((folder / "tables").iterdir())}
+
+
+def test_the_registry_says_which_critics_a_sweep_is_about() -> None:
+    assert EVERY == ("tdq", "raw", "cosine", "hybrid", "two_head")
+    assert CONTRASTIVE == ("raw", "cosine", "hybrid", "two_head")
+    assert COSINES == ("cosine", "hybrid", "two_head")
+    assert (CONTROL, TWO_HEAD) == ("tdq", "two_head")
 
 
 def test_record_and_configuration_say_what_was_run(folder: Path) -> None:

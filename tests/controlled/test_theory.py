@@ -18,27 +18,28 @@ from toptail.lab.critics.raw import Raw
 from toptail.lab.studies.controlled.cells import unit_of
 from toptail.lab.studies.controlled.config import CriticSettings, StudyConfig
 from toptail.lab.studies.controlled.sweeps import cells_of
-from toptail.lab.studies.controlled.theory import (
-    BadRegion,
-    StateActions,
+from toptail.lab.studies.controlled.theory.battery import check_theory
+from toptail.lab.studies.controlled.theory.check import bilinear_scores, binary_nce
+from toptail.lab.studies.controlled.theory.selection import (
     TwoSetWorld,
     adversarial_within_epsilon,
-    bilinear_scores,
-    binary_nce,
     boundedness_is_not_calibration,
-    check_theory,
-    finite_inflation,
     good_ranker_bad_objective,
-    off_support_nonidentifiability,
     pick_in_bad_probability,
     pick_regret,
-    positives_left_unordered,
-    region_of_samples,
-    region_outside_disk,
     regret_lower_bound,
     two_epsilon_bound,
     two_epsilon_is_tight,
     within_epsilon,
+)
+from toptail.lab.studies.controlled.theory.support import (
+    BadRegion,
+    StateActions,
+    finite_inflation,
+    off_support_nonidentifiability,
+    positives_left_unordered,
+    region_of_samples,
+    region_outside_disk,
 )
 from toptail.lab.studies.controlled.theory.trained import embeddings, write_theory
 from toptail.lab.studies.folder import RunFolder, write_json

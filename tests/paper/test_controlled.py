@@ -148,7 +148,7 @@ def test_a_changed_number_changes_the_status(
 ) -> None:
     content = copy.deepcopy(RESULTS)
     change(content)
-    assert BY_ID[name].decide(content).status == expected
+    assert BY_ID[name].criterion(content).status == expected
 
 
 def test_claims_without_their_tables_stay_open() -> None:
@@ -172,13 +172,13 @@ def test_a_cell_without_a_number_leaves_its_claim_open() -> None:
     content = copy.deepcopy(RESULTS)
     content["toy-support"]["rows"]["controlled"]["raw"]["regret"]["mean"] = None
     with pytest.raises(NotMeasuredError):
-        BY_ID["selection-costs"].decide(content)
+        BY_ID["selection-costs"].criterion(content)
 
 
 def test_a_failing_case_is_named() -> None:
     content = copy.deepcopy(RESULTS)
     main("cosine", "off_support", 0.4)(content)
-    comment = BY_ID["bounded-off-support"].decide(content).comment
+    comment = BY_ID["bounded-off-support"].criterion(content).comment
     assert "It does not hold for: cosine." in comment
     assert "random candidate of these pools is off support in 70 %" in comment
 

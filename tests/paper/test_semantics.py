@@ -149,9 +149,9 @@ def test_every_claim_can_fail() -> None:
 def test_a_claim_is_not_seen_where_its_number_says_otherwise(claim: str) -> None:
     content = copy.deepcopy(RESULTS)
     BROKEN[claim](content)
-    finding = BY_ID[claim].decide(content)
+    finding = BY_ID[claim].criterion(content)
     assert finding.status in ("depends", "not seen")
-    assert finding.comment != BY_ID[claim].decide(RESULTS).comment
+    assert finding.comment != BY_ID[claim].criterion(RESULTS).comment
 
 
 @pytest.mark.parametrize(
@@ -165,36 +165,36 @@ def test_a_claim_is_not_seen_where_its_number_says_otherwise(claim: str) -> None
 def test_a_difference_within_its_noise_is_not_seen(claim: str, change: Change) -> None:
     content = copy.deepcopy(RESULTS)
     change(content)
-    assert BY_ID[claim].decide(content).status == "depends"
+    assert BY_ID[claim].criterion(content).status == "depends"
 
 
 def test_both_halves_of_a_sentence_are_asked() -> None:
     """A TD head that retrieves but does not order; regret above TD-Q's that is small by itself."""
     content = copy.deepcopy(RESULTS)
     put("twohead", "AntMaze", "separate", "tau", 0.1)(content)
-    finding = BY_ID["separate-retrieval"].decide(content)
+    finding = BY_ID["separate-retrieval"].criterion(content)
     assert (finding.status, "for: order on AntMaze." in finding.comment) == ("depends", True)
     content = copy.deepcopy(RESULTS)
     for task in ("PointMaze", "AntMaze", "HumanoidMaze"):
         put(ORACLE, task, "tdq", "nregret_oracle", 0.02)(content)
         for critic in ("raw", "cosine", "hybrid"):
             put(ORACLE, task, critic, "nregret_oracle", 0.25)(content)
-    assert BY_ID["curse-under-oracle"].decide(content).status == "depends"
+    assert BY_ID["curse-under-oracle"].criterion(content).status == "depends"
 
 
 def test_a_claim_that_fails_everywhere_is_not_seen() -> None:
     content = copy.deepcopy(RESULTS)
     every(*(put("main", task, "tdq", "tau", 0.1) for task in NAVIGATION))(content)
-    assert BY_ID["tdq-order"].decide(content).status == "not seen"
+    assert BY_ID["tdq-order"].criterion(content).status == "not seen"
 
 
 def test_tasks_that_were_not_measured_stay_out_and_are_named() -> None:
     content = copy.deepcopy(RESULTS)
     put("main", "AntSoccer", "tdq", "tau", 0.1)(content)
-    assert BY_ID["tdq-order"].decide(content).status == "depends"
+    assert BY_ID["tdq-order"].criterion(content).status == "depends"
     for task in ("AntMaze", "HumanoidMaze", "AntSoccer"):
         del content["main"]["rows"][task]
-    finding = BY_ID["tdq-order"].decide(content)
+    finding = BY_ID["tdq-order"].criterion(content)
     assert finding.status == "seen"
     assert "Decided on PointMaze alone" in finding.comment
     assert "AntSoccer" in finding.comment
@@ -207,27 +207,27 @@ def test_nothing_measured_leaves_every_claim_open() -> None:
     assert entries == []
     assert len(left_open) == len(SEMANTICS)
     with pytest.raises(NotMeasuredError):
-        BY_ID["centering"].decide({})
+        BY_ID["centering"].criterion({})
 
 
 def test_the_number_is_the_one_that_fails_most() -> None:
     content = copy.deepcopy(RESULTS)
     put("readout", "AntMaze", "raw_trained/phi_norm", "tau", -0.2)(content)
-    assert BY_ID["norm-alone"].decide(content).number == pytest.approx(-0.2)
+    assert BY_ID["norm-alone"].criterion(content).number == pytest.approx(-0.2)
     put("main", "HumanoidMaze", "tdq", "tau", 0.2)(content)
-    assert BY_ID["tdq-order"].decide(content).number == pytest.approx(0.2)
+    assert BY_ID["tdq-order"].criterion(content).number == pytest.approx(0.2)
     put("main", "HumanoidMaze", "cosine", "tau", 0.4)(content)
-    assert BY_ID["bounded-order"].decide(content).number == pytest.approx(0.4)
+    assert BY_ID["bounded-order"].criterion(content).number == pytest.approx(0.4)
 
 
 def test_a_reference_of_zero_is_exceeded_and_a_negative_one_is_no_yardstick() -> None:
     content = copy.deepcopy(RESULTS)
     put(CURSE, "AntMaze", "tdq", "regret", 0.0)(content)
-    finding = BY_ID["order-of-magnitude"].decide(content)
+    finding = BY_ID["order-of-magnitude"].criterion(content)
     assert finding.status == "seen"
     assert "raw on AntMaze inf" in finding.comment
     put(SAFE, "AntMaze", "tdq", "gap", -0.1)(content)
-    assert BY_ID["weak-calibration"].decide(content).status == "depends"
+    assert BY_ID["weak-calibration"].criterion(content).status == "depends"
 
 
 def setting(tau: float, gap: float, collapsed: float = 0.0) -> dict[str, Any]:
@@ -243,8 +243,8 @@ def swept(*settings: dict[str, Any]) -> dict[str, Any]:
 def test_what_the_temperature_decides_depends(claim: str) -> None:
     agreeing, other = setting(0.05, 0.01), setting(0.3, 0.15)
     collapsed = setting(0.3, 0.15, collapsed=1.0)
-    assert BY_ID[claim].decide(swept(agreeing, collapsed)).status == "seen"
-    split = BY_ID[claim].decide(swept(agreeing, other))
+    assert BY_ID[claim].criterion(swept(agreeing, collapsed)).status == "seen"
+    split = BY_ID[claim].criterion(swept(agreeing, other))
     assert split.status == "depends"
     assert "in 1 of 2" in split.comment
 
@@ -257,15 +257,15 @@ def test_a_statement_that_fails_here_but_holds_at_another_temperature_depends() 
 
     without = copy.deepcopy(RESULTS)
     fail_everywhere(without)
-    assert BY_ID["bounded-order"].decide(without).status == "not seen"
+    assert BY_ID["bounded-order"].criterion(without).status == "not seen"
     content = swept(setting(0.05, 0.01))
     fail_everywhere(content)
-    assert BY_ID["bounded-order"].decide(content).status == "depends"
+    assert BY_ID["bounded-order"].criterion(content).status == "depends"
 
 
 def test_training_removes_the_order_only_where_every_temperature_says_so() -> None:
-    assert BY_ID["training-not-reading"].decide(swept(setting(0.05, 0.0))).status == "seen"
-    split = BY_ID["training-not-reading"].decide(swept(setting(0.05, 0.0), setting(0.3, 0.1)))
+    assert BY_ID["training-not-reading"].criterion(swept(setting(0.05, 0.0))).status == "seen"
+    split = BY_ID["training-not-reading"].criterion(swept(setting(0.05, 0.0), setting(0.3, 0.1)))
     assert split.status == "depends"
     assert "every temperature and loss" in split.comment
 

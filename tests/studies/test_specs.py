@@ -9,7 +9,7 @@ import pytest
 from toptail.errors import InputError
 from toptail.lab.studies.compare import Comparison, beside, where_compared
 from toptail.lab.studies.show import show
-from toptail.lab.studies.tables import Metric, TableSpec, cell, table
+from toptail.lab.studies.tables import Metric, TableSpec, cell
 from toptail.report.table import Cell
 
 SPEC = TableSpec(
@@ -29,7 +29,8 @@ SPEC = TableSpec(
 
 def stored(*metrics: str, task: str = "t", **more: Any) -> dict[str, Any]:
     cells = {metric: cell({1: 0.5, 2: 0.7}, (0.4, 0.8)) for metric in metrics}
-    return table("made-up", "Made up", {task: {"raw": cells}}) | more
+    spec = TableSpec("made-up", "", "", dict.fromkeys(cells))
+    return spec.table("Made up", {task: {"raw": cells}}) | more
 
 
 def headings(*metrics: str) -> list[str]:

@@ -139,7 +139,7 @@ def write_arrays(path: Path, arrays: dict[str, NDArray[np.generic]]) -> None:
     atomic(path, write)
 
 
-def atomic(path: Path, write: Callable[[Path], None]) -> None:
+def atomic(path: Path, write: Callable[[Path], object]) -> None:
     """Call ``write`` on a temporary file beside ``path``, then move it into place."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)

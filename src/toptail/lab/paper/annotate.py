@@ -18,7 +18,7 @@ from toptail.lab.paper.claims_semantics_search import SEARCH
 from toptail.lab.paper.ledger import Claim, ClaimEntry, write_ledger
 from toptail.lab.paper.reported import cells
 from toptail.lab.paper.vocabulary import CRITICS
-from toptail.lab.studies.folder import read_json, write_json
+from toptail.lab.studies.folder import read_json, read_stored, write_json
 from toptail.pools.files import read_arrays
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {
@@ -30,43 +30,28 @@ CLAIMS: Mapping[str, tuple[Claim, ...]] = {
 
 
 def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:
-    """Fill the ``paper`` part of every stored table and write the ledger.
+    """Fill the ``paper`` part of every stored table and write the ledger; returns its entries.
 
-    Parameters
-    ----------
-    folder
-        A study's folder, with ``tables/*.json``. A table is rewritten only if the paper's cells
-        in it change.
-    study
-        "controlled", "semantics" or "selection": whose claims are decided.
-
-    Returns
-    -------
-    The entries of ``claims.json``.
+    A table is rewritten only if the paper's cells in it change. ``study`` is the name of the study
+    whose claims are decided.
     """
     path = Path(folder)
     if study not in CLAIMS:
         raise InputError(f"The paper has no study '{study}'; its studies are {', '.join(CLAIMS)}.")
     for file in sorted((path / "tables").glob("*.json")):
-        _fill(file)
-    record = path / "record.json"
-    made_by = read_json(record) if record.is_file() else {}
-    return write_ledger(path, CLAIMS[study], stored_results(path), made_by)
-
-
-def _fill(file: Path) -> None:
-    """Put the paper's cells into a table, where they are not in it already."""
-    table: dict[str, Any] = read_json(file)
-    paper = cells(table["label"], table["rows"])
-    if table.get("paper") != paper:
-        write_json(file, table | {"paper": paper})
+        table: dict[str, Any] = read_json(file)
+        paper = cells(table["label"], table["rows"])
+        if table.get("paper") != paper:
+            write_json(file, table | {"paper": paper})
+    record = read_stored(path / "record.json") or {}
+    return write_ledger(path, CLAIMS[study], stored_results(path), record)
 
 
 def stored_results(folder: Path) -> dict[str, Mapping[str, Any]]:
     """A folder's results by name, as claims are decided from them; what is missing stays out."""
-    files = [*sorted((folder / "tables").glob("*.json"))]
-    files += [file for name in ("curves", "theory") if (file := folder / f"{name}.json").is_file()]
-    results: dict[str, Mapping[str, Any]] = {file.stem: read_json(file) for file in files}
+    files = [*sorted((folder / "tables").glob("*.json")), folder / "curves.json"]
+    found = {file.stem: read_stored(file) for file in (*files, folder / "theory.json")}
+    results: dict[str, Mapping[str, Any]] = {name: x for name, x in found.items() if x is not None}
     if (folder / "landscape.npz").is_file():
         results["landscape"] = _landscape(folder / "landscape.npz")
     return results

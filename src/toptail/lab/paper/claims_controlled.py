@@ -91,11 +91,11 @@ def with_sweeps(
     """Turn "seen" into "depends" where other settings of the same study say otherwise."""
 
     def decide(tables: Tables) -> Finding:
-        finding = decision(tables)
-        count, failing = _failures(tables, critics, metric, condition)
-        if not count:
+        finding, cells = decision(tables), _swept(tables, critics, metric)
+        if not cells:
             return finding
-        held = f"{count - len(failing)} of {count} cells of the sweeps"
+        failing = [f"{name} ({mean:.2f})" for name, mean in cells if not condition(mean)]
+        held = f"{len(cells) - len(failing)} of {len(cells)} cells of the sweeps"
         comment = f"{finding.comment} The same criterion is met in {held}"
         comment += f"; not for {', '.join(failing)}." if failing else "."
         status = "depends" if failing and finding.status == "seen" else finding.status
@@ -104,26 +104,19 @@ def with_sweeps(
     return decide
 
 
-def _failures(
-    tables: Tables, critics: Sequence[str], metric: str, condition: Condition
-) -> tuple[int, list[str]]:
-    """Count the swept settings and name those in which a critic's mean does not hold.
+def _swept(tables: Tables, critics: Sequence[str], metric: str) -> list[tuple[str, float]]:
+    """A critic's mean in every swept setting but the default, by name.
 
     Only critics that were trained anew in a setting have a cell there.
     """
-    count, failing = 0, []
-    for name in sorted(key for key in tables if key.startswith("sweep-")):
-        for task, row in tables[name]["rows"].items():
-            if task in tables[name].get("default", ()):
-                continue
-            for critic in critics:
-                mean = row.get(critic, {}).get(metric, {}).get("mean")
-                if mean is None:
-                    continue
-                count += 1
-                if not condition(mean):
-                    failing.append(f"{critic} at {task.partition('@')[2]} ({mean:.2f})")
-    return count, failing
+    return [
+        (f"{critic} at {task.partition('@')[2]}", mean)
+        for name in sorted(key for key in tables if key.startswith("sweep-"))
+        for task, row in tables[name]["rows"].items()
+        if task not in tables[name].get("default", ())
+        for critic in critics
+        if (mean := row.get(critic, {}).get(metric, {}).get("mean")) is not None
+    ]
 
 
 def change(y: Sequence[float]) -> float:

@@ -30,6 +30,7 @@ from toptail.lab.paper.numbers import (
     least,
     less,
     most,
+    over_tdq,
     ratio,
 )
 from toptail.lab.paper.vocabulary import (
@@ -60,10 +61,9 @@ def hybrid_between(tables: Tables) -> Finding:
         and all(cells["hybrid"].below(cells[other]) for other in RANKERS)
         for task, cells in found.items()
     }
-    at = hybrid[pick(hybrid, "highest")]
     return from_parts(
         parts,
-        at,
+        hybrid[pick(hybrid, "highest")],
         "Criterion: every seed's RMSE(δ)/std(f) lies above all of TD-Q's and below all of raw's "
         f"and cosine's. Hybrid: {spelled(hybrid)}." + scope(list(found), NAVIGATION),
     )
@@ -132,8 +132,7 @@ CHECKS: tuple[Claim, ...] = (
                     "RMSE(δ)/std(f) of {condition}; the paper has 0.036 to 0.051")),
     Claim("contrastive-error",
           "The contrastive scores are 4–8× larger.", "tab:bellman",
-          Criterion(ratio(each("bellman", "rmse", RANKERS), each("bellman", "rmse", TDQ),
-                          "As a multiple of tdq"), NAVIGATION, between(4.0, 8.0),
+          Criterion(over_tdq("bellman", "rmse", RANKERS), NAVIGATION, between(4.0, 8.0),
                     "RMSE(δ)/std(f) of raw and cosine {condition} times TD-Q's. It depends on a "
                     "score's arbitrary offset", own=True)),
     Claim("hybrid-between",
@@ -141,9 +140,8 @@ CHECKS: tuple[Claim, ...] = (
           hybrid_between),
     Claim("consistent-without-offset",
           "TD-Q is nearly consistent, whereas the contrastive scores are not.", "tab:bellman",
-          Criterion(ratio(each("bellman", "std", CONTRASTIVE), each("bellman", "std", TDQ),
-                          "Times TD-Q's").given(each("bellman", "rmse", CRITICS)),
-                    NAVIGATION, at_least(2.0),
+          Criterion(over_tdq("bellman", "std", CONTRASTIVE, "Times TD-Q's")
+                    .given(each("bellman", "rmse", CRITICS)), NAVIGATION, at_least(2.0),
                     "Criterion, in std(δ)/std(f), which no constant added to a score changes: "
                     "every contrastive score {condition} times TD-Q's, and {also}. {numbers}",
                     digits=".2f",

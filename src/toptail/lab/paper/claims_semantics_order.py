@@ -6,6 +6,7 @@ import numpy as np
 
 from toptail.lab.paper.criteria import (
     HALF,
+    SPREAD,
     TWO_THIRDS,
     ZERO,
     Criterion,
@@ -33,7 +34,7 @@ from toptail.lab.paper.numbers import (
     less,
     most,
     number,
-    ratio,
+    over_tdq,
     spread,
     times,
 )
@@ -103,10 +104,9 @@ def raw_gap(tables: Tables) -> Finding:
     if len(raw) > 1:
         means = [x.mean for x in raw.values()]
         parts["task-dependent"] = differ(max(means) - min(means))
-    at = raw[pick(raw, "highest")]
     return from_parts(
         parts,
-        at,
+        raw[pick(raw, "highest")],
         f"Criterion: weak is {WEAK_GAP} of TD-Q's gap; task-dependent, where more than one task "
         f"was measured, is a range of {differ} over tasks. Measured: {spelled(raw)}; the number is "
         "the highest." + scope(list(raw), NAVIGATION),
@@ -123,10 +123,9 @@ def raw_order(tables: Tables) -> Finding:
             parts[f"weak on {task}"] = 0.0 < cells["raw"].mean <= HALF * cells["tdq"].mean
         else:
             parts[f"negative on {task}"] = cells["raw"].mean < 0.0
-    at = raw[pick(raw, "highest")]
     return from_parts(
         parts,
-        at,
+        raw[pick(raw, "highest")],
         "Criterion: on the core tasks above zero and at most half of TD-Q's tau; on AntSoccer "
         f"below zero. Measured: {spelled(raw)}; the number is the highest."
         + scope(list(raw), NAVIGATION),
@@ -175,8 +174,7 @@ ORDER: tuple[Claim, ...] = (
     Claim("weak-calibration",
           "Contrastive scores are weakly calibrated or inverted in the top score decile across "
           "four OGBench navigation tasks.", "abstract",
-          Criterion(ratio(each(GAP, "gap", CONTRASTIVE), each(GAP, "gap", TDQ),
-                          "As a multiple of tdq"), NAVIGATION, WEAK_GAP,
+          Criterion(over_tdq(GAP, "gap", CONTRASTIVE), NAVIGATION, WEAK_GAP,
                     "a decile gap of {condition} of TD-Q's (a negative one is inverted)")),
     Claim("training-not-reading",
           "A training/readout decomposition traces the lost ordering to the cosine training "
@@ -191,8 +189,8 @@ ORDER: tuple[Claim, ...] = (
     Claim("order-despite-compatibility",
           "Our experiments find weak or inverted value ordering despite strong compatibility "
           "across four OGBench navigation tasks …", "sec:intro",
-          Criterion(ratio(each("main", "tau", CONTRASTIVE), each("main", "tau", TDQ),
-                          "Tau as a share of TD-Q's"), NAVIGATION, at_most(HALF),
+          Criterion(over_tdq("main", "tau", CONTRASTIVE, "Tau as a share of TD-Q's"), NAVIGATION,
+                    at_most(HALF),
                     "tau {condition} of TD-Q's", part="order of {}")
           & Criterion(each("retrieval", "auc", CONTRASTIVE).called(""), NAVIGATION, at_least(0.85),
                       "a retrieval AUC of {condition}, the paper's lowest being 0.856",
@@ -239,8 +237,7 @@ ORDER: tuple[Claim, ...] = (
     Claim("gap-spread",
           "Per-seed std is ≤ 0.02.", "tab:calibration-summary",
           Criterion(spread(GAP, ("gap",), CRITICS), NAVIGATION, at_most(0.02),
-                    "Criterion: a standard deviation over seeds of {condition} in each of {count} "
-                    "cells. The number is the largest, {shown}.")),
+                    SPREAD)),
     Claim("tdq-order",
           "TD-Q produces strong progress ordering (τ = 0.49–0.79).", "tab:main",
           Criterion(each("main", "tau", TDQ), NAVIGATION, at_least(0.45),
@@ -324,8 +321,7 @@ ORDER: tuple[Claim, ...] = (
                            unless=lambda task, critic, metric: "recall" in metric
                            and (task, critic) == ("AntSoccer", "tdq")),
                     EIGHT, at_most(0.06),
-                    "Criterion: a standard deviation over seeds of {condition} in each of {count} "
-                    "cells. The number is the largest, {shown}.")),
+                    SPREAD)),
     Claim("raw-read-as-cosine",
           "Raw-trained embeddings retain weak value ordering under a cosine readout, with positive "
           "τ, …", "sec:readout",

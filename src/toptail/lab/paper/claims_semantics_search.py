@@ -10,6 +10,7 @@ import numpy as np
 
 from toptail.lab.paper.criteria import (
     HALF,
+    SPREAD,
     ZERO,
     Criterion,
     Finding,
@@ -39,6 +40,7 @@ from toptail.lab.paper.numbers import (
     each,
     less,
     mean_curve,
+    over_tdq,
     ratio,
     spread,
     together,
@@ -97,10 +99,9 @@ def off_support_rises(tables: Tables) -> Finding:
             y = mean_curve(tables, task, critic, "excess_off_support")
             ends[f"{critic} on {task}"] = cells[critic]
             parts[f"{critic} on {task}"] = clear(cells[critic]) and y[-1] > y[1]
-    at = ends[pick(ends, "lowest")]
     return from_parts(
         parts,
-        at,
+        ends[pick(ends, "lowest")],
         f"Criterion: at the largest K the excess rate (200 nearest states) is {clear}, and larger "
         f"than at the first K above one. Measured: {spelled(ends)}; the number is the lowest."
         + WITHOUT_TRAJECTORY(tables, list(found))
@@ -207,9 +208,8 @@ SEARCH: tuple[Claim, ...] = (
                     "0.26")),
     Claim("order-of-magnitude",
           "… an order of magnitude above TD-Q.", "tab:ogbench-curse",
-          Criterion(ratio(each(CURSE, "regret", CONTRASTIVE), each(CURSE, "regret", TDQ),
-                          "As a multiple of tdq"), NAVIGATION, at_least(Words(5.0, "five")),
-                    "{condition} times TD-Q's regret", own=True)),
+          Criterion(over_tdq(CURSE, "regret", CONTRASTIVE), NAVIGATION,
+                    at_least(Words(5.0, "five")), "{condition} times TD-Q's regret", own=True)),
     Claim("tdq-never-worsens",
           "TD-Q faces the same increase in search pressure, yet its performance does not worsen "
           "with K.", "sec:closed-loop",
@@ -250,9 +250,8 @@ SEARCH: tuple[Claim, ...] = (
                     above(ZERO), "lower than over mixed pools", own=True)),
     Claim("bucket-ratio",
           "Even so, contrastive critics have 1.5–2.5× as much regret as TD-Q.", "tab:robustness",
-          Criterion(ratio(each(ROBUST, "regret_within_bucket", CONTRASTIVE),
-                          each(ROBUST, "regret_within_bucket", TDQ), "As a multiple of tdq"),
-                    NAVIGATION, between(1.45, 2.55),
+          Criterion(over_tdq(ROBUST, "regret_within_bucket", CONTRASTIVE), NAVIGATION,
+                    between(1.45, 2.55),
                     "{condition} times TD-Q's regret within quartiles, which rounds to 1.5 to 2.5",
                     own=True)),
     Claim("stitching-gap",
@@ -301,9 +300,7 @@ SEARCH: tuple[Claim, ...] = (
           "[It is stable] across three independently trained diffusion policies, with cross-seed "
           "standard deviation at most 0.005.", "tab:value-oracle-diffusion",
           Criterion(spread(MODELS, ("nregret_oracle_diffusion",), CRITICS), (), at_most(0.005),
-                    "Criterion: a standard deviation over seeds of {condition} in each of {count} "
-                    "cells. The number is the largest, {shown}. The seeds are those of the "
-                    "behaviour models.", beside=(other_task,),
+                    f"{SPREAD} The seeds are those of the behaviour models.", beside=(other_task,),
                     chosen=tasks_of("rows", NAVIGATION))),
     Claim("diffusion-holds-out",
           "The behavior model's train/holdout gap is about zero.", "app:value-oracle",

@@ -9,8 +9,10 @@ the tasks that have both; the number shown is a's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from operator import eq, ge, gt, le, lt
+from typing import Literal, TypeVar
 
 from toptail.lab.paper.numbers import (
     Interval,
@@ -68,6 +70,12 @@ ZERO = Words(0.0, "zero")
 HALF = Words(0.5, "half")
 TWO_THIRDS = Words(2 / 3, "two thirds")
 
+SPREAD = (
+    "Criterion: a standard deviation over seeds of {condition} in each of {count} cells. The "
+    "number is the largest, {shown}."
+)
+"""How claims about standard deviations are said."""
+
 
 def percent(x: float) -> str:
     """A share as the comments write it."""
@@ -107,24 +115,22 @@ def _limit(limit: float, spec: str) -> str:
     return f"{100 * limit:g} %" if spec == "%" else f"{limit:{spec or 'g'}}"
 
 
-def at_most(x: float) -> Condition:
-    """A mean that does not exceed a limit."""
-    return Condition("at most {}", (x,), "highest", lambda n: n.mean <= x)
+Limited = Callable[[float], Condition]
+"""A limit to the condition that it makes."""
 
 
-def at_least(x: float) -> Condition:
-    """A mean that reaches a limit."""
-    return Condition("at least {}", (x,), "lowest", lambda n: n.mean >= x)
+def _of_mean(words: str, worst: str, holds: Callable[[float, float], bool]) -> Limited:
+    """Conditions that compare a mean with one limit."""
+    return lambda x: Condition(words, (x,), worst, lambda n: holds(n.mean, x))
 
 
-def below(x: float) -> Condition:
-    """A mean under a limit."""
-    return Condition("below {}", (x,), "highest", lambda n: n.mean < x)
-
-
-def above(x: float) -> Condition:
-    """A mean over a limit."""
-    return Condition("above {}", (x,), "lowest", lambda n: n.mean > x)
+at_most = _of_mean("at most {}", "highest", le)
+at_least = _of_mean("at least {}", "lowest", ge)
+below = _of_mean("below {}", "highest", lt)
+above = _of_mean("above {}", "lowest", gt)
+exactly = _of_mean("exactly {}", "highest", eq)
+short_by_at_most = _of_mean("at most {} below", "lowest", lambda mean, x: mean >= -x)
+"""The last: a difference that falls short of zero by no more than the limit."""
 
 
 def between(x: float, y: float) -> Condition:
@@ -136,16 +142,6 @@ def near(x: float, within: float) -> Condition:
     """A mean close to a number."""
     farthest = f"farthest from {_limit(x, '')}"
     return Condition("within {} of {}", (within, x), farthest, lambda n: abs(n.mean - x) <= within)
-
-
-def short_by_at_most(x: float) -> Condition:
-    """A difference that falls short of zero by no more than a limit."""
-    return Condition("at most {} below", (x,), "lowest", lambda n: n.mean >= -x)
-
-
-def exactly(x: float) -> Condition:
-    """A mean equal to a number."""
-    return Condition("exactly {}", (x,), "highest", lambda n: n.mean == x)
 
 
 def wholly_above(x: float) -> Condition:
@@ -197,14 +193,21 @@ def scope(decided: Sequence[str], among: Sequence[str]) -> str:
     return f" Decided on {', '.join(decided)} alone; not measured: {', '.join(missing)}."
 
 
-def where(tables: Tables, numbers: Numbers, tasks: Sequence[str]) -> dict[str, Named]:
-    """The numbers of those of the tasks that have them; at least one does."""
+T = TypeVar("T")
+
+
+def measured(tasks: Sequence[str], of: Callable[[str], T]) -> dict[str, T]:
+    """What is looked up, on those of the tasks that have it."""
     found = {}
     for task in tasks:
-        try:
-            found[task] = numbers.of(tables, task)
-        except NotMeasuredError:
-            continue
+        with suppress(NotMeasuredError):
+            found[task] = of(task)
+    return found
+
+
+def where(tables: Tables, numbers: Numbers, tasks: Sequence[str]) -> dict[str, Named]:
+    """The numbers of those of the tasks that have them; at least one does."""
+    found = measured(tasks, lambda task: numbers.of(tables, task))
     if not found:
         raise NotMeasuredError(f"{numbers.what} on {', '.join(tasks)}")
     return found
@@ -286,13 +289,12 @@ class Criterion:
 
     def _measured(self, tables: Tables) -> dict[str, list[tuple[Criterion, Named]]]:
         """The numbers of every criterion, on the tasks that have all; at least one does."""
-        result = {}
-        for task in self.tasks if self.chosen is None else self.chosen(tables):
+
+        def of(task: str) -> list[tuple[Criterion, Named]]:
             asked = [c for c in (self, *self.joined) if c is self or task in c.tasks]
-            try:
-                result[task] = [(c, c.numbers.of(tables, task)) for c in asked]
-            except NotMeasuredError:
-                continue
+            return [(c, c.numbers.of(tables, task)) for c in asked]
+
+        result = measured(self.tasks if self.chosen is None else self.chosen(tables), of)
         if not result:
             raise NotMeasuredError(self.said)
         return result
@@ -345,11 +347,7 @@ class Criterion:
         """Name the cells in which the paper's own numbers miss the criterion."""
         reported = {name: {"rows": table.get("paper", {})} for name, table in tables.items()}
         misses: Named = {}
-        for task in self.tasks:
-            try:
-                numbers = self.numbers.of(reported, task)
-            except NotMeasuredError:
-                continue
+        for task, numbers in measured(self.tasks, lambda at: self.numbers.of(reported, at)).items():
             condition = self.apart.get(task, self.condition)
             misses |= {name: x for name, x in numbers.items() if not condition(x)}
         if not misses:

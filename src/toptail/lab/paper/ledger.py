@@ -8,13 +8,13 @@ claim whose tables were not made by a run is left open rather than decided.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from toptail.lab.paper.criteria import Decision, Finding, Status
+from toptail.audit.record import jsonable
+from toptail.lab.paper.criteria import Decision, Status
 from toptail.lab.paper.numbers import NotMeasuredError, Tables
 from toptail.lab.studies.folder import write_json
 from toptail.pools.files import atomic
@@ -54,26 +54,16 @@ class Claim:
     criterion: Decision
     """A `Criterion`, or a function where a statement needs one of its own."""
 
-    def decide(self, tables: Tables) -> Finding:
-        """Decide from stored tables; raises `NotMeasuredError` where they do not suffice."""
-        return self.criterion(tables)
-
 
 def decide(
     claims: Iterable[Claim], tables: Tables, run: str
 ) -> tuple[list[ClaimEntry], list[Claim]]:
-    """Decide every claim the tables can decide.
-
-    Returns
-    -------
-    tuple
-        The entries of ``claims.json`` in the order of the claims, and the claims left open.
-    """
+    """The entries of ``claims.json`` that the tables decide, in order, and the claims left open."""
     entries: list[ClaimEntry] = []
     left_open: list[Claim] = []
     for claim in claims:
         try:
-            finding = claim.decide(tables)
+            finding = claim.criterion(tables)
         except NotMeasuredError:
             left_open.append(claim)
             continue
@@ -83,10 +73,8 @@ def decide(
                 "sentence": claim.sentence,
                 "where": claim.label,
                 "status": finding.status,
-                "number": _plain(finding.number),
-                "interval": None
-                if finding.interval is None
-                else [_plain(end) for end in finding.interval],
+                "number": jsonable(finding.number),
+                "interval": jsonable(finding.interval),
                 "run": run,
                 "comment": finding.comment,
             }
@@ -105,12 +93,8 @@ def write_ledger(
     if left_open:
         text += "\nNot decided by this run (it made no table for them):\n\n"
         text += "".join(f"- {claim.sentence} (`{claim.label}`)\n" for claim in left_open)
-    atomic(out / "claims.md", lambda path: _write(path, text))
+    atomic(out / "claims.md", lambda path: path.write_text(text, encoding="utf-8", newline="\n"))
     return entries
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def render_markdown(entries: Sequence[ClaimEntry]) -> str:
@@ -137,11 +121,6 @@ def tally(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Count the entries of each status."""
     found = [str(entry["status"]) for entry in entries]
     return {status: found.count(status) for status in ("seen", "depends", "not seen")}
-
-
-def _plain(x: float) -> float | None:
-    """A number for JSON, which knows neither NaN nor infinity."""
-    return float(x) if math.isfinite(x) else None
 
 
 def _digits(x: float | None) -> str:

@@ -252,6 +252,13 @@ def ratio(top: Numbers, bottom: Numbers, what: str) -> Numbers:
     return _beside(top, bottom, lambda x, y: Number(times(x.mean, y.mean)), what)
 
 
+def over_tdq(
+    table: str, metric: str, critics: Sequence[str], what: str = "As a multiple of tdq"
+) -> Numbers:
+    """A metric of several critics, as a multiple of TD-Q's."""
+    return ratio(each(table, metric, critics), each(table, metric, ("tdq",)), what)
+
+
 def times(x: float, reference: float) -> float:
     """How many times the reference; infinite where that is zero, NaN where it is negative.
 
@@ -286,15 +293,15 @@ def _beside(
     return Numbers(of, what)
 
 
-def most(numbers: Numbers) -> Numbers:
+def most(numbers: Numbers, of: Callable[[list[float]], float] = max) -> Numbers:
     """The largest mean of each task."""
-    return Numbers(lambda tables, task: {task: Number(max(_means(numbers, tables, task)))})
+
+    def extreme(tables: Tables, task: str) -> Named:
+        return {task: Number(of([x.mean for x in numbers.of(tables, task).values()]))}
+
+    return Numbers(extreme)
 
 
 def least(numbers: Numbers) -> Numbers:
     """The smallest mean of each task."""
-    return Numbers(lambda tables, task: {task: Number(min(_means(numbers, tables, task)))})
-
-
-def _means(numbers: Numbers, tables: Tables, task: str) -> list[float]:
-    return [x.mean for x in numbers.of(tables, task).values()]
+    return most(numbers, min)

@@ -33,12 +33,8 @@ WITHOUT_CELLS: Mapping[str, str] = {
 def cells(label: str, tasks: Mapping[str, Any]) -> Cells:
     """What the paper reports under a label; empty where it reports nothing.
 
-    Parameters
-    ----------
-    label
-        A table's own: the paper's, or the name of a table that the paper does not have.
-    tasks
-        The table's rows by task; the paper speaks of some tables on one task alone.
+    A label is the paper's, or the name of a table that the paper does not have. The paper speaks
+    of some tables on one task alone, which must be among ``tasks``.
     """
     if label == "judges":
         return _judges()

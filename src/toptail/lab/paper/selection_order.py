@@ -168,6 +168,13 @@ def square(tables: Tables, metric: str = TAU) -> dict[str, dict[str, float]]:
     }
 
 
+def effect(tables: Tables, more: str, fewer: str) -> tuple[dict[str, float], Number]:
+    """What one cell of the 2 x 2 has more than another, by judge; the first with an interval."""
+    rises = {judge: tau[more] - tau[fewer] for judge, tau in square(tables).items()}
+    over = over_seeds(tables, SQUARE, POINT, more, fewer, TAU)
+    return rises, Number(next(iter(rises.values())), over)
+
+
 def objective_explains_most(tables: Tables) -> Finding:
     """Each effect of the objective is larger than each effect of the function class."""
     parts, texts, least = {}, [], []
@@ -192,17 +199,15 @@ def objective_explains_most(tables: Tables) -> Finding:
 def bellman_raises_tau(tables: Tables) -> Finding:
     """Bellman training raises tau_b in both classes by at least half of what the paper has."""
     limits = {"bilinear": at_least(0.30 / 2), "MLP": at_least(0.44 / 2)}
-    parts: dict[str, bool] = {}
-    texts, first = [], []
-    for judge, tau in square(tables).items():
-        rises = {"bilinear": tau["td_bilinear"] - tau["raw"], "MLP": tau["tdq"] - tau["nce_mlp"]}
-        parts |= {f"{name} ({judge})": limits[name](rise) for name, rise in rises.items()}
-        shown = ", ".join(f"{NAMES[c]} {x:.2f}" for c, x in tau.items())
-        texts.append(f"{judge}: {shown}")
-        first.append(rises["bilinear"])
+    bilinear, first = effect(tables, "td_bilinear", "raw")
+    rises = {"bilinear": bilinear, "MLP": effect(tables, "tdq", "nce_mlp")[0]}
+    texts = [
+        f"{judge}: {', '.join(f'{NAMES[c]} {x:.2f}' for c, x in tau.items())}"
+        for judge, tau in square(tables).items()
+    ]
     return from_parts(
-        parts,
-        Number(first[0], over_seeds(tables, SQUARE, POINT, "td_bilinear", "raw", TAU)),
+        {f"{n} ({judge})": limits[n](rises[n][judge]) for judge in bilinear for n in limits},
+        first,
         f"Criterion: a rise of {limits['bilinear']} in the bilinear and of {limits['MLP']} in the "
         f"MLP class, half of the paper's. tau_b by {'; by '.join(texts)}. The number is the rise "
         "in the bilinear class, its interval is over training seeds.",
@@ -212,13 +217,11 @@ def bellman_raises_tau(tables: Tables) -> Finding:
 def architecture_changes_little(tables: Tables) -> Finding:
     """Matching the architecture raises the contrastive tau_b by little."""
     little = at_most(0.12)
-    rises = {judge: tau["nce_mlp"] - tau["raw"] for judge, tau in square(tables).items()}
+    rises, first = effect(tables, "nce_mlp", "raw")
     text = ", ".join(f"{judge} {rise:+.2f}" for judge, rise in rises.items())
     return from_parts(
         {judge: little(rise) for judge, rise in rises.items()},
-        Number(
-            next(iter(rises.values())), over_seeds(tables, SQUARE, POINT, "nce_mlp", "raw", TAU)
-        ),
+        first,
         f"Criterion: a change of {little:+}, twice the paper's. Contrastive MLP less raw: {text}. "
         "The interval is over training seeds.",
     )
@@ -227,16 +230,14 @@ def architecture_changes_little(tables: Tables) -> Finding:
 def bottleneck(tables: Tables) -> Finding:
     """The bilinear class lowers the Bellman tau_b by at least half of what the paper has."""
     much = at_least(0.105)
-    taus = square(tables)
-    drops = {judge: tau["tdq"] - tau["td_bilinear"] for judge, tau in taus.items()}
+    drops, first = effect(tables, "tdq", "td_bilinear")
     text = ", ".join(
-        f"{tau['tdq']:.2f} to {tau['td_bilinear']:.2f} ({judge})" for judge, tau in taus.items()
+        f"{tau['tdq']:.2f} to {tau['td_bilinear']:.2f} ({judge})"
+        for judge, tau in square(tables).items()
     )
     return from_parts(
         {judge: much(drop) for judge, drop in drops.items()},
-        Number(
-            next(iter(drops.values())), over_seeds(tables, SQUARE, POINT, "tdq", "td_bilinear", TAU)
-        ),
+        first,
         f"Criterion: TD bilinear's tau_b lies below TD-Q's by {much}, half of the paper's drop. "
         f"{text}. The number is the drop, its interval is over training seeds.",
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from textwrap import fill
 from typing import Any, Final, Literal
 
 import matplotlib as mpl
@@ -26,12 +27,11 @@ from toptail.report.strokes import INK, SETTINGS, new_figure
 from toptail.stats.best_of_k import Floats
 
 _MAIN_LOOKS: Final = (("#0b63ad", "o"), ("#d55e00", "s"), ("#00876a", "^"), ("#b8479f", "D"))
-_READOUT_LOOKS: Final = {
+_LOOK: Final = dict(zip(MAIN, _MAIN_LOOKS, strict=True)) | {
     "f_cos": ("#6b6b1f", "v"),
     "q_td": ("#2f9bd6", "<"),
     "q_hybrid": ("#7b1e4b", ">"),
 }
-_LOOK: Final = {**dict(zip(MAIN, _MAIN_LOOKS, strict=True)), **_READOUT_LOOKS}
 """Colour and marker of the paper's critics, and of readouts of one network."""
 
 _OTHERS: Final = tuple(LIGHT[hue] for hue in (2, 5, 4, 1))
@@ -246,9 +246,4 @@ def end_labels(panel: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
 
 def wrapped(text: str, width: int = 20) -> str:
     """Break a label into lines of about ``width`` characters, at spaces."""
-    lines = [""]
-    for word in text.split():
-        if lines[-1] and len(lines[-1]) + len(word) + 1 > width:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return "\n".join(lines)
+    return fill(text, width, break_long_words=False, break_on_hyphens=False)

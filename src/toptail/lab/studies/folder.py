@@ -19,11 +19,7 @@ from toptail.pools.files import atomic
 def write_json(path: Path, content: Any) -> None:
     """Write JSON with full precision; the file is there completely or not at all."""
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-
-    def write(target: Path) -> None:
-        target.write_text(text, encoding="utf-8")
-
-    atomic(path, write)
+    atomic(path, lambda target: target.write_text(text, encoding="utf-8"))
 
 
 def read_json(path: Path) -> Any:

@@ -53,6 +53,14 @@ def drawn(scorers: Iterable[str]) -> list[str]:
     return [s for s in found if (c := critic_of(s)) is None or c.group != "two_head"] or found
 
 
+def setting_in(text: str) -> float | str:
+    """A setting as it was stored in a task's name: a number where it is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def setting_text(setting: float | str) -> str:
     """Write a setting as an axis does."""
     if isinstance(setting, str):

@@ -209,13 +209,9 @@ def claim_entry(entry: Mapping[str, Any]) -> dict[str, str]:
     x = entry["number"]
     shown = "" if x is None else str(int(x)) if x == int(x) else number(x, 3)
     return {
-        "status": entry["status"],
+        **entry,
         "mark": {"seen": "pass", "not seen": "fail"}.get(entry["status"], "undecided"),
-        "sentence": entry["sentence"],
-        "where": entry["where"],
         "number": f"{shown} {bracket(low, high, 3)}".strip(),
-        "comment": entry["comment"],
-        "id": entry["id"],
     }
 
 
@@ -253,11 +249,7 @@ def template(name: str) -> jinja2.Template:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a file that is there completely or not at all."""
-    atomic(path, lambda target: _write(target, content))
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
+    atomic(path, lambda target: target.write_bytes(content))
 
 
 def _asset(package: str, folder: str, name: str) -> str:

@@ -18,8 +18,6 @@ from toptail.lab.studies.folder import read_stored
 class StudyResults:
     """What every study's folder holds for a reader."""
 
-    folder: Path
-    """Where it was read from."""
     config: Mapping[str, Any]
     """The study's configuration; empty where its files were brought by hand."""
     record: Mapping[str, Any]
@@ -43,7 +41,6 @@ class StudyResults:
 def common_parts(folder: Path) -> dict[str, Any]:
     """What `StudyResults` holds, by name."""
     return {
-        "folder": folder,
         "config": (read_stored(folder / "config.json") or {}).get("config", {}),
         "record": read_stored(folder / "record.json") or {},
         "tables": {p.stem: read_stored(p) for p in sorted((folder / "tables").glob("*.json"))},

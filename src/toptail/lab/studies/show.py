@@ -155,8 +155,8 @@ def markdown_sections(specs: Sequence[TableSpec], results: Any) -> list[str]:
 
 def _one_line(table: Table) -> Table:
     """Interval and paper's number behind each other, set apart by a comma."""
-    return replace(table, rows=tuple(tuple(_joined(c) for c in row) for row in table.rows))
 
+    def joined(cell: Cell) -> Cell:
+        return replace(cell, detail=", ".join(cell.detail.splitlines()))
 
-def _joined(cell: Cell) -> Cell:
-    return replace(cell, detail=", ".join(cell.detail.splitlines()))
+    return replace(table, rows=tuple(tuple(map(joined, row)) for row in table.rows))

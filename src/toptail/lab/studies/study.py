@@ -78,20 +78,9 @@ class Study:
     def run(
         self, request: Request, tick: Tick, annotate: Annotate | None = None, **how: Any
     ) -> tuple[Path, list[str]]:
-        """Make what is missing, then everything that is made of it.
+        """Make what is missing, then everything that is made of it; see `finish`.
 
-        Parameters
-        ----------
-        request
-            What the study is asked for.
-        tick
-            Told the stage and the share of it that is done.
-        annotate, how
-            See `finish`.
-
-        Returns
-        -------
-        The path of ``report.html``, and sentences for whoever asked.
+        Returns the path of ``report.html``, and sentences for whoever asked.
         """
         told = list(self.steps(request, tick))
         return self.finish(request.folder, tick, annotate, **how), told
@@ -105,16 +94,8 @@ class Study:
     ) -> Path:
         """Write tables and curves of what is stored, and the page; returns the page's path.
 
-        Parameters
-        ----------
-        folder
-            The study's folder.
-        tick
-            Told the stage and the share of it that is done.
-        annotate
-            Adds to the tables what the study does not know, such as what a paper reports.
-        how
-            Settings of the study's own for its tables.
+        ``annotate`` adds to the tables what the study does not know, such as what a paper reports;
+        ``how`` are settings of the study's own for its tables.
         """
         if self.write is not None:
             self.write(folder, tick, **how)
@@ -130,11 +111,10 @@ class Study:
     @property
     def labels(self) -> tuple[str, ...]:
         """What others call its tables and figures, such as the paper's labels."""
-        tables = [spec.label for spec in self.content if isinstance(spec, TableSpec)]
-        figures = [
-            label for spec in self.content if isinstance(spec, FigureSpec) for label in spec.labels
-        ]
-        return tuple(dict.fromkeys(label for label in (*tables, *figures) if label))
+        tables = [(spec.label,) for spec in self.content if isinstance(spec, TableSpec)]
+        figures = [spec.labels for spec in self.content if isinstance(spec, FigureSpec)]
+        found = (label for labels in (*tables, *figures) for label in labels if label)
+        return tuple(dict.fromkeys(found))
 
     def tables(self, folder: str | Path, names: Iterable[str]) -> list[Table]:
         """The stored tables of these names or labels, as the page shows them."""

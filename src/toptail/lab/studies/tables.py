@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Required, TypeAlias, TypedDict, cast
@@ -65,21 +65,6 @@ class Cell(TypedDict, total=False):
 
 Rows: TypeAlias = dict[str, dict[str, dict[str, Cell]]]
 """task -> critic -> metric -> cell."""
-
-
-class Table(TypedDict):
-    """What ``tables/NAME.json`` holds; a study may store more beside it."""
-
-    label: str
-    """The spec's label."""
-    caption: str
-    """What was measured, with the sizes of this run."""
-    rows: Rows
-    """The numbers."""
-    paper: dict[str, Any]
-    """The paper's cells in the same nesting; empty as a study writes it."""
-    notes: list[str]
-    """How to read the metrics."""
 
 
 @dataclass(frozen=True)
@@ -185,9 +170,14 @@ class TableSpec:
     def table(
         self, caption: str, rows: Rows, notes: Sequence[str] = (), **more: Any
     ) -> dict[str, Any]:
-        """Assemble ``tables/NAME.json``; a metric that the spec does not know is refused."""
+        """Assemble ``tables/NAME.json``; a metric that the spec does not know is refused.
+
+        The caption says what was measured, with the sizes of this run, and the notes how to read
+        the metrics; the paper's cells, in the nesting of the rows, are for others to fill in.
+        """
         self.columns(rows)
-        return table(self.anchor, caption, rows, notes, **more)
+        content = {"label": self.anchor, "caption": caption, "rows": rows, "paper": {}}
+        return {**content, "notes": list(notes), **more}
 
 
 @cache
@@ -197,20 +187,14 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def _filled(metric: Metric, words: Mapping[str, str]) -> Metric:
-    heading = metric.heading.format(**words) if words else metric.heading
-    return Metric(heading, metric.decimals, metric.percent, metric.show)
+    return replace(metric, heading=metric.heading.format(**words)) if words else metric
 
 
 def cell(by_seed: Mapping[int, float], interval: tuple[float, float] | None = None) -> Cell:
     """Mean and standard deviation over seeds, with every seed's value.
 
-    Parameters
-    ----------
-    by_seed
-        The metric of each seed. Where it is not computable it is NaN, is stored as null, and
-        stays out of mean and standard deviation.
-    interval
-        95 % interval of the mean over queries, where there is one.
+    Where a metric is not computable it is NaN, is stored as null, and stays out of mean and
+    standard deviation. ``interval`` is the 95 % interval of the mean over queries.
     """
     values = np.array([x for x in by_seed.values() if np.isfinite(x)], dtype=np.float64)
     result: Cell = {
@@ -227,20 +211,6 @@ def cell(by_seed: Mapping[int, float], interval: tuple[float, float] | None = No
 def with_more(entry: Cell, **more: Any) -> Cell:
     """The cell with more that is known about it."""
     return cast("Cell", {**entry, **more})
-
-
-def table(
-    label: str, caption: str, rows: Rows, notes: Sequence[str] = (), **more: Any
-) -> dict[str, Any]:
-    """Assemble a table for ``tables/NAME.json``; the paper's cells are for others to fill in."""
-    content: Table = {
-        "label": label,
-        "caption": caption,
-        "rows": rows,
-        "paper": {},
-        "notes": list(notes),
-    }
-    return {**content, **more}
 
 
 def write_tables(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:

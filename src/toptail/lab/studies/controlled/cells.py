@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.learner import Batch, Params
-from toptail.lab.studies.controlled.config import WITHIN, StudyConfig
+from toptail.lab.studies.controlled.config import TWO_HEAD, WITHIN, StudyConfig
 from toptail.lab.studies.controlled.evaluate import (
     Pools,
     Scores,
@@ -27,7 +26,7 @@ from toptail.lab.training.loop import TrainConfig
 from toptail.lab.training.records import versions
 from toptail.lab.training.seeds import Snapshot, train_seeds
 from toptail.pools.files import write_arrays
-from toptail.progress import Tick
+from toptail.progress import Tick, no_tick
 
 FORMAT = 1
 """Raised when the content of a stored unit changes its meaning."""
@@ -53,9 +52,11 @@ class CriticCell:
     """Whether the scores of all candidates are stored."""
 
     @property
-    def readouts(self) -> tuple[str, ...]:
-        """The scalars to select with: the deployed one, or the two-head network's three."""
-        return WITHIN if self.critic.name == "two_head" else (self.critic.deployed,)
+    def readouts(self) -> dict[str, str]:
+        """Rows of a table and the scalars they select with: the two-head network has three."""
+        if self.critic.name == TWO_HEAD:
+            return {name: name for name in WITHIN}
+        return {self.critic.name: self.critic.deployed}
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,6 @@ class Trained:
         """Whether all that its cell asks for is stored."""
         scores = self.unit.folder / "scores.npz"
         return self.unit.finished and (scores.is_file() or not self.cell.keep_scores)
-
-    def curves(self, readout: str) -> dict[str, list[float]]:
-        """Query means of every metric over K when selecting with a readout."""
-        curves: dict[str, list[float]] = self.unit.info()["curves"][readout]
-        return curves
 
     def scores(self) -> dict[str, Scores]:
         """Every stored readout on the pools."""
@@ -122,36 +118,22 @@ def training_data(config: StudyConfig, world: ControlledWorld, seed: int) -> Bat
 
 
 def compute_cell(
-    run: RunFolder,
-    config: StudyConfig,
-    cell: CriticCell,
-    pools: Pools,
-    tick: Tick | None = None,
+    run: RunFolder, config: StudyConfig, cell: CriticCell, pools: Pools, tick: Tick = no_tick
 ) -> int:
-    """Train and store whatever units of a cell are missing, and return how many were.
-
-    ``stepped`` is told how many optimizer steps were done since it was told last.
-    """
+    """Train and store whatever units of a cell are missing, and return how many were."""
     units = {(s, n): unit_of(run, config, cell, s, n) for s in cell.seeds for n in cell.steps}
     missing = {key: unit for key, unit in units.items() if not unit.finished}
     seeds = list(dict.fromkeys(seed for seed, _ in missing))
     if not seeds:
-        if tick is not None:
-            tick("training", 1.0)
+        tick("training", 1.0)
         return 0
-    for snapshot in _train(config, cell, seeds, tick):
+    training = TrainConfig(cell.critic, cell.steps[-1], config.batch_size, config.learning_rate)
+    data = {seed: training_data(config, cell.world, seed) for seed in seeds}
+    for snapshot in train_seeds(training, data, cell.steps, tick):
         for seed in seeds:
             if (seed, snapshot.step) in missing:
                 _store(config, missing[seed, snapshot.step], snapshot, pools)
     return len(missing)
-
-
-def _train(
-    config: StudyConfig, cell: CriticCell, seeds: list[int], tick: Tick | None
-) -> Iterator[Snapshot]:
-    training = TrainConfig(cell.critic, cell.steps[-1], config.batch_size, config.learning_rate)
-    data = {seed: training_data(config, cell.world, seed) for seed in seeds}
-    return train_seeds(training, data, cell.steps, tick)
 
 
 def _store(config: StudyConfig, trained: Trained, snapshot: Snapshot, pools: Pools) -> None:
@@ -165,14 +147,15 @@ def _store(config: StudyConfig, trained: Trained, snapshot: Snapshot, pools: Poo
             metric: values.mean(axis=0).tolist()
             for metric, values in selection_curves(scores[readout], length, pools, config.k).items()
         }
-        for readout in cell.readouts
+        for readout in cell.readouts.values()
     }
     info = {
         **_spec(config, cell, seed, snapshot.step),
         "k": list(config.k),
         "training": snapshot.info[seed],
         "retrieval_auc": {
-            readout: retrieval_auc(cell.critic, params, readout, pools) for readout in cell.readouts
+            readout: retrieval_auc(cell.critic, params, readout, pools)
+            for readout in cell.readouts.values()
         },
         "curves": curves,
     }

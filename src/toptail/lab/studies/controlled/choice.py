@@ -6,18 +6,17 @@ selects: training length by the positive control, temperature by held-out retrie
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from toptail.lab.studies.controlled.cells import CriticCell, compute_cell, unit_of
-from toptail.lab.studies.controlled.config import StudyConfig
+from toptail.lab.studies.controlled.config import CONTROL, StudyConfig
 from toptail.lab.studies.controlled.evaluate import Pools
 from toptail.lab.studies.controlled.picks import plain_cells
 from toptail.lab.studies.controlled.specs import TABLES
-from toptail.lab.studies.controlled.sweeps import cells_of
+from toptail.lab.studies.controlled.sweeps import COSINES, cells_of
 from toptail.lab.studies.folder import RunFolder
-from toptail.lab.studies.tables import Cell as TableCell
 from toptail.lab.studies.tables import Rows
 
 CHOICE_SEEDS = (0, 1, 2, 3, 4)
@@ -37,35 +36,26 @@ def choose_default(
     config = replace(config, seeds=CHOICE_SEEDS, pool_seed=CHOICE_POOL_SEED, sweeps=(), radii=())
     run = RunFolder(Path(out))
     pools = Pools.draw(config, config.world)
+    rows: Rows = {}
 
-    def cells_at(cell: CriticCell, steps: int) -> dict[str, TableCell]:
+    def measure(cell: CriticCell, steps: int, setting: str, metric: str) -> float:
+        """Train what is missing, put the row under the setting, and read a mean off it."""
+        run.made += compute_cell(run, config, cell, pools)
         units = [unit_of(run, config, cell, seed, steps) for seed in cell.seeds]
-        return plain_cells(units, cell.critic.deployed)
+        cells = plain_cells(units, cell.critic.deployed)
+        rows[f"controlled@{setting}"] = {cell.critic.name: cells}
+        return cells[metric]["mean"] or 0.0
 
-    with run.recording(config.described(), list(config.seeds), command):
-        rows: Rows = {}
-        (control,) = cells_of(config, ("tdq",), steps=config.sweep_steps)
-        run.made += compute_cell(run, config, control, pools)
-        for n in config.sweep_steps:
-            rows[f"controlled@steps={n}"] = {"tdq": cells_at(control, n)}
+    with run.recording(asdict(config), list(config.seeds), command):
         run.asked = len(config.seeds) * (len(config.sweep_steps) + len(config.sweep_temperatures))
-        steps = min(config.sweep_steps, key=lambda n: _miss(rows[f"controlled@steps={n}"]["tdq"]))
+        (control,) = cells_of(config, (CONTROL,), steps=config.sweep_steps)
+        regrets = {n: measure(control, n, f"steps={n}", "regret") for n in config.sweep_steps}
+        steps = min(regrets, key=lambda n: abs(regrets[n] - CONTROL_REGRET))
+        aucs = {}
         for t in config.sweep_temperatures:
-            (cosine,) = cells_of(config, ("cosine",), steps=(steps,), temperature=t)
-            run.made += compute_cell(run, config, cosine, pools)
-            rows[f"controlled@temperature={t:g}"] = {"cosine": cells_at(cosine, steps)}
-        temperature = max(
-            config.sweep_temperatures,
-            key=lambda t: (
-                rows[f"controlled@temperature={t:g}"]["cosine"]["retrieval_auc"]["mean"] or 0.0
-            ),
-        )
-        chosen = {"steps": steps, "temperature": temperature}
+            (cosine,) = cells_of(config, COSINES[:1], steps=(steps,), temperature=t)
+            aucs[t] = measure(cosine, steps, f"temperature={t:g}", "retrieval_auc")
+        chosen = {"steps": steps, "temperature": max(aucs, key=lambda t: aucs[t])}
         caption = "How the default setting was fixed, on seeds that are not reported"
         run.write_table("choice", TABLES["choice"].table(caption, rows, chosen=chosen))
     return chosen
-
-
-def _miss(cells: dict[str, TableCell]) -> float:
-    """How far TD-Q's regret lies from the reported one."""
-    return abs((cells["regret"]["mean"] or 0.0) - CONTROL_REGRET)

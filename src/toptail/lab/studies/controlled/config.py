@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from toptail.errors import InputError, check_whole
-from toptail.lab.critics.registry import MAIN as MAIN
+from toptail.lab.critics.registry import CRITICS
 from toptail.lab.tasks.controlled import ControlledWorld
 
 if TYPE_CHECKING:
@@ -15,8 +15,19 @@ if TYPE_CHECKING:
 
 Sweep: TypeAlias = Literal["steps", "temperature", "loss", "bias", "layer_norm"]
 
-SWEEPS: tuple[Sweep, ...] = ("steps", "temperature", "loss", "bias", "layer_norm")
+SWEEPS: tuple[Sweep, ...] = get_args(Sweep)
 """Settings whose influence can be swept."""
+
+_HERE = {entry.one_step: entry for entry in CRITICS.values() if entry.one_step}
+
+CONTRASTIVE = tuple(name for name, entry in _HERE.items() if entry.trained_by != "bellman")
+"""What the contrastive loss trains."""
+
+CONTROL = next(name for name in _HERE if name not in CONTRASTIVE)
+"""The positive control, which the reward alone trains."""
+
+TWO_HEAD = next(name for name, entry in _HERE.items() if entry.group == "two_head")
+"""The network whose readouts are compared with each other."""
 
 WITHIN = ("f_cos", "q_td", "q_hybrid")
 """The readouts of the two-head network."""
@@ -64,21 +75,14 @@ class CriticSettings:
 
     def make(self, name: str) -> Critic:
         """Build the critic of that name."""
-        from toptail.lab.critics.cosine import Cosine
         from toptail.lab.critics.networks import Encoders
-        from toptail.lab.critics.one_step import OneStepHybrid, OneStepTDQ, OneStepTwoHead
-        from toptail.lab.critics.raw import Raw
+        from toptail.lab.critics.one_step import ONE_STEP
 
-        if name == "tdq":
-            return OneStepTDQ(self.hidden, self.ensemble, self.layer_norm)
         encoders = Encoders(self.hidden, self.embed_dim, self.ensemble, self.layer_norm)
-        if name == "raw":
-            return Raw(encoders, self.contrast)
-        cosine = (encoders, self.contrast, self.temperature, self.learn_temperature)
-        if name == "cosine":
-            return Cosine(*cosine)
-        families = {"hybrid": OneStepHybrid, "two_head": OneStepTwoHead}
-        return families[name](*cosine, self.alpha, self.td_weight)
+        known = vars(self) | {"encoders": encoders}
+        family: Any = ONE_STEP[name]
+        critic: Critic = family(**{each.name: known[each.name] for each in fields(family)})
+        return critic
 
 
 @dataclass(frozen=True)
@@ -180,11 +184,3 @@ class StudyConfig:
         if unknown:
             raise InputError(f"'{unknown[0]}' cannot be swept; sweeps are {', '.join(SWEEPS)}.")
         object.__setattr__(self, "k", tuple(2**i for i in range(self.pool.bit_length())))
-
-    def at_radius(self, radius: float) -> ControlledWorld:
-        """The main world with another support radius."""
-        return replace(self.world, radius=radius)
-
-    def described(self) -> dict[str, Any]:
-        """The configuration as plain JSON."""
-        return asdict(self)

@@ -134,24 +134,19 @@ def norm_readout(critic: Critic) -> str:
     return "phi_norm" if isinstance(critic, EmbeddingCritic) else "feature_norm"
 
 
-def pick_columns(pools: Pools) -> dict[str, Floats]:
-    """What is averaged over the pick, beside the score: each [m, n]."""
-    return {
-        "value": pools.value,
-        "off_support": (~pools.support).astype(np.float64),
-        "mean_norm": np.linalg.norm(pools.actions, axis=-1),
-    }
-
-
 def selection_curves(
     score: Scores, length: Scores, pools: Pools, k: tuple[int, ...]
 ) -> dict[str, Floats]:
     """Exact best-of-K of every column, per query: metric -> [m, len(k)]."""
-    columns = pick_columns(pools)
-    stack = np.stack([score, length, *columns.values()]).astype(np.float64)
-    curves = dict(
-        zip(["selected_score", "phi_norm", *columns], best_of_k(score, stack, k), strict=True)
-    )
+    columns = {
+        "selected_score": score,
+        "phi_norm": length,
+        "value": pools.value,
+        "off_support": ~pools.support,
+        "mean_norm": np.linalg.norm(pools.actions, axis=-1),
+    }
+    stack = np.stack([column.astype(np.float64) for column in columns.values()])
+    curves = dict(zip(columns, best_of_k(score, stack, k), strict=True))
     curves["regret"] = oracle(pools.value, k) - curves["value"]
     return curves
 

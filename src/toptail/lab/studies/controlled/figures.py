@@ -19,28 +19,35 @@ from toptail.lab.studies.controlled.results import (
     critic_name,
 )
 from toptail.lab.studies.controlled.specs import FIGURES, SELECTED_BY
-from toptail.lab.studies.controlled.surfaces import landscape_figure, mechanism_figure
-from toptail.lab.studies.figures import Drawing, end_labels, k_axis, look, seed_curves, wrapped
+from toptail.lab.studies.controlled.surfaces import landscape_figure, mechanism_figure, value_panel
+from toptail.lab.studies.figures import (
+    Drawing,
+    end_labels,
+    interval,
+    k_axis,
+    look,
+    seed_curves,
+    wrapped,
+)
 from toptail.lab.studies.naming import setting_text
 from toptail.report.palette import NEUTRAL
-from toptail.report.strokes import INK, new_figure
+from toptail.report.strokes import new_figure
 
 
 def drawings(study: ControlledResults) -> list[Drawing]:
     """Every figure that the stored files suffice for, in the order of the page."""
     found: dict[str, Callable[[], Figure]] = {}
     curves, surfaces = study.curves, study.landscape
-    if surfaces is not None and curves is not None:
-        auc = _auc(study, str(surfaces.seed))
-        found["mechanism"] = partial(mechanism_figure, surfaces, curves, auc)
     if surfaces is not None:
         found["landscape"] = partial(landscape_figure, surfaces)
+        if curves is not None:
+            auc = _auc(study, str(surfaces.seed))
+            found["mechanism"] = partial(mechanism_figure, surfaces, curves, auc)
     if curves is not None:
         found["curse"] = partial(curse_figure, curves)
         found["norm"] = partial(norm_figure, curves)
-    if "support-decomposition" in study.tables:
-        table = study.tables["support-decomposition"]
-        found["decomposition"] = partial(decomposition_figure, table)
+    if rows := study.rows("support-decomposition"):
+        found["decomposition"] = partial(decomposition_figure, rows["controlled"])
     base = None if curves is None else float(curves.of("raw", "off_support")[0, 0])
     captions = {}
     for sweep in study.sweeps():
@@ -55,7 +62,7 @@ def drawings(study: ControlledResults) -> list[Drawing]:
 
 def _auc(study: ControlledResults, seed: str, critic: str = "raw") -> float | None:
     """Stored retrieval AUC of one seed's critic."""
-    row = study.tables.get("toy-support", {}).get("rows", {}).get("controlled", {}).get(critic, {})
+    row = study.rows("toy-support").get("controlled", {}).get(critic, {})
     auc: float | None = row.get("retrieval_auc", {}).get("seeds", {}).get(seed)
     return auc
 
@@ -82,7 +89,7 @@ def curse_figure(curves: SearchCurves) -> Figure:
         k_axis(panel, curves.k, label=row == 1, every=4)
         if column == 0:
             panel.set_ylabel("selected score")
-    _value_panel(figure.add_subplot(grid[:, 10:]), curves)
+    value_panel(figure.add_subplot(grid[:, 10:]), curves)
     return figure
 
 
@@ -90,7 +97,7 @@ def norm_figure(curves: SearchCurves) -> Figure:
     """True value of the pick (left) and length of its embedding against a random one's (right)."""
     figure = new_figure(9.6, 3.9)
     left, right = figure.subplots(1, 2)
-    _value_panel(left, curves)
+    value_panel(left, curves)
     labels = []
     for critic in curves.critics:
         norms = curves.of(critic, "phi_norm")
@@ -105,25 +112,8 @@ def norm_figure(curves: SearchCurves) -> Figure:
     return figure
 
 
-def _value_panel(panel: Axes, curves: SearchCurves) -> None:
-    """True value of the pick over K, with the oracle and a random candidate."""
-    labels = []
-    for critic in curves.critics:
-        values = curves.of(critic, "value")
-        seed_curves(panel, curves.k, values, critic)
-        labels.append((float(values[:, -1].mean()), critic_name(critic), critic))
-    panel.plot(curves.k, curves.oracle, color=NEUTRAL, linestyle=":", linewidth=1.6)
-    panel.axhline(curves.random, color=NEUTRAL, linestyle="--", linewidth=1)
-    labels += [(float(curves.oracle[-1]), "Oracle", ""), (curves.random, "Random", "")]
-    panel.set_ylabel("true value Q*")
-    panel.set_title("True value of the pick")
-    k_axis(panel, curves.k)
-    end_labels(panel, labels)
-
-
-def decomposition_figure(table: Mapping[str, Any]) -> Figure:
+def decomposition_figure(rows: Mapping[str, Any]) -> Figure:
     """Share of regret that each counterfactual removes, with intervals."""
-    rows: Mapping[str, Any] = table["rows"]["controlled"]
     names = [n for n in SELECTED_BY if any(f"share/{n}" in row for row in rows.values())]
     figure = new_figure(9.2, 3.9)
     panel = figure.subplots()
@@ -136,8 +126,7 @@ def decomposition_figure(table: Mapping[str, Any]) -> Figure:
             legend = critic_name(critic) if place == 0 else None
             pooled = np.nan if share["pooled"] is None else share["pooled"]
             panel.bar(x, pooled, width * 0.88, color=colour, alpha=0.55, label=legend)
-            if share.get("low") is not None and share.get("high") is not None:
-                panel.plot([x, x], [share["low"], share["high"]], color=INK, linewidth=1.4)
+            interval(panel, share, x, horizontal=False)
             seeds = [v for v in share["seeds"].values() if v is not None]
             panel.plot([x + 0.3 * width] * len(seeds), seeds, ".", color=colour, markersize=4)
     panel.axhline(0, color=NEUTRAL, linewidth=1)

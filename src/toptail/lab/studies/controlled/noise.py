@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.lab.studies.controlled.cells import Trained
+from toptail.lab.studies.controlled.config import CONTROL
 from toptail.lab.studies.controlled.evaluate import Floats, Pools
 from toptail.lab.studies.tables import Cell, cell
 
@@ -60,6 +61,6 @@ def noise_rows(
         picks = critic_picks(units)
         rows[name] = noise_cells(picks, picks, pools)
     rows["tdq_noisy_reward"] = noise_cells(
-        critic_picks(noisy_tdq), critic_picks(critics["tdq"]), pools
+        critic_picks(noisy_tdq), critic_picks(critics[CONTROL]), pools
     )
     return rows

@@ -67,7 +67,7 @@ def plain_cells(units: Sequence[Trained], readout: str) -> dict[str, Cell]:
 def curve_entry(units: Sequence[Trained], readout: str) -> dict[str, Any]:
     """Every metric over K: mean, standard deviation over seeds, and each seed."""
     entry = {}
-    by_seed = {unit.seed: unit.curves(readout) for unit in units}
+    by_seed = {unit.seed: unit.unit.info()["curves"][readout] for unit in units}
     for metric in CURVES:
         stack = np.array([curves[metric] for curves in by_seed.values()])
         entry[metric] = {

@@ -5,17 +5,20 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from toptail.lab.critics.registry import MAIN
 from toptail.lab.studies.controlled.cells import CriticCell, Trained, compute_cell, unit_of
-from toptail.lab.studies.controlled.config import MAIN, NOISE_SIGMA, WITHIN, StudyConfig, Sweep
+from toptail.lab.studies.controlled.config import CONTROL, NOISE_SIGMA, StudyConfig, Sweep
 from toptail.lab.studies.controlled.evaluate import Pools
-from toptail.lab.studies.controlled.sweeps import SETTINGS, Setting, cells_of
+from toptail.lab.studies.controlled.sweeps import EVERY, SETTINGS, Setting, cells_of
 from toptail.lab.studies.folder import RunFolder
 from toptail.lab.tasks.controlled import ControlledWorld
 from toptail.progress import Tick, no_tick
 
 COST = {"tdq": 0.3, "raw": 1.0, "cosine": 1.1, "hybrid": 1.4, "two_head": 1.4}
-"""Rough relative cost of a step, for the progress bar and the order of work."""
+"""Rough relative cost of a step, for the progress bar and the order of work; spelled out because
+it was timed, and follows from nothing that is known of a critic."""
 
 
 @dataclass
@@ -45,19 +48,12 @@ class Plan:
     def __post_init__(self) -> None:
         """Lay out the cells; nothing is computed yet."""
         config = self.config
-        names = (*MAIN, "two_head")
-        kept = [replace(cell, keep_scores=True) for cell in cells_of(config, names)]
-        self.main = dict(zip(names, kept, strict=True))
-        noise = replace(config.world, sigma=NOISE_SIGMA)
-        self.noisy = replace(cells_of(config, ("tdq",), world=noise)[0], keep_scores=True)
+        kept = partial(cells_of, config, keep_scores=True)
+        self.main = {cell.critic.name: cell for cell in kept(EVERY)}
+        (self.noisy,) = kept((CONTROL,), world=replace(config.world, sigma=NOISE_SIGMA))
         self.by_radius = {
-            radius: tuple(
-                replace(cell, keep_scores=True)
-                for cell in cells_of(
-                    config, MAIN, world=config.at_radius(radius), seeds=config.radius_seeds
-                )
-            )
-            for radius in config.radii
+            r: kept(MAIN, world=replace(config.world, radius=r), seeds=config.radius_seeds)
+            for r in config.radii
         }
         self.sweeps = {name: SETTINGS[name](config) for name in config.sweeps}
 
@@ -86,10 +82,10 @@ class Plan:
 
     def deployments(self) -> list[tuple[str, list[Trained], str]]:
         """(name, units, readout) of every scalar of the main and the within-model table."""
-        two_head = self.units(self.main["two_head"])
         return [
-            *((n, self.units(self.main[n]), self.main[n].critic.deployed) for n in MAIN),
-            *((name, two_head, name) for name in WITHIN),
+            (name, self.units(cell), readout)
+            for cell in self.main.values()
+            for name, readout in cell.readouts.items()
         ]
 
     def is_default(self, setting: Setting) -> bool:

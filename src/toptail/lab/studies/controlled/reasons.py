@@ -7,12 +7,11 @@ setting that meets its number is the likeliest explanation.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from toptail.lab.studies.compare import Comparison
 from toptail.lab.studies.controlled.results import ControlledResults
-from toptail.lab.studies.naming import setting_text
+from toptail.lab.studies.naming import setting_in, setting_text
 from toptail.report.text import number
 
 UNSAID: Final = (
@@ -88,8 +87,8 @@ def _settings(cell: Comparison, heading: str, study: ControlledResults) -> str:
     """
     if "@" in cell.task:
         return "The same unsaid settings as in the main table."
-    table = next((t for t in study.tables.values() if _reports(t, cell)), {})
-    target = table.get("paper", {}).get(cell.task, {}).get(cell.critic, {}).get("regret")
+    papers = (table.get("paper", {}).get(cell.task, {}) for table in study.tables.values())
+    target = next((row[cell.critic].get("regret") for row in papers if cell.critic in row), None)
     rows = [
         (abs(row[cell.critic]["regret"]["mean"] - target["mean"]), task, row[cell.critic])
         for name, swept in study.tables.items()
@@ -112,19 +111,10 @@ def _settings(cell: Comparison, heading: str, study: ControlledResults) -> str:
     )
 
 
-def _reports(table: Mapping[str, Any], cell: Comparison) -> bool:
-    return cell.critic in table.get("paper", {}).get(cell.task, {})
-
-
 def _words(task: str) -> str:
     """``controlled@layer_norm=off,steps=3000`` as ``layer norm off, steps 3,000``."""
     words = []
     for part in task.partition("@")[2].split(","):
         name, _, value = part.partition("=")
-        shown = (
-            setting_text(float(value))
-            if value.replace(".", "", 1).isdigit()
-            else setting_text(value)
-        )
-        words.append(f"{name.replace('_', ' ')} {shown}")
+        words.append(f"{name.replace('_', ' ')} {setting_text(setting_in(value))}")
     return ", ".join(words)

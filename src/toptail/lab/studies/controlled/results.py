@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.critics.registry import MAIN, title
+from toptail.lab.studies.compare import reported
 from toptail.lab.studies.controlled.config import WITHIN
 from toptail.lab.studies.folder import read_stored
+from toptail.lab.studies.naming import setting_in
 from toptail.lab.studies.results import StudyResults, common_parts
 from toptail.pools.files import read_arrays
 from toptail.stats.best_of_k import Floats
@@ -53,6 +55,15 @@ class SearchCurves:
     """critic → {"mean", "p99"}: embedding norms of the pools' in-support candidates."""
     critics: tuple[str, ...] = MAIN
     """Which critics are drawn, in this order."""
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> SearchCurves:
+        """From ``curves.json``."""
+        oracle, norms = (
+            np.array(content["oracle"], dtype=float),
+            content.get("phi_norm_in_support", {}),
+        )
+        return cls(tuple(content["k"]), oracle, content["random"], content["critics"], norms)
 
     def of(self, critic: str, metric: str) -> Floats:
         """Curves [seeds, K] of one metric."""
@@ -93,10 +104,6 @@ class Landscape:
     def pick(self, critic: str) -> int:
         """Index of the candidate that a critic selects."""
         return int(self.array(f"pick_{critic}").item())
-
-    def pick_norm(self, critic: str) -> float:
-        """Length of the selected action."""
-        return float(np.linalg.norm(self.array("candidates")[self.pick(critic)]))
 
     def regret(self, critic: str) -> float:
         """Value of the best candidate minus that of the selected one."""
@@ -144,13 +151,10 @@ class SweptTable:
         """What one critic's line is drawn through."""
         result = []
         for x, task in self.tasks.items():
-            cell = self.table["rows"][task].get(critic, {}).get(metric)
-            if cell is None:
-                continue
-            reported = self.table["paper"].get(task, {}).get(critic, {}).get(metric, {})
-            seeds = tuple(float(v) for v in cell["seeds"].values() if v is not None)
+            cell = self.table["rows"][task].get(critic, {}).get(metric, {})
+            seeds = tuple(v for v in cell.get("seeds", {}).values() if v is not None)
             if seeds:
-                result.append(Point(x, seeds, reported.get("mean")))
+                result.append(Point(x, seeds, reported(self.table, task, critic, metric)))
         return result
 
 
@@ -183,51 +187,19 @@ class ControlledResults(StudyResults):
         """Every sweep this run made, one per figure."""
         found = []
         for table, name, axis in SWEPT:
-            key = "R" if name == "radius" else name
+            start = f"controlled@{'R' if name == 'radius' else name}="
             tasks: dict[float | str, str] = {
-                _setting(task, key): task
+                setting_in(task.removeprefix(start)): task
                 for task in self.rows(table)
-                if task.startswith(f"controlled@{key}=")
+                if task.startswith(start)
             }
             if len(tasks) > 1:
                 found.append(SweptTable(f"sweep_{name}", axis, tasks, self.tables[table]))
         return found
 
-    def results(self) -> dict[str, Mapping[str, Any]]:
-        """The stored results by name, as the claims are decided from them."""
-        found: dict[str, Mapping[str, Any]] = dict(self.tables)
-        if self.curves is not None:
-            found["curves"] = {
-                "k": self.curves.k,
-                "critics": self.curves.content,
-                "phi_norm_in_support": self.curves.in_support,
-            }
-        if self.theory is not None:
-            found["theory"] = self.theory
-        if self.landscape is not None:
-            surfaces = self.landscape
-            norms = {critic: surfaces.pick_norm(critic) for critic in surfaces.critics}
-            found["landscape"] = {"radius": surfaces.radius, "pick_norm": norms}
-        return found
-
-
-def _setting(task: str, key: str) -> float | str:
-    """The value in ``controlled@key=value``: a number where it is one."""
-    text = task.partition(f"@{key}=")[2]
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
 
 def read_controlled(folder: str | Path) -> ControlledResults:
-    """Read a run folder of the controlled study.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no run, or a file in it cannot be read.
-    """
+    """Read a run folder; one that holds no run, or a file that cannot be read, is refused."""
     path = Path(folder)
     if not (path / "config.json").is_file():
         raise InputError(
@@ -238,18 +210,8 @@ def read_controlled(folder: str | Path) -> ControlledResults:
     surfaces = path / "landscape.npz"
     return ControlledResults(
         **common_parts(path),
-        curves=None if curves is None else _curves(curves),
+        curves=None if curves is None else SearchCurves.read(curves),
         landscape=Landscape(read_arrays(surfaces)) if surfaces.is_file() else None,
         theory=read_stored(path / "theory.json"),
         audit=read_stored(path / "audit" / "audit.json"),
-    )
-
-
-def _curves(content: Mapping[str, Any]) -> SearchCurves:
-    return SearchCurves(
-        k=tuple(content["k"]),
-        oracle=np.array(content["oracle"], dtype=float),
-        random=float(content["random"]),
-        content=content["critics"],
-        in_support=content.get("phi_norm_in_support", {}),
     )

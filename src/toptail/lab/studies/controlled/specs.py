@@ -37,10 +37,6 @@ def _stored_caption(name: str) -> Text:
     return lambda study: f"{study.tables[name]['caption']}."
 
 
-def _stored_notes(study: ControlledResults) -> str:
-    return " ".join(study.tables["noise"]["notes"])
-
-
 def differences(study: ControlledResults) -> list[Listing]:
     """Every cell that differs from the paper's by more than its spread, with a reason."""
     if not any(study.tables.get(name, {}).get("paper") for name in _COMPARED):
@@ -143,34 +139,18 @@ _PICK: Final[Mapping[str, str | Metric | None]] = {
 }
 """Columns of the pick at the largest K; the rest is for figures and claims."""
 
-_COMPARED: Final = ("toy-support", "toy-within", "r-sweep")
-"""Tables whose cells are compared with the paper's one by one."""
+_COMPARED: Final = {
+    "toy-support": ("Controlled candidate selection at R = 0.40", _PICK),
+    "toy-within": ("Within-model readout control", _PICK),
+    "r-sweep": ("Support-radius robustness", {**_PICK, "mean_norm": None}),
+}
+"""Tables whose cells are compared with the paper's one by one: titles and columns."""
 
 CONTENT: Final[tuple[Shown, ...]] = (
     View("verdicts", verdict_sheets),
-    _table(
-        "toy-support",
-        "Controlled candidate selection at R = 0.40",
-        _stored_caption("toy-support"),
-        _PICK,
-        part="tables",
-        label="tab:toy-support",
-    ),
-    _table(
-        "toy-within",
-        "Within-model readout control",
-        _stored_caption("toy-within"),
-        _PICK,
-        part="tables",
-        label="tab:toy-within",
-    ),
-    _table(
-        "r-sweep",
-        "Support-radius robustness",
-        _stored_caption("r-sweep"),
-        {**_PICK, "mean_norm": None},
-        part="tables",
-        label="tab:r-sweep",
+    *(
+        _table(name, title, _stored_caption(name), metrics, part="tables", label=f"tab:{name}")
+        for name, (title, metrics) in _COMPARED.items()
     ),
     View("tables", differences),
     FigureSpec("mechanism", "The failure mechanism", "pictures", ("fig:cartoon",), _MECHANISM),
@@ -204,7 +184,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
     _table(
         "noise",
         "Transition noise",
-        _stored_notes,
+        lambda study: " ".join(study.tables["noise"]["notes"]),
         {
             "regret": "Regret, exact value",
             "regret_noisy": "Regret, noisy value",

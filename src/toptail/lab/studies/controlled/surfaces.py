@@ -67,7 +67,8 @@ def mechanism_figure(
     first, second, third = above.subplots(1, 3)
     _separation(first, landscape, contrastive, auc)
     _grading(second, landscape, contrastive)
-    _search(third, curves)
+    value_panel(third, curves, "3  Search finds the errors", random=False)
+    third.set_ylabel("true value of the pick")
     panels = below.subplots(1, len(landscape.critics), sharey=True)
     for panel, critic in zip(panels, landscape.critics, strict=True):
         _pool(panel, landscape, critic)
@@ -102,8 +103,14 @@ def _grading(panel: Axes, landscape: Landscape, critic: str) -> None:
     panel.set_ylabel(f"score of {critic_name(critic).lower()}")
 
 
-def _search(panel: Axes, curves: SearchCurves) -> None:
-    """Value of the pick over K."""
+def value_panel(
+    panel: Axes,
+    curves: SearchCurves,
+    title: str = "True value of the pick",
+    *,
+    random: bool = True,
+) -> None:
+    """True value of the pick over K, with the oracle and perhaps a random candidate."""
     labels = []
     for critic in curves.critics:
         values = curves.of(critic, "value")
@@ -111,9 +118,12 @@ def _search(panel: Axes, curves: SearchCurves) -> None:
         labels.append((float(values[:, -1].mean()), critic_name(critic), critic))
     panel.plot(curves.k, curves.oracle, color=NEUTRAL, linestyle=":", linewidth=1.6)
     labels.append((float(curves.oracle[-1]), "Oracle", ""))
-    panel.set_title("3  Search finds the errors")
-    panel.set_ylabel("true value of the pick")
-    k_axis(panel, curves.k, every=2)
+    if random:
+        panel.axhline(curves.random, color=NEUTRAL, linestyle="--", linewidth=1)
+        labels.append((curves.random, "Random", ""))
+    panel.set_ylabel("true value Q*")
+    panel.set_title(title)
+    k_axis(panel, curves.k, every=1 if random else 2)
     end_labels(panel, labels)
 
 

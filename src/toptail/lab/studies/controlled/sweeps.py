@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from toptail.lab.critics.contrast import CosineContrast
+from toptail.lab.critics.one_step import ONE_STEP
 from toptail.lab.studies.controlled.cells import CriticCell
-from toptail.lab.studies.controlled.config import MAIN, StudyConfig, Sweep
+from toptail.lab.studies.controlled.config import CONTRASTIVE, StudyConfig, Sweep
 from toptail.lab.tasks.controlled import ControlledWorld
 
 
@@ -25,16 +27,13 @@ class Setting:
     """One per critic; cells of several settings may be the same run."""
 
 
-CONTRASTIVE = ("raw", "cosine", "hybrid", "two_head")
-"""What the contrastive loss trains."""
-
 LONGEST_LAYER_NORM = 10_000
 """The longest training of the layer_norm sweep."""
 
-COSINES = ("cosine", "hybrid", "two_head")
-"""What has a temperature."""
+COSINES = tuple(name for name, kind in ONE_STEP.items() if issubclass(kind, CosineContrast))
+"""What has a temperature, the cosine critic first."""
 
-EVERY = (*MAIN, "two_head")
+EVERY = tuple(ONE_STEP)
 """All critics of the study."""
 
 
@@ -45,6 +44,7 @@ def cells_of(
     world: ControlledWorld | None = None,
     steps: tuple[int, ...] | None = None,
     seeds: int | None = None,
+    keep_scores: bool = False,
     **changes: Any,
 ) -> tuple[CriticCell, ...]:
     """One cell per named critic, at the default setting but for the changes.
@@ -54,23 +54,32 @@ def cells_of(
     settings = replace(config.critics, **changes)
     where, lengths = world or config.world, steps or (config.steps,)
     return tuple(
-        CriticCell(settings.make(name), where, config.seeds[:seeds], lengths) for name in names
+        CriticCell(settings.make(name), where, config.seeds[:seeds], lengths, keep_scores)
+        for name in names
     )
 
 
+def _one(config: StudyConfig, name: str, critics: tuple[str, ...], **changes: Any) -> Setting:
+    """A point at the default training length."""
+    return Setting(f"controlled@{name}", config.steps, cells_of(config, critics, **changes))
+
+
+def _lengths(
+    config: StudyConfig, name: str, lengths: tuple[int, ...], **changes: Any
+) -> list[Setting]:
+    """One point per training length, all from one run."""
+    cells = cells_of(config, EVERY, steps=lengths, **changes)
+    return [Setting(f"controlled@{name}steps={n}", n, cells) for n in lengths]
+
+
 def _steps(config: StudyConfig) -> list[Setting]:
-    cells = cells_of(config, EVERY, steps=config.sweep_steps)
-    return [Setting(f"controlled@steps={n}", n, cells) for n in config.sweep_steps]
+    return _lengths(config, "", config.sweep_steps)
 
 
 def _temperature(config: StudyConfig) -> list[Setting]:
     points = {f"{t:g}": (t, False) for t in config.sweep_temperatures} | {"learned": (1.0, True)}
     return [
-        Setting(
-            f"controlled@temperature={name}",
-            config.steps,
-            cells_of(config, COSINES, temperature=start, learn_temperature=learn),
-        )
+        _one(config, f"temperature={name}", COSINES, temperature=start, learn_temperature=learn)
         for name, (start, learn) in points.items()
     ]
 
@@ -78,14 +87,7 @@ def _temperature(config: StudyConfig) -> list[Setting]:
 def _loss(config: StudyConfig) -> list[Setting]:
     # Their scores are kept: the support decomposition is read under both losses.
     return [
-        Setting(
-            f"controlled@loss={name}",
-            config.steps,
-            tuple(
-                replace(cell, keep_scores=True)
-                for cell in cells_of(config, CONTRASTIVE, contrast=name)
-            ),
-        )
+        _one(config, f"loss={name}", CONTRASTIVE, contrast=name, keep_scores=True)
         for name in ("binary_nce", "symmetric_info_nce")
     ]
 
@@ -96,22 +98,15 @@ def _bias(config: StudyConfig) -> list[Setting]:
         *(("aligned_noise", noise) for noise in config.sweep_noises),
     ]
     return [
-        Setting(
-            f"controlled@{name}={value:g}",
-            config.steps,
-            cells_of(config, EVERY, world=replace(config.world, **{name: value})),
-        )
+        _one(config, f"{name}={value:g}", EVERY, world=replace(config.world, **{name: value}))
         for name, value in points
     ]
 
 
 def _layer_norm(config: StudyConfig) -> list[Setting]:
     lengths = tuple(n for n in config.sweep_steps if n <= LONGEST_LAYER_NORM)
-    result = []
-    for word, layer_norm in (("off", False), ("on", True)):
-        cells = cells_of(config, EVERY, steps=lengths, layer_norm=layer_norm)
-        result += [Setting(f"controlled@layer_norm={word},steps={n}", n, cells) for n in lengths]
-    return result
+    off = _lengths(config, "layer_norm=off,", lengths, layer_norm=False)
+    return off + _lengths(config, "layer_norm=on,", lengths, layer_norm=True)
 
 
 SETTINGS: dict[Sweep, Callable[[StudyConfig], list[Setting]]] = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from toptail.lab.studies.controlled.theory.check import FloatArray, TheoryCheck, bilinear_scores
@@ -25,25 +23,20 @@ from toptail.lab.studies.controlled.theory.support import (
     positives_left_unordered,
 )
 
-
-@dataclass(frozen=True)
-class TheoryConfig:
-    """How much the checks simulate, and with which numbers."""
-
-    margin: float = 100.0
-    """M of the inflation construction: the score the bad region is lifted to."""
-    bad_mass: float = 0.05
-    """p, the proposal mass of the bad set in the selection claims."""
-    ks: tuple[int, ...] = (1, 4, 16, 64, 256)
-    """Pool sizes of the simulated selection claims."""
-    pools: int = 4000
-    """Simulated pools per K."""
-    cosine_gap: float = 0.1
-    """Delta of the bounded corollary: how far below the cap the support scores stay."""
-    epsilon: float = 0.1
-    """Size of the score errors in the two-epsilon bound."""
-    trials: int = 50
-    """Random score errors drawn per pool."""
+MARGIN = 100.0
+"""M of the inflation construction: the score the bad region is lifted to."""
+BAD_MASS = 0.05
+"""p, the proposal mass of the bad set in the selection claims."""
+KS = (1, 4, 16, 64, 256)
+"""Pool sizes of the simulated selection claims."""
+POOLS = 4000
+"""Simulated pools per K."""
+COSINE_GAP = 0.1
+"""Delta of the bounded corollary: how far below the cap the support scores stay."""
+EPSILON = 0.1
+"""Size of the score errors in the two-epsilon bound."""
+TRIALS = 50
+"""Random score errors drawn per pool."""
 
 
 def check_theory(
@@ -55,7 +48,6 @@ def check_theory(
     bad: StateActions,
     values: FloatArray,
     rng: np.random.Generator,
-    config: TheoryConfig | None = None,
 ) -> list[TheoryCheck]:
     """Check every claim of the theory once.
 
@@ -73,16 +65,13 @@ def check_theory(
         Exact values of real candidate pools, [pools, k], for the two-epsilon bound.
     rng
         Source of every random draw.
-    config
-        Sizes of the simulations.
     """
-    c = config or TheoryConfig()
 
     def score(states: FloatArray, actions: FloatArray, at: FloatArray) -> FloatArray:
         return np.asarray(np.einsum("nd,nd->n", phi(states, actions), psi(at)))
 
     def bump(states: FloatArray, actions: FloatArray, _at: FloatArray) -> FloatArray:
-        lifted: FloatArray = c.margin * region.bump(states, actions)
+        lifted: FloatArray = MARGIN * region.bump(states, actions)
         return lifted
 
     few = slice(0, 64)  # 64 × 64 triples say as much as more would
@@ -92,10 +81,10 @@ def check_theory(
     top = float(negatives.max())
     return [
         off_support_nonidentifiability(score, bump, small, goals[few], bad),
-        finite_inflation(phi, psi, region, support, bad, goals, c.margin),
-        good_ranker_bad_objective(TwoSetWorld(p=c.bad_mass), c.ks, c.pools, rng),
-        boundedness_is_not_calibration(1.0, c.cosine_gap, c.bad_mass, c.ks, c.pools, rng),
-        two_epsilon_bound(values, within_epsilon(values, c.epsilon, c.trials, rng), c.epsilon),
-        two_epsilon_is_tight(values, c.epsilon),
+        finite_inflation(phi, psi, region, support, bad, goals, MARGIN),
+        good_ranker_bad_objective(TwoSetWorld(p=BAD_MASS), KS, POOLS, rng),
+        boundedness_is_not_calibration(1.0, COSINE_GAP, BAD_MASS, KS, POOLS, rng),
+        two_epsilon_bound(values, within_epsilon(values, EPSILON, TRIALS, rng), EPSILON),
+        two_epsilon_is_tight(values, EPSILON),
         positives_left_unordered((top + 2.0, top + 1.0), negatives, (3.0, 30.0)),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,14 +75,17 @@ def good_ranker_bad_objective(
     expected, bound = pick_in_bad_probability(world.p, ks), regret_lower_bound(world.p, ks, gap)
     joint = 1.0 - (1.0 - level) / (2 * len(ks))
     rows = [_simulate(world, k, pools, joint, rng) for k in ks]
-    share_ok = [row["low"] <= want <= row["high"] for row, want in zip(rows, expected, strict=True)]
-    regret_ok = [row["regret_high"] >= want for row, want in zip(rows, bound, strict=True)]
+    holds = all(
+        row["share_low"] <= share <= row["share_high"] and row["regret_high"] >= regret
+        for row, share, regret in zip(rows, expected, bound, strict=True)
+    )
+    ends = ("", "_low", "_high")
     return TheoryCheck(
         claim="good ranker, bad objective",
         where="prop:good-ranker-bad-obj",
         statement="With a bad set of mass p on top of the scores, the pick lies in it with "
         "probability 1 − (1 − p)^K and expected regret reaches the value gap.",
-        holds=all(share_ok) and all(regret_ok),
+        holds=holds,
         measured=rows[-1]["share"],
         bound=float(expected[-1]),
         details={
@@ -90,13 +93,9 @@ def good_ranker_bad_objective(
             "k": list(ks),
             "pools": pools,
             "level": level,
-            "share": [row["share"] for row in rows],
-            "share_low": [row["low"] for row in rows],
-            "share_high": [row["high"] for row in rows],
+            **{f"share{end}": [row[f"share{end}"] for row in rows] for end in ends},
             "share_expected": expected.tolist(),
-            "regret": [row["regret"] for row in rows],
-            "regret_low": [row["regret_low"] for row in rows],
-            "regret_high": [row["regret_high"] for row in rows],
+            **{f"regret{end}": [row[f"regret{end}"] for row in rows] for end in ends},
             "regret_bound": bound.tolist(),
         },
     )
@@ -115,13 +114,12 @@ def boundedness_is_not_calibration(
     world = TwoSetWorld(p=p, in_support_low=-cap, in_support_high=cap - delta, bad_score=cap)
     check = good_ranker_bad_objective(world, ks, pools, rng)
     largest = max(abs(world.in_support_low), abs(world.in_support_high), abs(world.bad_score))
-    return TheoryCheck(
+    return replace(
+        check,
         claim="boundedness is not calibration",
         where="cor:bounded",
         statement=f"Scores capped at {cap:g} fail in the same way when the bad set is at the cap.",
         holds=check.holds and largest <= cap,
-        measured=check.measured,
-        bound=check.bound,
         details=dict(check.details) | {"cap": cap, "delta": delta, "largest_score": largest},
     )
 
@@ -192,14 +190,12 @@ def two_epsilon_is_tight(values: FloatArray, epsilon: float, share: float = 0.95
     lie far apart compared with epsilon cannot show it.
     """
     bound = two_epsilon_bound(values, adversarial_within_epsilon(values, epsilon), epsilon)
-    return TheoryCheck(
+    return replace(
+        bound,
         claim="two-epsilon bound is tight",
-        where="rem:sufficient",
         statement="An adversary within ε of the value makes best-of-K lose nearly 2ε.",
         holds=bound.holds and bool(bound.details["premise_holds"]) and bound.measured >= share,
-        measured=bound.measured,
         bound=share,
-        details=dict(bound.details),
     )
 
 
@@ -224,8 +220,8 @@ def _simulate(
     mean = float(regret.mean())
     return {
         "share": hits / pools,
-        "low": float(interval.low),
-        "high": float(interval.high),
+        "share_low": float(interval.low),
+        "share_high": float(interval.high),
         "regret": mean,
         "regret_low": mean - half,
         "regret_high": mean + half,

@@ -124,11 +124,7 @@ def inflate(
     """Build the construction in the proof of finite off-support inflation.
 
     phi' = [phi; beta·u], psi' = [psi; 1], beta = max(0, margin − min over B × goals of phiᵀpsi).
-
-    Returns
-    -------
-    tuple
-        phi', psi' and beta.
+    Returns phi', psi' and beta.
     """
     lowest = float(bilinear_scores(phi(bad.states, bad.actions), psi(goals)).min())
     # lowest + beta may round to just below the margin: a few units in the last place more.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ from toptail.lab.studies.controlled.cells import training_data, unit_of
 from toptail.lab.studies.controlled.config import StudyConfig
 from toptail.lab.studies.controlled.evaluate import Pools
 from toptail.lab.studies.controlled.sweeps import cells_of
-from toptail.lab.studies.controlled.theory.battery import TheoryConfig, check_theory
+from toptail.lab.studies.controlled.theory.battery import MARGIN, check_theory
 from toptail.lab.studies.controlled.theory.check import FloatArray, TheoryCheck
 from toptail.lab.studies.controlled.theory.selection import pick_regret
 from toptail.lab.studies.controlled.theory.support import (
@@ -76,11 +75,10 @@ def write_theory(config: StudyConfig, out: str | Path) -> list[TheoryCheck]:
     bad = StateActions(np.zeros_like(bad_actions), bad_actions)
     region = region_outside_disk(world.radius, GAP)
     rng = np.random.default_rng([config.pool_seed, 3])
-    theory = TheoryConfig()
-    checks = check_theory(phi, psi, region, support, goals, bad, pools.value, rng, theory)
+    checks = check_theory(phi, psi, region, support, goals, bad, pools.value, rng)
 
     # What the construction would do to selection: the same loss, another pick.
-    new_phi, new_psi, _ = inflate(phi, psi, region, bad, pools.queries.goals, theory.margin)
+    new_phi, new_psi, _ = inflate(phi, psi, region, bad, pools.queries.goals, MARGIN)
     before, after = _on_pools(phi, psi, pools), _on_pools(new_phi, new_psi, pools)
     effect = {
         "regret_before": float(pick_regret(pools.value, before).mean()),
@@ -94,13 +92,9 @@ def write_theory(config: StudyConfig, out: str | Path) -> list[TheoryCheck]:
         replace(c, details=dict(c.details) | effect) if c.where == "thm:finite-inflation" else c
         for c in checks
     ]
-    content: dict[str, Any] = {
-        "critic": CRITIC,
-        "seed": seed,
-        "gap": GAP,
-        "checks": [check.as_json() for check in checks],
-    }
-    write_json(Path(out) / "theory.json", content)
+    content = {"critic": CRITIC, "seed": seed, "gap": GAP}
+    stored = [check.as_json() for check in checks]
+    write_json(Path(out) / "theory.json", {**content, "checks": stored})
     return checks
 
 
