@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax.traverse_util import flatten_dict
 
 from tests.critics.facts import ENCODERS, Facts, facts
 from tests.critics.full_cases import (
@@ -29,7 +30,7 @@ from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.full import full_size
 from toptail.lab.critics.learner import Batch, parameter_count
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.training.checkpoint import flatten, load_params, save_params
+from toptail.lab.training.checkpoint import load_params, save_params
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, train_step
 
 
@@ -142,7 +143,7 @@ def test_saved_parameters_score_the_same(c: Case, tmp_path: Path) -> None:
     save_params(tmp_path / "critic.safetensors", c.params)
     loaded = load_params(tmp_path / "critic.safetensors")
     before, after = (c.read(params, *pool(random_batch())) for params in (c.params, loaded))
-    assert flatten(loaded).keys() == flatten(c.params).keys()
+    assert flatten_dict(loaded).keys() == flatten_dict(c.params).keys()
     for label, scores in before.items():
         assert scores.shape == (2, 3)
         assert scores.dtype == jnp.float32

@@ -44,7 +44,7 @@ def binary_nce(logits: jax.Array) -> tuple[jax.Array, Info]:
     rows = logits.shape[-1]
     positive = jnp.mean(jnp.diagonal(logits, axis1=-2, axis2=-1))
     loss = jnp.mean(softplus(logits)) - positive / rows
-    return loss, _contrast_info(logits, positive)
+    return loss, _contrast_info(jnp.mean(logits), positive, rows)
 
 
 def symmetric_info_nce(logits: jax.Array) -> tuple[jax.Array, Info]:
@@ -61,13 +61,12 @@ def symmetric_info_nce(logits: jax.Array) -> tuple[jax.Array, Info]:
     over_goals = jnp.mean(jax.nn.logsumexp(logits, axis=-1))
     over_pairs = jnp.mean(jax.nn.logsumexp(logits, axis=-2))
     loss = 0.5 * (over_goals + over_pairs) - positive
-    return loss, _contrast_info(logits, positive)
+    return loss, _contrast_info(jnp.mean(logits), positive, logits.shape[-1])
 
 
-def _contrast_info(logits: jax.Array, positive: jax.Array) -> Info:
+def _contrast_info(mean: jax.Array, positive: jax.Array, rows: int) -> Info:
     """Mean positive logit and its distance to the mean logit of the negatives."""
-    rows = logits.shape[-1]
-    negative = (jnp.mean(logits) * rows - positive) / max(rows - 1, 1)
+    negative = (mean * rows - positive) / max(rows - 1, 1)
     return {"positive_logit": positive, "logit_gap": positive - negative}
 
 
@@ -89,9 +88,7 @@ def contrast_pairs(
     half = (phi.astype(jnp.bfloat16), psi.astype(jnp.bfloat16))
     if contrast == "binary_nce":
         loss, mean, positive = binary_nce_pairs(*half)
-        rows = phi.shape[-2]
-        negative = (mean * rows - positive) / max(rows - 1, 1)
-        return loss, {"positive_logit": positive, "logit_gap": positive - negative}
+        return loss, _contrast_info(mean, positive, phi.shape[-2])
     logits = jnp.einsum("ebd,ecd->ebc", *half, preferred_element_type=jnp.float32)
     return CONTRASTS[contrast](logits)
 

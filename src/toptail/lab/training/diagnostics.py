@@ -65,11 +65,8 @@ class Probe:
         return [{k: float(v[i]) for k, v in (means | host).items()} for i in range(rows)]
 
 
-_Reader: TypeAlias = Callable[[Params, Rows, Rows, Rows], dict[str, jax.Array]]
-
-
 @lru_cache(maxsize=16)
-def _reader(learner: Learner) -> _Reader:
+def _reader(learner: Learner) -> Callable[..., dict[str, jax.Array]]:
     """What one parameter tree gives of held-out rows, compiled for a stack of them.
 
     One after another rather than side by side: a wider product rounds differently, and a seed's

@@ -75,25 +75,16 @@ def _draw(place: Axes, panel: _Panel, lines: Sequence[Line]) -> None:
     steps = np.array([line["step"] for line in lines], dtype=float)
     drawn = {name: label for name, label in panel.series.items() if any(name in x for x in lines)}
     for rank, (name, label) in enumerate(drawn.items()):
-        values = np.array([_number(line.get(name)) for line in lines])
+        values = np.array([line.get(name) for line in lines], dtype=float)  # None is NaN
         marker = "o" if len(lines) <= 40 else ""
         colour = style(rank).colour
         place.plot(steps, values, color=colour, label=label, marker=marker, markersize=2.5)
-        _mark_missing(place, steps, values)
+        missing = np.flatnonzero(~np.isfinite(values))
+        if len(missing):  # marked where it begins: a gap alone is easily overlooked
+            place.axvline(steps[missing[0]], color=NEUTRAL, linestyle=":", linewidth=1)
     if len(drawn) > 1:
         place.legend(fontsize=8, ncols=len(drawn))
     place.set_title(panel.title)
     place.set_xlabel("steps")
     place.xaxis.set_major_formatter(EngFormatter(sep=""))
     place.grid(axis="y")
-
-
-def _mark_missing(place: Axes, steps: Any, values: Any) -> None:
-    """Mark the first step at which a scalar is not finite: a gap alone is easily overlooked."""
-    missing = np.flatnonzero(~np.isfinite(values))
-    if len(missing):
-        place.axvline(steps[missing[0]], color=NEUTRAL, linestyle=":", linewidth=1)
-
-
-def _number(value: float | None) -> float:
-    return np.nan if value is None else float(value)
