@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax.traverse_util import flatten_dict
 
 from tests.critics.facts import ENCODERS, Facts, facts
 from tests.critics.full_cases import (
@@ -143,7 +142,7 @@ def test_saved_parameters_score_the_same(c: Case, tmp_path: Path) -> None:
     save_params(tmp_path / "critic.safetensors", c.params)
     loaded = load_params(tmp_path / "critic.safetensors")
     before, after = (c.read(params, *pool(random_batch())) for params in (c.params, loaded))
-    assert flatten_dict(loaded).keys() == flatten_dict(c.params).keys()
+    assert jax.tree.map(jnp.shape, loaded) == jax.tree.map(jnp.shape, c.params)
     for label, scores in before.items():
         assert scores.shape == (2, 3)
         assert scores.dtype == jnp.float32

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ STEPS = 500
 """Steps that a rate is measured on, after compilation."""
 
 
-def bench() -> Iterator[Row]:
+def bench(steps: int = STEPS, critics: Sequence[str] = one_step_names()) -> Iterator[Row]:
     """Measure every critic of the controlled study at its own sizes, five seeds together.
 
     The other side is the loop that most code bases have: one seed, NumPy draws the batch, one
@@ -29,7 +29,7 @@ def bench() -> Iterator[Row]:
     from toptail.lab.studies.controlled.config import StudyConfig
     from toptail.lab.training.loop import TrainConfig
 
-    study, critics, steps = StudyConfig(), one_step_names(), STEPS
+    study = StudyConfig()
     data = {seed: training_data(study, study.world, seed) for seed in study.seeds}
     configs = {
         name: TrainConfig(study.critics.make(name), steps, study.batch_size, study.learning_rate)

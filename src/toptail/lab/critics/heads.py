@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -22,14 +22,16 @@ from toptail.lab.critics.stack import Stack
 class Heads(CosineContrast):
     """A TD head q_td(phi_hat, psi_hat) on the encoders of a cosine critic."""
 
-    fits: ClassVar[Literal["q_td", "q_hybrid"]]
-    """What the TD loss fits: the head by itself, or its sum with f_cos."""
-
     alpha: float = 1.0
     """Weight of f_cos in the sum Q_hybrid."""
 
     td_weight: float = 1.0
     """Weight of the TD loss beside the contrastive one."""
+
+    @property
+    @abstractmethod
+    def fits(self) -> Literal["q_td", "q_hybrid"]:
+        """What the TD loss fits: the head by itself, or its sum with f_cos."""
 
     @abstractmethod
     def q_td(self, params: Params, units: Embeddings) -> jax.Array:

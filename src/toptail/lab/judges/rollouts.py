@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import jax
@@ -56,9 +56,7 @@ class Starts:
 
     def take(self, at: IntArray) -> Starts:
         """Some of the rollouts."""
-        return Starts(
-            self.rows[at], self.goals[at], self.actions[at], self.query[at], self.repeat[at]
-        )
+        return Starts(*(getattr(self, field.name)[at] for field in fields(self)))
 
     def distinct(self) -> tuple[IntArray, IntArray]:
         """The rollouts that differ ``[m]``, and which of them each rollout is ``[n]``.
@@ -244,8 +242,7 @@ def _goal_positions(family: str, goals: FloatArray) -> NDArray[np.float64]:
 
 
 def _check(starts: Starts, trajectories: Trajectories) -> None:
-    lengths = {len(a) for a in (starts.rows, starts.goals, starts.actions)}
-    lengths |= {len(starts.query), len(starts.repeat)}
+    lengths = {len(getattr(starts, field.name)) for field in fields(starts)}
     if len(lengths) != 1:
         raise InputError(f"Rollouts need as many of everything, not {sorted(lengths)} rows.")
     if len(starts) and not 0 <= starts.rows.min() <= starts.rows.max() < len(trajectories):

@@ -64,21 +64,9 @@ def nearest_rows(
 def nearest_to_points(
     points: NDArray[Any], targets: NDArray[Any], count: int, method: Method | None = None
 ) -> IntArray:
-    """Rows nearest to free points, which need not be rows themselves; none is left out.
+    """Rows nearest to free points ``[m, ...]``, which need not be rows themselves.
 
-    Parameters
-    ----------
-    points
-        ``[rows, ...]``: observations of all rows; further axes are flattened.
-    targets
-        ``[m, ...]``: points of the same space.
-    count, method
-        As for :func:`nearest_rows`.
-
-    Returns
-    -------
-    IntArray
-        ``[m, count]``, nearest first; among equal distances the lower row comes first.
+    As :func:`nearest_rows`, but no row is left out.
     """
     x, at = _vectors(points), _vectors(targets)
     if x.shape[1] != at.shape[1]:

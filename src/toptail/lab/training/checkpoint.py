@@ -19,14 +19,15 @@ def save_params(path: Path, params: Params) -> None:
 
     The file is there completely or not at all.
     """
-    flat = {name: np.ascontiguousarray(x) for name, x in flatten_dict(params, sep="/").items()}
-    atomic(path, lambda target: save_file(flat, target))
+    flat = flatten_dict(params, sep="/")  # type: ignore[no-untyped-call]
+    arrays = {name: np.ascontiguousarray(leaf) for name, leaf in flat.items()}
+    atomic(path, lambda target: save_file(arrays, target))
 
 
 def load_params(path: Path) -> Params:
     """Read a parameter tree back, bit for bit."""
     try:
-        params: Params = unflatten_dict(load_file(path), sep="/")
+        params: Params = unflatten_dict(load_file(path), sep="/")  # type: ignore[no-untyped-call]
         return params
     except (OSError, SafetensorError) as error:
         raise InputError(

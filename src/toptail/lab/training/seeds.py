@@ -47,16 +47,8 @@ def train_seeds(
     The seeds do not touch: a seed's parameters are the same to the last bit whichever other
     seeds it runs with (see `programs.width`).
 
-    Parameters
-    ----------
-    config
-        The run; ``config.steps`` is its length.
-    data
-        Each seed's data set, all of one size.
-    snapshots
-        Steps to yield at, ascending, the last being ``config.steps``; only that one by default.
-    tick
-        Told after every chunk.
+    The seeds' data sets are of one size. The wanted steps ascend, and the last one, which is the
+    only one by default, is ``config.steps``.
     """
     wanted = list(snapshots) if snapshots else [config.steps]
     if wanted != sorted(set(wanted)) or wanted[0] < 1 or wanted[-1] != config.steps:
