@@ -179,12 +179,8 @@ def _fits(h: jax.Array) -> bool:
 def bias_gelu_norm(h: jax.Array, bias: jax.Array, scale: jax.Array, shift: jax.Array) -> jax.Array:
     """LayerNorm(gelu(h + bias)) for n networks at once.
 
-    Parameters
-    ----------
-    h
-        [n, B, d] pre-activations, bfloat16 or float32; the result has the same type.
-    bias, scale, shift
-        [n, d] float32.
+    The pre-activations h [n, B, d] are bfloat16 or float32, and so is the result; bias, scale and
+    shift [n, d] are float32.
     """
     return _forward(h, bias, scale, shift)[0]
 

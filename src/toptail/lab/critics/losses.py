@@ -35,11 +35,8 @@ def binary_nce(logits: jax.Array) -> tuple[jax.Array, Info]:
 
         mean_ij softplus(x_ij) - mean_i x_ii / B.
 
-    Parameters
-    ----------
-    logits
-        [e, B, B]; row i is the pair (s_i, a_i), column j the goal g_j, positives on the
-        diagonal. Averaged over the e ensemble members.
+    Logits are [e, B, B]; row i is the pair (s_i, a_i), column j the goal g_j, positives on the
+    diagonal. Averaged over the e ensemble members.
     """
     rows = logits.shape[-1]
     positive = jnp.mean(jnp.diagonal(logits, axis1=-2, axis2=-1))
@@ -52,10 +49,7 @@ def symmetric_info_nce(logits: jax.Array) -> tuple[jax.Array, Info]:
 
         -mean_i [ x_ii - (logsumexp_j x_ij + logsumexp_j x_ji) / 2 ]
 
-    Parameters
-    ----------
-    logits
-        [e, B, B] as in `binary_nce`. Lower is better.
+    Logits are as in `binary_nce`. Lower is better.
     """
     positive = jnp.mean(jnp.diagonal(logits, axis1=-2, axis2=-1))
     over_goals = jnp.mean(jax.nn.logsumexp(logits, axis=-1))
@@ -94,15 +88,7 @@ def contrast_pairs(
 
 
 def squared_td_error(q: jax.Array, target: jax.Array) -> tuple[jax.Array, Info]:
-    """Mean squared error of each member's value to a target that carries no gradient.
-
-    Parameters
-    ----------
-    q
-        [e, B] predictions of the ensemble members.
-    target
-        [B], the same for all members.
-    """
+    """Mean squared error of the members' values [e, B] to a target [B] that has no gradient."""
     error = q - jax.lax.stop_gradient(target)
     loss = jnp.mean(error * error)
     return loss, {"td_rmse": jnp.sqrt(loss)}
