@@ -58,14 +58,8 @@ class Bellman:
     ) -> tuple[jax.Array, Info]:
         """Q to r + gamma mask V(s', g), and V to the expectile of the smaller target Q.
 
-        Parameters
-        ----------
-        q, target_q
-            [members, B] the trained Q networks and their slow copies, at (s, a, g).
-        v, next_v
-            [B] the V network at (s, g) and at (s', g).
-        batch
-            Its rewards and masks belong to the value goals.
+        Of the value goals, as the batch's rewards and masks are: q and target_q [members, B] from
+        the trained Q networks and their slow copies, v and next_v [B] at (s, g) and at (s', g).
         """
         if batch.masks is None:
             raise ValueError("Bellman targets need batch.masks: where does the episode end?")

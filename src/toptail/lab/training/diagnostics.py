@@ -72,9 +72,6 @@ def _reader(learner: Learner) -> Callable[..., dict[str, jax.Array]]:
     One after another rather than side by side: a wider product rounds differently, and a seed's
     curve must not depend on which others it trains with.
     """
-
-    def read_all(params: Params, *rows: jax.Array) -> dict[str, jax.Array]:
-        found: dict[str, jax.Array] = jax.lax.map(lambda own: learner.held_out(own, *rows), params)
-        return found
-
-    return jax.jit(read_all)
+    return jax.jit(
+        lambda params, *rows: jax.lax.map(lambda own: learner.held_out(own, *rows), params)
+    )
