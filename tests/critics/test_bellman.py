@@ -23,7 +23,7 @@ from tests.critics.full_cases import (
     target_source,
 )
 from tests.critics.slow_full import expectile
-from toptail.lab.critics.bellman import Bellman, expectile_loss, iql_losses
+from toptail.lab.critics.bellman import Bellman, expectile_loss
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.training.loop import TrainConfig, init_state, make_train, train_step
 
@@ -61,7 +61,7 @@ def test_iql_by_hand() -> None:
     )
     q, target_q = jnp.array([[1.0, 1.0], [3.0, 0.0]]), jnp.array([[1.0, 2.0], [3.0, 0.0]])
     v, next_v = jnp.array([0.0, 2.0]), jnp.array([4.0, 100.0])
-    loss, info = iql_losses(q, v, target_q, next_v, batch, gamma=0.5, expectile=0.9)
+    loss, info = Bellman(gamma=0.5, expectile=0.9).losses(q, v, target_q, next_v, batch)
     q_loss = (0 + 1 + 4 + 0) / 4
     v_loss = (0.9 * 1**2 + 0.1 * 2**2) / 2  # the smaller targets are 1 and 0
     assert {k: float(x) for k, x in info.items()} == pytest.approx(

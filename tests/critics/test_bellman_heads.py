@@ -21,7 +21,7 @@ from tests.critics.full_cases import (
     random_params,
     rough,
 )
-from toptail.lab.critics.bellman import iql_losses
+from toptail.lab.critics.bellman import Bellman
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.critics.hybrid import Hybrid
 from toptail.lab.critics.learner import Batch, Info, Params
@@ -122,9 +122,10 @@ def plain_loss(
         joint = isinstance(critic, TwoHeadJoint)
         return critic.q_td(p, e) if joint else critic.q_hybrid(p, e)
 
-    v, next_v = critic.value.now_and_next(params["value"], batch)
+    v, next_v = critic.now_and_next(params, batch)
     q, target_q = fitted(params), fitted(params["target"])
-    td, td_info = iql_losses(q, v, target_q, next_v, batch, SLOW.gamma, SLOW.expectile)
+    bellman = Bellman(SLOW.gamma, SLOW.expectile)
+    td, td_info = bellman.losses(q, v, target_q, next_v, batch)
     return contrast + critic.td_weight * td, {"contrast": contrast, **info, **td_info}
 
 

@@ -29,7 +29,7 @@ from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.full import full_size
 from toptail.lab.critics.learner import Batch, parameter_count
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.training.checkpoint import flatten, load_params, save_params
+from toptail.lab.training.checkpoint import load_params, save_params
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, train_step
 
 
@@ -142,7 +142,7 @@ def test_saved_parameters_score_the_same(c: Case, tmp_path: Path) -> None:
     save_params(tmp_path / "critic.safetensors", c.params)
     loaded = load_params(tmp_path / "critic.safetensors")
     before, after = (c.read(params, *pool(random_batch())) for params in (c.params, loaded))
-    assert flatten(loaded).keys() == flatten(c.params).keys()
+    assert jax.tree.map(jnp.shape, loaded) == jax.tree.map(jnp.shape, c.params)
     for label, scores in before.items():
         assert scores.shape == (2, 3)
         assert scores.dtype == jnp.float32

@@ -24,7 +24,7 @@ from toptail.lab.critics.losses import (
     squared_td_error,
     symmetric_info_nce,
 )
-from toptail.lab.critics.networks import Embeddings, Encoders, norm, unit
+from toptail.lab.critics.networks import Embeddings, Encoders, norm, unit, units
 from toptail.lab.critics.one_step import ONE_STEP, OneStepHybrid, OneStepTDQ, OneStepTwoHead
 from toptail.lab.critics.raw import Raw
 
@@ -210,7 +210,7 @@ def test_two_head_gradient_reaches_the_encoders_from_the_td_head_alone() -> None
     params = params_of(critic)
 
     def td_only(p: Params) -> jax.Array:
-        return jnp.mean(critic.q_td(p, critic.embed(p, *data[:3])) ** 2)
+        return jnp.mean(critic.q_td(p, units(critic.embed(p, *data[:3]))) ** 2)
 
     gradient = jax.jit(jax.grad(td_only))(params)
     for side in ("phi", "psi", "head"):

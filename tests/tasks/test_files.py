@@ -18,7 +18,7 @@ from toptail.lab.tasks.files import (
     read_record,
     record_path,
     save_file,
-    write_record,
+    write_json,
 )
 from toptail.lab.tasks.names import PAPER_TASKS, parse_name
 
@@ -213,7 +213,7 @@ def test_a_missing_or_foreign_validation_file_is_named(tmp_path: Path) -> None:
 
 def test_a_file_other_than_its_record_says_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "x.npz", arrays_of(POINT))
-    write_record(path, {"content_sha256": load_file(path).sha256})
+    write_json(record_path(path), {"content_sha256": load_file(path).sha256})
     load_file(path)
     write(path, arrays_of("scene-play-v0"))
     with pytest.raises(InputError, match=r"not the file that x\.npz\.json describes"):
@@ -223,7 +223,7 @@ def test_a_file_other_than_its_record_says_is_refused(tmp_path: Path) -> None:
 def test_records(tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
     assert read_record(path) is None
-    write_record(path, {"source": "here"})
+    write_json(record_path(path), {"source": "here"})
     assert read_record(path) == {"source": "here"}
     record_path(path).write_text("[1]")
     with pytest.raises(InputError, match="not a JSON object"):

@@ -24,9 +24,9 @@ def test_future_goals_stay_on_their_trajectory() -> None:
     data = hand_made((4, 2, 5))
     rng = np.random.default_rng(0)
     rows = rng.choice(data.transitions, 5000)
-    for goals in (data.geometric_goals(rows, 0.9, rng), data.uniform_goals(rows, rng)):
-        assert np.all(goals > rows)
-        assert np.array_equal(data.trajectory[goals], data.trajectory[rows])
+    goals = data.geometric_goals(rows, 0.9, rng)
+    assert np.all(goals > rows)
+    assert np.array_equal(data.trajectory[goals], data.trajectory[rows])
 
 
 def test_geometric_goals_have_the_stated_distribution() -> None:
@@ -39,16 +39,8 @@ def test_geometric_goals_have_the_stated_distribution() -> None:
     assert stats.chisquare(counts, 20_000 * np.array(expected)).pvalue > 1e-3
 
 
-def test_uniform_goals_are_uniform() -> None:
-    data = hand_made((6,))
-    goals = data.uniform_goals(np.ones(20_000, dtype=np.int64), np.random.default_rng(2))
-    assert stats.chisquare(np.bincount(goals, minlength=6)[2:]).pvalue > 1e-3
-
-
 def test_a_last_row_has_no_future() -> None:
     data = hand_made((4, 2))
-    with pytest.raises(InputError, match=r"Row 3 .* is the last of its trajectory"):
-        data.uniform_goals(np.array([0, 3]), np.random.default_rng(0))
     assert data.geometric_goals(np.array([3]), 0.9, np.random.default_rng(0)).tolist() == [3]
 
 

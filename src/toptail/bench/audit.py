@@ -53,6 +53,13 @@ def _pools(queries: int, candidates: int, scorers: int) -> ScoredPools:
     return ScoredPools.from_arrays(scores, value, source="benchmark")
 
 
+def _one_scorer(queries: int, candidates: int) -> tuple[Floats, Floats]:
+    """Scores and values of one scorer, side by side."""
+    pools = _pools(queries, candidates, scorers=1)
+    block = next(pools.blocks())
+    return block.take(pools.scores["scorer_0"]), block.take(pools.values["value"])
+
+
 def _run_audit(path: Path, out: Path) -> tuple[float, int]:
     """Wall seconds and peak resident bytes of ``toptail audit`` in its own process."""
     argv = [sys.executable, "-m", "toptail", "audit", str(path), "--out", str(out)]
@@ -68,9 +75,7 @@ def _run_audit(path: Path, out: Path) -> tuple[float, int]:
 
 def _against_monte_carlo(queries: int = 5, candidates: int = 1_000) -> Row:
     """The exact curve against pools drawn until the standard error is 1e-3 of the range."""
-    pools = _pools(queries, candidates, scorers=1)
-    block = next(pools.blocks())
-    value, scores = block.take(pools.values["value"]), block.take(pools.scores["scorer_0"])
+    scores, value = _one_scorer(queries, candidates)
     k = [1 << power for power in range(10)]
     exact_time, exact = _timed(lambda: best_of_k(scores, value, k))
     rng = np.random.default_rng(1)
@@ -111,9 +116,7 @@ def _draw_pools(n: int, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
 def _tau_against_scipy(candidates: int) -> Row:
     from scipy.stats import kendalltau
 
-    pools = _pools(2_000 if candidates < 500 else 400, candidates, scorers=1)
-    block = next(pools.blocks())
-    value, scores = block.take(pools.values["value"]), block.take(pools.scores["scorer_0"])
+    scores, value = _one_scorer(2_000 if candidates < 500 else 400, candidates)
     batched, ours = _timed(lambda: kendall_tau_b(scores, value))
     looped, theirs = _timed(
         lambda: np.array([kendalltau(x, y).statistic for x, y in zip(scores, value, strict=True)])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from toptail.bench.clock import seconds, stepwise_seconds
 from toptail.bench.table import Row
 from toptail.lab.critics.registry import one_step_names
 
@@ -14,18 +14,16 @@ if TYPE_CHECKING:
     from toptail.lab.critics.learner import Batch
     from toptail.lab.training.loop import TrainConfig
 
-SHORT = 500
+STEPS = 500
 """Steps that a rate is measured on, after compilation."""
 
-CRITICS = one_step_names()
-"""The critics of the study; the last two also run at the same time, one per thread."""
 
-
-def bench(steps: int = SHORT, critics: Sequence[str] = CRITICS) -> Iterator[Row]:
+def bench(steps: int = STEPS, critics: Sequence[str] = one_step_names()) -> Iterator[Row]:
     """Measure every critic of the controlled study at its own sizes, five seeds together.
 
     The other side is the loop that most code bases have: one seed, NumPy draws the batch, one
-    jitted update per step. Both sides are warmed up before the clock starts.
+    jitted update per step. Both sides are warmed up before the clock starts. The last two critics
+    also run at the same time, one per thread.
     """
     from toptail.lab.studies.controlled.cells import training_data
     from toptail.lab.studies.controlled.config import StudyConfig
@@ -49,19 +47,13 @@ def bench(steps: int = SHORT, critics: Sequence[str] = CRITICS) -> Iterator[Row]
             f"step by step {1e6 * stepwise / steps:.0f} us: {stepwise / per_seed:.1f} times",
         )
     pair = [configs[name] for name in critics[-2:]]
-    together = _time(lambda: _both(pair, data))
-    apart = _time(lambda: [_fused(config, data) for config in pair])
+    together = seconds(lambda: _both(pair, data))
+    apart = seconds(lambda: [_fused(config, data) for config in pair])
     yield Row(
         f"{' and '.join(critics[-2:])} in two threads",
         f"{together:.1f} s",
         f"one after the other {apart:.1f} s: {apart / together:.2f} times ({2 * steps} steps each)",
     )
-
-
-def _time(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def _fused(config: TrainConfig, data: dict[int, Batch]) -> tuple[float, float]:
@@ -73,40 +65,23 @@ def _fused(config: TrainConfig, data: dict[int, Batch]) -> tuple[float, float]:
     # Two equal halves: the first also compiles, so what it takes longer is compilation.
     halves = [config.steps, 2 * config.steps]
     run = train_seeds(replace(config, steps=halves[1]), data, halves)
-    first, second = (_time(lambda: next(run)) for _ in halves)
+    first, second = (seconds(lambda: next(run)) for _ in halves)
     return max(first - second, 0.0), second
 
 
 def _stepwise(config: TrainConfig, data: Batch) -> float:
     """Seconds of ``config.steps`` separate updates of one seed, batches drawn by NumPy."""
-    from dataclasses import replace
-    from functools import partial
-
     import jax
     import numpy as np
 
-    from toptail.lab.training.loop import init_state, train_step
-
-    def given(key: jax.Array, batch: Batch, size: int) -> Batch:
-        """Take the batch as it comes: NumPy has drawn it."""
-        del key, size
-        return batch
-
-    plain = replace(config, sample=given)
-    state = init_state(plain, jax.random.key(0), data)
-    update = jax.jit(partial(train_step, plain))
     rng = np.random.default_rng(0)
 
-    def run(steps: int) -> None:
-        nonlocal state
-        for _ in range(steps):
-            rows = rng.integers(0, len(data.states), config.batch_size)
-            batch: Batch = jax.tree.map(lambda column: column[rows], data)  # noqa: B023
-            state, _ = update(state, batch)
-        jax.block_until_ready(state)
+    def draw() -> Batch:
+        rows = rng.integers(0, len(data.states), config.batch_size)
+        batch: Batch = jax.tree.map(lambda column: column[rows], data)
+        return batch
 
-    run(1)
-    return _time(lambda: run(config.steps))
+    return stepwise_seconds(config, draw, config.steps)
 
 
 def _both(configs: list[TrainConfig], data: dict[int, Batch]) -> None:

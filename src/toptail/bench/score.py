@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from toptail.bench.clock import seconds
 from toptail.bench.table import Row
 from toptail.lab.critics.registry import MAIN
 
@@ -21,18 +21,11 @@ STATE, ACTION = 29, 8
 """Columns of a state (and of a goal) and of an action: AntMaze's."""
 
 
-def bench_score(
-    critics: tuple[str, ...] = MAIN,
-    rows: int = 16_384,
-    rounds: int = 5,
-    hidden: tuple[int, ...] = (512, 512, 512),
-    triples: int = 3_000,
-    goals: int = 50,
-    seeds: int = 3,
-) -> Iterator[Row]:
+def bench_score() -> Iterator[Row]:
     """Rows of the benchmark table, each as soon as it is measured."""
-    yield from bench_blocks(critics, rows, rounds, hidden)
-    yield from bench_factors(critics, triples, goals, seeds, hidden)
+    hidden = (512, 512, 512)
+    yield from bench_blocks(MAIN, rows=16_384, rounds=5, hidden=hidden)
+    yield from bench_factors(MAIN, triples=3_000, goals=50, seeds=3, hidden=hidden)
 
 
 def bench_blocks(
@@ -143,6 +136,4 @@ def _normal(n: int, *widths: int) -> list[Rows]:
 def _seconds(call: Callable[[], object]) -> float:
     import jax
 
-    start = time.perf_counter()
-    jax.block_until_ready(call())
-    return time.perf_counter() - start
+    return seconds(lambda: jax.block_until_ready(call()))

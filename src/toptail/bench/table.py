@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from toptail.lab.tasks.simulator import available_cores
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,7 @@ def machine() -> str:
     if info.is_file():
         models = [line for line in info.read_text().splitlines() if line.startswith("model name")]
         name = models[0].partition(":")[2].strip() if models else name
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{name}, {cores} cores, Python {platform.python_version()}"
+    return f"{name}, {available_cores()} cores, Python {platform.python_version()}"
 
 
 def print_rows(title: str, rows: Iterable[Row]) -> None:

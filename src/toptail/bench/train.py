@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from toptail.bench.clock import seconds, stepwise_seconds
 from toptail.bench.table import Row
 from toptail.lab.critics import registry
 from toptail.lab.critics.base import Critic
@@ -18,8 +20,16 @@ from toptail.lab.critics.full import full_size
 from toptail.lab.critics.learner import Batch
 from toptail.lab.critics.registry import MAIN
 from toptail.lab.tasks.trajectories import Trajectories
-from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps, train_step
+from toptail.lab.training.loop import (
+    TrainConfig,
+    TrainState,
+    init_state,
+    make_train,
+    run_steps,
+    train_step,
+)
 from toptail.lab.training.offline import GoalSampling, OfflineData, device_data
+from toptail.lab.training.programs import keys_of
 
 BATCH = 1024
 CRITICS = tuple(name for name in MAIN if registry.CRITICS[name].trained_by != "both")
@@ -69,11 +79,9 @@ def _random_trajectories(rows: int, observation: int = 29, action: int = 8) -> T
     )
 
 
-def fused_rate(
-    name: str, data: OfflineData, seeds: int, steps: int, *, bfloat16: bool = True
-) -> tuple[float, float]:
+def fused_rate(name: str, data: OfflineData, seeds: int, steps: int) -> tuple[float, float]:
     """Seed-steps per second of the fused loop (best of three runs), and seconds to compile."""
-    config = _config(full_size(name, bfloat16=bfloat16))
+    config = _config(full_size(name, bfloat16=True))
     keys = jax.random.split(jax.random.key(0), seeds)
     state = jax.jit(jax.vmap(lambda key: init_state(config, key, data)))(keys)
 
@@ -82,32 +90,22 @@ def fused_rate(
         return state, info["loss"]
 
     start = time.perf_counter()
-    run = jax.jit(advance, donate_argnums=0).lower(state, data).compile()
+    compiled = jax.jit(advance, donate_argnums=0).lower(state, data).compile()
     compile_time = time.perf_counter() - start
-    best = np.inf
-    for _ in range(4):  # the first run warms up
-        start = time.perf_counter()
-        state, loss = run(state, data)
+
+    def run() -> None:
+        nonlocal state
+        state, loss = compiled(state, data)
         loss.block_until_ready()
-        best = min(best, time.perf_counter() - start)
-    return seeds * steps / best, compile_time
+
+    return seeds * steps / min(seconds(run) for _ in range(4)), compile_time  # the first warms up
 
 
 def _step_by_step(name: str, trajectories: Trajectories, steps: int) -> float:
     """Steps per second of the usual loop: NumPy draws, then one jitted float32 update."""
-    config = _config(full_size(name))
     rng = np.random.default_rng(0)
-    first = _numpy_batch(trajectories, rng)
-    plain = replace(config, sample=lambda _key, batch, _size: batch)
-    state = init_state(plain, jax.random.key(0), first)
-    update = jax.jit(lambda state, batch: train_step(plain, state, batch), donate_argnums=0)
-    state, info = update(state, first)
-    info["loss"].block_until_ready()
-    start = time.perf_counter()
-    for _ in range(steps):
-        state, info = update(state, _numpy_batch(trajectories, rng))
-    info["loss"].block_until_ready()
-    return steps / (time.perf_counter() - start)
+    draw = partial(_numpy_batch, trajectories, rng)
+    return steps / stepwise_seconds(_config(full_size(name)), draw, steps)
 
 
 def _numpy_batch(trajectories: Trajectories, rng: np.random.Generator) -> Batch:
@@ -128,13 +126,8 @@ def _matmul_ceiling(n: int) -> float:
     """FLOP/s of a large bfloat16 matrix product, best of ten."""
     x = jax.random.normal(jax.random.key(0), (n, n)).astype(jnp.bfloat16)
     product = jax.jit(lambda x: x @ x)
-    product(x).block_until_ready()
-    best = np.inf
-    for _ in range(10):
-        start = time.perf_counter()
-        product(x).block_until_ready()
-        best = min(best, time.perf_counter() - start)
-    return float(2 * n**3 / best)
+    best = min(seconds(lambda: product(x).block_until_ready()) for _ in range(11))  # one compiles
+    return 2 * n**3 / best
 
 
 def matmul_flops(config: TrainConfig, data: OfflineData) -> int:
@@ -162,11 +155,7 @@ def _count(jaxpr: Any) -> int:
 
 
 def bench_quality(
-    task: str,
-    steps: int = 20_000,
-    seeds: tuple[int, ...] = (0, 1, 2),
-    names: tuple[str, ...] = CRITICS,
-    report: Callable[[dict[str, Any]], None] | None = None,
+    task: str, steps: int = 20_000, seeds: tuple[int, ...] = (0, 1, 2)
 ) -> Iterator[Row]:
     """Whether bfloat16 and the fused kernels cost quality: tau_b and AUC against float32.
 
@@ -182,15 +171,13 @@ def bench_quality(
     triples = sample_triples(dataset.val, 3_000, rng)
     other = negatives(triples, 1, rng)[:, 0]
     o, a = dataset.val.observations, dataset.val.actions
-    for name in names:
+    for name in CRITICS:
         measured = {}
         for bfloat16 in (True, False):
             critic = full_size(name, bfloat16=bfloat16)
             config = replace(_config(critic), steps=steps)
-            train = jax.jit(jax.vmap(lambda key, c=config: _trained(c, key, data)))
-            start = time.perf_counter()
-            params = jax.block_until_ready(train(jnp.stack([jax.random.key(s) for s in seeds])))
-            elapsed = time.perf_counter() - start
+            train = jax.jit(jax.vmap(make_train(config), in_axes=(0, None)))
+            params = train(keys_of(seeds), data)[0].params
             score = jax.jit(jax.vmap(critic.score, in_axes=(0, None, None, None)))
             own = np.asarray(score(params, o[triples.rows], a[triples.rows], o[triples.goal_rows]))
             neg = np.asarray(score(params, o[triples.rows], a[triples.rows], o[other]))
@@ -199,29 +186,12 @@ def bench_quality(
             tau = kendall_tau_b(own, value)
             area = np.array([auc(np.concatenate(x), label) for x in zip(own, neg, strict=True)])
             measured[bfloat16] = (tau, area)
-            if report is not None:
-                report(
-                    {
-                        "critic": name,
-                        "bfloat16": bfloat16,
-                        "steps": steps,
-                        "seconds": elapsed,
-                        "tau_b": tau.tolist(),
-                        "auc": area.tolist(),
-                        "seeds": list(seeds),
-                    }
-                )
         (t16, a16), (t32, a32) = measured[True], measured[False]
         yield Row(
             f"{name}, {steps:,} steps, {len(seeds)} seeds",
             f"tau_b {_spread(t16)}, AUC {_spread(a16)}",
             f"in float32: tau_b {_spread(t32)}, AUC {_spread(a32)}",
         )
-
-
-def _trained(config: TrainConfig, key: jax.Array, data: OfflineData) -> Any:
-    state = init_state(config, key, data)
-    return run_steps(config, state, data, config.steps)[0].params
 
 
 def _spread(x: np.ndarray[Any, np.dtype[np.float64]]) -> str:

@@ -100,20 +100,10 @@ class TrainedCritic:
     def score_pairs(
         self, states: ArrayLike, actions: ArrayLike, psi: jax.Array, asked: ArrayLike
     ) -> NDArray[np.float32]:
-        """Score pairs towards embedded goals, each pair embedded once.
+        """Score pairs [p, s] and [p, a] towards goals that `embed_goals` gave ``psi`` for.
 
-        Parameters
-        ----------
-        states, actions
-            [p, s] and [p, a] the pairs.
-        psi
-            What `embed_goals` gave for goals.
-        asked
-            [n, 2] number of a pair and number of a goal.
-
-        Returns
-        -------
-        Scores [n].
+        Each pair is embedded once; ``asked`` [n, 2] has the numbers of a pair and of a goal for
+        each of the scores [n].
         """
         read = _compiled_pairs(self.critic, self._read)
         rows = _float32(states, actions)
@@ -163,14 +153,7 @@ def in_blocks(read: Callable[..., jax.Array], axis: int = 0) -> Callable[..., ja
     """The same function of rows, which on a CPU takes many rows [n, dim] a few at a time.
 
     The activations of a block stay in the cache; those of all rows at once would go through
-    memory at every layer, which takes twice as long.
-
-    Parameters
-    ----------
-    read
-        (params, rows [n, dim], more rows [n, dim], ...) -> results, as a readout.
-    axis
-        Which axis of the results is that of the rows.
+    memory at every layer, which takes twice as long. ``axis`` of the results is that of the rows.
     """
 
     def score(params: Params, *rows: jax.Array) -> jax.Array:

@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from toptail.errors import InputError, option
-from toptail.lab.critics.learner import Batch, Info, Params
+from toptail.lab.critics.embedding import EmbeddingCritic
+from toptail.lab.critics.learner import TARGET, Batch, Info, Params
 from toptail.lab.critics.losses import squared_td_error
-from toptail.lab.critics.stack import Stack
+from toptail.lab.critics.stack import Stack, StackedEncoders
 
 Reward: TypeAlias = Literal["-1/0", "0/1"]
 """Step reward: -1 until the goal and 0 at it, or 0 until the goal and 1 at it."""
@@ -25,35 +26,6 @@ def expectile_loss(error: jax.Array, expectile: float) -> jax.Array:
     """
     weight = jnp.where(error >= 0, expectile, 1.0 - expectile)
     return jnp.mean(weight * error * error)
-
-
-def iql_losses(
-    q: jax.Array,
-    v: jax.Array,
-    target_q: jax.Array,
-    next_v: jax.Array,
-    batch: Batch,
-    gamma: float,
-    expectile: float,
-) -> tuple[jax.Array, Info]:
-    """Q to r + gamma mask V(s', g), and V to the expectile of the smaller target Q.
-
-    Parameters
-    ----------
-    q, target_q
-        [members, B] the trained Q networks and their slow copies, at (s, a, g).
-    v, next_v
-        [B] the V network at (s, g) and at (s', g).
-    batch
-        Its rewards and masks belong to the value goals.
-    """
-    if batch.masks is None:
-        raise ValueError("Bellman targets need batch.masks: where does the episode end?")
-    goal = batch.rewards + gamma * batch.masks * jax.lax.stop_gradient(next_v)
-    q_loss, info = squared_td_error(q, goal[None])
-    smaller = jax.lax.stop_gradient(jnp.min(target_q, axis=0))
-    v_loss = expectile_loss(smaller - v, expectile)
-    return q_loss + v_loss, {"q_loss": q_loss, "v_loss": v_loss, "q_mean": jnp.mean(q), **info}
 
 
 @dataclass(frozen=True)
@@ -81,36 +53,59 @@ class Bellman:
         moved: Params = jax.tree.map(lambda t, p: t + self.tau * (p - t), target, own)
         return moved
 
+    def losses(
+        self, q: jax.Array, v: jax.Array, target_q: jax.Array, next_v: jax.Array, batch: Batch
+    ) -> tuple[jax.Array, Info]:
+        """Q to r + gamma mask V(s', g), and V to the expectile of the smaller target Q.
 
-@dataclass(frozen=True)
-class ValueNetwork:
-    """V(s, g), a joint-input network of the same shape as a Q network."""
-
-    hidden: tuple[int, ...]
-    """Width of each hidden layer."""
-
-    bfloat16: bool = False
-    """As in `Stack`."""
-
-    @property
-    def stack(self) -> Stack:
-        """The network."""
-        return Stack((("v", 1),), self.hidden, 1, self.bfloat16)
-
-    def init(self, key: jax.Array, state_dim: int, goal_dim: int) -> Params:
-        """Fresh parameters."""
-        return self.stack.init(key, {"v": state_dim + goal_dim})
-
-    def now_and_next(self, params: Params, batch: Batch) -> tuple[jax.Array, jax.Array]:
-        """V(s, g) and V(s', g) of the value goals, each [B]."""
-        states = jnp.concatenate([batch.states, _next_states(batch)])
-        goals = jnp.concatenate([batch.td_goals, batch.td_goals])
-        both = self.stack.apply(params, {"v": jnp.concatenate([states, goals], axis=-1)})
-        now, after = jnp.split(both["v"][0, :, 0].astype(jnp.float32), 2)
-        return now, after
+        Of the value goals, as the batch's rewards and masks are: q and target_q [members, B] from
+        the trained Q networks and their slow copies, v and next_v [B] at (s, g) and at (s', g).
+        """
+        if batch.masks is None:
+            raise ValueError("Bellman targets need batch.masks: where does the episode end?")
+        goal = batch.rewards + self.gamma * batch.masks * jax.lax.stop_gradient(next_v)
+        q_loss, info = squared_td_error(q, goal[None])
+        smaller = jax.lax.stop_gradient(jnp.min(target_q, axis=0))
+        v_loss = expectile_loss(smaller - v, self.expectile)
+        return q_loss + v_loss, {"q_loss": q_loss, "v_loss": v_loss, "q_mean": jnp.mean(q), **info}
 
 
-def _next_states(batch: Batch) -> jax.Array:
+def next_states(batch: Batch) -> jax.Array:
+    """The states after the actions, which every Bellman target needs."""
     if batch.next_states is None:
         raise ValueError("Bellman targets need batch.next_states")
     return batch.next_states
+
+
+@dataclass(frozen=True)
+class BellmanCritic(EmbeddingCritic):
+    """A part of embedding critics: a network V(s, g) of a Q network's shape, and a slow target."""
+
+    encoders: StackedEncoders = StackedEncoders()
+    """Sizes of the two encoders."""
+
+    bellman: Bellman = Bellman()
+    """Discount, expectile and speed of the target network."""
+
+    @property
+    def value(self) -> Stack:
+        """The V network."""
+        return Stack((("v", 1),), self.encoders.hidden, 1, self.encoders.bfloat16)
+
+    def with_value(self, params: Params, key: jax.Array, inputs: int) -> Params:
+        """Parameters, a fresh V of so many inputs beside them, and their copy as first target."""
+        value = self.value.init(key, {"v": inputs})
+        return {**params, "value": value, TARGET: jax.tree.map(jnp.copy, params)}
+
+    def after_update(self, params: Params) -> Params:
+        """Move the target."""
+        return {**params, TARGET: self.bellman.follow(params[TARGET], params)}
+
+    def now_and_next(self, params: Params, batch: Batch) -> tuple[jax.Array, jax.Array]:
+        """V(s, g) and V(s', g) of the value goals, each [B]."""
+        states = jnp.concatenate([batch.states, next_states(batch)])
+        goals = jnp.concatenate([batch.td_goals, batch.td_goals])
+        rows = jnp.concatenate([states, goals], axis=-1)
+        both = self.value.apply(params["value"], {"v": rows})["v"]
+        now, after = jnp.split(both[0, :, 0].astype(jnp.float32), 2)
+        return now, after

@@ -9,14 +9,15 @@ import jax
 import jax.numpy as jnp
 
 from toptail.errors import InputError, option
+from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.learner import Info, Params
 from toptail.lab.critics.losses import Contrast, contrast_pairs
 from toptail.lab.critics.networks import Embeddings
 
 
 @dataclass(frozen=True)
-class CosineContrast:
-    """Logits f_cos / temperature of all B x B pairs; a part of critics, beside their encoders."""
+class CosineContrast(EmbeddingCritic):
+    """A critic with logits f_cos / temperature of all B x B pairs."""
 
     contrast: Contrast = "binary_nce"
     """The contrastive loss."""
@@ -32,15 +33,14 @@ class CosineContrast:
         if not 0 < self.temperature < math.inf:
             raise InputError(f"{option('temperature', self.temperature)} must be more than 0.")
 
-    def init_temperature(self) -> Params:
-        """The temperature's own parameters: none where it is fixed."""
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        """Fresh encoders, and the temperature where it is learned."""
+        encoders = super().init(key, state_dim, action_dim, goal_dim)
         if not self.learn_temperature:
-            return {}
-        return {"log_temperature": jnp.log(jnp.float32(self.temperature))}
+            return encoders
+        return {**encoders, "log_temperature": jnp.log(jnp.float32(self.temperature))}
 
-    def contrast_units(
-        self, params: Params, units: Embeddings, *, bfloat16: bool
-    ) -> tuple[jax.Array, Info]:
+    def contrast_units(self, params: Params, units: Embeddings) -> tuple[jax.Array, Info]:
         """The contrastive loss of embeddings [members, B, d] of length 1."""
         learned = self.learn_temperature
         temperature = (
@@ -48,5 +48,6 @@ class CosineContrast:
         )
         # Scaling phi rather than the B x B product saves a pass over it.
         phi = units.phi / temperature
-        loss, info = contrast_pairs(self.contrast, phi, units.psi, bfloat16=bfloat16)
+        half = self.encoders.half
+        loss, info = contrast_pairs(self.contrast, phi, units.psi, bfloat16=half)
         return loss, info | ({"temperature": temperature} if learned else {})

@@ -8,7 +8,6 @@ from typing import ClassVar
 import jax
 
 from toptail.lab.critics.contrast import CosineContrast
-from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.networks import units
 from toptail.lab.critics.registry import Entry, Readout
@@ -30,19 +29,14 @@ ENTRY = Entry(
 
 
 @dataclass(frozen=True)
-class Cosine(CosineContrast, EmbeddingCritic):
+class Cosine(CosineContrast):
     """Logits f_cos / temperature; the deployed scalar is f_cos, which lies in [-1, 1]."""
 
     name: ClassVar[str] = "cosine"
     deployed: ClassVar[str] = "f_cos"
 
-    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh encoders, and the temperature where it is learned."""
-        encoders = self.encoders.init(key, state_dim, action_dim, goal_dim)
-        return encoders | self.init_temperature()
-
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         """Contrast each pair's own goal with the other goals of the batch."""
         del key
         e = self.embed(params, batch.states, batch.actions, batch.goals)
-        return self.contrast_units(params, units(e), bfloat16=self.encoders.half)
+        return self.contrast_units(params, units(e))

@@ -11,33 +11,11 @@ import jax.numpy as jnp
 
 from toptail.lab.critics.base import Critic, Factors, Read
 from toptail.lab.critics.learner import Params, half_kernels
-from toptail.lab.critics.networks import (
-    Embeddings,
-    Encoders,
-    inner,
-    join,
-    norm,
-    unit,
-)
+from toptail.lab.critics.networks import Embeddings, Encoders, inner, join, norm, units
 from toptail.lab.critics.stack import StackedEncoders
 
 Scalar: TypeAlias = Callable[[Params, Embeddings], jax.Array]
 """(params, phi and psi [members, ..., d]) -> scores [...]: a readout behind the encoders."""
-
-
-def raw_score(e: Embeddings) -> jax.Array:
-    """Phi . psi of matching rows, mean over members: [members, ..., d] to [...]."""
-    return jnp.mean(inner(e.phi, e.psi), axis=0)
-
-
-def cosine_score(e: Embeddings) -> jax.Array:
-    """f_cos: the cosine of phi and psi, mean over members."""
-    return jnp.mean(inner(unit(e.phi), unit(e.psi)), axis=0)
-
-
-def phi_norm(e: Embeddings) -> jax.Array:
-    """||phi||, mean over members."""
-    return jnp.mean(norm(e.phi), axis=0)
 
 
 def capped_score(e: Embeddings, cap: jax.Array) -> jax.Array:
@@ -48,11 +26,11 @@ def capped_score(e: Embeddings, cap: jax.Array) -> jax.Array:
 
 
 SCALARS: Final[Mapping[str, Scalar]] = {
-    "f_raw": lambda _, e: raw_score(e),
-    "f_cos": lambda _, e: cosine_score(e),
-    "phi_norm": lambda _, e: phi_norm(e),
+    "f_raw": lambda _, e: jnp.mean(inner(e.phi, e.psi), axis=0),
+    "f_cos": lambda _, e: jnp.mean(inner(*units(e)), axis=0),
+    "phi_norm": lambda _, e: jnp.mean(norm(e.phi), axis=0),
 }
-"""The inner product, its cosine, and the norm of phi alone."""
+"""The inner product of phi and psi, their cosine, and the norm of phi alone: means over members."""
 
 
 @dataclass(frozen=True)

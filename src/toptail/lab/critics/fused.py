@@ -80,17 +80,8 @@ def _backward_rows(
     return dx * slope, normal, dy
 
 
-def _forward_kernel(
-    h_ref: jax.Ref,
-    bias_ref: jax.Ref,
-    scale_ref: jax.Ref,
-    shift_ref: jax.Ref,
-    y_ref: jax.Ref,
-    mean_ref: jax.Ref,
-    inverse_ref: jax.Ref,
-    *,
-    tanh: Tanh,
-) -> None:
+def _forward_kernel(*refs: jax.Ref, tanh: Tanh) -> None:
+    h_ref, bias_ref, scale_ref, shift_ref, y_ref, mean_ref, inverse_ref = refs
     bias, scale, shift = (ref[...][None, :] for ref in (bias_ref, scale_ref, shift_ref))
     y, mean, inverse = _forward_rows(h_ref[...], bias, scale, shift, tanh)
     y_ref[...] = y.astype(y_ref.dtype)
@@ -98,19 +89,9 @@ def _forward_kernel(
     inverse_ref[...] = inverse[:, 0]
 
 
-def _backward_kernel(
-    h_ref: jax.Ref,
-    bias_ref: jax.Ref,
-    scale_ref: jax.Ref,
-    mean_ref: jax.Ref,
-    inverse_ref: jax.Ref,
-    dy_ref: jax.Ref,
-    dh_ref: jax.Ref,
-    sums_ref: jax.Ref,
-    *,
-    tanh: Tanh,
-) -> None:
+def _backward_kernel(*refs: jax.Ref, tanh: Tanh) -> None:
     """Rows in turns; the sums over rows for bias, scale and shift stay in registers."""
+    h_ref, bias_ref, scale_ref, mean_ref, inverse_ref, dy_ref, dh_ref, sums_ref = refs
     bias, scale = bias_ref[...][None, :], scale_ref[...][None, :]
 
     def turn(i: jax.Array, sums: Vectors) -> Vectors:
@@ -131,13 +112,20 @@ def _backward_kernel(
         sums_ref[i, :] = total
 
 
+def _blocks(rows: int, d: int) -> tuple[pl.BlockSpec, pl.BlockSpec, pl.BlockSpec]:
+    """What a program sees of [n, d], of [n, B] and of [n, B, d]: ``rows`` rows of one network."""
+    return (
+        pl.BlockSpec((None, d), lambda i, _: (i, 0)),
+        pl.BlockSpec((None, rows), lambda i, j: (i, j)),
+        pl.BlockSpec((None, rows, d), lambda i, j: (i, j, 0)),
+    )
+
+
 def _forward_gpu(
     h: jax.Array, bias: jax.Array, scale: jax.Array, shift: jax.Array, *, interpret: bool = False
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     n, rows, d = h.shape
-    vector = pl.BlockSpec((None, d), lambda i, _: (i, 0))
-    column = pl.BlockSpec((None, FORWARD_ROWS), lambda i, j: (i, j))
-    matrix = pl.BlockSpec((None, FORWARD_ROWS, d), lambda i, j: (i, j, 0))
+    vector, column, matrix = _blocks(FORWARD_ROWS, d)
     moment = jax.ShapeDtypeStruct((n, rows), jnp.float32)
     call = pl.pallas_call(
         partial(_forward_kernel, tanh=jnp.tanh if interpret else triton.approx_tanh),
@@ -154,20 +142,12 @@ def _forward_gpu(
 
 
 def _backward_gpu(
-    h: jax.Array,
-    bias: jax.Array,
-    scale: jax.Array,
-    mean: jax.Array,
-    inverse: jax.Array,
-    dy: jax.Array,
-    *,
-    interpret: bool = False,
+    *saved_and_dy: jax.Array, interpret: bool = False
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    h = saved_and_dy[0]
     n, rows, d = h.shape
     blocks = rows // BACKWARD_ROWS
-    vector = pl.BlockSpec((None, d), lambda i, _: (i, 0))
-    column = pl.BlockSpec((None, BACKWARD_ROWS), lambda i, j: (i, j))
-    matrix = pl.BlockSpec((None, BACKWARD_ROWS, d), lambda i, j: (i, j, 0))
+    vector, column, matrix = _blocks(BACKWARD_ROWS, d)
     # Three sums per block of rows, padded to four: Triton wants powers of two.
     sums = pl.BlockSpec((None, None, 4, d), lambda i, j: (i, j, 0, 0))
     call = pl.pallas_call(
@@ -183,7 +163,7 @@ def _backward_gpu(
         interpret=interpret,
         name="bias_gelu_norm_gradient",
     )
-    dh, partial_sums = call(h, bias, scale, mean, inverse, dy)
+    dh, partial_sums = call(*saved_and_dy)
     total = jnp.sum(partial_sums, axis=1)
     return dh, total[:, 0], total[:, 1], total[:, 2]
 
@@ -199,12 +179,8 @@ def _fits(h: jax.Array) -> bool:
 def bias_gelu_norm(h: jax.Array, bias: jax.Array, scale: jax.Array, shift: jax.Array) -> jax.Array:
     """LayerNorm(gelu(h + bias)) for n networks at once.
 
-    Parameters
-    ----------
-    h
-        [n, B, d] pre-activations, bfloat16 or float32; the result has the same type.
-    bias, scale, shift
-        [n, d] float32.
+    The pre-activations h [n, B, d] are bfloat16 or float32, and so is the result; bias, scale and
+    shift [n, d] are float32.
     """
     return _forward(h, bias, scale, shift)[0]
 
@@ -223,7 +199,7 @@ def _forward(
 def _backward(saved: Saved, dy: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     h, bias, scale, mean, inverse = saved
     if _fits(h):
-        return _backward_gpu(h, bias, scale, mean, inverse, dy)
+        return _backward_gpu(*saved, dy)
     moments = (mean[..., None], inverse[..., None])
     dx, normal, dy = _backward_rows(h, bias[:, None], scale[:, None], *moments, dy)
     sums = [jnp.sum(term, axis=1) for term in (dx, dy * normal, dy)]

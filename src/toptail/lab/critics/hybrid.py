@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import jax
-
-from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.heads import BellmanHeads
-from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.registry import Entry, Readout
 
 ENTRY = Entry(
@@ -31,7 +27,7 @@ ENTRY = Entry(
 
 
 @dataclass(frozen=True)
-class Hybrid(BellmanHeads, EmbeddingCritic):
+class Hybrid(BellmanHeads):
     """Contrast on f_cos, plus IQL on Q_hybrid = q_td(phi_hat, psi_hat) + alpha f_cos.
 
     Selection maximizes f_cos alone; q_td and Q_hybrid are available as readouts.
@@ -39,8 +35,4 @@ class Hybrid(BellmanHeads, EmbeddingCritic):
 
     name: ClassVar[str] = "hybrid"
     deployed: ClassVar[str] = "f_cos"
-
-    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
-        """The Bellman loss fits the sum."""
-        del key
-        return self.both_losses(params, batch, self.q_hybrid)
+    fits = "q_hybrid"

@@ -35,16 +35,13 @@ def binary_nce(logits: jax.Array) -> tuple[jax.Array, Info]:
 
         mean_ij softplus(x_ij) - mean_i x_ii / B.
 
-    Parameters
-    ----------
-    logits
-        [e, B, B]; row i is the pair (s_i, a_i), column j the goal g_j, positives on the
-        diagonal. Averaged over the e ensemble members.
+    Logits are [e, B, B]; row i is the pair (s_i, a_i), column j the goal g_j, positives on the
+    diagonal. Averaged over the e ensemble members.
     """
     rows = logits.shape[-1]
     positive = jnp.mean(jnp.diagonal(logits, axis1=-2, axis2=-1))
     loss = jnp.mean(softplus(logits)) - positive / rows
-    return loss, _contrast_info(logits, positive)
+    return loss, _contrast_info(jnp.mean(logits), positive, rows)
 
 
 def symmetric_info_nce(logits: jax.Array) -> tuple[jax.Array, Info]:
@@ -52,22 +49,18 @@ def symmetric_info_nce(logits: jax.Array) -> tuple[jax.Array, Info]:
 
         -mean_i [ x_ii - (logsumexp_j x_ij + logsumexp_j x_ji) / 2 ]
 
-    Parameters
-    ----------
-    logits
-        [e, B, B] as in `binary_nce`. Lower is better.
+    Logits are as in `binary_nce`. Lower is better.
     """
     positive = jnp.mean(jnp.diagonal(logits, axis1=-2, axis2=-1))
     over_goals = jnp.mean(jax.nn.logsumexp(logits, axis=-1))
     over_pairs = jnp.mean(jax.nn.logsumexp(logits, axis=-2))
     loss = 0.5 * (over_goals + over_pairs) - positive
-    return loss, _contrast_info(logits, positive)
+    return loss, _contrast_info(jnp.mean(logits), positive, logits.shape[-1])
 
 
-def _contrast_info(logits: jax.Array, positive: jax.Array) -> Info:
+def _contrast_info(mean: jax.Array, positive: jax.Array, rows: int) -> Info:
     """Mean positive logit and its distance to the mean logit of the negatives."""
-    rows = logits.shape[-1]
-    negative = (jnp.mean(logits) * rows - positive) / max(rows - 1, 1)
+    negative = (mean * rows - positive) / max(rows - 1, 1)
     return {"positive_logit": positive, "logit_gap": positive - negative}
 
 
@@ -89,23 +82,13 @@ def contrast_pairs(
     half = (phi.astype(jnp.bfloat16), psi.astype(jnp.bfloat16))
     if contrast == "binary_nce":
         loss, mean, positive = binary_nce_pairs(*half)
-        rows = phi.shape[-2]
-        negative = (mean * rows - positive) / max(rows - 1, 1)
-        return loss, {"positive_logit": positive, "logit_gap": positive - negative}
+        return loss, _contrast_info(mean, positive, phi.shape[-2])
     logits = jnp.einsum("ebd,ecd->ebc", *half, preferred_element_type=jnp.float32)
     return CONTRASTS[contrast](logits)
 
 
 def squared_td_error(q: jax.Array, target: jax.Array) -> tuple[jax.Array, Info]:
-    """Mean squared error of each member's value to a target that carries no gradient.
-
-    Parameters
-    ----------
-    q
-        [e, B] predictions of the ensemble members.
-    target
-        [B], the same for all members.
-    """
+    """Mean squared error of the members' values [e, B] to a target [B] that has no gradient."""
     error = q - jax.lax.stop_gradient(target)
     loss = jnp.mean(error * error)
     return loss, {"td_rmse": jnp.sqrt(loss)}

@@ -42,14 +42,8 @@ def sampled_binary_nce(
 
         [mean_i softplus(-x_ii) + (B - 1) mean softplus(x_ij)] / B,
 
-    whose expectation is the full loss.
-
-    Parameters
-    ----------
-    positive
-        [members, B] logits of the own goals.
-    negative
-        [members, n, B] logits of drawn goals of other rows.
+    whose expectation is the full loss. ``positive`` [members, B] are the logits of the own goals,
+    ``negative`` [members, n, B] those of drawn goals of other rows.
     """
     others = (batch_size - 1) * jnp.mean(softplus(negative))
     loss = (jnp.mean(softplus(-positive)) + others) / batch_size

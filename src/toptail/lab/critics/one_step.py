@@ -14,10 +14,8 @@ import jax
 import jax.numpy as jnp
 
 from toptail.lab.critics.base import Critic, Read
-from toptail.lab.critics.contrast import CosineContrast
 from toptail.lab.critics.cosine import Cosine
-from toptail.lab.critics.embedding import SCALARS, EmbeddingCritic, Scalar
-from toptail.lab.critics.heads import Fitted
+from toptail.lab.critics.heads import Heads
 from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.losses import squared_td_error
 from toptail.lab.critics.networks import (
@@ -90,20 +88,11 @@ class OneStepTDQ(Critic):
 
 
 @dataclass(frozen=True)
-class OneStepHeads(CosineContrast):
-    """A TD head q_td(phi_hat, psi_hat) on the encoders of a cosine critic; a part of critics.
-
-    Every method takes embeddings as the encoders give them, and scales them to length 1 itself.
-    """
+class OneStepHeads(Heads):
+    """The heads of the controlled world, fitted to the reward of the step."""
 
     encoders: Encoders = Encoders()
     """Sizes of the two encoders."""
-
-    alpha: float = 1.0
-    """Weight of f_cos in the sum Q_hybrid."""
-
-    td_weight: float = 1.0
-    """Weight of the TD loss beside the contrastive one."""
 
     @property
     def head(self) -> MLP:
@@ -114,56 +103,44 @@ class OneStepHeads(CosineContrast):
         """Fresh encoders and head."""
         key_encoders, key_head = jax.random.split(key)
         size = self.encoders
-        encoders = size.init(key_encoders, state_dim, action_dim, goal_dim)
+        encoders = super().init(key_encoders, state_dim, action_dim, goal_dim)
         head = init_ensemble(self.head, key_head, size.ensemble, 2 * size.embed_dim)
-        return {**encoders, **self.init_temperature(), "head": head}
+        return {**encoders, "head": head}
 
-    def q_td(self, params: Params, e: Embeddings) -> jax.Array:
-        """Each member's TD scalar for matching rows: [members, ...]."""
+    def q_td(self, params: Params, units: Embeddings) -> jax.Array:
+        """Each member's TD scalar for matching rows of length 1: [members, ...]."""
 
         def one(head: Params, x: jax.Array) -> jax.Array:
             return cast("jax.Array", self.head.apply({"params": head}, x))[..., 0]
 
-        return jax.vmap(one)(params["head"], join(*units(e)))
+        return jax.vmap(one)(params["head"], join(*units))
 
-    def q_hybrid(self, params: Params, e: Embeddings) -> jax.Array:
-        """Each member's q_td + alpha f_cos for matching rows: [members, ...]."""
-        return self.q_td(params, e) + self.alpha * inner(*units(e))
-
-    def scalars(self) -> Mapping[str, Scalar]:
-        """The embeddings' scalars, the TD scalar, and the sum."""
-        return {
-            **SCALARS,
-            "q_td": lambda params, e: jnp.mean(self.q_td(params, e), axis=0),
-            "q_hybrid": lambda params, e: jnp.mean(self.q_hybrid(params, e), axis=0),
-        }
-
-    def both_losses(self, params: Params, batch: Batch, fitted: Fitted) -> tuple[jax.Array, Info]:
-        """Contrastive loss on the positives plus squared error of ``fitted`` on the value goals."""
-        embed = self.encoders.embed
-        e = embed(params, batch.states, batch.actions, batch.goals)
-        contrast, info = self.contrast_units(params, units(e), bfloat16=False)
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        """Contrastive loss on the positives plus squared error of what is fitted."""
+        del key
+        e = self.embed(params, batch.states, batch.actions, batch.goals)
+        # Every term scales for itself: with one scaling for all, gradients add up in another order.
+        contrast, info = self.contrast_units(params, units(e))
         if batch.value_goals is not None:
-            e = embed(params, batch.states, batch.actions, batch.value_goals)
-        td, td_info = squared_td_error(fitted(params, e), batch.rewards)
+            e = self.embed(params, batch.states, batch.actions, batch.value_goals)
+        q = self.q_td(params, units(e))
+        if self.fits == "q_hybrid":
+            q = q + self.alpha * inner(*units(e))
+        td, td_info = squared_td_error(q, batch.rewards)
         return contrast + self.td_weight * td, {"contrast": contrast, **info, **td_info}
 
 
 @dataclass(frozen=True)
-class OneStepHybrid(OneStepHeads, EmbeddingCritic):
+class OneStepHybrid(OneStepHeads):
     """Contrast on f_cos, plus a TD loss on Q_hybrid = q_td(phi_hat, psi_hat) + alpha f_cos."""
 
     name: ClassVar[str] = "hybrid"
     deployed: ClassVar[str] = "f_cos"
-
-    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
-        """The TD loss fits the sum."""
-        del key
-        return self.both_losses(params, batch, self.q_hybrid)
+    fits = "q_hybrid"
 
 
 @dataclass(frozen=True)
-class OneStepTwoHead(OneStepHeads, EmbeddingCritic):
+class OneStepTwoHead(OneStepHeads):
     """As the hybrid, but the TD loss fits q_td by itself, so that q_td is a value of its own.
 
     The head's gradient also reaches the encoders. One network, three scalars to select with:
@@ -172,11 +149,7 @@ class OneStepTwoHead(OneStepHeads, EmbeddingCritic):
 
     name: ClassVar[str] = "two_head"
     deployed: ClassVar[str] = "q_td"
-
-    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
-        """The TD loss fits the head alone."""
-        del key
-        return self.both_losses(params, batch, self.q_td)
+    fits = "q_td"
 
 
 ONE_STEP: Final[Mapping[str, type[Critic]]] = {

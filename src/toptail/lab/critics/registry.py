@@ -184,14 +184,12 @@ def _by_scorer() -> dict[str, tuple[Entry, Readout]]:
 
 def readout(scorer: str) -> Readout | None:
     """What a scorer reads, by its name in columns (``raw``); None for a user's scorer."""
-    found = _by_scorer().get(scorer)
-    return None if found is None else found[1]
+    return _by_scorer().get(scorer, (None, None))[1]
 
 
 def critic_of(scorer: str) -> Entry | None:
     """The critic that a scorer is read from; None for a user's scorer."""
-    found = _by_scorer().get(scorer)
-    return None if found is None else found[0]
+    return _by_scorer().get(scorer, (None, None))[0]
 
 
 def title(scorer: str) -> str:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from toptail.errors import InputError
 from toptail.lab.critics.fused import add_bias, bias_gelu_norm
 from toptail.lab.critics.learner import Params
-from toptail.lab.critics.networks import Embeddings, Encoders, Side
+from toptail.lab.critics.networks import Embeddings, Encoders, Side, join
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,8 @@ def _product(x: jax.Array, kernel: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 def flat_rows(*parts: jax.Array) -> tuple[jax.Array, tuple[int, ...]]:
     """Join rows [..., dim] whose leading axes broadcast into [B, sum of dims]; give the axes."""
-    lead = jnp.broadcast_shapes(*(part.shape[:-1] for part in parts))
-    rows = [jnp.broadcast_to(part, (*lead, part.shape[-1])) for part in parts]
-    joined = jnp.concatenate(rows, axis=-1)
-    return joined.reshape(-1, joined.shape[-1]), lead
+    joined = join(*parts)
+    return joined.reshape(-1, joined.shape[-1]), joined.shape[:-1]
 
 
 @dataclass(frozen=True)

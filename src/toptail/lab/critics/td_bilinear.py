@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
-import jax.numpy as jnp
 
 from toptail.lab.critics.base import Read
-from toptail.lab.critics.bellman import Bellman, ValueNetwork, iql_losses
-from toptail.lab.critics.embedding import EmbeddingCritic, Scalar
+from toptail.lab.critics.bellman import BellmanCritic
+from toptail.lab.critics.embedding import Scalar
 from toptail.lab.critics.learner import TARGET, Batch, Info, Params
 from toptail.lab.critics.networks import Embeddings, inner
 from toptail.lab.critics.registry import Entry, Readout
-from toptail.lab.critics.stack import StackedEncoders
 from toptail.lab.critics.tdq import ensemble_readouts
 
 ENTRY = Entry(
@@ -37,40 +35,20 @@ ENTRY = Entry(
 
 
 @dataclass(frozen=True)
-class TDBilinear(EmbeddingCritic):
+class TDBilinear(BellmanCritic):
     """Q(s, a, g) = phi . psi / sqrt(d), fitted to Bellman targets with a V network beside it."""
 
     name: ClassVar[str] = "td_bilinear"
     deployed: ClassVar[str] = "q"
 
-    encoders: StackedEncoders = StackedEncoders()
-    """Sizes of the two encoders, as the raw critic's."""
-
-    bellman: Bellman = Bellman()
-    """Discount, expectile and speed of the target network."""
-
     beta: float = 1.0
     """Standard deviations that the readout ``q_lcb`` subtracts from the mean Q."""
-
-    @property
-    def value(self) -> ValueNetwork:
-        """The V network."""
-        return ValueNetwork(self.encoders.hidden, self.encoders.bfloat16)
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
         """Fresh encoders and V, and a copy of the encoders as the first target."""
         key_encoders, key_value = jax.random.split(key)
         encoders = super().init(key_encoders, state_dim, action_dim, goal_dim)
-        target = jax.tree.map(jnp.copy, encoders)
-        return {
-            **encoders,
-            "value": self.value.init(key_value, state_dim, goal_dim),
-            TARGET: target,
-        }
-
-    def after_update(self, params: Params) -> Params:
-        """Move the target encoders."""
-        return {**params, TARGET: self.bellman.follow(params[TARGET], params)}
+        return self.with_value(encoders, key_value, state_dim + goal_dim)
 
     def _q(self, e: Embeddings) -> jax.Array:
         q: jax.Array = inner(e.phi, e.psi) / self.encoders.embed_dim**0.5
@@ -81,9 +59,8 @@ class TDBilinear(EmbeddingCritic):
         del key
         rows = (batch.states, batch.actions, batch.td_goals)
         q, target_q = (self._q(self.embed(p, *rows)) for p in (params, params[TARGET]))
-        v, next_v = self.value.now_and_next(params["value"], batch)
-        setting = self.bellman
-        return iql_losses(q, v, target_q, next_v, batch, setting.gamma, setting.expectile)
+        v, next_v = self.now_and_next(params, batch)
+        return self.bellman.losses(q, v, target_q, next_v, batch)
 
     def scalars(self) -> Mapping[str, Scalar]:
         """The scaled inner product's mean, minimum and lower bound, and the embeddings' scalars."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from toptail.lab.critics.base import Critic, Read
-from toptail.lab.critics.bellman import Bellman, iql_losses
+from toptail.lab.critics.bellman import Bellman, next_states
 from toptail.lab.critics.learner import TARGET, Batch, Info, Params, half_kernels
 from toptail.lab.critics.networks import norm, require_sizes
 from toptail.lab.critics.registry import Entry, Readout
@@ -68,11 +68,6 @@ class TDQ(Critic):
         """All Q networks and V."""
         return Stack((("q", self.ensemble), ("v", 1)), self.hidden, 1, self.bfloat16)
 
-    @property
-    def q_stack(self) -> Stack:
-        """The Q networks alone."""
-        return Stack((("q", self.ensemble),), self.hidden, 1, self.bfloat16)
-
     def compute_params(self, params: Params) -> Params:
         """Kernels in bfloat16 where the products are."""
         return half_kernels(params) if self.bfloat16 else params
@@ -99,11 +94,9 @@ class TDQ(Critic):
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         """IQL on the value goals."""
         del key
-        if batch.next_states is None:
-            raise ValueError("Bellman targets need batch.next_states")
         goals = batch.td_goals
         now = jnp.concatenate([batch.states, goals], axis=-1)
-        after = jnp.concatenate([batch.next_states, goals], axis=-1)
+        after = jnp.concatenate([next_states(batch), goals], axis=-1)
         pair = jnp.concatenate([now, batch.actions], axis=-1)
         trained = self.stack.apply(params, {"q": pair, "v": now})
         frozen = self.stack.apply(params[TARGET], {"q": pair, "v": after})
@@ -112,8 +105,7 @@ class TDQ(Critic):
             for out in (trained, frozen)
             for name in ("q", "v")
         )
-        setting = self.bellman
-        return iql_losses(q, v[0], target_q, next_v[0], batch, setting.gamma, setting.expectile)
+        return self.bellman.losses(q, v[0], target_q, next_v[0], batch)
 
     def members(
         self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
@@ -136,7 +128,8 @@ class TDQ(Critic):
             if name not in (TARGET, "kernel_v")
         }
         x, lead = flat_rows(states, goals, actions)
-        out = self.q_stack.apply(only_q, {"q": x}, features=features)["q"]
+        only = replace(self.stack, groups=self.stack.groups[:1])
+        out = only.apply(only_q, {"q": x}, features=features)["q"]
         return out.reshape(self.ensemble, *lead, out.shape[-1]).astype(jnp.float32)
 
     def readouts(self) -> Mapping[str, Read]:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import jax
-
-from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.heads import BellmanHeads
-from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.registry import Entry, Readout
 
 ENTRY = Entry(
@@ -31,13 +27,9 @@ ENTRY = Entry(
 
 
 @dataclass(frozen=True)
-class TwoHeadJoint(BellmanHeads, EmbeddingCritic):
+class TwoHeadJoint(BellmanHeads):
     """As the hybrid, but IQL fits q_td by itself, and selection uses it."""
 
     name: ClassVar[str] = "two_head_joint"
     deployed: ClassVar[str] = "q_td"
-
-    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
-        """The Bellman loss fits the TD head alone."""
-        del key
-        return self.both_losses(params, batch, self.q_td)
+    fits = "q_td"

@@ -10,11 +10,10 @@ import jax
 
 from toptail.lab.critics.base import Read
 from toptail.lab.critics.contrast import CosineContrast
-from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.learner import TARGET, Batch, Info, Params
 from toptail.lab.critics.networks import units
 from toptail.lab.critics.registry import Entry, Readout
-from toptail.lab.critics.tdq import TDQ
+from toptail.lab.critics.tdq import TDQ, ensemble_readouts
 
 ENTRY = Entry(
     name="two_head_separate",
@@ -35,7 +34,7 @@ ENTRY = Entry(
 
 
 @dataclass(frozen=True)
-class TwoHeadSeparate(CosineContrast, EmbeddingCritic):
+class TwoHeadSeparate(CosineContrast):
     """A cosine critic and a TD-Q, sharing nothing but the batch."""
 
     name: ClassVar[str] = "two_head_separate"
@@ -50,10 +49,9 @@ class TwoHeadSeparate(CosineContrast, EmbeddingCritic):
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
         """Fresh parameters of both critics."""
         key_cosine, key_value = jax.random.split(key)
-        encoders = self.encoders.init(key_cosine, state_dim, action_dim, goal_dim)
+        cosine = super().init(key_cosine, state_dim, action_dim, goal_dim)
         value = self.gciql.init(key_value, state_dim, action_dim, goal_dim)
-        target = value.pop(TARGET)
-        return {**encoders, **self.init_temperature(), TARGET: target, "value": value}
+        return {**cosine, TARGET: value.pop(TARGET), "value": value}
 
     def _value(self, params: Params) -> Params:
         return {**params["value"], TARGET: params[TARGET]}
@@ -65,18 +63,15 @@ class TwoHeadSeparate(CosineContrast, EmbeddingCritic):
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         """The sum of both losses."""
         e = self.embed(params, batch.states, batch.actions, batch.goals)
-        contrast, info = self.contrast_units(params, units(e), bfloat16=self.encoders.half)
+        contrast, info = self.contrast_units(params, units(e))
         td, td_info = self.gciql.loss(self._value(params), batch, key)
         return contrast + self.td_weight * td, {"contrast": contrast, **info, **td_info}
 
     def readouts(self) -> Mapping[str, Read]:
         """The embedding readouts and the Bellman head's."""
-        heads = {
-            name.replace("q", "q_td", 1): self._through(read)
-            for name, read in self.gciql.readouts().items()
-            if name != "feature_norm"
-        }
-        return {**super().readouts(), **heads}
 
-    def _through(self, read: Read) -> Read:
-        return lambda params, s, a, g: read(self._value(params), s, a, g)
+        def through(read: Read) -> Read:
+            return lambda params, s, a, g: read(self._value(params), s, a, g)
+
+        values = ensemble_readouts(through(self.gciql.members), self.gciql.beta, "q_td")
+        return {**super().readouts(), **values}

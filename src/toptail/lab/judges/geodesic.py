@@ -73,9 +73,8 @@ class Geodesic:
                 beside, above = walls[i + 1, j + 1 + dx], walls[i + 1 + dy, j + 1]
                 if not (beside or above):
                     found.append((centre + UNIT / 2 * np.array([dx, dy]), (dx, dy)))
-        if not found:
-            return np.empty((0, 2)), np.empty((0, 2))
-        return np.array([at for at, _ in found]), np.array([out for _, out in found], dtype=float)
+        at, outward = (np.array([each[side] for each in found], dtype=float) for side in (0, 1))
+        return at.reshape(-1, 2), outward.reshape(-1, 2)
 
     @cached_property
     def vertices(self) -> Points:

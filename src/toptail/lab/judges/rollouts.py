@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import jax
@@ -56,9 +56,7 @@ class Starts:
 
     def take(self, at: IntArray) -> Starts:
         """Some of the rollouts."""
-        return Starts(
-            self.rows[at], self.goals[at], self.actions[at], self.query[at], self.repeat[at]
-        )
+        return Starts(*(getattr(self, field.name)[at] for field in fields(self)))
 
     def distinct(self) -> tuple[IntArray, IntArray]:
         """The rollouts that differ ``[m]``, and which of them each rollout is ``[n]``.
@@ -120,16 +118,8 @@ def rollout_returns(
     At most `SLOTS` rollouts run at a time. All of them take a step together, and the policy is
     asked for all of them together; a rollout that ends makes room for the next one.
 
-    Parameters
-    ----------
-    environment
-        A maze, by its gymnasium id.
-    trajectories
-        Recorded rows with simulator state.
-    threads
-        Threads that step the simulations; 0 takes every core.
-    tick
-        Called after every step with how many of the rollouts have ended.
+    The environment is a maze's gymnasium id, and the trajectories have simulator state. 0 threads
+    are as many as there are cores. ``tick`` is told after every step how many rollouts have ended.
 
     Returns
     -------
@@ -167,7 +157,9 @@ class _Run:
         size = min(SLOTS, len(starts))
         self._batch = MazeBatch(environment, size, threads)
         _check_fit(self._batch, trajectories, starts)
-        self._targets = _goal_positions(self._batch.family, starts.goals)
+        at = _BALL if self._batch.family == "antsoccer" else slice(0, 2)
+        self._targets = starts.goals[:, at].astype(np.float64)
+        """Where `MazeBatch.goal_seekers` must go, ``[n, 2]``."""
         # One table of powers: a power's last bit may depend on how many are taken at once.
         self._discount = rules.gamma ** np.arange(rules.horizon + 1.0)
         self._rollout = np.full(size, -1)
@@ -237,15 +229,8 @@ class _Run:
         return ended
 
 
-def _goal_positions(family: str, goals: FloatArray) -> NDArray[np.float64]:
-    """Where `MazeBatch.goal_seekers` must go, from observations: ``[n, 2]``."""
-    columns = _BALL if family == "antsoccer" else slice(0, 2)
-    return goals[:, columns].astype(np.float64)
-
-
 def _check(starts: Starts, trajectories: Trajectories) -> None:
-    lengths = {len(a) for a in (starts.rows, starts.goals, starts.actions)}
-    lengths |= {len(starts.query), len(starts.repeat)}
+    lengths = {len(getattr(starts, field.name)) for field in fields(starts)}
     if len(lengths) != 1:
         raise InputError(f"Rollouts need as many of everything, not {sorted(lengths)} rows.")
     if len(starts) and not 0 <= starts.rows.min() <= starts.rows.max() < len(trajectories):

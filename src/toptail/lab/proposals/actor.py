@@ -145,20 +145,9 @@ def train_actor(
     seed: int,
     tick: Tick | None = None,
 ) -> TrainedActor:
-    """Train one actor against one trained critic, which stays as it is.
+    """Train one actor against one trained critic (its readout), which stays as it is.
 
-    Parameters
-    ----------
-    config
-        How to train.
-    critic
-        The critic to follow; its readout, or the deployed one.
-    data
-        The data set that the critic was trained on, on the device.
-    seed
-        Decides first weights and batches.
-    tick
-        Told after every chunk of steps.
+    ``data`` is what the critic was trained on; the seed decides first weights and batches.
     """
     training = config.training(critic)
     chunk = math.gcd(CHUNK, config.steps)

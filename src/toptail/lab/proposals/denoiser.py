@@ -97,16 +97,8 @@ class Diffusion(Learner):
         divides F's error by nothing, where a network that gives eps itself has its error at the
         last level divided by 0.05: DDIM's few long steps do not recover from that.
 
-        Parameters
-        ----------
-        params
-            One set of network parameters: the trained ones, or their average.
-        noised
-            [n, a] actions x_t.
-        level
-            [n] or [] their levels t.
-        context
-            [n, s + g] states and goals side by side.
+        ``params`` are the trained parameters or their average, ``noised`` [n, a] the actions x_t,
+        ``level`` [n] or [] their levels t, and ``context`` [n, s + g] states beside goals.
         """
         time = jnp.broadcast_to(self.embed_level(level), (len(noised), self.time_dim))
         rows = jnp.concatenate([context, noised, time], axis=-1)

@@ -64,22 +64,12 @@ class DiffusionPolicy:
         """Draw ``count`` actions for each query.
 
         Candidate j of query i has the key ``row_keys(key, i, j)``: more candidates, or more
-        queries behind these, leave the draws as they are.
-
-        Parameters
-        ----------
-        key
-            Decides all draws.
-        states, goals
-            [n, s] and [n, g].
-        count
-            Candidates per query.
-        steps
-            Steps of DDIM; None is ancestral DDPM sampling through all levels.
+        queries behind these, leave the draws as they are. Without a number of ``steps`` of DDIM,
+        this is ancestral DDPM sampling through all levels.
 
         Returns
         -------
-        Actions [n, count, a] in [-1, 1].
+        Actions [n, count, a] in [-1, 1] for states [n, s] and goals [n, g].
         """
         if count < 1:
             raise InputError(f"A pool has at least 1 candidate, not {count}.")

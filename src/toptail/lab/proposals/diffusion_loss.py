@@ -62,20 +62,8 @@ def held_out_loss(
     """The training loss of the EMA parameters, row by row, on any data set.
 
     Transitions, goals, levels and noise are drawn as in training; each row meets one level, and
-    the levels are spread evenly over the rows.
-
-    Parameters
-    ----------
-    policy
-        The trained model.
-    data
-        The split to measure on.
-    key
-        Decides all draws; two models with the same key meet the same rows and noise.
-    sampling
-        How goals were drawn in training.
-    rows
-        Draws, with replacement.
+    the levels are spread evenly over the rows. Two models with the same key meet the same rows,
+    which are drawn with replacement, and the same noise.
     """
     error, last = _errors(policy.model, sampling, rows, policy.params[TARGET], data, key)
     _, code = np.unique(np.asarray(last), return_inverse=True)

@@ -42,15 +42,7 @@ class DiffusionRun(LearnerConfig):
 def load_policy(
     folder: str | Path, task: str | None = None, config_hash: str | None = None
 ) -> DiffusionPolicy:
-    """Load a finished run's policy; an invalid run is refused, with the reason.
-
-    Parameters
-    ----------
-    folder
-        ``OUT/TASK/diffusion/seed-N``.
-    task, config_hash
-        What the run is expected to be, where the caller knows.
-    """
+    """Load a finished run's policy; an invalid or unexpected run is refused, with the reason."""
     run = read_run(folder)
     reason = invalid_reason(run, task, config_hash)
     if reason is not None:

@@ -77,24 +77,12 @@ def denoise(
 
     Row i uses ``keys[i]`` alone: fold_in(keys[i], 0) for the noise it starts from, and
     fold_in(keys[i], t) for the fresh noise of the step from level t. The predicted action is
-    clipped to [-1, 1] in every step, and the noise is read again from the clipped one.
-
-    Parameters
-    ----------
-    predict
-        The noise predictor, with states and goals already inside.
-    way
-        The levels to visit.
-    keys
-        [n] one key per row.
-    dim
-        Width a of an action.
-    fresh_noise
-        Whether the path's sigma is to be used; without it no noise is drawn on the way.
+    clipped to [-1, 1] in every step, and the noise is read again from the clipped one. Without
+    ``fresh_noise`` the path's sigma is not used, and no noise is drawn on the way.
 
     Returns
     -------
-    Actions [n, a] in [-1, 1].
+    Actions [n, dim] in [-1, 1].
     """
 
     def noise(number: jax.Array | int) -> jax.Array:

@@ -37,18 +37,9 @@ def support_distance(
 
     .. math:: d(s, a) = \min_{i \in N(s)} \lVert a - a_i \rVert_2
 
-    Parameters
-    ----------
-    local_actions
-        ``[queries, nearest, a]``: the actions :math:`a_i` at the states nearest to each query's.
-    candidates
-        ``[queries, n, a]``.
-    tick
-        Called with the finished share.
-
-    Returns
-    -------
-    ``[queries, n]``; 0 is an action that the data takes nearby.
+    ``local_actions [queries, nearest, a]`` are the :math:`a_i` at the states nearest to each
+    query's. For candidates ``[queries, n, a]`` the result is ``[queries, n]``, 0 for an action that
+    the data takes nearby; ``tick`` is told the finished share.
     """
     result = np.empty(candidates.shape[:2], dtype=np.float32)
     for query, (local, mine) in enumerate(zip(local_actions, candidates, strict=True)):

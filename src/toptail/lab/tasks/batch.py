@@ -24,17 +24,9 @@ class MazeBatch:
     """``size`` simulations of one maze environment.
 
     Stepping gives bit for bit what the environments' own ``step`` gives, one by one, whatever
-    the number of threads. Rewards and episode ends are the caller's business.
-
-    Parameters
-    ----------
-    environment
-        A gymnasium id such as ``pointmaze-medium-v0``; mazes and the soccer arena, without
-        teleports.
-    size
-        Number of simulations.
-    threads
-        Threads that step them, including the caller's; 0 takes every core.
+    the number of threads, which include the caller's (0 takes every core). Rewards and episode
+    ends are the caller's business. ``environment`` is a gymnasium id such as
+    ``pointmaze-medium-v0``: a maze or the soccer arena, without teleports.
     """
 
     def __init__(self, environment: str, size: int, threads: int = 1) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from toptail.errors import InputError
 from toptail.lab.tasks.expert import DirectionExpert, Expert
-from toptail.lab.tasks.files import save_file, split_path, write_json, write_record
+from toptail.lab.tasks.files import record_path, save_file, split_path, write_json
 from toptail.lab.tasks.manipulation import Player, check_playable
 from toptail.lab.tasks.names import Recipe, Split, TaskName, parse_name, published_recipe
 from toptail.lab.tasks.navigation import Episode, Navigator, check_navigable
@@ -315,4 +315,4 @@ def _merge(collection: Collection, parts: Path, split: Split, count: int, path: 
         "episodes": count,
         "goals_per_episode": goals,
     }
-    write_record(path, record)
+    write_json(record_path(path), record)

@@ -38,7 +38,8 @@ def describe(trajectories: Trajectories, maze: Maze | None) -> dict[str, PerTraj
     for share in (5, 50, 95):
         name = f"step length, {share}th percentile"
         found[name] = np.array([np.percentile(part, share) for part in split])
-    visits = [visited_cells(part, maze) for part in _positions_by_trajectory(trajectories)]
+    xy = trajectories.observations[:, :2].astype(np.float64)
+    visits = [visited_cells(part, maze) for part in np.split(xy, trajectories.starts[1:])]
     found["cells visited"] = np.array([len(np.unique(cells)) for cells in visits], dtype=float)
     found["legs"] = np.array([shortest_path_legs(cells, maze) for cells in visits], dtype=float)
     return found
@@ -189,8 +190,3 @@ def _per_trajectory(trajectories: Trajectories, values: NDArray[np.floating]) ->
     """Return the mean of a row-wise number over each trajectory."""
     sums = np.add.reduceat(values.astype(np.float64), trajectories.starts)
     return np.asarray(sums / trajectories.lengths)
-
-
-def _positions_by_trajectory(trajectories: Trajectories) -> list[NDArray[np.float64]]:
-    xy = trajectories.observations[:, :2].astype(np.float64)
-    return np.split(xy, trajectories.starts[1:])

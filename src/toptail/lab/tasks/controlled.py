@@ -161,13 +161,6 @@ def rice_mean(distance: Floats, sigma: float) -> Floats:
 
     m is strictly increasing with m(0) = sigma sqrt(pi/2) and m(d) - d falling to 0, so it keeps
     the order of distances and moves the difference of two by at most sigma sqrt(pi/2).
-
-    Parameters
-    ----------
-    distance
-        Lengths, any shape, not negative.
-    sigma
-        Standard deviation of each coordinate of the noise; 0 returns the distances.
     """
     if sigma == 0.0:
         return distance

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError
-from toptail.lab.tasks.files import load_file, read_record, split_path, write_json, write_record
+from toptail.lab.tasks.files import load_file, read_record, record_path, split_path, write_json
 from toptail.lab.tasks.names import Split, TaskName, parse_name
 from toptail.pools.files import sha256
 
@@ -234,7 +234,7 @@ def _accept(partial: _Partial, task: TaskName) -> None:
                 )
         content = load_file(here, task).sha256
         record = {"file": path.name, "source": partial.url, **found, "content_sha256": content}
-        write_record(path, record)
+        write_json(record_path(path), record)
         here.replace(path)
     finally:
         partial.remove()

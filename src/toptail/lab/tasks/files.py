@@ -81,12 +81,8 @@ def find(name_or_path: str | Path, folders: Sequence[Path] | None = None) -> Pat
 def load(name_or_path: str | Path, folders: Sequence[Path] | None = None) -> Dataset:
     """Load and check both splits of a data set.
 
-    Parameters
-    ----------
-    name_or_path
-        An OGBench name, one of the paper's eight names, or the path of the training file.
-    folders
-        Where to look for a name; by default :func:`data_folders`.
+    It is given by an OGBench name, one of the paper's eight names, or the path of the training
+    file; names are looked for in `data_folders` unless folders are given.
     """
     path = find(name_or_path, folders)
     train = load_file(path)
@@ -108,14 +104,9 @@ def load(name_or_path: str | Path, folders: Sequence[Path] | None = None) -> Dat
 
 
 def load_file(path: str | Path, task: TaskName | None = None) -> Trajectories:
-    """Load and check one file in OGBench's layout.
+    """Load and check one ``.npz`` file in OGBench's layout.
 
-    Parameters
-    ----------
-    path
-        An ``.npz`` file.
-    task
-        The task whose dimensions to expect; by default taken from the file's name.
+    It must have the dimensions of the task, which by default is taken from the file's name.
     """
     path = Path(path).expanduser()
     _refuse_what_is_no_npz(path)
@@ -148,11 +139,6 @@ def save_file(path: Path, trajectories: Trajectories) -> None:
 def record_path(path: Path) -> Path:
     """Return the file that says where a data set file comes from: ``NAME.npz.json``."""
     return path.with_name(f"{path.name}.json")
-
-
-def write_record(path: Path, record: dict[str, Any]) -> None:
-    """Write down where a data set file comes from, beside it."""
-    write_json(record_path(path), record)
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

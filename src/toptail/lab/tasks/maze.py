@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import shortest_path
 
 from toptail.lab.tasks.trajectories import IntArray
 
@@ -68,11 +69,11 @@ class Maze:
     @cached_property
     def steps(self) -> IntArray:
         """Cells to walk from one cell to another, ``[from, to]``; −1 where there is no way."""
-        cells = self.walls.size
-        table = np.full((cells, cells), -1, dtype=np.int64)
-        for goal in range(cells):
-            table[:, goal] = self._steps_to(goal)
-        return table
+        ways = np.zeros((self.walls.size, self.walls.size))
+        for cell in range(self.walls.size):  # the last cell of a way may be a wall
+            ways[self._free_neighbours(cell), cell] = 1.0
+        steps = shortest_path(ways, unweighted=True)
+        return np.where(np.isinf(steps), -1.0, steps).astype(np.int64)
 
     @cached_property
     def next_cell(self) -> IntArray:
@@ -102,21 +103,6 @@ class Maze:
         for corner in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
             clear &= ~flat[self.cell(positions + radius * np.array(corner))]
         return clear
-
-    def _steps_to(self, goal: int) -> IntArray:
-        """Breadth-first search backwards from one cell (which may be a wall)."""
-        steps = np.full(self.walls.size, -1, dtype=np.int64)
-        steps[goal] = 0
-        frontier = [goal]
-        while frontier:
-            found = []
-            for cell in frontier:
-                for neighbour in self._free_neighbours(cell):
-                    if steps[neighbour] < 0:
-                        steps[neighbour] = steps[cell] + 1
-                        found.append(neighbour)
-            frontier = found
-        return steps
 
     def _free_neighbours(self, cell: int) -> list[int]:
         rows, columns = self.walls.shape

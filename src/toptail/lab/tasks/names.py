@@ -104,17 +104,12 @@ class TaskName:
     @property
     def dimensions(self) -> tuple[int, int] | None:
         """Columns of observations and actions, or None where observations are images."""
-        key = self.family if self.is_maze or self.family == "scene" else self._family_variant
-        return _DIMENSIONS.get(key)
+        return _DIMENSIONS.get(self.family, _DIMENSIONS.get(f"{self.family}-{self.variant}"))
 
     @property
     def paper_name(self) -> str | None:
         """The paper's name for this data set, if it is one of its eight."""
         return next((paper for paper, name in PAPER_TASKS.items() if name == self.name), None)
-
-    @property
-    def _family_variant(self) -> str:
-        return f"{self.family}-{self.variant}"
 
 
 def parse_name(name: str) -> TaskName:

@@ -64,21 +64,9 @@ def nearest_rows(
 def nearest_to_points(
     points: NDArray[Any], targets: NDArray[Any], count: int, method: Method | None = None
 ) -> IntArray:
-    """Rows nearest to free points, which need not be rows themselves; none is left out.
+    """Rows nearest to free points ``[m, ...]``, which need not be rows themselves.
 
-    Parameters
-    ----------
-    points
-        ``[rows, ...]``: observations of all rows; further axes are flattened.
-    targets
-        ``[m, ...]``: points of the same space.
-    count, method
-        As for :func:`nearest_rows`.
-
-    Returns
-    -------
-    IntArray
-        ``[m, count]``, nearest first; among equal distances the lower row comes first.
+    As :func:`nearest_rows`, but no row is left out.
     """
     x, at = _vectors(points), _vectors(targets)
     if x.shape[1] != at.shape[1]:
@@ -116,10 +104,7 @@ def _nearest(
 def _tree(x: Points, at: Points, count: int, groups: Groups | None) -> Iterator[IntArray]:
     """Candidates of each target in turn: all allowed rows in a ball that holds enough of them."""
     tree = cKDTree(x)
-    left_out = np.zeros(len(at), dtype=np.int64)
-    if groups is not None:
-        labels, sizes = np.unique(groups[0], return_counts=True)
-        left_out = sizes[np.searchsorted(labels, groups[1])]
+    left_out = np.zeros(len(at), dtype=np.int64) if groups is None else _left_out(groups)
     for i, (target, own) in enumerate(zip(at, left_out, strict=True)):
         # Among the nearest count + own rows, at most own are left out.
         radius = float(np.asarray(tree.query(target, k=[count + int(own)])[0])[0])
@@ -152,17 +137,17 @@ def _vectors(points: NDArray[Any]) -> Points:
     return points.reshape(len(points), prod(points.shape[1:])).astype(np.float64)
 
 
-def _group_sizes(group: IntArray) -> IntArray:
-    """How many rows each row's group has, ``[rows]``."""
-    _, code, sizes = np.unique(group, return_inverse=True, return_counts=True)
-    return np.asarray(sizes[code], dtype=np.int64)
+def _left_out(groups: Groups) -> IntArray:
+    """How many rows are left out for each target, ``[m]``."""
+    labels, sizes = np.unique(groups[0], return_counts=True)
+    return np.asarray(sizes[np.searchsorted(labels, groups[1])], dtype=np.int64)
 
 
 def _check(x: Points, anchors: IntArray, count: int, group: IntArray) -> None:
     _check_finite(x, "observations")
     if len(anchors) and not 0 <= anchors.min() <= anchors.max() < len(x):
         raise InputError(f"Anchors must be rows 0..{len(x) - 1}, not up to {anchors.max()}.")
-    allowed = len(x) - _group_sizes(group)[anchors]
+    allowed = len(x) - _left_out((group, group[anchors]))
     if count < 1 or (len(anchors) and allowed.min() < count):
         least = int(allowed.min()) if len(anchors) else len(x)
         raise InputError(

@@ -57,7 +57,9 @@ class Simulator:
             self._env.set_state(qpos, qvel)
         if self._task.family == "cube":
             self._turn_kinematics_back()
-        observation = self._observe()
+        env = self._env
+        observed = env.get_ob() if self._task.is_maze else env.compute_observation()
+        observation = np.asarray(observed, dtype=np.float64)
         if not self._task.is_maze:
             # The force that the gripper feels follows from the last control, which is not stored.
             observation[_GRIPPER_CONTACT] = trajectories.observations[row, _GRIPPER_CONTACT]
@@ -66,11 +68,6 @@ class Simulator:
     def step(self, action: NDArray[Any]) -> FloatArray:
         """Take one environment step and return the next observation."""
         return np.asarray(self._env.step(action)[0], dtype=np.float64)
-
-    def _observe(self) -> FloatArray:
-        env = self._env
-        observed = env.get_ob() if self._task.is_maze else env.compute_observation()
-        return np.asarray(observed, dtype=np.float64)
 
     def _turn_kinematics_back(self) -> None:
         """Give the cube tasks the hand position of one physics step ago.

@@ -99,10 +99,6 @@ class Trajectories:
         distance = rng.geometric(1.0 - gamma, size=len(rows))
         return rows + np.minimum(distance, self.remaining(rows))
 
-    def uniform_goals(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
-        """Draw for each row one of the later rows of its trajectory, each equally likely."""
-        return rows + rng.integers(1, self._at_least_one_step(rows), endpoint=True)
-
     def simulator_state(self, rows: IntArray) -> SimulatorState:
         """Return the simulator's state before the action of each row."""
         if self.qpos is None or self.qvel is None:
@@ -134,13 +130,3 @@ class Trajectories:
             digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
-
-    def _at_least_one_step(self, rows: IntArray) -> IntArray:
-        remaining = self.remaining(rows)
-        if not np.all(remaining > 0):
-            row = int(rows[np.argmin(remaining)])
-            raise InputError(
-                f"Row {row} of {self.source} is the last of its trajectory and has no future row: "
-                "draw rows from `transitions`."
-            )
-        return remaining

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +124,8 @@ def hard_negatives(triples: Triples, trajectories: Trajectories) -> IntArray:
             "Hard negatives need triples on at least two trajectories, and all of these "
             "are on one: draw from a larger data set."
         )
-    states = _states(trajectories, triples.rows)
+    observations = trajectories.observations[triples.rows]
+    states = observations.reshape(len(triples), -1).astype(np.float64)
     nearest = np.empty(len(triples), dtype=np.int64)
     for start in range(0, len(triples), _CHUNK):
         chunk = slice(start, start + _CHUNK)
@@ -162,7 +162,3 @@ def same_trajectory_pairs(
     offsets = rng.integers(1, longest[longest >= 2] - 1, endpoint=True)
     offsets += offsets >= kept.distance
     return Pairs(kept, kept.rows + offsets)
-
-
-def _states(trajectories: Trajectories, rows: IntArray) -> NDArray[Any]:
-    return trajectories.observations[rows].reshape(len(rows), -1).astype(np.float64)

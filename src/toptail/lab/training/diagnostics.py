@@ -65,19 +65,13 @@ class Probe:
         return [{k: float(v[i]) for k, v in (means | host).items()} for i in range(rows)]
 
 
-_Reader: TypeAlias = Callable[[Params, Rows, Rows, Rows], dict[str, jax.Array]]
-
-
 @lru_cache(maxsize=16)
-def _reader(learner: Learner) -> _Reader:
+def _reader(learner: Learner) -> Callable[..., dict[str, jax.Array]]:
     """What one parameter tree gives of held-out rows, compiled for a stack of them.
 
     One after another rather than side by side: a wider product rounds differently, and a seed's
     curve must not depend on which others it trains with.
     """
-
-    def read_all(params: Params, *rows: jax.Array) -> dict[str, jax.Array]:
-        found: dict[str, jax.Array] = jax.lax.map(lambda own: learner.held_out(own, *rows), params)
-        return found
-
-    return jax.jit(read_all)
+    return jax.jit(
+        lambda params, *rows: jax.lax.map(lambda own: learner.held_out(own, *rows), params)
+    )

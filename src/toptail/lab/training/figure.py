@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import matplotlib as mpl
 import numpy as np
@@ -20,30 +20,21 @@ Line: TypeAlias = Mapping[str, float | None]
 """A step and the scalars logged there; None where one is not finite."""
 
 
-class _Panel(NamedTuple):
-    """One set of axes: which scalars it shows, by the names that the legend gives them."""
-
-    title: str
-    series: Mapping[str, str]
-
-
-_PANELS: Final = (
-    _Panel(
-        "Loss",
-        {"loss": "total", "contrast": "contrastive", "q_loss": "Q", "v_loss": "V"},
-    ),
-    _Panel("Kendall τ of the score with γᵈ, held-out triples", {"tau": "τ"}),
-    _Panel("Logit gap, positives over negatives", {"logit_gap": "gap"}),
-    _Panel("Mean embedding length, held-out triples", {"phi_norm": "‖φ‖", "psi_norm": "‖ψ‖"}),
-    _Panel("Mean Q of the batch", {"q_mean": "Q"}),
-    _Panel("Temperature", {"temperature": "temperature"}),
-)
+_PANELS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Loss": {"loss": "total", "contrast": "contrastive", "q_loss": "Q", "v_loss": "V"},
+    "Kendall τ of the score with γᵈ, held-out triples": {"tau": "τ"},
+    "Logit gap, positives over negatives": {"logit_gap": "gap"},
+    "Mean embedding length, held-out triples": {"phi_norm": "‖φ‖", "psi_norm": "‖ψ‖"},
+    "Mean Q of the batch": {"q_mean": "Q"},
+    "Temperature": {"temperature": "temperature"},
+}
+"""By the title of its axes: which scalars they show, by the names that the legend gives them."""
 
 
 def training_figure(lines: Sequence[Line], title: str) -> Figure:
     """Draw a panel for every kind of scalar that the lines have."""
     logged = set().union(*lines) if lines else set()
-    panels = [panel for panel in _PANELS if logged & panel.series.keys()]
+    panels = [title for title, series in _PANELS.items() if logged & series.keys()]
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(SETTINGS)
@@ -71,29 +62,20 @@ def save_training_figure(lines: Sequence[Line], title: str, folder: Path) -> lis
     return paths
 
 
-def _draw(place: Axes, panel: _Panel, lines: Sequence[Line]) -> None:
+def _draw(place: Axes, title: str, lines: Sequence[Line]) -> None:
     steps = np.array([line["step"] for line in lines], dtype=float)
-    drawn = {name: label for name, label in panel.series.items() if any(name in x for x in lines)}
+    drawn = {name: label for name, label in _PANELS[title].items() if any(name in x for x in lines)}
     for rank, (name, label) in enumerate(drawn.items()):
-        values = np.array([_number(line.get(name)) for line in lines])
+        values = np.array([line.get(name) for line in lines], dtype=float)  # None is NaN
         marker = "o" if len(lines) <= 40 else ""
         colour = style(rank).colour
         place.plot(steps, values, color=colour, label=label, marker=marker, markersize=2.5)
-        _mark_missing(place, steps, values)
+        missing = np.flatnonzero(~np.isfinite(values))
+        if len(missing):  # marked where it begins: a gap alone is easily overlooked
+            place.axvline(steps[missing[0]], color=NEUTRAL, linestyle=":", linewidth=1)
     if len(drawn) > 1:
         place.legend(fontsize=8, ncols=len(drawn))
-    place.set_title(panel.title)
+    place.set_title(title)
     place.set_xlabel("steps")
     place.xaxis.set_major_formatter(EngFormatter(sep=""))
     place.grid(axis="y")
-
-
-def _mark_missing(place: Axes, steps: Any, values: Any) -> None:
-    """Mark the first step at which a scalar is not finite: a gap alone is easily overlooked."""
-    missing = np.flatnonzero(~np.isfinite(values))
-    if len(missing):
-        place.axvline(steps[missing[0]], color=NEUTRAL, linestyle=":", linewidth=1)
-
-
-def _number(value: float | None) -> float:
-    return np.nan if value is None else float(value)

@@ -26,6 +26,7 @@ from toptail.lab.training.programs import (
     fresh_state,
     shapes_of,
     state_shapes,
+    take_row,
     with_twin,
 )
 from toptail.lab.training.records import commit, machine, now, read_object, versions
@@ -134,7 +135,7 @@ class Group:
                 break
         params: Params = jax.tree.map(np.asarray, state.params)
         for row, seed in enumerate(self.seeds):
-            self._close(seed, step, _row(params, row))
+            self._close(seed, step, take_row(params, row))
 
     def _compiled(self, start: int) -> dict[int, Advance]:
         """The programs for whole chunks and for the rest, and whether they fit the device."""
@@ -242,9 +243,3 @@ class Group:
         if self.watch is not None:
             name, steps = self.config.critic, self.config.steps
             self.watch(Standing(stage, name, self.seeds, step, steps, lines or {}, stored))
-
-
-def _row(params: Params, row: int) -> Params:
-    """One seed's parameters out of stacked ones."""
-    own: Params = jax.tree.map(lambda leaf: np.array(leaf[row]), params)
-    return own

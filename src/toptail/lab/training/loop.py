@@ -119,10 +119,10 @@ def run_steps(
     return state, info
 
 
-def make_train(config: TrainConfig) -> Callable[[jax.Array, Batch], tuple[TrainState, Info]]:
+def make_train(config: TrainConfig) -> Callable[[jax.Array, Any], tuple[TrainState, Info]]:
     """Return ``train(key, data)``: a whole run, pure, ready for `jax.jit` and `jax.vmap`."""
 
-    def train(key: jax.Array, data: Batch) -> tuple[TrainState, Info]:
+    def train(key: jax.Array, data: Any) -> tuple[TrainState, Info]:
         return run_steps(config, init_state(config, key, data), data, config.steps)
 
     return train

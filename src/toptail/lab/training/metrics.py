@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,27 +28,14 @@ def append_line(path: Path, line: Line) -> None:
 
 def read_lines(path: Path) -> list[Line]:
     """Read every whole line; what a killed process left of a last one is not one."""
-    lines: list[Line] = []
-    if path.is_file():
-        for text in path.read_bytes().splitlines(keepends=True):
-            line = _parse(text)
-            if line is None:
-                break
-            lines.append(line)
-    return lines
+    return [line for _, line in _whole_lines(path)]
 
 
 def cut_lines(path: Path, step: int) -> None:
     """Cut the file behind the last whole line of at most ``step`` steps."""
-    if not path.is_file():
-        return
-    end = 0
-    for text in path.read_bytes().splitlines(keepends=True):
-        line = _parse(text)
-        if line is None or (line["step"] or 0) > step:
-            break
-        end += len(text)
-    os.truncate(path, end)
+    if path.is_file():
+        kept = takewhile(lambda each: (each[1]["step"] or 0) <= step, _whole_lines(path))
+        os.truncate(path, sum(length for length, _ in kept))
 
 
 def logged_steps(steps: int, log_every: int) -> list[int]:
@@ -55,10 +43,14 @@ def logged_steps(steps: int, log_every: int) -> list[int]:
     return sorted({*range(log_every, steps + 1, log_every), steps})
 
 
-def _parse(text: bytes) -> Line | None:
-    try:
-        line = json.loads(text)
-    except ValueError:
-        return None
-    whole = text.endswith(b"\n") and isinstance(line, dict) and isinstance(line.get("step"), int)
-    return line if whole else None
+def _whole_lines(path: Path) -> Iterator[tuple[int, Line]]:
+    """Bytes and content of each line, up to the first that is not whole."""
+    for text in path.read_bytes().splitlines(keepends=True) if path.is_file() else ():
+        try:
+            line = json.loads(text)
+        except ValueError:
+            return
+        named = isinstance(line, dict) and isinstance(line.get("step"), int)
+        if not (named and text.endswith(b"\n")):
+            return
+        yield len(text), line

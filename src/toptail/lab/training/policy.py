@@ -49,15 +49,7 @@ def invalid_reason(run: Run, task: str | None = None, config_hash: str | None = 
 
 
 def find_fault(run: Run, task: str | None = None, config_hash: str | None = None) -> Fault | None:
-    """Why a run is invalid, or None.
-
-    Parameters
-    ----------
-    run
-        The run.
-    task, config_hash
-        What whoever wants to use the run expects it to be, where they know.
-    """
+    """Why a run is invalid or not what whoever wants to use it expects, or None."""
     if run.state == "invalid":
         recorded = run.record.get("invalid", {})
         cause = recorded.get("cause", "recorded by a person")

@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from toptail.lab.critics.learner import Info
+from toptail.lab.critics.learner import Info, Params
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps
 from toptail.lab.training.offline import OfflineData
 
@@ -31,6 +32,12 @@ def with_twin(seeds: Sequence[int]) -> list[int]:
     return [*seeds, *seeds][: width(len(seeds))]
 
 
+def take_row(params: Params, row: int) -> Params:
+    """One seed's parameters out of stacked ones on the host."""
+    own: Params = jax.tree.map(lambda leaf: np.array(leaf[row]), params)
+    return own
+
+
 def state_shapes(config: TrainConfig, rows: int, data: OfflineData) -> TrainState:
     """Shapes of a joint state; ``data`` may hold shapes alone."""
     return _state_shapes(config, rows, shapes_of(data))
@@ -38,9 +45,13 @@ def state_shapes(config: TrainConfig, rows: int, data: OfflineData) -> TrainStat
 
 def fresh_state(config: TrainConfig, seeds: Sequence[int], data: OfflineData) -> TrainState:
     """The joint state of seeds before their first step, one row per seed and twin."""
-    keys = jnp.stack([jax.random.key(seed) for seed in with_twin(seeds)])
-    state: TrainState = _init(config)(keys, data)
+    state: TrainState = _init(config)(keys_of(with_twin(seeds)), data)
     return state
+
+
+def keys_of(seeds: Sequence[int]) -> jax.Array:
+    """The key of each seed."""
+    return jnp.stack([jax.random.key(seed) for seed in seeds])
 
 
 @lru_cache(maxsize=4)

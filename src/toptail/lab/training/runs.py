@@ -47,17 +47,10 @@ def load_run(
     *,
     in_float32: bool = False,
 ) -> TrainedCritic:
-    """Load a finished run's critic; an invalid run is refused, with the reason.
+    """Load a finished run's critic; an invalid or unexpected run is refused, with the reason.
 
-    Parameters
-    ----------
-    folder
-        ``OUT/TASK/CRITIC/seed-N``.
-    task, config_hash
-        What the run is expected to be, where the caller knows.
-    in_float32
-        Whether to read it in float32 even if it was trained with bfloat16 products. Read with
-        those, a value near -50 is a multiple of 0.25, about what one action changes it by.
+    ``in_float32`` reads it so even if it was trained with bfloat16 products. Read with those, a
+    value near -50 is a multiple of 0.25, about what one action changes it by.
     """
     run = read_run(folder)
     reason = invalid_reason(run, task, config_hash)
@@ -94,12 +87,8 @@ def stored_config(run: Run, kind: type[LearnerConfig] = RunConfig) -> LearnerCon
 def require_data(run: str | Path, trained_on: str, source: str, sha256: str) -> None:
     """Refuse a run of other training data than is at hand, whatever its task is called.
 
-    Parameters
-    ----------
-    run, trained_on
-        The run, and the content hash of its training split.
-    source, sha256
-        The data at hand, and the content hash of its training split.
+    ``trained_on`` and ``sha256`` are content hashes of the run's training split, and of the one at
+    hand, which is from ``source``.
     """
     if trained_on != sha256:
         raise InputError(

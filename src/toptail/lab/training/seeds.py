@@ -11,11 +11,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.training.loop import TrainConfig, init_state, run_steps
+from toptail.lab.training.programs import keys_of, take_row, with_twin
 from toptail.progress import Tick
 
 CHUNK = 500
@@ -45,19 +45,10 @@ def train_seeds(
     """Train one run per seed, all in one jitted scan, and yield a snapshot at each wanted step.
 
     The seeds do not touch: a seed's parameters are the same to the last bit whichever other
-    seeds it runs with. XLA compiles a map of width 1 differently from a wider one, so a seed
-    that runs alone is given a twin.
+    seeds it runs with (see `programs.width`).
 
-    Parameters
-    ----------
-    config
-        The run; ``config.steps`` is its length.
-    data
-        Each seed's data set, all of one size.
-    snapshots
-        Steps to yield at, ascending, the last being ``config.steps``; only that one by default.
-    tick
-        Told after every chunk.
+    The seeds' data sets are of one size. The wanted steps ascend, and the last one, which is the
+    only one by default, is ``config.steps``.
     """
     wanted = list(snapshots) if snapshots else [config.steps]
     if wanted != sorted(set(wanted)) or wanted[0] < 1 or wanted[-1] != config.steps:
@@ -66,14 +57,13 @@ def train_seeds(
             f"but they are {wanted}."
         )
     seeds = list(data)
-    rows = seeds if len(seeds) > 1 else seeds * 2
+    rows = with_twin(seeds)
     stacked = jax.tree.map(lambda *columns: jnp.stack(columns), *(data[s] for s in rows))
-    keys = jnp.stack([jax.random.key(s) for s in rows])
     chunk = math.gcd(CHUNK, *wanted)
     advance = _advance(replace(config, steps=chunk))
     # Not compiled as a whole: drawing the weights piece by piece gives the same bits, and the
     # pieces serve every critic with layers of the same size.
-    state = jax.vmap(partial(init_state, config))(keys, stacked)
+    state = jax.vmap(partial(init_state, config))(keys_of(rows), stacked)
     for done in range(chunk, config.steps + 1, chunk):
         state, info = advance(state, stacked)
         jax.block_until_ready(state)
@@ -98,17 +88,8 @@ def _snapshot(step: int, seeds: list[int], params: Params, info: Info) -> Snapsh
     """Bring the parameters to the host and take the seeds apart."""
     host: Params = jax.tree.map(np.asarray, params)
     means = {name: np.asarray(values, np.float64).mean(axis=1) for name, values in info.items()}
-
-    def one(i: int) -> Params:
-        own: Params = jax.tree.map(lambda leaf: _row(leaf, i), host)
-        return own
-
     return Snapshot(
         step,
-        {seed: one(i) for i, seed in enumerate(seeds)},
+        {seed: take_row(host, i) for i, seed in enumerate(seeds)},
         {seed: {k: float(v[i]) for k, v in means.items()} for i, seed in enumerate(seeds)},
     )
-
-
-def _row(leaf: NDArray[np.float32], i: int) -> NDArray[np.float32]:
-    return np.array(leaf[i])

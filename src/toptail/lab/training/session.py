@@ -42,22 +42,9 @@ def train_runs(
 ) -> list[Run]:
     """Train one run per seed, or go on with them, or leave them if they are finished.
 
-    Parameters
-    ----------
-    config
-        What to train.
-    data
-        What to train on.
-    seeds
-        One run each, all trained together.
-    out
-        Runs go to ``out/TASK/CRITIC/seed-N``.
-    checkpoint_every
-        Steps between two checkpoints, rounded up to whole lines of metrics.
-    command
-        What the records say was called.
-    watch
-        Told after every chunk of steps.
+    Runs go to ``out/TASK/CRITIC/seed-N``. ``checkpoint_every`` so many steps, rounded up to whole
+    lines of metrics, their state is stored. ``command`` is what the records say was called, and
+    ``watch`` is told after every chunk of steps.
 
     Returns
     -------

@@ -44,14 +44,8 @@ class TaskData:
     ) -> TaskData:
         """Put a data set on the device, if it fits there together with the largest training.
 
-        Parameters
-        ----------
-        dataset
-            Both splits.
-        configs, seeds
-            What will be trained on it, one configuration at a time with that many seeds.
-        gamma
-            Discount of the probe's return-to-go.
+        ``configs`` will be trained on it one at a time, each with so many ``seeds``; ``gamma`` is
+        the discount of the probe's return-to-go.
         """
         for split in (dataset.train, dataset.val):
             if split.observations.ndim != 2 or split.actions.ndim != 2:
