@@ -127,6 +127,19 @@ def test_walkers_side_by_side_are_judged_as_alone() -> None:
     assert together[0] != together[1]
 
 
+def test_the_shipped_walkers_walk() -> None:
+    walkers = {body: Actor.shipped(body) for body in BODIES}
+    ant, ball, humanoid = (
+        evaluate([walkers[body]], 6, seed=11, threads=1, steps=steps)[0]
+        for body, steps in (("ant", 200), ("antball", 200), ("humanoid", 400))
+    )
+    assert ant["speed"] > 1.5
+    assert ant["falls"] == 0
+    assert ball["success"] >= 0.5
+    assert humanoid["standing_at_200"] >= 0.5
+    assert humanoid["speed"] > 1.0
+
+
 def test_a_file_that_is_no_walker_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "actor.safetensors"
     path.write_bytes(b"nothing")

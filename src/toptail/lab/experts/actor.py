@@ -121,6 +121,13 @@ class Actor:
         except KeyError as error:
             raise InputError(f"{path} holds no walker: {error} is missing.") from None
 
+    @classmethod
+    def shipped(cls, body: str) -> Actor:
+        """The trained walker of a body that comes with the package."""
+        return cls.load(
+            Path(__file__).parent / "actors" / body_named(body).name / "actor.safetensors"
+        )
+
 
 def _gelu(x: NDArray[np.float32]) -> NDArray[np.float32]:
     """The tanh form, as the learner has it."""
