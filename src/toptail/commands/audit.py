@@ -11,7 +11,7 @@ import tyro
 from toptail.audit import Rule, Settings
 from toptail.audit.verdict import STATUSES
 from toptail.commands.lists import names, numbers
-from toptail.commands.options import command_line
+from toptail.commands.options import Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 from toptail.pools.columns import RESERVED
@@ -33,13 +33,13 @@ class Audit:
     """The table of scored candidates."""
     out: Path = Path("toptail-audit")
     """Folder for audit.json, audit.md, audit.tex and report.html."""
-    scores: Annotated[str | None, tyro.conf.arg(metavar="A,B,...")] = None
+    scores: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
     """Score columns, separated by commas; by default every number column that is not a value."""
     values: _Column = None
     """The value column to judge by; by default 'value' or 'correct'."""
-    replicates: Annotated[str | None, tyro.conf.arg(metavar="V1,V2,...")] = None
+    replicates: Annotated[Words, tyro.conf.arg(metavar="V1,V2,...")] = ()
     """Two or more value columns that are independent replicates of one noisy judge."""
-    k: Annotated[str | None, tyro.conf.arg(metavar="1,2,4,...")] = None
+    k: Annotated[Words, tyro.conf.arg(metavar="1,2,4,...")] = ()
     """Candidate counts, separated by commas; by default powers of two up to the smallest pool."""
     query: _Column = None
     """The column that says which candidates form one pool; by default 'query'."""
@@ -63,7 +63,7 @@ class Audit:
     """A harm above this share of the headroom must be ruled out for 'safe'."""
     level: float = Rule.level
     """Confidence of intervals and bands."""
-    fail_on: Annotated[str | None, tyro.conf.arg(metavar="STATUS,...")] = None
+    fail_on: Annotated[Words, tyro.conf.arg(metavar="STATUS,...")] = ()
     """Exit with code 1 if a verdict is one of these statuses, separated by commas."""
 
     def run(self) -> int:
@@ -78,7 +78,7 @@ class Audit:
         return 1 if {verdict.status for verdict in verdicts} & fail_on else 0
 
     def _fail_on(self) -> set[str]:
-        wanted = set(names([self.fail_on or ""]))
+        wanted = set(names(self.fail_on))
         if wanted and self.picks is not None:
             raise InputError("--fail-on needs verdicts, and picks have none.")
         unknown = sorted(wanted - set(STATUSES))
@@ -97,9 +97,9 @@ class Audit:
         with progress_bar() as tick:
             return audit(
                 self.table,
-                scores=names([self.scores or ""]),
-                replicates=names([self.replicates or ""]),
-                k=None if self.k is None else numbers("--k", [self.k], int),
+                scores=names(self.scores),
+                replicates=names(self.replicates),
+                k=numbers("--k", self.k, int) if self.k else None,
                 tick=tick,
                 **how,
                 **self._given(*RESERVED, "values", "delta", "rho"),

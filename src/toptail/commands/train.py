@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from toptail.commands.lists import names, numbers
-from toptail.commands.options import command_line
+from toptail.commands.options import Words, command_line
 from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.registry import CRITICS, MAIN, entry
 from toptail.lab.training.config import require_seeds
@@ -31,19 +31,18 @@ class _What:
     out: Path
     """Folder of the runs."""
 
-    critics: tyro.conf.UseAppendAction[
-        Annotated[
-            tuple[str, ...],
-            tyro.conf.arg(
-                metavar="A,B,...",
-                help=f"Critics, given one by one or separated by commas: {', '.join(CRITICS)}. "
-                f"Unless given, {', '.join(MAIN)}.",
-            ),
-        ]
+    critics: Annotated[
+        Words,
+        tyro.conf.arg(
+            metavar="A,B,...",
+            help=f"Critics, given one by one or separated by commas: {', '.join(CRITICS)}. "
+            f"Unless given, {', '.join(MAIN)}.",
+        ),
     ] = ()
 
-    seeds: Annotated[str, tyro.conf.arg(metavar="N,N,...")] = "42,43,44"
-    """Seeds, separated by commas; they train together."""
+    seeds: Annotated[Words, tyro.conf.arg(metavar="N,N,...")] = ()
+    """Seeds, given one by one or separated by commas; they train together. Unless given,
+    42,43,44."""
 
     checkpoint_every: int | None = None
     """Steps between two checkpoints; 50000 on a GPU and 1000 on a CPU unless given."""
@@ -61,7 +60,7 @@ class Train(RunOptions, _What):
 
     def run(self) -> int:
         """Train, draw the curves, and list the runs; the exit code is 1 if one is invalid."""
-        seeds = numbers("--seeds", [self.seeds], int)
+        seeds = numbers("--seeds", self.seeds or ("42,43,44",), int)
         require_seeds(seeds)
         check_whole("checkpoint_every", self._checkpoint_every(), 1)
         configs = self.chosen()
