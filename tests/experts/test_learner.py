@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from toptail.lab.experts.actor import Actor
+from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import BODIES
 from toptail.lab.experts.learner import (
-    Learner,
+    SAC,
     Normalizer,
     deviation,
     draw_action,
@@ -20,7 +20,7 @@ from toptail.lab.experts.learner import (
     spread_over,
     support,
 )
-from toptail.lab.experts.settings import DEFAULTS, Settings, small
+from toptail.lab.experts.settings import DEFAULTS, ExpertSettings, small
 
 TINY = {
     name: replace(
@@ -30,7 +30,7 @@ TINY = {
 }
 
 
-def filled(learner: Learner, steps: int) -> tuple[Any, Any]:
+def filled(learner: SAC, steps: int) -> tuple[Any, Any]:
     """A replay of random steps, and the same rows as a plain array."""
     body, rng = learner.body, np.random.default_rng(0)
     replay, rows = learner.empty(), []
@@ -51,7 +51,7 @@ def filled(learner: Learner, steps: int) -> tuple[Any, Any]:
 @pytest.mark.parametrize("relabelled", [0.0, 1.0])
 def test_a_batch_holds_the_returns_of_a_slow_walk(name: str, relabelled: float) -> None:
     body, settings = BODIES[name], replace(TINY[name], relabelled=relabelled)
-    learner = Learner(body, settings)
+    learner = SAC(body, settings)
     replay, rows = filled(learner, 55)  # more than there are slots
     size = body.inputs(np.ones((1, body.observation_size))).shape[1]
     plain = Normalizer(jnp.asarray(1.0), jnp.zeros(size), jnp.ones(size) - 1e-4)
@@ -105,7 +105,7 @@ def found_command(body: Any, observation: Any, inputs: Any) -> Any:
 
 
 def test_values_are_given_to_their_neighbours_and_keep_their_mean() -> None:
-    points = support(Settings())
+    points = support(ExpertSettings())
     assert points[0] == pytest.approx(-100, rel=1e-4)
     assert points[-1] == pytest.approx(1000, rel=1e-4)
     rng = np.random.default_rng(0)
@@ -121,7 +121,7 @@ def test_values_are_given_to_their_neighbours_and_keep_their_mean() -> None:
 
 def test_log_probabilities_are_those_of_the_density() -> None:
     body = BODIES["ant"]
-    state = Learner(body, TINY["ant"]).init(1)
+    state = SAC(body, TINY["ant"]).init(1)
     inputs = jax.random.normal(jax.random.key(0), (50, 32))
     action, log_prob = draw_action(state.actor, inputs, jax.random.key(1), jnp.float32)
     mean, spread = policy(state.actor, inputs, jnp.float32)
@@ -136,7 +136,7 @@ def test_log_probabilities_are_those_of_the_density() -> None:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_updates_compile_once_and_change_everything(name: str) -> None:
-    learner = Learner(BODIES[name], TINY[name])
+    learner = SAC(BODIES[name], TINY[name])
     replay, _ = filled(learner, 10)
     state = learner.init(0)
     before = jax.device_get((state.actor, state.critic, state.target, state.log_temperature))
@@ -154,7 +154,7 @@ def test_updates_compile_once_and_change_everything(name: str) -> None:
 
 
 def test_running_moments_are_those_of_all_inputs() -> None:
-    learner = Learner(BODIES["humanoid"], TINY["humanoid"])
+    learner = SAC(BODIES["humanoid"], TINY["humanoid"])
     state = learner.init(0)
     rng = np.random.default_rng(0)
     seen = []
@@ -172,7 +172,7 @@ def test_running_moments_are_those_of_all_inputs() -> None:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_the_stored_actor_acts_like_the_learner(name: str, tmp_path: Any) -> None:
-    learner = Learner(BODIES[name], replace(DEFAULTS[name], half=False))
+    learner = SAC(BODIES[name], replace(DEFAULTS[name], half=False))
     state = learner.init(0)
     state = state._replace(actor=jax.tree.map(lambda x: 3 * x, state.actor))
     rng = np.random.default_rng(0)
@@ -181,7 +181,7 @@ def test_the_stored_actor_acts_like_the_learner(name: str, tmp_path: Any) -> Non
         state, jnp.asarray(np.float32(rng.normal(0, 2, observations.shape))), jnp.asarray(True)
     )
     layers = jax.device_get(state.actor)
-    actor = Actor(
+    actor = Walker(
         name,
         np.asarray(state.normalizer.mean),
         np.asarray(deviation(state.normalizer)),
@@ -191,7 +191,7 @@ def test_the_stored_actor_acts_like_the_learner(name: str, tmp_path: Any) -> Non
     actor.save(tmp_path / "actor.safetensors")
     inputs = learner.body.inputs(jnp.asarray(observations), jnp)
     mean, _ = policy(state.actor, normalize(state.normalizer, inputs), jnp.float32)
-    stored = Actor.load(tmp_path / "actor.safetensors")
+    stored = Walker.load(tmp_path / "actor.safetensors")
     np.testing.assert_allclose(
         stored(observations), np.tanh(np.asarray(mean)), rtol=1e-3, atol=1e-4
     )

@@ -11,10 +11,10 @@ import pytest
 
 from toptail.errors import InputError
 from toptail.lab.experts import train
-from toptail.lab.experts.actor import Actor
+from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import BODIES
 from toptail.lab.experts.choice import Candidate, Candidates, ranking
-from toptail.lab.experts.episodes import Episodes
+from toptail.lab.experts.episodes import RunningEpisodes
 from toptail.lab.experts.evaluate import evaluate
 from toptail.lab.experts.settings import small
 
@@ -26,7 +26,7 @@ TINY = replace(
 
 def test_episodes_change_directions_end_and_begin_as_the_package_does() -> None:
     body = BODIES["ant"](5)
-    episodes = Episodes(body, np.random.default_rng(0), watched=2, stagger=False)
+    episodes = RunningEpisodes(body, np.random.default_rng(0), watched=2, stagger=False)
     rng = np.random.default_rng(1)
     changed, ended = [], []
     for t in range(1, 1001):
@@ -49,7 +49,7 @@ def test_episodes_change_directions_end_and_begin_as_the_package_does() -> None:
 @pytest.mark.parametrize(("name", "column"), [("antball", -2), ("humanoid", -1)])
 def test_a_truncation_counts_as_an_end_only_for_the_ball(name: str, column: int) -> None:
     body = BODIES[name](2)
-    episodes = Episodes(body, np.random.default_rng(0), watched=2, stagger=False)
+    episodes = RunningEpisodes(body, np.random.default_rng(0), watched=2, stagger=False)
     for _ in range(body.episode_steps):
         outcome = episodes.step(np.zeros((2, body.action_size)))
     assert (outcome[:, column] == 1).all()
@@ -59,7 +59,7 @@ def test_a_truncation_counts_as_an_end_only_for_the_ball(name: str, column: int)
 
 def test_training_episodes_that_lie_fallen_are_cut_and_watched_ones_are_not() -> None:
     body = BODIES["humanoid"](8)
-    episodes = Episodes(body, np.random.default_rng(0), watched=4, stagger=False)
+    episodes = RunningEpisodes(body, np.random.default_rng(0), watched=4, stagger=False)
     cut = np.zeros(8)
     for _ in range(300):
         cut += episodes.step(np.zeros((8, 21)))[:, -1]
@@ -106,7 +106,7 @@ def test_a_training_is_stored_taken_up_and_refused_with_other_settings(
     curve = [json.loads(line) for line in (tmp_path / "curve.jsonl").read_text().splitlines()]
     assert curve == again["curve"]
     assert {"return", "speed", "falls", "success", "env_steps_per_second"} <= curve[-1].keys()
-    actor = Actor.load(tmp_path / "actor.safetensors")
+    actor = Walker.load(tmp_path / "actor.safetensors")
     assert evaluate([actor], 2, 1003, 1)[0] == again["candidates"][again["chosen"]]["final"]
     with pytest.raises(InputError, match=r"other settings \(batch\)"):
         train.train_expert("antball", 0.4, tmp_path, 0, replace(TINY, batch=8))
@@ -115,10 +115,10 @@ def test_a_training_is_stored_taken_up_and_refused_with_other_settings(
 def test_walkers_side_by_side_are_judged_as_alone() -> None:
     rng = np.random.default_rng(0)
 
-    def walker() -> Actor:
+    def walker() -> Walker:
         kernels = tuple(rng.normal(0, 0.3, s).astype(np.float32) for s in ((32, 8), (8, 16)))
         biases = (np.zeros(8, np.float32), np.zeros(16, np.float32))
-        return Actor("ant", np.zeros(32, np.float32), np.ones(32, np.float32), kernels, biases)
+        return Walker("ant", np.zeros(32, np.float32), np.ones(32, np.float32), kernels, biases)
 
     walkers = [walker(), walker()]
     together = evaluate(walkers, 3, seed=5, threads=1, steps=250)
@@ -128,7 +128,7 @@ def test_walkers_side_by_side_are_judged_as_alone() -> None:
 
 
 def test_the_shipped_walkers_walk() -> None:
-    walkers = {body: Actor.shipped(body) for body in BODIES}
+    walkers = {body: Walker.shipped(body) for body in BODIES}
     ant, ball, humanoid = (
         evaluate([walkers[body]], 6, seed=11, threads=1, steps=steps)[0]
         for body, steps in (("ant", 200), ("antball", 200), ("humanoid", 400))
@@ -144,4 +144,4 @@ def test_a_file_that_is_no_walker_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "actor.safetensors"
     path.write_bytes(b"nothing")
     with pytest.raises(InputError, match="cannot be read as a stored walker"):
-        Actor.load(path)
+        Walker.load(path)

@@ -66,7 +66,7 @@ def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Actor:
+class Walker:
     """A trained walker: the mode of its action for the observations of its online environment."""
 
     body: str
@@ -101,7 +101,7 @@ class Actor:
         return tensors
 
     @classmethod
-    def of(cls, body: str, tensors: Tensors) -> Actor:
+    def of(cls, body: str, tensors: Tensors) -> Walker:
         """Put an actor together from what `tensors` gave."""
         layers = range(sum(name.endswith("/kernel") for name in tensors))
         kernels = tuple(tensors[f"{i}/kernel"] for i in layers)
@@ -113,7 +113,7 @@ class Actor:
         write_tensors(path, self.tensors(), {"body": self.body})
 
     @classmethod
-    def load(cls, path: Path) -> Actor:
+    def load(cls, path: Path) -> Walker:
         """Read an actor back."""
         tensors, metadata = read_tensors(path)
         try:
@@ -122,7 +122,7 @@ class Actor:
             raise InputError(f"{path} holds no walker: {error} is missing.") from None
 
     @classmethod
-    def shipped(cls, body: str) -> Actor:
+    def shipped(cls, body: str) -> Walker:
         """The trained walker of a body that comes with the package."""
         return cls.load(
             Path(__file__).parent / "actors" / body_named(body).name / "actor.safetensors"

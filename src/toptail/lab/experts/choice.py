@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toptail.lab.experts.actor import Actor
+from toptail.lab.experts.actor import Walker
 
 Numbers = dict[str, Any]
 
@@ -20,7 +20,7 @@ class Candidate:
 
     numbers: Numbers
     """A point of the learning curve."""
-    actor: Actor
+    actor: Walker
     """The walker at its end."""
 
 

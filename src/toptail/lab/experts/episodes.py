@@ -38,7 +38,7 @@ class Tally:
         }
 
 
-class Episodes:
+class RunningEpisodes:
     """Run a body's simulations from episode to episode.
 
     The first ``watched`` simulations start as the package does and are never cut; they fill

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.experts.actor import Actor
+from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import body_named
 from toptail.lab.experts.body import NOISE, Body
 from toptail.lab.tasks.simulator import available_cores
@@ -26,7 +26,7 @@ _EARLY = 200
 
 
 def evaluate(
-    actors: Sequence[Actor],
+    actors: Sequence[Walker],
     episodes: int = 128,
     seed: int = 0,
     threads: int = 0,
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str]) -> None:
     options = dict(zip(arguments[2::2], arguments[3::2], strict=True))
     if not options.keys() <= {"--episodes", "--seed"}:
         raise InputError(usage)
-    actor = Actor.load(Path(arguments[1]) / "actor.safetensors")
+    actor = Walker.load(Path(arguments[1]) / "actor.safetensors")
     if actor.body != arguments[0]:
         raise InputError(f"{arguments[1]} holds a walker of {actor.body}, not of {arguments[0]}.")
     episodes, seed = int(options.get("--episodes", 128)), int(options.get("--seed", 0))

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from toptail.lab.experts.body import NOISE, Body
-from toptail.lab.experts.settings import Settings
+from toptail.lab.experts.settings import ExpertSettings
 
 Params = Any
 Scalars = dict[str, jax.Array]
@@ -63,7 +63,7 @@ class Replay(NamedTuple):
     """Vector steps inserted so far."""
 
 
-class Batch(NamedTuple):
+class StepBatch(NamedTuple):
     """Steps as the losses need them."""
 
     inputs: jax.Array
@@ -122,7 +122,7 @@ def draw_action(
     return jnp.tanh(raw), (log_gauss - log_slope).sum(axis=-1)
 
 
-def support(settings: Settings) -> jax.Array:
+def support(settings: ExpertSettings) -> jax.Array:
     """Points of the categorical values ``[atoms]``, finer near 0."""
     low, high = (jnp.arcsinh(v / settings.fine) for v in (settings.lowest, settings.highest))
     return settings.fine * jnp.sinh(jnp.linspace(low, high, settings.atoms))
@@ -185,10 +185,10 @@ def _adam(
     return jax.tree.map(moved, params, first, second), Moments(first, second, steps)
 
 
-class Learner:
+class SAC:
     """The learner of one body: makes the state, acts, stores steps, updates."""
 
-    def __init__(self, body: type[Body], settings: Settings) -> None:
+    def __init__(self, body: type[Body], settings: ExpertSettings) -> None:
         self.body, self.settings = body, settings
         self.slots = settings.replay // settings.environments
         self.evaluating = round(settings.evaluating * settings.environments)
@@ -274,7 +274,7 @@ class Learner:
         rows = jax.lax.dynamic_update_index_in_dim(replay.rows, row, slot, axis=0)
         return Replay(rows, replay.inserted + 1)
 
-    def draw(self, replay: Replay, normalizer: Normalizer, key: jax.Array) -> Batch:
+    def draw(self, replay: Replay, normalizer: Normalizer, key: jax.Array) -> StepBatch:
         """Draw a batch of stored steps, some of them under another command."""
         s, body = self.settings, self.body
         time_key, env_key, angle_key = jax.random.split(key, 3)
@@ -298,7 +298,7 @@ class Learner:
             following = jnp.where(going[:, None] > 0, here, following)
             follows = jnp.where((going > 0) & (ended > 0), 0.0, follows)
             going = going * (1 - jnp.maximum(ended, cut))
-        return Batch(
+        return StepBatch(
             normalize(normalizer, body.inputs(start, jnp)),
             actions,
             reward,
@@ -339,7 +339,9 @@ class Learner:
         state, scalars = jax.lax.scan(one, state, None, length=self.settings.actor_updates)
         return state, jax.tree.map(lambda x: x[-1], scalars)
 
-    def _update_critic(self, state: State, batch: Batch, key: jax.Array) -> tuple[State, Scalars]:
+    def _update_critic(
+        self, state: State, batch: StepBatch, key: jax.Array
+    ) -> tuple[State, Scalars]:
         """Move the critics towards the mean of their targets' values, without an entropy term."""
         s, dtype = self.settings, self._dtype
         action, _ = draw_action(state.actor, batch.following, key, dtype)
@@ -359,7 +361,9 @@ class Learner:
         state = state._replace(critic=critic, target=target, moments=all_moments)
         return state, {"critic_loss": value, "value": (goal * self._points).sum(axis=1).mean()}
 
-    def _update_actor(self, state: State, batch: Batch, key: jax.Array) -> tuple[State, Scalars]:
+    def _update_actor(
+        self, state: State, batch: StepBatch, key: jax.Array
+    ) -> tuple[State, Scalars]:
         """Raise value and entropy, and move the temperature towards the wanted entropy."""
         s, dtype = self.settings, self._dtype
 

@@ -8,7 +8,7 @@ from toptail.errors import InputError
 
 
 @dataclass(frozen=True)
-class Settings:
+class ExpertSettings:
     """Sizes and rates of one training. The defaults are the humanoid's."""
 
     environments: int = 1024
@@ -72,7 +72,7 @@ class Settings:
             )
 
 
-_ANT = Settings(
+_ANT = ExpertSettings(
     replay=4_000_000,
     batch=4096,
     actor=(256, 256),
@@ -95,12 +95,12 @@ DEFAULTS = {
         fine=20.0,
         value_scale=30.0,
     ),
-    "humanoid": Settings(),
+    "humanoid": ExpertSettings(),
 }
 """Settings by body."""
 
 
-def small(body: str) -> Settings:
+def small(body: str) -> ExpertSettings:
     """Settings with which two cores see a body learn in minutes."""
     return replace(
         DEFAULTS[body],

@@ -25,14 +25,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.experts.actor import Actor, Tensors, read_tensors, write_tensors
+from toptail.lab.experts.actor import Tensors, Walker, read_tensors, write_tensors
 from toptail.lab.experts.bodies import body_named
 from toptail.lab.experts.body import Body
 from toptail.lab.experts.choice import Candidate, Candidates, ranking
-from toptail.lab.experts.episodes import Episodes, Tally
+from toptail.lab.experts.episodes import RunningEpisodes, Tally
 from toptail.lab.experts.evaluate import Numbers, evaluate
-from toptail.lab.experts.learner import Learner, Normalizer, State, deviation
-from toptail.lab.experts.settings import DEFAULTS, Settings, small
+from toptail.lab.experts.learner import SAC, Normalizer, State, deviation
+from toptail.lab.experts.settings import DEFAULTS, ExpertSettings, small
 from toptail.lab.tasks.simulator import load_module
 from toptail.lab.training.records import commit, machine, now
 
@@ -64,11 +64,11 @@ class Training:
     """One walker's training, from the folder's checkpoint on if there is one."""
 
     def __init__(
-        self, body: type[Body], settings: Settings, seed: int, out: Path, watch: Watch
+        self, body: type[Body], settings: ExpertSettings, seed: int, out: Path, watch: Watch
     ) -> None:
         self.body, self.settings, self.seed = body, settings, seed
         self.out, self.watch = out, watch
-        self.learner = Learner(body, settings)
+        self.learner = SAC(body, settings)
         self.counters = Counters()
         self.candidates = Candidates(by_success=body.truncation_ends)
         self.curve: list[Numbers] = []
@@ -82,7 +82,9 @@ class Training:
         learner, settings, counters = self.learner, self.settings, self.counters
         simulations = self.body(settings.environments, settings.threads)
         rng = np.random.default_rng([self.seed, counters.parts])
-        episodes = Episodes(simulations, rng, learner.evaluating, env_steps=counters.env_steps)
+        episodes = RunningEpisodes(
+            simulations, rng, learner.evaluating, env_steps=counters.env_steps
+        )
         replay, scalars = learner.empty(), None
         no, yes = jnp.asarray(False), jnp.asarray(True)
         observations = jnp.asarray(episodes.observations)
@@ -112,11 +114,11 @@ class Training:
         self._line(lines, episodes.tally, scalars)
         self.save()
 
-    def actor(self) -> Actor:
+    def actor(self) -> Walker:
         """Return the walker as it is now."""
         layers = jax.device_get(self.state.actor)
         normalizer = self.state.normalizer
-        return Actor(
+        return Walker(
             self.body.name,
             np.asarray(normalizer.mean),
             np.asarray(deviation(normalizer)),
@@ -206,7 +208,7 @@ class Training:
         self._fill = _REFILL
         for i, numbers in enumerate(json.loads(metadata["candidates"])):
             stored_actor = _under(tensors, f"candidate/{i}/")
-            self.candidates.kept.append(Candidate(numbers, Actor.of(self.body.name, stored_actor)))
+            self.candidates.kept.append(Candidate(numbers, Walker.of(self.body.name, stored_actor)))
         key = jax.random.wrap_key_data(jnp.asarray(tensors["key"]))
         normalizer = Normalizer(
             **{k: jnp.asarray(v) for k, v in _under(tensors, "normalizer/").items()}
@@ -257,7 +259,7 @@ def train_expert(
     minutes: float,
     out: Path,
     seed: int = 0,
-    settings: Settings | None = None,
+    settings: ExpertSettings | None = None,
     watch: Watch = lambda _: None,
 ) -> dict[str, Any]:
     """Train a walker for some minutes, and store actor, record, curve and checkpoint.

@@ -24,7 +24,7 @@ from toptail.report.table import Cell as ShownCell
 from toptail.report.table import Table as ShownTable
 
 
-class Cell(TypedDict, total=False):
+class StoredCell(TypedDict, total=False):
     """One number of a table, with what is known about it."""
 
     mean: Required[float | None]
@@ -63,7 +63,7 @@ class Cell(TypedDict, total=False):
     """Whose number it is, where it is the worst of several."""
 
 
-Rows: TypeAlias = dict[str, dict[str, dict[str, Cell]]]
+Rows: TypeAlias = dict[str, dict[str, dict[str, StoredCell]]]
 """task -> critic -> metric -> cell."""
 
 
@@ -190,27 +190,27 @@ def _filled(metric: Metric, words: Mapping[str, str]) -> Metric:
     return replace(metric, heading=metric.heading.format(**words)) if words else metric
 
 
-def cell(by_seed: Mapping[int, float], interval: tuple[float, float] | None = None) -> Cell:
+def cell(by_seed: Mapping[int, float], interval: tuple[float, float] | None = None) -> StoredCell:
     """Mean and standard deviation over seeds, with every seed's value.
 
     Where a metric is not computable it is NaN, is stored as null, and stays out of mean and
     standard deviation. ``interval`` is the 95 % interval of the mean over queries.
     """
     values = np.array([x for x in by_seed.values() if np.isfinite(x)], dtype=np.float64)
-    result: Cell = {
+    result: StoredCell = {
         "mean": float(values.mean()) if values.size else None,
         "std": float(values.std(ddof=1)) if values.size > 1 else None,
         "seeds": {str(seed): float(value) for seed, value in by_seed.items()},
     }
     if interval is not None:
         result |= {"low": float(interval[0]), "high": float(interval[1])}
-    clean: Cell = jsonable(result)
+    clean: StoredCell = jsonable(result)
     return clean
 
 
-def with_more(entry: Cell, **more: Any) -> Cell:
+def with_more(entry: StoredCell, **more: Any) -> StoredCell:
     """The cell with more that is known about it."""
-    return cast("Cell", {**entry, **more})
+    return cast("StoredCell", {**entry, **more})
 
 
 def write_tables(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:

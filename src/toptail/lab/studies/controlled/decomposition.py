@@ -21,7 +21,7 @@ from toptail.lab.studies.controlled.cells import Trained
 from toptail.lab.studies.controlled.config import StudyConfig
 from toptail.lab.studies.controlled.evaluate import Floats, Pools, Scores
 from toptail.lab.studies.controlled.picks import bootstrap_means
-from toptail.lab.studies.tables import Cell, cell
+from toptail.lab.studies.tables import StoredCell, cell
 from toptail.stats import best_of_k, percentile_interval
 
 COUNTERFACTUALS: Mapping[str, str] = {
@@ -61,7 +61,7 @@ def picks_of(score: Scores, pools: Pools) -> tuple[Floats, Floats]:
     return pools.value.max(axis=1) - value, off
 
 
-def decompose(units: Sequence[Trained], config: StudyConfig, pools: Pools) -> dict[str, Cell]:
+def decompose(units: Sequence[Trained], config: StudyConfig, pools: Pools) -> dict[str, StoredCell]:
     """All cells of one critic's row."""
     regret: dict[str, dict[int, Floats]] = {}
     off: dict[str, dict[int, Floats]] = {}
@@ -89,7 +89,7 @@ def _means(by_seed: Mapping[int, Floats]) -> dict[int, float]:
     return {seed: float(x.mean()) for seed, x in by_seed.items()}
 
 
-def _split(regret: Mapping[int, Floats], off: Mapping[int, Floats]) -> dict[str, Cell]:
+def _split(regret: Mapping[int, Floats], off: Mapping[int, Floats]) -> dict[str, StoredCell]:
     """Regret split into picks off and on support: contributions, and means of either kind."""
     outside = {seed: regret[seed] * off[seed] for seed in regret}
     inside = {seed: regret[seed] * (1.0 - off[seed]) for seed in regret}
@@ -107,7 +107,9 @@ def _split(regret: Mapping[int, Floats], off: Mapping[int, Floats]) -> dict[str,
     }
 
 
-def _shares(regret: Mapping[str, Mapping[int, Floats]], config: StudyConfig) -> dict[str, Cell]:
+def _shares(
+    regret: Mapping[str, Mapping[int, Floats]], config: StudyConfig
+) -> dict[str, StoredCell]:
     """Share per seed, and the share of the seed-mean regrets with its paired interval."""
 
     def share(after: Floats, before: Floats) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from toptail.lab.studies.controlled.cells import Trained
 from toptail.lab.studies.controlled.config import CONTROL
 from toptail.lab.studies.controlled.evaluate import Floats, Pools
-from toptail.lab.studies.tables import Cell, cell
+from toptail.lab.studies.tables import StoredCell, cell
 
 Picks = NDArray[np.int64]
 """[m] index of the candidate that was picked from each pool."""
@@ -24,7 +24,7 @@ def _regret(value: Floats, pick: Picks) -> Floats:
 
 def noise_cells(
     picks: Mapping[int, Picks], before: Mapping[int, Picks], pools: Pools
-) -> dict[str, Cell]:
+) -> dict[str, StoredCell]:
     """Compare picks [m] by seed with what was picked without noise.
 
     ``largest_shift`` is the largest change, over queries, that the Rice mean makes to the regret
@@ -47,7 +47,7 @@ def critic_picks(units: Sequence[Trained]) -> dict[int, Picks]:
 
 def noise_rows(
     critics: Mapping[str, Sequence[Trained]], noisy_tdq: Sequence[Trained], pools: Pools
-) -> dict[str, dict[str, Cell]]:
+) -> dict[str, dict[str, StoredCell]]:
     """The oracle, each critic of the noise-free world, and TD-Q trained on noisy rewards.
 
     The contrastive critics never see the reached state: with noise their data, and so their

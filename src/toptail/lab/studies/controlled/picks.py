@@ -10,7 +10,7 @@ import numpy as np
 from toptail.lab.studies.controlled.cells import Trained
 from toptail.lab.studies.controlled.config import StudyConfig
 from toptail.lab.studies.controlled.evaluate import Floats, Pools, norm_readout, selection_curves
-from toptail.lab.studies.tables import Cell, cell
+from toptail.lab.studies.tables import StoredCell, cell
 from toptail.stats import bootstrap_sums, oracle, percentile_interval
 
 PICK_METRICS = ("regret", "off_support", "mean_norm")
@@ -32,7 +32,7 @@ def bootstrap_means(per_query: Floats, config: StudyConfig) -> Floats:
 
 def pick_cells(
     units: Sequence[Trained], readout: str, config: StudyConfig, pools: Pools
-) -> dict[str, Cell]:
+) -> dict[str, StoredCell]:
     """All metrics of one critic at the largest K, with intervals over queries for the paper's."""
     cells = plain_cells(units, readout)
     top = (config.pool,)
@@ -51,7 +51,7 @@ def pick_cells(
     return cells
 
 
-def plain_cells(units: Sequence[Trained], readout: str) -> dict[str, Cell]:
+def plain_cells(units: Sequence[Trained], readout: str) -> dict[str, StoredCell]:
     """The metrics that stand in the units themselves: the pick's, retrieval, training loss."""
     info = {unit.seed: unit.unit.info() for unit in units}
     curves = {seed: content["curves"][readout] for seed, content in info.items()}

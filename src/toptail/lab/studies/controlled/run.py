@@ -25,8 +25,8 @@ from toptail.lab.studies.controlled.specs import TABLES
 from toptail.lab.studies.controlled.sweeps import CAPTIONS
 from toptail.lab.studies.folder import RunFolder, write_json
 from toptail.lab.studies.naming import is_circular
-from toptail.lab.studies.tables import Cell as TableCell
 from toptail.lab.studies.tables import Rows
+from toptail.lab.studies.tables import StoredCell
 from toptail.pools import ScoredPools
 from toptail.pools.files import write_arrays
 from toptail.progress import Tick, no_tick
@@ -84,7 +84,7 @@ def _write(
     plan.run.write_table(name, TABLES[name].table(caption, rows, notes, **more))
 
 
-def _rows(plan: Plan, cells: Sequence[CriticCell]) -> dict[str, dict[str, TableCell]]:
+def _rows(plan: Plan, cells: Sequence[CriticCell]) -> dict[str, dict[str, StoredCell]]:
     """One row per scalar that the critics are selected with."""
     return {
         name: pick_cells(plan.units(cell), readout, plan.config, plan.pools(cell.world))

@@ -14,7 +14,7 @@ from toptail.lab.studies.selection.load import NO_SEED, TaskSelection
 from toptail.lab.studies.selection.measure import Resampled, by_query
 from toptail.lab.studies.selection.rollout_results import RANDOM, agreement
 from toptail.lab.studies.selection.specs import TABLES
-from toptail.lab.studies.tables import Cell, cell, with_more
+from toptail.lab.studies.tables import StoredCell, cell, with_more
 from toptail.stats import kendall_tau_b, spearman, wilson
 
 ROLLOUTS = "rollouts"
@@ -30,12 +30,12 @@ def reference_admission(data: TaskSelection, judge: str = REFERENCE) -> dict[str
     return admission(data.members(judge), data.group, data.trajectory, rng=rng, **criteria)
 
 
-def rollout_cells(audited: Mapping[str, Any] | None, seed: int) -> dict[str, Cell]:
+def rollout_cells(audited: Mapping[str, Any] | None, seed: int) -> dict[str, StoredCell]:
     """Selector -> its gain over a random candidate in the simulator.
 
     ``seed`` is the training seed whose critics picked.
     """
-    found: dict[str, Cell] = {}
+    found: dict[str, StoredCell] = {}
     for row in audited["comparisons"] if audited is not None else ():
         if row["b"] == RANDOM:
             known = row["low"] is not None
@@ -50,7 +50,7 @@ def rollout_cells(audited: Mapping[str, Any] | None, seed: int) -> dict[str, Cel
     return found
 
 
-def agreement_cells(data: TaskSelection) -> dict[str, Cell]:
+def agreement_cells(data: TaskSelection) -> dict[str, StoredCell]:
     """``spearman_within/JUDGE`` and ``spearman_across/JUDGE``: judges against realized returns.
 
     ``split_half`` stands for the returns' agreement with themselves, from half of the repetitions
@@ -66,10 +66,10 @@ def agreement_cells(data: TaskSelection) -> dict[str, Cell]:
 
 
 def judges_table(
-    data: TaskSelection, means: Resampled, deltas: Mapping[str, Cell]
+    data: TaskSelection, means: Resampled, deltas: Mapping[str, StoredCell]
 ) -> dict[str, Any]:
     """What is known about the judges themselves, and through which of them the task enters."""
-    rows: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[str, StoredCell]] = {}
     statuses: dict[str, Any] = {}
     for judge in data.judges:
         rows[judge] = _support_cells(data, means, judge)
@@ -104,14 +104,14 @@ def judges_table(
     )
 
 
-def _one(entry: Mapping[str, Any], **more: Any) -> Cell:
+def _one(entry: Mapping[str, Any], **more: Any) -> StoredCell:
     """A number with its interval that no training seed belongs to."""
     value, low, high = (entry[name] for name in ("value", "low", "high"))
     ends = {} if low is None or high is None else {"low": low, "high": high}
     return with_more({"mean": value, "std": None, "seeds": {str(NO_SEED): value}}, **ends, **more)
 
 
-def _admission_cells(verdict: Mapping[str, Any]) -> dict[str, Cell]:
+def _admission_cells(verdict: Mapping[str, Any]) -> dict[str, StoredCell]:
     cells = {}
     for metric, check in (("resolvability", "resolvability"), ("spearman", "agreement")):
         entry = verdict[check]
@@ -122,7 +122,7 @@ def _admission_cells(verdict: Mapping[str, Any]) -> dict[str, Cell]:
     return cells
 
 
-def _support_cells(data: TaskSelection, means: Resampled, judge: str) -> dict[str, Cell]:
+def _support_cells(data: TaskSelection, means: Resampled, judge: str) -> dict[str, StoredCell]:
     """Within-pool Spearman of the value with nearness to the data's actions."""
     values = data.judged(judge)
     near = -data.support_distance.reshape(values.flat.shape)
@@ -130,7 +130,7 @@ def _support_cells(data: TaskSelection, means: Resampled, judge: str) -> dict[st
     return {"support_value_correlation": means.cell({NO_SEED: means.mean(rho)})}
 
 
-def _agreement_cells(data: TaskSelection, means: Resampled, other: str) -> dict[str, Cell]:
+def _agreement_cells(data: TaskSelection, means: Resampled, other: str) -> dict[str, StoredCell]:
     """How the reference orders the pools compared with another judge."""
     ours, theirs = data.judged(REFERENCE).flat, data.judged(other).flat
     cells = {}
@@ -141,9 +141,9 @@ def _agreement_cells(data: TaskSelection, means: Resampled, other: str) -> dict[
     return cells
 
 
-def _rollout_row(data: TaskSelection, deltas: Mapping[str, Cell]) -> dict[str, Cell]:
+def _rollout_row(data: TaskSelection, deltas: Mapping[str, StoredCell]) -> dict[str, StoredCell]:
     """Power and pairing of the simulator's comparisons."""
-    row: dict[str, Cell] = {}
+    row: dict[str, StoredCell] = {}
     widths = {}
     for name, delta in deltas.items():
         # One trajectory alone has no interval: nothing is known, which is never a pass.
@@ -165,7 +165,7 @@ def _rollout_row(data: TaskSelection, deltas: Mapping[str, Cell]) -> dict[str, C
 
 def deployment_table(data: TaskSelection) -> dict[str, Any] | None:
     """Success of actors and of best-of-K at every step, and the spread of scores."""
-    rows: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[str, StoredCell]] = {}
 
     def add(critic: str, metric: str, by_seed: Mapping[int, Mapping[str, Any]]) -> None:
         rates = {seed: entry["rate"] for seed, entry in by_seed.items()}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import LEVEL, TrajectoryBootstrap, seed_mean
-from toptail.lab.studies.tables import Cell, cell, with_more
+from toptail.lab.studies.tables import StoredCell, cell, with_more
 from toptail.stats import best_of_k, kendall_tau_b, normalized_regret, oracle, spearman
 from toptail.stats.best_of_k import Floats
 
@@ -144,7 +144,7 @@ class Resampled:
         regret = top - self.mean(judged.value[:, at], keep)
         return regret / (top - self.mean(judged.random, keep))
 
-    def cell(self, by_seed: Mapping[int, Estimate], **more: Any) -> Cell:
+    def cell(self, by_seed: Mapping[int, Estimate], **more: Any) -> StoredCell:
         """A table's cell: every seed, their mean, and the interval of the mean over queries."""
         low, high = seed_mean(list(by_seed.values())).interval(LEVEL)
         points = {seed: float(estimate.point) for seed, estimate in by_seed.items()}

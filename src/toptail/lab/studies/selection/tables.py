@@ -17,7 +17,7 @@ from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.load import TaskSelection
 from toptail.lab.studies.selection.measure import Judged, Mask, Picked, Resampled
 from toptail.lab.studies.selection.specs import TABLES
-from toptail.lab.studies.tables import Cell, cell, with_more
+from toptail.lab.studies.tables import StoredCell, cell, with_more
 from toptail.progress import Tick, no_tick
 
 RESAMPLES = 2_000
@@ -47,11 +47,11 @@ class MeasuredPicks:
             tick("measuring the picks", (done + 1) / len(data.scores))
 
     @cached_property
-    def rows(self) -> dict[str, dict[str, Cell]]:
+    def rows(self) -> dict[str, dict[str, StoredCell]]:
         """Scorer -> metric -> cell, without the rollouts."""
         return {name: self._row(name, columns) for name, columns in self.data.critics.items()}
 
-    def _row(self, name: str, columns: Mapping[int, str]) -> dict[str, Cell]:
+    def _row(self, name: str, columns: Mapping[int, str]) -> dict[str, StoredCell]:
         cells = self._picked_cells(columns)
         for judge in self.data.judges:
             marks = {"circular": True} if judge == REFERENCE and is_circular(name) else {}
@@ -61,7 +61,9 @@ class MeasuredPicks:
                     cells[f"{prefix}{metric}_{self.data.size}{suffix}"] = with_more(cell_, **marks)
         return cells
 
-    def _judged_cells(self, judge: str, columns: Mapping[int, str], keep: Mask) -> dict[str, Cell]:
+    def _judged_cells(
+        self, judge: str, columns: Mapping[int, str], keep: Mask
+    ) -> dict[str, StoredCell]:
         parts = {seed: self.judged[judge, column] for seed, column in columns.items()}
         means = self.means
         tau = {seed: means.mean(part.tau_b, keep) for seed, part in parts.items()}
@@ -75,7 +77,7 @@ class MeasuredPicks:
             ),
         }
 
-    def _picked_cells(self, columns: Mapping[int, str]) -> dict[str, Cell]:
+    def _picked_cells(self, columns: Mapping[int, str]) -> dict[str, StoredCell]:
         parts = {seed: self.picked[column] for seed, column in columns.items()}
         means = self.means
         off = {seed: means.mean(part.off_support[:, -1]) for seed, part in parts.items()}
@@ -150,7 +152,7 @@ def _curve_cell(by_seed: Mapping[int, Estimate]) -> dict[str, Any]:
 
 
 def fixed_query_table(
-    measured: MeasuredPicks, rollouts: Mapping[str, Cell], reliable: bool
+    measured: MeasuredPicks, rollouts: Mapping[str, StoredCell], reliable: bool
 ) -> dict[str, Any]:
     """The main table: every scorer under every judge, with each selector's ``rollout_delta``.
 

@@ -25,7 +25,7 @@ from toptail.lab.studies.semantics.load import TaskScores
 from toptail.lab.studies.semantics.measure import MeasuredTask, by_seed
 from toptail.lab.studies.semantics.specs import TABLES
 from toptail.lab.studies.semantics.tables import estimate_cell
-from toptail.lab.studies.tables import Cell, Rows
+from toptail.lab.studies.tables import Rows, StoredCell
 from toptail.pools.columns import group_seeds
 
 METRICS = {
@@ -66,7 +66,7 @@ def memory_table(
         return None
     results = iter(each(jobs, "seen trajectories"))
     rows: Rows = {}
-    falls: dict[str, dict[str, Cell]] = {}
+    falls: dict[str, dict[str, StoredCell]] = {}
     for own, _, columns in both:
         kinds = {HELD_OUT: own.columns, SEEN: {column: next(results) for column in columns}}
         scorers = group_seeds(columns)
@@ -110,7 +110,7 @@ def measure_trained_on(task: TaskScores, column: str, config: SemanticsConfig) -
 
 def _cells(
     seeds: Mapping[int | None, str], kinds: Mapping[str, Mapping[str, Estimates]]
-) -> dict[str, Cell]:
+) -> dict[str, StoredCell]:
     return {
         f"{CALLED.get(metric, metric)}_{kind}": estimate_cell(by_seed(seeds, measured, metric))
         for metric in METRICS
@@ -118,7 +118,9 @@ def _cells(
     }
 
 
-def _fall(seeds: Mapping[int | None, str], kinds: Mapping[str, Mapping[str, Estimates]]) -> Cell:
+def _fall(
+    seeds: Mapping[int | None, str], kinds: Mapping[str, Mapping[str, Estimates]]
+) -> StoredCell:
     """How much less often the nearer goal scores higher once the trajectory was trained on."""
     held_out, known = (by_seed(seeds, kinds[kind], "nearer_goal") for kind in (HELD_OUT, SEEN))
     return estimate_cell({seed: each - known[seed] for seed, each in held_out.items()})

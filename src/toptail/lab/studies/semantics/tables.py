@@ -14,7 +14,7 @@ from toptail.lab.studies.semantics.config import EXCLUSIONS, GEODESIC, ORACLE, S
 from toptail.lab.studies.semantics.jobs import Estimates
 from toptail.lab.studies.semantics.measure import CURSE, MeasuredTask
 from toptail.lab.studies.semantics.specs import LEARNED, TABLES
-from toptail.lab.studies.tables import Cell, Rows, cell
+from toptail.lab.studies.tables import Rows, StoredCell, cell
 
 RETRIEVAL = ("auc", "hard_negative_auc", "recall_1", "recall_5", "same_trajectory", "nearer_goal")
 """The paper's columns of tab:retrieval, and the two controls beside them."""
@@ -47,7 +47,7 @@ def all_tables(
     return {content["label"].removeprefix("tab:"): content for content in made if content["rows"]}
 
 
-def estimate_cell(by_seed: Estimates) -> Cell:
+def estimate_cell(by_seed: Estimates) -> StoredCell:
     """Mean, spread and every seed of a scalar, with the interval of the mean over seeds.
 
     The interval resamples trajectories and keeps the seeds. A seed in which the diagnostic is
@@ -75,7 +75,7 @@ def _rows(measured: Iterable[MeasuredTask], metrics: Mapping[str, str] | Sequenc
     return rows
 
 
-def _cells(metrics: Mapping[str, Estimates]) -> dict[str, Cell]:
+def _cells(metrics: Mapping[str, Estimates]) -> dict[str, StoredCell]:
     """The cells of the metrics that some seed has."""
     return {metric: estimate_cell(seeds) for metric, seeds in metrics.items() if seeds}
 
@@ -216,9 +216,9 @@ def _value_oracle(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> 
     )
 
 
-def _judge_rows(task: MeasuredTask, config: SemanticsConfig) -> dict[str, dict[str, Cell]]:
+def _judge_rows(task: MeasuredTask, config: SemanticsConfig) -> dict[str, dict[str, StoredCell]]:
     """What the judges say of γ^d, and of each other."""
-    rows: dict[str, dict[str, Cell]] = {}
+    rows: dict[str, dict[str, StoredCell]] = {}
     for name, estimate in task.agreement.items():
         judge, _, other = name.partition("/")
         seed = str(config.oracle_seed) if ORACLE in (judge, other) else "none"

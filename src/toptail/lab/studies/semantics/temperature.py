@@ -18,7 +18,7 @@ from toptail.lab.studies.semantics.load import TaskScores
 from toptail.lab.studies.semantics.measure import by_seed, resampling
 from toptail.lab.studies.semantics.specs import TABLES, TemperatureSetting
 from toptail.lab.studies.semantics.tables import estimate_cell
-from toptail.lab.studies.tables import Cell, Rows
+from toptail.lab.studies.tables import Rows, StoredCell
 from toptail.pools.triples import ScoredTriples
 
 COLLAPSED = 1e-3
@@ -63,7 +63,9 @@ def temperature_table(
     )
 
 
-def _rows(triples: ScoredTriples, measured: Mapping[str, Estimates]) -> dict[str, dict[str, Cell]]:
+def _rows(
+    triples: ScoredTriples, measured: Mapping[str, Estimates]
+) -> dict[str, dict[str, StoredCell]]:
     """``binary_nce@0.05`` -> metric -> cell, losses and temperatures in order."""
     scorers = triples.scorers
     metrics = ("tau", "auc", "recall_1", "gap", "score_mean", "score_std")
@@ -128,7 +130,7 @@ def _chosen(rows: Rows) -> float | None:
     return max(known, key=lambda t: known[t]) if known else None
 
 
-def _ranges(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any]:
+def _ranges(row: Mapping[str, Mapping[str, StoredCell]]) -> dict[str, Any]:
     """The range of tau: over all settings, those without collapse, those that retrieve best."""
     tau, auc = _means(row, "tau"), _means(row, "auc")
     known = {setting: mean for setting, mean in tau.items() if setting in auc}
@@ -140,7 +142,7 @@ def _ranges(row: Mapping[str, Mapping[str, Cell]]) -> dict[str, Any]:
     return {"all": _range(known), "sound": _range(sound), "as_good": _range(good)}
 
 
-def _means(row: Mapping[str, Mapping[str, Cell]], metric: str) -> dict[str, float]:
+def _means(row: Mapping[str, Mapping[str, StoredCell]], metric: str) -> dict[str, float]:
     """Setting -> mean, where there is one."""
     found = {setting: cells[metric]["mean"] for setting, cells in row.items()}
     return {setting: mean for setting, mean in found.items() if mean is not None}
