@@ -104,6 +104,16 @@ def test_only_commands_import_the_paper() -> None:
             assert "lab.paper" not in own(path), f"{path} imports the paper"
 
 
+def test_no_two_classes_share_a_name() -> None:
+    found = [
+        node.name
+        for path in ROOT.rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert sorted(name for name in set(found) if found.count(name) > 1) == []
+
+
 def test_every_critic_is_classified() -> None:
     for name, found in CRITICS.items():
         readouts = {each.name for each in found.readouts}

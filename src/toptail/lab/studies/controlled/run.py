@@ -25,8 +25,7 @@ from toptail.lab.studies.controlled.specs import TABLES
 from toptail.lab.studies.controlled.sweeps import CAPTIONS
 from toptail.lab.studies.folder import RunFolder, write_json
 from toptail.lab.studies.naming import is_circular
-from toptail.lab.studies.tables import Rows
-from toptail.lab.studies.tables import StoredCell
+from toptail.lab.studies.tables import Rows, StoredCell
 from toptail.pools import ScoredPools
 from toptail.pools.files import write_arrays
 from toptail.progress import Tick, no_tick
