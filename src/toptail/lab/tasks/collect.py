@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.tasks.expert import DirectionExpert, Expert
 from toptail.lab.tasks.files import record_path, save_file, split_path, write_json
 from toptail.lab.tasks.manipulation import Player, check_playable
@@ -62,7 +62,7 @@ class Collection:
         """Return the number of episodes of each split."""
         train = self.episodes
         if train is None:
-            train = _recipe_or_refuse(self.task, "--episodes").episodes
+            train = _recipe_or_refuse(self.task, "episodes").episodes
         val = max(1, train // 10) if self.val_episodes is None else self.val_episodes
         if train < 1 or val < 1 or self.seed < 0:
             raise InputError(
@@ -143,12 +143,12 @@ def collect(
     return paths
 
 
-def _recipe_or_refuse(task: TaskName, option: str) -> Recipe:
+def _recipe_or_refuse(task: TaskName, missing: str) -> Recipe:
     recipe = published_recipe(task)
     if recipe is None:
         raise InputError(
             f"The size of the published {task.name} is not known here: say how much to collect "
-            f"with --episodes and --rows ({option} is missing)."
+            f"with {option('episodes')} and {option('rows')} ({option(missing)} is missing)."
         )
     return recipe
 
@@ -156,7 +156,7 @@ def _recipe_or_refuse(task: TaskName, option: str) -> Recipe:
 def _rows(collection: Collection) -> int:
     rows = collection.rows
     if rows is None:
-        rows = _recipe_or_refuse(collection.task, "--rows").rows
+        rows = _recipe_or_refuse(collection.task, "rows").rows
     if rows < 2:
         raise InputError(f"Episodes of {rows} rows have no transition: expected at least 2 rows.")
     return rows
