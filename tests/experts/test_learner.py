@@ -134,9 +134,9 @@ def test_log_probabilities_are_those_of_the_density() -> None:
     assert inside.sum() > 20
 
 
-@pytest.mark.parametrize("name", BODIES)
-def test_updates_compile_once_and_change_everything(name: str) -> None:
-    learner = SAC(BODIES[name], TINY[name])
+def test_updates_compile_once_and_change_everything() -> None:
+    # The ball's commands move with the body; what else differs between bodies is in a batch.
+    learner = SAC(BODIES["antball"], TINY["antball"])
     replay, _ = filled(learner, 10)
     state = learner.init(0)
     before = jax.device_get((state.actor, state.critic, state.target, state.log_temperature))
@@ -172,7 +172,7 @@ def test_running_moments_are_those_of_all_inputs() -> None:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_the_stored_actor_acts_like_the_learner(name: str, tmp_path: Any) -> None:
-    learner = SAC(BODIES[name], replace(DEFAULTS[name], half=False))
+    learner = SAC(BODIES[name], replace(TINY[name], actor=DEFAULTS[name].actor))
     state = learner.init(0)
     state = state._replace(actor=jax.tree.map(lambda x: 3 * x, state.actor))
     rng = np.random.default_rng(0)
