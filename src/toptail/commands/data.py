@@ -126,16 +126,23 @@ class CollectData:
     """Seed of the data set."""
     out: Path | None = None
     """The training file, with the validation file beside it; by default in the data folder."""
+    walkers: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Folder with walkers of your own, DIR/BODY as 'toptail data train-expert' leaves them; by
+    default the package's."""
 
     def run(self) -> int:
         """Collect both splits and print where they are."""
         from rich.progress import MofNCompleteColumn
 
+        from toptail.lab.experts.walking import guide_of
         from toptail.lab.tasks.collect import Collection, collect
         from toptail.lab.tasks.files import data_folders
+        from toptail.lab.tasks.names import parse_name
         from toptail.lab.tasks.simulator import available_cores
 
-        collection = Collection(self.name, self.episodes, self.val_episodes, self.rows, self.seed)
+        sizes = (self.episodes, self.val_episodes, self.rows)
+        guide = guide_of(parse_name(self.name), self.walkers)
+        collection = Collection(self.name, *sizes, self.seed, guide)
         out = self.out or data_folders()[0] / f"{collection.task.name}.npz"
         with bars(MofNCompleteColumn()) as shown:
             task = shown.add_task("collecting", total=None)

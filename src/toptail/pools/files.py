@@ -127,11 +127,18 @@ def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
         raise InputError(f"{path}: not a readable .npz file{cut} ({_brief(error)}).") from None
 
 
-def write_arrays(path: Path, arrays: dict[str, NDArray[np.generic]]) -> None:
-    """Write named arrays as an uncompressed npz file, atomically."""
+def write_arrays(
+    path: Path, arrays: dict[str, NDArray[np.generic]], *, compressed: bool = False
+) -> None:
+    """Write named arrays as an npz file, atomically.
+
+    Compression is the fastest there is: recorded numbers are mostly noise, and more effort does
+    not make them smaller.
+    """
+    kind = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
 
     def write(target: Path) -> None:
-        with zipfile.ZipFile(target, "w") as archive:
+        with zipfile.ZipFile(target, "w", kind, compresslevel=1) as archive:
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                     np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
