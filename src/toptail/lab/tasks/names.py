@@ -92,6 +92,11 @@ class TaskName:
         return self.family in MAZES
 
     @property
+    def walks(self) -> bool:
+        """Whether a trained walker moves the agent, so that data depends on the walker, too."""
+        return self.is_maze and self.family != "pointmaze"
+
+    @property
     def has_batches(self) -> bool:
         """Whether many copies of the simulator can be stepped together: a maze, no teleports."""
         return self.is_maze and self.variant != "teleport"
