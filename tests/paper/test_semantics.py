@@ -356,6 +356,10 @@ class TestFolder:
     def test_tables_curves_claims_and_page(self, folder: Path) -> None:
         report = STUDY.finish(folder, annotate=annotate, workers=1)
         assert report.is_file()
+        text = report.read_text(encoding="utf-8")
+        assert "1 true by construction" in text  # in the tally
+        assert "“True by construction”: it holds" in text
+        assert "“Inconclusive”" not in text
         names = {path.stem for path in (folder / "tables").glob("*.json")}
         assert {"main", "retrieval", "twohead", "temperature", "value-oracle-diffusion"} <= names
         assert "seen" in names

@@ -7,7 +7,7 @@ import numpy as np
 from toptail.lab.paper.criteria import (
     HALF,
     SPREAD,
-    WEAK,
+    WEAK_OR_INVERTED,
     WEAKLY,
     ZERO,
     Criterion,
@@ -61,8 +61,6 @@ from toptail.lab.paper.vocabulary import (
 )
 
 GAP, CURSE = "calibration-summary", "ogbench-curse"
-WEAK_OR_INVERTED = at_most(WEAK)
-"""The share of TD-Q's order that is weak or below zero."""
 KEPT, LOST = at_least(HALF), at_most(HALF)
 """The shares of an order at which it counts as kept, and as lost."""
 NO_GAP = at_most(0.05)

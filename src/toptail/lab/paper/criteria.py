@@ -150,11 +150,14 @@ def _weak(n: Number) -> bool:
 WEAKLY = Condition("at most {} of TD-Q's in size", (WEAK,), "farthest from zero", _weak, (0.0,))
 """What a weak order is, asked of a share of TD-Q's on the same task."""
 
+WEAK_OR_INVERTED = at_most(WEAK)
+"""The same, or below zero."""
+
 WEAK_MEANS = (
     f"An order (tau, tau_b or the gap between score deciles) is weak if it is {WEAKLY} on the "
     "same task. One below zero is inverted; “weak or inverted” asks only for the upper limit."
 )
-"""The same in a sentence."""
+"""Both in a sentence."""
 
 
 def wholly_above(x: float) -> Condition:

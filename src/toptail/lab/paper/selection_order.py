@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from toptail.lab.paper.criteria import (
     WEAK,
+    WEAK_OR_INVERTED,
     Condition,
     Criterion,
     at_least,
@@ -55,8 +56,6 @@ NAMES = {
 HEADS = ("two_head_joint", "two_head_joint.f_cos")
 """The value and the cosine of one checkpoint."""
 
-WEAK_OR_INVERTED = at_most(WEAK)
-"""The share of TD-Q's tau_b that is weak or below zero."""
 FLAT = below(0.415)
 """The largest tau_b that the paper still calls near-flat is 0.41."""
 ORDERS = at_least(0.595)
