@@ -108,11 +108,11 @@ def power(audit: RolloutAudit, e_min: float, resamples: int = 10_000) -> dict[st
         \big)
 
     with means over repetitions; the paired 95 % interval resamples whole trajectories. The
-    audit is admitted if every selector's half-width is below ``e_min``, unless all rollouts returned
-    the same, which is no measurement. ``variance_ratio`` is
-    what common random numbers gain: the variance over repetitions of the difference, had its two
-    sides seen independent noise, over the variance that it has. ``largest_half_width`` is None
-    where not computable; ``selectors`` has what `picks_content` says of each pair.
+    audit is admitted if every selector's half-width is below ``e_min``, unless all rollouts
+    returned the same, which is no measurement. ``variance_ratio`` is what common random numbers
+    gain: the variance over repetitions of the difference, had its two sides seen independent
+    noise, over the variance that it has. ``largest_half_width`` is None where not computable;
+    ``selectors`` has what `picks_content` says of each pair.
     """
     result = picks_content(audit.picks(), baseline=RANDOM, resamples=resamples)
     pairs = {row["a"]: row for row in result["comparisons"] if row["b"] == RANDOM}
