@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import ast
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +33,8 @@ from toptail.lab.experts.evaluate import Numbers, evaluate
 from toptail.lab.experts.learner import SAC, Normalizer, State, deviation
 from toptail.lab.experts.settings import DEFAULTS, ExpertSettings, small
 from toptail.lab.tasks.simulator import load_module
-from toptail.lab.training.records import commit, machine, now
+from toptail.lab.training.records import machine, now
+from toptail.provenance import commit
 
 Watch = Callable[[str], None]
 
@@ -147,7 +147,7 @@ class Training:
             ],
             "noise": "mode + N(0, 0.2), clipped to 1",
             "curve": self.curve,
-            "commit": commit() or os.environ.get("TOPTAIL_COMMIT"),
+            "commit": commit(),
             "machine": machine(),
             "versions": {
                 "jax": jax.__version__,
