@@ -12,7 +12,8 @@ import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.lab.experts.actor import Tensors, Walker, read_tensors, write_tensors
-from toptail.lab.experts.choice import Candidate, Candidates, Numbers
+from toptail.lab.experts.choice import Candidate, Candidates
+from toptail.lab.experts.evaluate import Numbers
 from toptail.lab.experts.learner import SAC, Normalizer, State
 
 _MACHINE = ("environments", "threads", "replay", "final_episodes")

@@ -294,8 +294,11 @@ def train_expert(
     check_folder(out)
     load_module("mujoco.batch")  # a missing simulator is said before anything is written
     settings = settings or fitting(body, on_gpu(), available_cores())
-    given = {"environments": envs, "threads": threads}
-    settings = replace(settings, **{k: v for k, v in given.items() if v is not None})
+    settings = replace(
+        settings,
+        environments=settings.environments if envs is None else envs,
+        threads=settings.threads if threads is None else threads,
+    )
     training = Training(kind, settings, seed, out, tick, watch)
     if training.course.counters.seconds < 60 * minutes:
         training.loop(minutes)
