@@ -18,6 +18,7 @@ from toptail.lab.tasks.collect import Collection, collect, make_collector
 from toptail.lab.tasks.files import load, load_file, read_record
 from toptail.lab.tasks.manipulation import block_in_sight
 from toptail.lab.tasks.names import PAPER_TASKS
+from toptail.provenance import commit
 
 POINT = "pointmaze-medium-navigate-v0"
 MANIPULATION = [name for name in PAPER_TASKS.values() if name.endswith("play-v0")]
@@ -170,6 +171,7 @@ def test_the_record_says_how_the_file_came_about(tmp_path: Path) -> None:
     assert len(record["goals_per_episode"]) == 3
     assert sum(record["goals_per_episode"]) > 0
     assert set(record["versions"]) == {"mujoco", "ogbench", "numpy"}
+    assert record["commit"] == commit()
     json.dumps(record)
 
 

@@ -1,4 +1,4 @@
-"""``toptail data``: list, get, info, collect and check data sets."""
+"""``toptail data``: list, get, info, collect and check data sets, and train their walkers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import tyro
 
 from toptail.commands.progress import bars
 from toptail.commands.terminal import show, simple_grid
+from toptail.commands.train_expert import TrainExpert
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ class CheckData:
 
 @dataclass(frozen=True)
 class Data:
-    """List, download, describe, collect and check data sets."""
+    """List, download, describe, collect and check data sets; train the walkers that collect."""
 
     what: tyro.conf.OmitSubcommandPrefixes[
         tyro.conf.OmitArgPrefixes[
@@ -282,6 +283,7 @@ class Data:
             | Annotated[InfoData, tyro.conf.subcommand("info")]
             | Annotated[CollectData, tyro.conf.subcommand("collect")]
             | Annotated[CheckData, tyro.conf.subcommand("check")]
+            | Annotated[TrainExpert, tyro.conf.subcommand("train-expert")]
         ]
     ]
     """What to do."""

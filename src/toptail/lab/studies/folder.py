@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError, option
-from toptail.lab.training.records import commit, digest, machine, versions
+from toptail.lab.training.records import digest, machine, versions
 from toptail.pools.files import atomic
+from toptail.provenance import commit
 
 
 def write_json(path: Path, content: Any) -> None:

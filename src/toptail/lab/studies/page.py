@@ -239,8 +239,11 @@ def _with_rarer(deciding: str, tally: Sequence[tuple[str, int]]) -> str:
 
 def recorded(record: Mapping[str, Any]) -> tuple[tuple[str, str | None], ...]:
     """Code and versions, as the method of every study ends."""
-    versions = ", ".join(f"{name} {text}" for name, text in record.get("versions", {}).items())
-    return ("Code", record.get("commit")), ("Versions", versions)
+    versions = record.get("versions", {})
+    code = record.get("commit")
+    if code is None and "toptail" in versions:
+        code = f"unknown (version {versions['toptail']})"
+    return ("Code", code), ("Versions", ", ".join(f"{n} {text}" for n, text in versions.items()))
 
 
 def page_style() -> Markup:

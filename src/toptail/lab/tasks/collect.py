@@ -28,6 +28,7 @@ from toptail.lab.tasks.navigation import Episode, Navigator, check_navigable
 from toptail.lab.tasks.simulator import load_module
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.pools.files import read_arrays, write_arrays
+from toptail.provenance import commit
 
 Progress = Callable[[int, int], None]
 """Called with the episodes that are done and all that are wanted."""
@@ -319,5 +320,6 @@ def _merge(collection: Collection, parts: Path, split: Split, count: int, path: 
         **_plan(collection),
         "episodes": count,
         "goals_per_episode": goals,
+        "commit": commit(),
     }
     write_json(record_path(path), record)
