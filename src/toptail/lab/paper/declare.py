@@ -143,7 +143,7 @@ def _task(task: str) -> dict[str, Any]:
         "data": {"name": name, "how": COLLECTION, "seed": Collection.seed, **asdict(recipe)},
         "semantics": SemanticsConfig((name,)).described(),
         "selection": asdict(SelectionConfig.for_task(name)),
-        "deployment": asdict(DeploymentConfig()),
+        "deployment": asdict(DeploymentConfig.for_task(name)),
     }
 
 
