@@ -54,14 +54,15 @@ SMALL: dict[str, Any] = {
 }
 
 
-def deployment(name: str) -> DeploymentConfig:
-    return replace(
-        DeploymentConfig.for_task(name),
-        actor=ActorConfig(2, hidden=(8,), batch_size=8),
-        episodes=EpisodeConfig(per_goal=1, limit=3),
-        search=SearchConfig(ks=(1, 2), ddim_steps=2),
-        spread=SpreadConfig(actions=3, per_group=2),
-    )
+DEPLOYMENT = replace(
+    DeploymentConfig.for_task(SOCCER),
+    actor=ActorConfig(2, hidden=(8,), batch_size=8),
+    episodes=EpisodeConfig(per_goal=1, limit=3),
+    search=SearchConfig(ks=(1, 2), ddim_steps=2),
+    searched=("tdq",),
+    spread=SpreadConfig(actions=3, per_group=2),
+)
+TABLES = ("judges", "deployment")
 
 
 @pytest.mark.parametrize("name", WALKERS)
@@ -161,41 +162,35 @@ def test_a_critic_that_comes_later_costs_its_own_rollouts_alone(study: Selection
         )
 
 
+@pytest.mark.parametrize("study", [SOCCER], indirect=True)
 def test_deployment_goes_on_critic_by_critic_and_the_tables_say_so(
     study: Selection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, out = study.config.task, study.folder.path.parent
+    folder, data = study.folder.path, walked(SOCCER)
     assert study.runs is not None
     for critic in ("tdq", "raw"):  # as two calls would, one after another
-        data, config = walked(name), deployment(name)
-        run_deployment(name, study.runs, out, (critic,), config=config, dataset=data)
-    actors = read_json(study.folder.path / "deployment" / "actors.json")
-    weights = {critic: actors["critics"][critic]["42"]["alpha"] for critic in ("tdq", "raw")}
-    assert (
-        weights
-        == {
-            ANT: {"tdq": 0.3, "raw": 0.1},
-            HUMANOID: {"tdq": 0.1, "raw": 0.1},
-            SOCCER: {"tdq": 0.1, "raw": 0.3},
-        }[name]
-    )
-    assert actors["critics"]["tdq"]["42"]["episodes"] == 5
+        run_deployment(
+            SOCCER, study.runs, folder.parent, (critic,), config=DEPLOYMENT, dataset=data
+        )
+    actors = read_json(folder / "deployment" / "actors.json")
+    entries = {critic: seeds["42"] for critic, seeds in actors["critics"].items()}
+    assert {critic: entry["alpha"] for critic, entry in entries.items()} == {"tdq": 0.1, "raw": 0.3}
+    assert [entry["episodes"] for entry in entries.values()] == [5, 5]
     monkeypatch.setattr(audits, "write_report", write_audit)
-    assert write_results(study.folder.path, resamples=20) == ["deployment", "fixed-query", "judges"]
-    tables = {table: read_json(study.folder.path / "tables" / f"{table}.json") for table in TABLES}
+    write_results(folder, resamples=20)
+    tables = {table: read_json(folder / "tables" / f"{table}.json") for table in TABLES}
     (noted,) = (note for note in tables["judges"]["notes"] if "is circular for tdq" in note)
     assert noted.endswith("independent of every training here: rollouts.")
-    assert any(f"{weights['tdq']:g} for critics that" in n for n in tables["deployment"]["notes"])
-
-
-TABLES = ("judges", "deployment")
+    assert any("0.1 for critics that are values" in note for note in tables["deployment"]["notes"])
 
 
 def test_weights_are_ogbenchs_where_the_family_has_them() -> None:
+    for name, alphas in (("HumanoidMaze", (0.1, 0.1)), ("AntSoccer", (0.1, 0.3))):
+        config = DeploymentConfig.for_task(name)
+        assert tuple(config.actor_of(critic).alpha for critic in ("tdq", "raw")) == alphas
     ant = DeploymentConfig.for_task("AntMaze")
     critics = ("tdq", "raw", "cosine", "hybrid", "hybrid.q_hybrid", "td_bilinear")
-    alphas = [ant.actor_of(critic).alpha for critic in critics]
-    assert alphas == [0.3, 0.1, 0.1, 0.1, 0.3, 0.3]
+    assert [ant.actor_of(critic).alpha for critic in critics] == [0.3, 0.1, 0.1, 0.1, 0.3, 0.3]
     assert ant.actor_of("raw") == ant.actor
     explored = DeploymentConfig.for_task("antmaze-medium-explore-v0")
     assert explored == DeploymentConfig()  # other weights there, which nobody has asked for
