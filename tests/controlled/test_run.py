@@ -319,3 +319,13 @@ def test_a_record_keeps_what_earlier_calls_recorded(tmp_path: Path) -> None:
     assert [each["command"] for each in record["earlier"]] == ["first", "second"]
     assert all("earlier" not in each for each in record["earlier"])
     assert all(each["state"] == "finished" for each in record["earlier"])
+
+
+def test_a_record_keeps_a_call_that_ends_meanwhile(tmp_path: Path) -> None:
+    long, short = (RunFolder(tmp_path).recording({}, [0], name) for name in ("long", "short"))
+    with long, short:  # the short one ends first
+        pass
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert (record["command"], record["state"]) == ("long", "finished")
+    (other,) = record["earlier"]
+    assert (other["command"], other["state"]) == ("short", "finished")

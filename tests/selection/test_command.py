@@ -226,6 +226,19 @@ def test_every_stage_of_a_maze_is_called_in_order(
         Stages(study, toy_dataset()).run(["weather"])
 
 
+def test_the_critics_to_be_deployed_may_be_named(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toptail.lab.studies.selection import deployment
+
+    called: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(deployment, "run_deployment", lambda *given, **_: called.append(given))
+    monkeypatch.setattr(Stages, "simulated", True)
+    small(data, stage="deployment", runs=data.parent, deployed="raw,tdq").work("")
+    ((task, _, _, critics, seeds, _),) = called
+    assert (task, critics, seeds) == ("walks", ["raw", "tdq"], (42,))
+
+
 def test_training_asks_for_judges_critics_and_a_behaviour_model(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

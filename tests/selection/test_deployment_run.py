@@ -20,7 +20,7 @@ from toptail.lab.studies.selection.deployment.config import (
     SearchConfig,
     SpreadConfig,
 )
-from toptail.lab.studies.selection.deployment.results import load_deployed
+from toptail.lab.studies.selection.deployment.results import ResultFile, load_deployed
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.training.checkpoint import load_params
 from toptail.lab.training.config import RunConfig
@@ -87,6 +87,14 @@ def test_checks_are_stored_once_and_go_on_with_more_critics(runs: Path, tmp_path
     after = read_json(folder / "actors.json")["critics"]
     assert after["raw"] == first["actors"]["critics"]["raw"]
     assert list(after) == ["raw", readout]
+
+
+def test_two_processes_may_add_critics_to_one_file(runs: Path, tmp_path: Path) -> None:
+    one, other = (ResultFile(tmp_path / "actors.json", {"task": TASK}) for _ in range(2))
+    raw = load_deployed(runs, TASK, "raw", 42)
+    one.add(raw, {"rate": 1.0})
+    other.add(replace(raw, name="raw.f_cos"), {"rate": 0.5})
+    assert list(read_json(tmp_path / "actors.json")["critics"]) == ["raw", "raw.f_cos"]
 
 
 def test_other_settings_and_other_runs_are_refused(runs: Path, tmp_path: Path) -> None:

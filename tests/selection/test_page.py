@@ -19,6 +19,7 @@ from toptail.lab.studies.naming import scorer_name
 from toptail.lab.studies.page import render_page
 from toptail.lab.studies.selection.contract import STUDY
 from toptail.lab.studies.selection.figures import drawings
+from toptail.lab.studies.selection.page import summary
 from toptail.lab.studies.selection.results import SelectionResults, read_selection_results
 from toptail.lab.studies.selection.show import circular_words, group_sheets, verdict_sheets
 from toptail.lab.studies.selection.specs import TABLES
@@ -156,6 +157,29 @@ def test_a_failing_judge_is_named_and_the_task_excluded(study: SelectionResults)
     changed = SelectionResults(**{**study.__dict__, "tables": tables})
     assert shown(changed, "judges").caption == "No judge passed: excluded."
     assert "fails" in render_page(STUDY, changed, [])
+    why = summary(changed)[0]
+    assert why.startswith("Excluded, because no judge passed: pools resolved, near")
+    assert "(at least 0.7: fails)" in why
+    assert "(below 0.012: passes)" in why
+    assert "An actor trained on TD-Q reaches 27 % of the environment's own goals [" in why
+    tables["judges"]["missing"] = ["rollouts"]
+    assert not any("Excluded" in line for line in summary(changed))
+    assert not any("Excluded" in line for line in summary(study))
+
+
+def test_what_remains_beside_a_circular_judge_follows_from_the_task(
+    study: SelectionResults,
+) -> None:
+    words = circular_words(study)
+    assert "Independent of that here: geodesic distance and simulator rollouts." in words
+    tables: dict[str, Any] = json.loads(json.dumps(dict(study.tables)))
+    changed = SelectionResults(**{**study.__dict__, "tables": tables})
+    del tables["judges"]["rows"]["PointMaze"]["geodesic"]
+    tables["judges"]["statuses"]["rollouts"]["admitted"] = False
+    words = circular_words(changed)
+    assert "Independent of that here: simulator rollouts (not admitted)." in words
+    del tables["judges"]["rows"]["PointMaze"]["rollouts"]
+    assert "No independent judge has valued what they pick." in circular_words(changed)
 
 
 def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.judges.reference import admission
 from toptail.lab.proposals.diffusion_runs import load_policy
+from toptail.lab.studies.folder import read_json, write_json
 from toptail.lab.studies.scorers import Scorer, of_run
 from toptail.lab.studies.selection import study as study_module
 from toptail.lab.studies.selection.config import SelectionConfig
@@ -31,11 +32,13 @@ from toptail.lab.studies.selection.stages import (
     judge_reference,
     make_pools,
     make_queries,
+    runs_in_training,
     score_critics,
 )
 from toptail.lab.studies.selection.study import Selection
 from toptail.lab.studies.store import Stored
 from toptail.lab.tasks.queries import FrozenQueries
+from toptail.lab.training.run_files import training_lock
 from toptail.lab.training.runs import load_run
 from toptail.pools.files import write_arrays
 
@@ -67,6 +70,31 @@ def copy(done: Selection, tmp_path: Path) -> Selection:
 def start(study: Selection) -> tuple[FrozenQueries, CandidatePools]:
     queries = make_queries(study, DATA.val)
     return queries, make_pools(study, queries, DATA.train)
+
+
+def test_runs_in_training_wait_and_stopped_ones_are_refused(
+    done: Selection, tmp_path: Path
+) -> None:
+    assert done.runs is not None
+    runs = shutil.copytree(done.runs, tmp_path / "runs")
+    folder = write_run(toy_config(critic="raw"), 42, runs)
+    record = read_json(folder / "record.json")
+    write_json(folder / "record.json", {**record, "state": "running"})
+    study = replace(done, runs=runs)
+    with pytest.raises(InputError, match=r"raw/seed-42 is not a valid run"):
+        critic_scorers(study, ["raw", "two_head_joint"])
+    with training_lock(folder.parent):
+        waiting = critic_scorers(study, ["raw", "two_head_joint"])
+        assert {scorer.column for scorer in waiting} == {
+            "two_head_joint@42",
+            "two_head_joint.f_cos@42",
+        }
+        (sentence,) = Stages(study, DATA).run(["scores"])
+        assert sentence.startswith("Not scored yet, because they are in training: raw@42.")
+        assert runs_in_training(study, ["raw", "two_head_joint"]) == [("raw", 42)]
+    write_json(folder / "record.json", record)
+    with training_lock(folder.parent):  # another seed is in training, this one is finished
+        assert "raw@42" in {scorer.column for scorer in critic_scorers(study, ["raw"])}
 
 
 def linear(states: Array, actions: Array, goals: Array) -> Array:

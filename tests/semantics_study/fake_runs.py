@@ -18,11 +18,20 @@ from toptail.pools.files import sha256
 TRAINED_ON = toy_dataset().train.sha256
 
 
-def write_run(config: LearnerConfig, seed: int, out: Path, data: str = TRAINED_ON) -> Path:
-    """A finished run of the toy data set; its parameters follow from the seed."""
+def write_run(
+    config: LearnerConfig,
+    seed: int,
+    out: Path,
+    data: str = TRAINED_ON,
+    widths: tuple[int, int] = (2, 2),
+) -> Path:
+    """A finished run of a data set whose states and actions have these widths, or of the toy one.
+
+    Its parameters follow from the seed.
+    """
     folder = run_folder(out / config.task / config.critic, seed)
     folder.mkdir(parents=True)
-    save_params(folder / PARAMS, config.build().init(jax.random.key(seed), 2, 2, 2))
+    save_params(folder / PARAMS, config.build().init(jax.random.key(seed), *widths, widths[0]))
     write_json(folder / CONFIG, {"hash": config.hash, "config": config.content})
     lines = [{"step": n, "loss": 1.0} for n in logged_steps(config.steps, config.log_every)]
     (folder / METRICS).write_text("".join(json.dumps(line) + "\n" for line in lines))

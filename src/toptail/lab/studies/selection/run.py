@@ -33,6 +33,7 @@ from toptail.lab.studies.user_scorers import user_scorers
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name
 from toptail.lab.tasks.queries import FrozenQueries
+from toptail.lab.training.defaults import keep_compiled
 from toptail.lab.training.run_files import RECORD, run_folder
 from toptail.pools.files import read_arrays, sha256
 
@@ -87,6 +88,7 @@ class Stages:
             raise InputError(
                 f"There is no stage '{unknown[0]}': they are {', '.join(steps)} and tables."
             )
+        keep_compiled()  # rollouts that another process adds later go on as those of this one
         self._use(self.users)
         self._use(self.queries)
         self._judges()
