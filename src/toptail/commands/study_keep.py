@@ -29,12 +29,11 @@ class StudyKeep:
     """Where it is kept; written completely or not at all."""
 
     critics: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
-    """Keep the scores of these critics alone; unless given, those of the paper's four and of your
-    own, and at fixed queries those of two heads."""
+    """Keep the scores of these critics alone; unless given, of the paper's four and your own."""
 
     also: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
-    """Keep also what takes much room: support, seen-negatives (semantics); actions (selection,
-    where an action has more than two numbers)."""
+    """Keep also what takes much room: two-heads; of the semantics study support and
+    seen-negatives; of the selection study actions, which are kept if they have two numbers."""
 
     replace: Flag = False
     """Let a kept folder become one with less in it."""

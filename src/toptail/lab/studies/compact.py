@@ -43,7 +43,7 @@ class Among:
     """Name of the other array."""
 
     points: int = 64
-    """Equal parts of the array's own range; no number moves by more than half of one."""
+    """Equal parts of the array's own range; no number moves by more than one of them."""
 
 
 Way: TypeAlias = InOrder | Among
@@ -217,8 +217,9 @@ def _from_codes(codes: NDArray[Any], ends: NDArray[Any], bits: int) -> NDArray[A
 def _same_order(rows: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether the numbers of each row are finite, and order, with ties, as the other's do."""
     order = np.argsort(rows, axis=-1, kind="stable")
-    steps = [np.diff(np.take_along_axis(x, order, axis=-1), axis=-1) for x in (rows, others)]
-    same = ((steps[0] > 0) == (steps[1] > 0)) & (steps[1] >= 0)
+    own, other = (np.take_along_axis(x, order, axis=-1) for x in (rows, others))
+    rises, ties = other[:, 1:] > other[:, :-1], other[:, 1:] == other[:, :-1]
+    same = np.where(own[:, 1:] > own[:, :-1], rises, ties)
     return np.asarray(same.all(axis=-1) & np.isfinite(rows).all(axis=-1))
 
 
@@ -240,11 +241,12 @@ def _put_among(
     grid = _grid(ends, other, way.points)
     at = np.searchsorted(grid, array)
     met = grid[np.minimum(at, grid.size - 1)] == array
-    parts = {"codes": at.astype(np.uint32), "met": met, "ends": ends}
+    means = _means(at[known & ~met], array[known & ~met], grid)[_wide(ends, grid, way.points)]
+    parts = {"codes": at.astype(np.uint32), "met": met, "ends": ends, "means": means}
     info = {"as": "among", "other": way.other, "points": way.points}
-    change = np.abs(_in_grid(at, met, grid)[known].astype(np.float64) - own).max(initial=0.0)
+    back = _in_grid(parts, grid, way.points)[known].astype(np.float64)
     spread = float(np.ptp(ends.astype(np.float64))) if own.size else 0.0
-    error = float(change) / spread if spread else 0.0
+    error = float(np.abs(back - own).max(initial=0.0)) / spread if spread else 0.0
     return info | _put_parts(into, name, parts) | {"error": error}
 
 
@@ -252,7 +254,7 @@ def _take_among(
     packed: Mapping[str, NDArray[Any]], name: str, info: _Info, other: NDArray[Any]
 ) -> NDArray[Any]:
     parts = _take_parts(packed, name, info)
-    return _in_grid(parts["codes"], parts["met"], _grid(parts["ends"], other, info["points"]))
+    return _in_grid(parts, _grid(parts["ends"], other, info["points"]), info["points"])
 
 
 def _grid(ends: NDArray[Any], other: NDArray[Any], points: int) -> NDArray[Any]:
@@ -262,8 +264,30 @@ def _grid(ends: NDArray[Any], other: NDArray[Any], points: int) -> NDArray[Any]:
     return np.unique(np.concatenate([other.ravel(), steps.astype(ends.dtype)]))
 
 
-def _in_grid(at: NDArray[Any], met: NDArray[Any], grid: NDArray[Any]) -> NDArray[Any]:
-    """Numbers of the grid, or the middle between two: float32 has one there if any was."""
-    exact = np.append(grid.astype(np.float64), np.nan)
-    middle = np.concatenate([exact[:1], (exact[:-1] + exact[1:]) / 2])
-    return np.asarray(np.where(met, exact[at], middle[at]), dtype=grid.dtype)
+def _wide(ends: NDArray[Any], grid: NDArray[Any], points: int) -> NDArray[np.bool_]:
+    """Which gaps below numbers of the grid are so wide that their own mean is worth its room."""
+    gaps = np.diff(grid.astype(np.float64), prepend=np.inf, append=-np.inf)
+    return gaps > np.ptp(ends.astype(np.float64)) / points / 8 if ends.size else gaps > np.inf
+
+
+def _middles(grid: NDArray[Any]) -> NDArray[Any]:
+    """A number within each gap of the grid, if there is any, NaN behind the last one."""
+    exact = grid.astype(np.float64)
+    inner = (exact[:-1] + exact[1:]) / 2
+    return np.concatenate([exact[:1], inner, [np.nan]]).astype(grid.dtype)
+
+
+def _means(at: NDArray[Any], numbers: NDArray[Any], grid: NDArray[Any]) -> NDArray[Any]:
+    """The mean of the numbers in each gap; its middle where there are none."""
+    count = np.bincount(at, minlength=grid.size + 1)
+    total = np.bincount(at, numbers.astype(np.float64), grid.size + 1)
+    mean = np.divide(total, count, where=count > 0, out=np.zeros(grid.size + 1))
+    return np.where(count > 0, mean, _middles(grid)).astype(grid.dtype)
+
+
+def _in_grid(parts: Mapping[str, NDArray[Any]], grid: NDArray[Any], points: int) -> NDArray[Any]:
+    """Numbers of the grid, or what stands for those of a gap."""
+    within = _middles(grid)
+    within[_wide(parts["ends"], grid, points)] = parts["means"]
+    exact = np.append(grid, grid.dtype.type(np.nan))
+    return np.asarray(np.where(parts["met"], exact[parts["codes"]], within[parts["codes"]]))

@@ -8,13 +8,13 @@ columns or arrays were left behind, whatever was made of them stays as it was ke
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError, option
-from toptail.lab.critics.registry import CRITICS, Group
+from toptail.lab.critics.registry import CRITICS
 from toptail.lab.studies.compact import Way
 from toptail.lab.studies.folder import read_json, read_stored, write_json
 from toptail.lab.studies.store import KEPT, Stored
@@ -26,6 +26,9 @@ MANIFEST = "kept.json"
 
 LARGEST = 5_000_000
 """Bytes of a file, at most: larger ones do not belong into a repository."""
+
+TWO_HEADS = "two-heads"
+"""What is kept when asked for: scores of critics with two heads."""
 
 _RESULTS = (
     *("*.json", "*.md", "tables/*.json", "deployment/*.json"),
@@ -39,23 +42,24 @@ class Keeping:
     """What is asked for."""
 
     critics: tuple[str, ...] = ()
-    """Critics whose scores are kept; unless given, those that the study names, and a user's own."""
+    """Critics whose scores are kept; unless given, the paper's four and a user's own."""
 
     also: tuple[str, ...] = ()
-    """What else is kept of those that take much room; the study names them."""
+    """What else is kept, though it takes much room: `TWO_HEADS`, and what a study names."""
 
-    def wants(self, column: str, groups: Collection[Group]) -> bool:
-        """Whether a column is kept: of critics that are trained here, those of the groups."""
+    def wants(self, column: str) -> bool:
+        """Whether a column is kept."""
         critic = critic_of(column)
         if self.critics:
             return critic in self.critics
+        groups = ("main", "two_head") if TWO_HEADS in self.also else ("main",)
         return critic not in CRITICS or CRITICS[critic].group in groups
 
-    def require(self, columns: Iterable[str], also: Sequence[str]) -> None:
-        """Refuse to keep what is not there."""
+    def require(self, columns: Iterable[str], also: Sequence[str] = ()) -> None:
+        """Refuse to keep what is not there; ``also`` is what the study names."""
         for what, asked, known in (
             ("critics", self.critics, tuple(dict.fromkeys(map(critic_of, columns)))),
-            ("also", self.also, also),
+            ("also", self.also, (TWO_HEADS, *also)),
         ):
             for name in asked:
                 if name not in known:
@@ -95,7 +99,7 @@ class Keepsake:
     def none(cls, folder: Path, keeping: Keeping) -> Keepsake:
         """Of a study that keeps no arrays."""
         del folder
-        keeping.require((), ())
+        keeping.require(())
         return cls()
 
 
@@ -109,6 +113,7 @@ def keep(
     """
     if folder.resolve() == out.resolve():
         raise InputError(f"{out} is the study's own folder: name another one to keep it in.")
+    source = read_stored(folder / MANIFEST) or {}
     before = read_stored(out / MANIFEST) or {"files": {}}
     with staged_folder(out) as stage:
         entries = _written(folder, stage, keepsake)
@@ -120,8 +125,8 @@ def keep(
                 )
         if not replace:
             _require_more(out, stage, before["files"], entries)
-        gone = set(_left_behind(folder)) | set(keepsake.left_behind)
-        write_json(stage / MANIFEST, {"files": entries, "left_behind": sorted(gone - set(entries))})
+        gone = {*source.get("left_behind", ()), *keepsake.left_behind} - entries.keys()
+        write_json(stage / MANIFEST, {"files": entries, "left_behind": sorted(gone)})
     for name in before["files"].keys() - entries.keys():
         (out / name).unlink(missing_ok=True)
     return {name: entry["bytes"] for name, entry in entries.items()}
@@ -180,15 +185,9 @@ def _require_more(
         )
 
 
-def _left_behind(folder: Path) -> list[str]:
-    """Files that results were made of, and that a kept folder does not have."""
-    manifest = read_stored(folder / MANIFEST)
-    return [] if manifest is None else list(manifest["left_behind"])
-
-
-def lacks_columns(folder: Path) -> bool:
-    """Whether scores were left behind that results of this folder were made of."""
-    return bool(_left_behind(folder))
+def is_kept(folder: Path) -> bool:
+    """Whether a folder was kept, so that its scores are not all, or not exactly, the study's."""
+    return (folder / MANIFEST).is_file()
 
 
 def with_kept_tables(
@@ -196,7 +195,7 @@ def with_kept_tables(
 ) -> dict[str, dict[str, Any]]:
     """Tables, and in a kept folder whatever those that it has say beyond them."""
     found = {name: dict(table) for name, table in tables.items()}
-    if not (folder / MANIFEST).is_file():
+    if not is_kept(folder):
         return found
     before = {path.stem: read_json(path) for path in sorted((folder / "tables").glob("*.json"))}
     return {name: merged(before.get(name, {}), found.get(name, {})) for name in {**before, **found}}
@@ -204,8 +203,8 @@ def with_kept_tables(
 
 def with_kept(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
     """The content of a JSON file of a kept folder, and what the one there says beyond it."""
-    is_kept = (path.parent / MANIFEST).is_file()
-    return merged((read_stored(path) if is_kept else None) or {}, content)
+    before = read_stored(path) if is_kept(path.parent) else None
+    return merged(before or {}, content)
 
 
 def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,14 +24,14 @@ _DISTANCE = InOrder(8)
 
 
 def keepsake(folder: Path, keeping: Keeping) -> Keepsake:
-    """Scores of the paper's critics, of two heads and of a user's own, all judges, and pools.
+    """Scores of the paper's critics and of a user's own, all judges, and pools.
 
     Values are exact: members of an ensemble are averaged, which keeps no order.
     """
     files = SelectionFolder(folder)
     columns = files.columns()
     keeping.require(columns, (ACTIONS,))
-    kept = [column for column in columns if keeping.wants(column, ("main", "two_head"))]
+    kept = [column for column in columns if keeping.wants(column)]
     found = [_pools(files, keeping)] if files.pools.is_file() else []
     found += [KeptFile(_name(files, path)) for path in files.judges().values()]
     found += [KeptFile(_name(files, columns[c]), {"scores": _SCORES}) for c in kept]

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from toptail.lab.critics.registry import Group
 from toptail.lab.studies.compact import Among, InOrder, Way
 from toptail.lab.studies.kept import Keeping, Keepsake, KeptFile
 from toptail.lab.studies.semantics.config import ORACLE, SEEN, SWEEP
@@ -25,8 +24,6 @@ SUPPORT: Final = "support"
 SEEN_NEGATIVES: Final = "seen-negatives"
 """What is kept when asked for: scores of other goals on trajectories that were trained on."""
 
-_GROUPS: Final[tuple[Group, ...]] = ("main",)
-"""Critics whose scores are kept unless others are asked for."""
 _BESIDE_SCORES = ("negatives", "hard_negatives", "second_goals")
 """Compared with the triples' own scores, and with nothing else."""
 _ORDERED = ("readout/", "diffusion/")
@@ -49,7 +46,7 @@ def keepsake(folder: Path, keeping: Keeping) -> Keepsake:
     gone = [_name(folder, task, c) for task in _tasks(scores, SWEEP) for c in stored_columns(task)]
     for task, seen in homes:
         found = stored_columns(task)
-        kept = [c for c in found if _judges(c) or keeping.wants(c, _GROUPS)]
+        kept = [c for c in found if _judges(c) or keeping.wants(c)]
         files += _task(folder, task, kept, keeping, seen=seen)
         gone += [_name(folder, task, c) for c in found if c not in kept]
     return Keepsake(files, gone)
