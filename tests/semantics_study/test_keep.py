@@ -14,6 +14,7 @@ from tests.semantics_study.fake_runs import write_run
 from tests.semantics_study.small import small_config, walks_file
 from tests.semantics_study.test_scoring import MODEL, USER
 from tests.training.toy import toy_config
+from toptail.errors import InputError
 from toptail.lab.paper import annotate
 from toptail.lab.studies.kept import Keeping, keep
 from toptail.lab.studies.semantics.contract import STUDY
@@ -137,6 +138,28 @@ def test_what_is_read_of_it(study: Path, kept: Path) -> None:
     proposals = Stored.read(kept / "scores" / "walks" / "proposals.npz")
     assert not proposals.arrays
     assert "centering" in proposals.header[KEPT]["left_out"]
+
+
+def test_a_kept_task_takes_no_new_scores_and_another_task_is_welcome(
+    study: Path, kept: Path, tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(kept, tmp_path / "copy"))
+    home, before = study.parent, {p: p.read_bytes() for p in copy.rglob("*.npz")}
+    more = [f"more={home / 'mine.py'}:make_score"]
+    config = small_config(str(home / "walks.npz"), resamples=20)
+    with pytest.raises(InputError, match=r"walks was kept, .* score in the study's own folder"):
+        STUDY.steps(Request(config, copy, "made up", None, more), no_tick)
+    for name in ("walks.npz", "walks-val.npz"):
+        shutil.copy(home / name, tmp_path / name.replace("walks", "other"))
+    config = small_config(str(tmp_path / "other.npz"), resamples=20)
+    STUDY.steps(Request(config, copy, "made up", None, more), no_tick)
+    finish(copy)
+    assert {p: p.read_bytes() for p in before} == before
+    own, now = (results(folder)["tables/main.json"]["rows"] for folder in (study, copy))
+    assert now["walks"] == own["walks"]
+    assert set(now["other"]) == {"more"}
+    keep(copy, tmp_path / "both", keepsake(copy, Keeping(also=(SUPPORT, SEEN_NEGATIVES))))
+    assert [task.task for task in read_tasks(tmp_path / "both")] == ["other", "walks"]
 
 
 def test_a_kept_folder_can_be_kept_again_with_less(kept: Path, tmp_path: Path) -> None:
