@@ -127,7 +127,7 @@ def keep(
             _require_more(out, stage, before["files"], entries)
         gone = {*source.get("left_behind", ()), *keepsake.left_behind} - entries.keys()
         write_json(stage / MANIFEST, {"files": entries, "left_behind": sorted(gone)})
-    for name in before["files"].keys() - entries.keys():
+    for name in before["files"].keys() - entries.keys() if replace else ():
         (out / name).unlink(missing_ok=True)
     return {name: entry["bytes"] for name, entry in entries.items()}
 
