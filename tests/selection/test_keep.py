@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 
 import toptail
+from tests.light import run_light
 from tests.selection.conftest import write_audit
 from tests.selection.stored_stages import Stages, paper_like
 from toptail.errors import InputError
 from toptail.lab.paper import annotate
+from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.kept import TWO_HEADS, Keeping, keep
 from toptail.lab.studies.selection import audits
 from toptail.lab.studies.selection.audits import to_pools
@@ -50,6 +53,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scores = np.round(stages.scores["raw@43"], 1)
     scores[0, 0] = 1.0
     stages.score("raw@43", scores)
+    write_json(stages.path / "config.json", {"config": asdict(stages.config)})
     finish(stages.path)
     return stages.path
 
@@ -157,6 +161,14 @@ def test_audits_of_a_kept_folder_stay(study: Path, kept: Path, tmp_path: Path) -
     for name in ("audit", "audit_geodesic", "audit_rollouts"):
         audit = f"{name}/audit.json"
         assert results(copy)[audit] == results(study)[audit]
+
+
+def test_the_command_needs_neither_networks_nor_data(study: Path, tmp_path: Path) -> None:
+    code = "import sys; from toptail.cli import main; sys.exit(main(sys.argv[1:]))"
+    printed = run_light(code, "study", "keep", study, "--out", tmp_path / "kept")
+    assert "scores/tdq@42.npz" in printed
+    assert "Left behind: scores of 12 columns." in printed
+    assert set(read_selection(tmp_path / "kept").critics) == MAIN
 
 
 def wide(tmp_path: Path) -> Stages:

@@ -63,6 +63,7 @@ def test_any_float_comes_back_bit_for_bit(array: Array) -> None:
         np.array(["near", "far"]),
         np.zeros((3, 0), np.float32),
         np.array(4.0),
+        np.linspace(0, 1, 3, dtype=np.longdouble),
         np.random.default_rng(0).normal(size=(3, 40)).astype(np.float32)[:, ::-1],
     ],
 )
@@ -140,6 +141,11 @@ def test_what_stands_beside_a_row_is_exact_and_does_not_stretch_it() -> None:
     assert same_bits(back[..., :-1].max(axis=-1), array[..., :-1].max(axis=-1))
     assert info["error"] < 0.02
     assert np.abs(back - array).max() < 0.1
+
+
+def test_rows_of_nothing_but_what_stands_beside_are_exact() -> None:
+    array = np.random.default_rng(0).normal(size=(5, 1)).astype(np.float32)
+    assert same_bits(through(array, InOrder(8, exact_last=1))[0], array)
 
 
 def test_eight_bits_move_scores_of_a_pool_by_little() -> None:

@@ -65,7 +65,7 @@ def pack(
     infos = {}
     for name, array in arrays.items():
         way = ways.get(name)
-        if isinstance(way, InOrder) and array.size:
+        if isinstance(way, InOrder) and array[..., way.exact_last :].size:
             infos[name] = _put_order(into, name, array, way)
         elif isinstance(way, Among) and array.size and not np.isinf(array).any():
             if way.other in ways or way.other not in arrays:
@@ -93,7 +93,7 @@ def unpack(packed: Mapping[str, NDArray[Any]], infos: Mapping[str, _Info]) -> _A
 def _put(into: _Arrays, name: str, array: NDArray[Any]) -> _Info:
     """Keep an array exactly, in the form that compresses best."""
     about: _Info = {"dtype": array.dtype.str, "shape": list(array.shape)}
-    if array.dtype.kind not in "biuf" or not array.size:
+    if array.dtype.kind not in "biuf" or array.itemsize > 8 or not array.size:
         into[name] = array
         return about | {"as": "plain"}
     if array.dtype.kind == "b":
