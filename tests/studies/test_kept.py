@@ -89,11 +89,13 @@ class TestStored:
         assert back.header[KEPT]["arrays"]["sides"]["error"] <= 1 / 64 + 1e-6
         assert fitting(tmp_path / "a.npz", {"draws": "cd"}, "remake") is None
 
-    def test_a_changed_one_is_refused(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("part", ["scores.low", "sides.codes.planes"])
+    def test_a_changed_one_is_refused(self, tmp_path: Path, part: str) -> None:
         path = tmp_path / "a.npz"
-        Stored({}, {"scores": SCORES}).keep(path)
+        arrays: dict[str, Any] = {"scores": SCORES, "sides": SCORES[:, :3] / 2}
+        Stored({}, arrays).keep(path, {"sides": Among("scores")})
         content: dict[str, Any] = dict(read_arrays(path))
-        write_arrays(path, {**content, "scores.low": content["scores.low"] + np.uint32(1)})
+        write_arrays(path, {**content, part: np.full_like(content[part], 255)})
         with pytest.raises(InputError, match=r"a\.npz .* changed after it was written"):
             Stored.read(path)
 

@@ -74,7 +74,7 @@ class HashedFormat:
             content = build(header, arrays)
         except InputError:
             raise
-        except (KeyError, ValueError, TypeError, AttributeError):
+        except (LookupError, ValueError, TypeError, AttributeError):
             sound = False
         if not sound:
             raise InputError(
