@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint stamp clean
 
 # The virtual environment is rebuilt only when the dependencies change.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -25,6 +25,10 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/mypy
+
+# A copy that is sent where there is no git takes the file COMMIT along: its runs name the commit.
+stamp:
+	@$(PYTHON) tools/stamp.py
 
 clean:
 	rm -rf $(VENV) toptail-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

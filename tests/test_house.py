@@ -22,7 +22,7 @@ DOWNSTAIRS = ("stats", "pools", "audit", "report", "results")
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = ("tasks", "critics", "training", "experts", "proposals", "judges", "studies", "paper")
 """The lab, left to right; every room of it may use the instrument."""
-SMALL = {"errors", "progress"}
+SMALL = {"errors", "progress", "provenance"}
 """What everybody may import."""
 ABOVE = ("bench", "commands", "cli")
 """What uses both storeys."""

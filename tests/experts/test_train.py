@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.experts.tiny import tiny
 from toptail.errors import InputError
 from toptail.lab.experts import train
 from toptail.lab.experts.actor import Walker
@@ -16,12 +17,8 @@ from toptail.lab.experts.bodies import BODIES
 from toptail.lab.experts.choice import Candidate, Candidates, ranking
 from toptail.lab.experts.episodes import RunningEpisodes
 from toptail.lab.experts.evaluate import evaluate
-from toptail.lab.experts.settings import small
 
-TINY = replace(
-    small("antball"), environments=10, replay=1000, batch=16, actor=(16,), critic=(16,), atoms=11,
-    warmup=5, actor_updates=1, final_episodes=2,
-)  # fmt: skip
+TINY = tiny("antball")
 
 
 def test_episodes_change_directions_end_and_begin_as_the_package_does() -> None:
@@ -92,24 +89,27 @@ def test_a_training_is_stored_taken_up_and_refused_with_other_settings(
     monkeypatch.setattr(train, "monotonic", lambda: next(clock))
     monkeypatch.setattr(train, "LINE_SECONDS", 1.0)
     monkeypatch.setattr(train, "CHECKPOINT_SECONDS", 2.0)
-    lines: list[str] = []
-    first = train.train_expert("antball", 0.1, tmp_path, 3, TINY, lines.append)
+    points: list[Any] = []
+    first = train.train_expert("antball", 0.1, tmp_path, 3, TINY, watch=points.append)
     assert first["updates"] > 0
     assert first["parts"] == 1
     stored = json.loads((tmp_path / "record.json").read_text())
     assert stored == json.loads(json.dumps(first))
-    again = train.train_expert("antball", 0.6, tmp_path, 0, TINY, lines.append)
+    assert train.train_expert("antball", 0.1, tmp_path, 3, TINY) == stored  # not once more
+    again = train.train_expert("antball", 0.6, tmp_path, None, TINY, watch=points.append)
     assert again["parts"] == 2
     assert again["seed"] == 3
     assert again["env_steps"] > first["env_steps"]
     assert again["updates"] > first["updates"]
     curve = [json.loads(line) for line in (tmp_path / "curve.jsonl").read_text().splitlines()]
-    assert curve == again["curve"]
+    assert curve == again["curve"] == points
     assert {"return", "speed", "falls", "success", "env_steps_per_second"} <= curve[-1].keys()
     actor = Walker.load(tmp_path / "actor.safetensors")
     assert evaluate([actor], 2, 1003, 1)[0] == again["candidates"][again["chosen"]]["final"]
     with pytest.raises(InputError, match=r"other settings \(batch\)"):
-        train.train_expert("antball", 0.4, tmp_path, 0, replace(TINY, batch=8))
+        train.train_expert("antball", 0.4, tmp_path, None, replace(TINY, batch=8))
+    with pytest.raises(InputError, match=r"made with seed 3: give .* or leave seed=4 out"):
+        train.train_expert("antball", 0.4, tmp_path, 4, TINY)
 
 
 def test_walkers_side_by_side_are_judged_as_alone() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.controlled.synthetic import cell, results, share
 from toptail.lab.paper import CLAIMS, decide, render_markdown, tally
-from toptail.lab.paper.criteria import from_parts
+from toptail.lab.paper.findings import from_parts
 from toptail.lab.paper.numbers import NotMeasuredError, Number, from_seeds, number, seed_interval
 
 CONTROLLED = CLAIMS["controlled"]

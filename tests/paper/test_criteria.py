@@ -42,7 +42,7 @@ from toptail.lab.paper.numbers import (
     spread,
 )
 
-TASKS = ("PointMaze", "AntMaze")
+TASKS = ("PointMaze", "Puzzle")
 HIGH, LOW = Number(0.3, (0.2, 0.4)), Number(0.3, (-0.1, 0.7))
 
 
@@ -96,8 +96,8 @@ def stored() -> dict[str, Any]:
         "hybrid": {"tau": cell(0.1)},
     }
     ant = {"tdq": {"tau": cell(0.5)}, "raw": {"tau": cell(-0.2, low=-0.3, high=-0.1)}}
-    paper = {"AntMaze": {"tdq": {"tau": {"mean": 0.4}}, "raw": {"tau": {"mean": 0.5}}}}
-    return {"main": {"rows": {"PointMaze": point, "AntMaze": ant}, "paper": paper}}
+    paper = {"Puzzle": {"tdq": {"tau": {"mean": 0.4}}, "raw": {"tau": {"mean": 0.5}}}}
+    return {"main": {"rows": {"PointMaze": point, "Puzzle": ant}, "paper": paper}}
 
 
 RAW = Criterion(each("main", "tau", ("raw",)), TASKS, at_most(0.2), "tau of {condition}")
@@ -107,7 +107,7 @@ def test_every_number_is_asked_and_the_worst_is_shown() -> None:
     finding = RAW(stored())
     assert (finding.status, finding.number, finding.interval) == ("depends", 0.3, (0.2, 0.4))
     assert finding.comment == (
-        "Criterion: tau of at most 0.2. Measured: raw on PointMaze 0.300; raw on AntMaze -0.200; "
+        "Criterion: tau of at most 0.2. Measured: raw on PointMaze 0.300; raw on Puzzle -0.200; "
         "the number is the highest. It does not hold for: raw on PointMaze."
     )
 
@@ -125,7 +125,7 @@ def test_unmeasured_tasks_stay_out_and_are_named_and_none_leaves_it_open() -> No
     del tables["main"]["rows"]["PointMaze"]["raw"]
     finding = RAW(tables)
     assert finding.status == "seen"
-    assert finding.comment.endswith("Decided on AntMaze alone; not measured: PointMaze.")
+    assert finding.comment.endswith("Decided on Puzzle alone; not measured: PointMaze.")
     with pytest.raises(NotMeasuredError):
         RAW({})
 
@@ -137,7 +137,7 @@ def test_joined_criteria_are_asked_on_the_tasks_that_have_both() -> None:
     finding = (RAW & auc)(stored())
     assert (finding.status, finding.number) == ("not seen", 0.3)
     assert "tau of at most 0.2, and AUC at least 0.85. Measured: raw on" in finding.comment
-    assert "not measured: AntMaze" in finding.comment
+    assert "not measured: Puzzle" in finding.comment
     tables = stored()
     tables["main"]["rows"]["PointMaze"]["raw"]["auc"] = cell(0.9)
     assert "does not hold for: raw on PointMaze." in (RAW & auc)(tables).comment
@@ -145,23 +145,23 @@ def test_joined_criteria_are_asked_on_the_tasks_that_have_both() -> None:
 
 def test_the_papers_own_cells_are_asked_the_same() -> None:
     own = Criterion(RAW.numbers, TASKS, at_most(0.2), "tau of {condition}", own=True)
-    assert "The paper's own cells miss it for raw on AntMaze 0.500." in own(stored()).comment
+    assert "The paper's own cells miss it for raw on Puzzle 0.500." in own(stored()).comment
 
 
 def test_numbers_beside_a_reference() -> None:
     tau, tdq = each("main", "tau", ("raw",)), each("main", "tau", ("tdq",))
     tables = stored()
     assert ratio(tau, tdq, "").of(tables, "PointMaze")["raw on PointMaze"].mean == 0.5
-    assert less(tdq, tau, "").of(tables, "AntMaze")["tdq on AntMaze"].mean == 0.7
-    assert paired(tdq, tau, "").of(tables, "AntMaze")["tdq on AntMaze"].mean == pytest.approx(0.7)
-    tables["main"]["rows"]["AntMaze"]["tdq"]["tau"] = cell(-0.1)
-    assert math.isnan(ratio(tau, tdq, "").of(tables, "AntMaze")["raw on AntMaze"].mean)
+    assert less(tdq, tau, "").of(tables, "Puzzle")["tdq on Puzzle"].mean == 0.7
+    assert paired(tdq, tau, "").of(tables, "Puzzle")["tdq on Puzzle"].mean == pytest.approx(0.7)
+    tables["main"]["rows"]["Puzzle"]["tdq"]["tau"] = cell(-0.1)
+    assert math.isnan(ratio(tau, tdq, "").of(tables, "Puzzle")["raw on Puzzle"].mean)
     both = each("main", "tau", ("raw", "hybrid"), required=("raw",))
     assert most(both).of(tables, "PointMaze")["PointMaze"].mean == 0.3
     assert least(both).of(tables, "PointMaze")["PointMaze"].mean == 0.1
-    assert list(both.of(tables, "AntMaze")) == ["raw on AntMaze"]
+    assert list(both.of(tables, "Puzzle")) == ["raw on Puzzle"]
     with pytest.raises(NotMeasuredError):
-        each("main", "tau", ("hybrid",), required=()).of(tables, "AntMaze")
+        each("main", "tau", ("hybrid",), required=()).of(tables, "Puzzle")
 
 
 def test_numbers_on_the_tasks_that_have_others() -> None:
@@ -184,8 +184,8 @@ def test_a_spread_needs_more_than_one_seed() -> None:
 
 def test_a_seed_without_a_number_stays_out() -> None:
     tables = stored()
-    tables["main"]["rows"]["AntMaze"]["raw"]["tau"]["seeds"]["3"] = None
-    assert list(number(tables, "main", "AntMaze", "raw", "tau").seeds) == ["1", "2"]
+    tables["main"]["rows"]["Puzzle"]["raw"]["tau"]["seeds"]["3"] = None
+    assert list(number(tables, "main", "Puzzle", "raw", "tau").seeds) == ["1", "2"]
 
 
 def test_which_number_is_shown() -> None:

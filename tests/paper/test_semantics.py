@@ -29,7 +29,10 @@ BY_ID = {claim.id: claim for claim in SEMANTICS}
 def test_every_claim_is_seen_in_results_made_for_it() -> None:
     entries, left_open = decide(SEMANTICS, RESULTS, "a run")
     assert left_open == []
-    assert [(e["id"], e["comment"]) for e in entries if e["status"] != "seen"] == []
+    assert {e["id"]: e["status"] for e in entries if e["status"] != "seen"} == {
+        "same-trajectory": "true by construction",
+        "pool-ends": "true by construction",
+    }
     assert len(BY_ID) == len(SEMANTICS)
     for entry in json.loads(json.dumps(entries, allow_nan=False)):
         assert entry["comment"].endswith(".")
@@ -40,8 +43,12 @@ Change = Callable[[Any], None]
 
 
 def put(name: str, task: str, critic: str, metric: str, mean: float, **more: float) -> Change:
+    seed_43 = more.pop("seed_43", None)
+
     def change(content: Any) -> None:
         content[name]["rows"][task][critic][metric] = cell(mean, **more)
+        if seed_43 is not None:
+            content[name]["rows"][task][critic][metric]["seeds"]["43"] = seed_43
 
     return change
 
@@ -64,6 +71,10 @@ def every(*changes: Change) -> Change:
 def held_out(content: Any) -> None:
     gaps = content["value-oracle-diffusion"]["loss_gaps"]["AntMaze"]
     gaps["42"] = {"train": 0.4, "held_out": 0.5, "gap": 0.1}
+
+
+def wide_profile(content: Any) -> None:
+    content["curves"]["tasks"]["AntMaze"]["raw"]["profile"]["std"] = [0.0, 0.1, None]
 
 
 CURSE, ROBUST, SAFE = "ogbench-curse", "robustness", "calibration-summary"
@@ -97,7 +108,7 @@ BROKEN: dict[str, Change] = {
     "tdq-well-on-puzzle": put("retrieval", "Puzzle", "tdq", "auc", 0.5),
     "hybrid-lowest-on-puzzle": put("retrieval", "Puzzle", "hybrid", "auc", 0.95),
     "retrieval-spread": put("retrieval", "AntMaze", "raw", "recall_1", 0.7, std=0.1),
-    "raw-read-as-cosine": put("readout", "AntMaze", "raw_trained/cosine", "tau", 0.001),
+    "raw-read-as-cosine": put("readout", "AntMaze", "raw_trained/cosine", "tau", -0.05),
     "norm-alone": put("readout", "AntMaze", "raw_trained/phi_norm", "tau", -0.2),
     "cosine-training-loses": put("readout", "AntMaze", "cosine_trained/raw", "tau", 0.2),
     "centering": put(CURSE, "AntMaze", "tdq", "centered_tau", 0.2),
@@ -107,7 +118,7 @@ BROKEN: dict[str, Change] = {
     "contrastive-regret": put(CURSE, "AntMaze", "raw", "regret", 0.1),
     "order-of-magnitude": put(CURSE, "AntMaze", "tdq", "regret", 0.1),
     "tdq-never-worsens": bend("tdq", "value", [0.75, 0.8, 0.79]),
-    "off-support-rises": put(ROBUST, "AntMaze", "raw", "excess_off_200", 0.001),
+    "off-support-rises": put(ROBUST, "AntMaze", "raw", "excess_off_200", -0.05),
     "tdq-on-support": put(ROBUST, "AntMaze", "tdq", "excess_off_200", 0.02),
     "near-sweep-positive": put(ROBUST, "AntMaze", "raw", "excess_off_800", -0.01),
     "near-sweep-decreases": put(ROBUST, "AntMaze", "raw", "excess_off_800", 0.2),
@@ -128,7 +139,7 @@ BROKEN: dict[str, Change] = {
     "consistent-without-offset": put("bellman", "AntMaze", "cosine", "std", 0.05),
     "hard-order": every(
         put("retrieval", "AntMaze", "cosine", "hard_negative_auc", 0.99),
-        put("retrieval", "AntMaze", "raw", "auc", 0.996),  # 0.994 would be on the limit
+        put("retrieval", "AntMaze", "cosine", "auc", 0.98),  # 0.989 is within the noise of raw's
     ),
     "manipulation-hard": put("retrieval", "Puzzle", "cosine", "hard_negative_auc", 0.9),
     "hard-tdq-weakest": put("retrieval", "AntMaze", "hybrid", "hard_negative_auc", 0.6),
@@ -138,6 +149,18 @@ BROKEN: dict[str, Change] = {
     "separate-near-perfect": put("twohead", "AntMaze", "separate", "auc", 0.9),
     "separate-retrieval": put("twohead", "AntMaze", "separate", "auc", 0.97),
     "joint-order": put("twohead", "HumanoidMaze", "joint", "tau", 0.7),
+    "contrastive-error-range": put("bellman", "AntSoccer", "raw", "rmse", 0.5),
+    "never-encodes-value": put("main", "AntSoccer", "raw", "tau", 0.3),
+    "seed-43": put("main", "HumanoidMaze", "tdq", "tau", 0.8, seed_43=0.7),
+    "profile-spread": wide_profile,
+    "coarse-order": put(CURSE, "AntMaze", "tdq", "centered_tau", 0.3),
+    "pool-ends": put(CURSE, "AntSoccer", "tdq", "oracle", 0.9),
+    "robustness-spread": put(ROBUST, "AntSoccer", "raw", "excess_off_50", 0.1, std=0.05),
+    "robustness-spread-antmaze": put(ROBUST, "AntMaze", "hybrid", "excess_off_50", 0.1, std=0.2),
+    "retrieval-spread-antsoccer": put("retrieval", "AntSoccer", "tdq", "recall_1", 0.4, std=0.3),
+    "hard-lowest-on-pointmaze": put("retrieval", "AntMaze", "raw", "hard_negative_auc", 0.5),
+    "stable-over-seeds": put("main", "AntMaze", "tdq", "tau", 0.6, std=0.7),
+    "stable-over-proposals": put(MODELS, "AntMaze", "raw", "nregret_oracle_diffusion", 0.1),
 }
 
 
@@ -159,13 +182,59 @@ def test_a_claim_is_not_seen_where_its_number_says_otherwise(claim: str) -> None
     [
         ("hybrid-between", put("bellman", "AntMaze", "hybrid", "rmse", 0.24, std=0.02)),
         ("hybrid-lower", put("retrieval", "AntMaze", "hybrid", "auc", 0.95, std=0.06)),
-        ("near-sweep-positive", put(ROBUST, "AntMaze", "raw", "excess_off_800", 0.01, half=0.02)),
     ],
 )
 def test_a_difference_within_its_noise_is_not_seen(claim: str, change: Change) -> None:
     content = copy.deepcopy(RESULTS)
     change(content)
     assert BY_ID[claim].criterion(content).status == "depends"
+
+
+@pytest.mark.parametrize(
+    ("claim", "change"),
+    [
+        ("near-sweep-positive", put(ROBUST, "AntMaze", "raw", "excess_off_800", 0.01, half=0.02)),
+        ("off-support-rises", put(ROBUST, "AntMaze", "raw", "excess_off_200", 0.01, half=0.02)),
+        ("tdq-order", put("main", "AntSoccer", "tdq", "tau", 0.46, half=0.02)),
+        ("raw-order", put("main", "AntMaze", "raw", "tau", 0.3, half=0.1)),
+        ("raw-gap", put(SAFE, "AntMaze", "raw", "gap", 0.1, half=0.05)),
+        ("weak-calibration", put(SAFE, "AntMaze", "raw", "gap", 0.12, half=0.05)),
+        ("training-not-reading", put("readout", "AntMaze", "cosine_trained/cosine", "tau", 0.1,
+                                     half=0.05)),
+        ("joint-order", put("twohead", "AntMaze", "joint", "tau", 0.56, half=0.05)),
+        ("hard-strongest", put("retrieval", "AntMaze", "tdq", "hard_negative_auc", 0.94)),
+    ],
+)  # fmt: skip
+def test_an_interval_that_contains_the_limit_leaves_it_open(claim: str, change: Change) -> None:
+    content = copy.deepcopy(RESULTS)
+    change(content)
+    finding = BY_ID[claim].criterion(content)
+    assert finding.status == "inconclusive"
+    assert "tasks: " in finding.comment
+    assert "open on Ant" in finding.comment
+
+
+def test_without_a_declared_task_means_decide_as_before() -> None:
+    content = copy.deepcopy(RESULTS)
+    put("main", "PointMaze", "tdq", "tau", 0.46, half=0.02)(content)
+    for task in ("AntMaze", "HumanoidMaze", "AntSoccer"):
+        del content["main"]["rows"][task]
+    finding = BY_ID["tdq-order"].criterion(content)
+    assert finding.status == "seen"
+    assert "Seen on" not in finding.comment
+
+
+def test_a_statement_about_antmaze_that_was_measured_elsewhere() -> None:
+    content = copy.deepcopy(RESULTS)
+    models = content[MODELS]
+    models["rows"]["PointMaze"] = models["rows"]["AntMaze"]
+    assert BY_ID["diffusion-unchanged"].criterion(content).status == "seen"
+    del models["rows"]["AntMaze"]
+    finding = BY_ID["diffusion-unchanged"].criterion(content)
+    assert finding.status == "other task"
+    assert "says it of AntMaze; this was measured on PointMaze." in finding.comment
+    put(MODELS, "PointMaze", "raw", "nregret_oracle_diffusion", 1.0)(content)
+    assert "would be “depends”" in BY_ID["diffusion-unchanged"].criterion(content).comment
 
 
 def test_both_halves_of_a_sentence_are_asked() -> None:
@@ -287,6 +356,10 @@ class TestFolder:
     def test_tables_curves_claims_and_page(self, folder: Path) -> None:
         report = STUDY.finish(folder, annotate=annotate, workers=1)
         assert report.is_file()
+        text = report.read_text(encoding="utf-8")
+        assert "1 true by construction" in text  # in the tally
+        assert "“True by construction”: it holds" in text
+        assert "“Inconclusive”" not in text
         names = {path.stem for path in (folder / "tables").glob("*.json")}
         assert {"main", "retrieval", "twohead", "temperature", "value-oracle-diffusion"} <= names
         assert "seen" in names

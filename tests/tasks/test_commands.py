@@ -96,3 +96,19 @@ def test_bench_sim_measures_both_sides() -> None:
     (row,) = bench_sim(("pointmaze-medium-v0",), size=16, rounds=2, seconds=0.02)
     assert "times as fast" in row.result
     assert "one by one" in row.against
+
+
+def test_walked_files_are_compared_without_blame(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "antmaze-medium-stitch-v0"
+    for seed, folder in enumerate(("mine", "theirs")):
+        out = tmp_path / folder / f"{name}.npz"
+        sizes = ["--episodes", "2", "--val-episodes", "1", "--rows", "31", "--workers", "1"]
+        assert run("collect", name, *sizes, "--seed", str(seed), "--out", str(out)) == 0
+    mine, theirs = (str(tmp_path / folder / f"{name}.npz") for folder in ("mine", "theirs"))
+    run("check", mine, "--against", theirs, "--restore-rows", "4")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "share of rows flipped" in printed
+    assert "Another walker made the other file" in printed
+    assert "Goals reached per episode" in printed

@@ -127,6 +127,23 @@ def test_numbers_by_hand() -> None:
     np.testing.assert_allclose(found["share of actions at ±1"], [1 / 6, 2 / 4])
 
 
+def test_postures_by_hand() -> None:
+    data = hand_made((2, 2))
+    ant = np.zeros((4, 29), np.float32)
+    ant[:, 2] = [0.5, 0.7, 0.4, 0.4]
+    half = np.sqrt(0.5)
+    # Upright, turned about the vertical, on its side by a hair more than a quarter, on its back.
+    ant[:, 3:7] = [[1, 0, 0, 0], [half, 0, 0, half], [0.7, 0.7142, 0, 0], [0, 0, 1, 0]]
+    walked = Trajectories(ant, np.zeros((4, 8), np.float32), data.terminals)
+    found = describe(walked, SMALL, "antmaze")
+    assert found["share of rows flipped"].tolist() == [0.0, 1.0]
+    np.testing.assert_allclose(found["height of the torso"], [0.6, 0.4], rtol=1e-6)
+    humanoid = np.zeros((4, 69), np.float32)
+    humanoid[:, 23] = [1.4, 1.5, 0.7, 1.3]
+    walked = Trajectories(humanoid, np.zeros((4, 21), np.float32), data.terminals)
+    assert describe(walked, SMALL, "humanoidmaze")["share of rows fallen"].tolist() == [0.0, 0.5]
+
+
 def test_a_comparison_of_constants_and_of_few_trajectories() -> None:
     same = compare({"x": np.array([2.0, 2.0])}, {"x": np.array([2.0, 2.0])})[0]
     assert (same.same, same.p) == (True, 1.0)

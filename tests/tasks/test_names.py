@@ -53,6 +53,13 @@ def test_an_unknown_name_is_refused_with_the_way_to_the_list() -> None:
         ("antmaze-large-stitch-v0", 5000, 201, 0.2),
         ("humanoidmaze-medium-navigate-v0", 1000, 2001, 0.2),
         ("humanoidmaze-medium-stitch-v0", 5000, 401, 0.2),
+        ("humanoidmaze-giant-stitch-v0", 10_000, 401, 0.2),
+        ("pointmaze-giant-navigate-v0", 500, 2001, 0.5),
+        ("pointmaze-giant-stitch-v0", 5000, 201, 0.5),
+        ("antmaze-medium-explore-v0", 10_000, 501, 1.0),
+        ("antsoccer-arena-navigate-v0", 1000, 1001, 0.2),
+        ("antsoccer-medium-stitch-v0", 8000, 501, 0.2),
+        ("cube-triple-play-v0", 3000, 1001, 0.1),
         ("scene-play-v0", 1000, 1001, 0.1),
     ],
 )
@@ -63,4 +70,4 @@ def test_published_recipes(name: str, episodes: int, rows: int, noise: float) ->
 
 
 def test_no_recipe_is_claimed_where_none_is_known() -> None:
-    assert published_recipe(parse_name("antmaze-medium-explore-v0")) is None
+    assert published_recipe(parse_name("cube-single-noisy-v0")) is None

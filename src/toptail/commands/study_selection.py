@@ -58,6 +58,9 @@ class StudySelection:
     stage: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
     """Only these stages, separated by commas; all in order unless given."""
 
+    deployed: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
+    """Critics of the stage deployment, separated by commas; the paper's four unless given."""
+
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
     """A scorer of your own: a function of states, actions and goals, or one that returns such a
     function; may be repeated."""
@@ -133,6 +136,7 @@ class StudySelection:
         if self.train:
             self._train(config, command)
         more = {"dataset": task.data, "stages": making, "pools": self.pools, "judges": self.judge}
+        more["deployed"] = names(self.deployed)
         request = Request(config, folder, command, self.runs, self.scorer, more)
         return folder, run_study(STUDY, request, tables=TABLES in stages)
 

@@ -131,12 +131,22 @@ def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
 
 
 def write_arrays(
-    path: Path, arrays: dict[str, NDArray[np.generic]], *, small: bool = False
+    path: Path,
+    arrays: dict[str, NDArray[np.generic]],
+    *,
+    compressed: bool = False,
+    small: bool = False,
 ) -> None:
-    """Write named arrays as an npz file, atomically; uncompressed unless ``small``."""
+    """Write named arrays as an npz file, atomically.
+
+    ``compressed`` is the fastest there is: recorded numbers are mostly noise, and more effort does
+    not make them smaller. ``small`` is for codes, which more effort does make smaller.
+    """
+    packed = _SMALLEST if small else zipfile.ZIP_DEFLATED
+    kind = packed if compressed or small else zipfile.ZIP_STORED
 
     def write(target: Path) -> None:
-        with zipfile.ZipFile(target, "w", _SMALLEST if small else zipfile.ZIP_STORED) as archive:
+        with zipfile.ZipFile(target, "w", kind, compresslevel=1) as archive:
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                     np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)

@@ -124,9 +124,12 @@ class Walker:
     @classmethod
     def shipped(cls, body: str) -> Walker:
         """The trained walker of a body that comes with the package."""
-        return cls.load(
-            Path(__file__).parent / "actors" / body_named(body).name / "actor.safetensors"
-        )
+        return cls.load(shipped_path(body))
+
+
+def shipped_path(body: str) -> Path:
+    """The file of the trained walker that comes with the package."""
+    return Path(__file__).parent / "actors" / body_named(body).name / "actor.safetensors"
 
 
 def _gelu(x: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from toptail.lab.experts.actor import Walker
-
-Numbers = dict[str, Any]
+from toptail.lab.experts.evaluate import Numbers
 
 _KEPT = 3
 _ENOUGH = 0.8

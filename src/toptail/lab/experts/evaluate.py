@@ -19,8 +19,10 @@ from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import body_named
 from toptail.lab.experts.body import NOISE, Body
 from toptail.lab.tasks.simulator import available_cores
+from toptail.progress import Tick, no_tick
 
 Numbers = dict[str, Any]
+"""What was counted, by name."""
 _EARLY = 200
 """Step by which a body should stand."""
 
@@ -31,6 +33,7 @@ def evaluate(
     seed: int = 0,
     threads: int = 0,
     steps: int | None = None,
+    tick: Tick = no_tick,
 ) -> list[Numbers]:
     """Run every actor for one episode each in ``episodes`` simulations, all side by side.
 
@@ -49,6 +52,8 @@ def evaluate(
         Threads that simulate; 0 takes every core.
     steps
         Steps per episode, the package's own number unless given.
+    tick
+        Told how far it is.
 
     Returns
     -------
@@ -71,6 +76,7 @@ def evaluate(
             for i in range(len(actors)):
                 ids = np.arange(i * episodes, (i + 1) * episodes)
                 body.new_commands(ids, np.random.default_rng([seed, 2, t]))
+        tick("evaluating", (t + 1) / counts.steps)
     return [counts.numbers(slice(i * episodes, (i + 1) * episodes)) for i in range(len(actors))]
 
 

@@ -191,7 +191,7 @@ class SAC:
     def __init__(self, body: type[Body], settings: ExpertSettings) -> None:
         self.body, self.settings = body, settings
         self.slots = settings.replay // settings.environments
-        self.evaluating = round(settings.evaluating * settings.environments)
+        self.evaluating = max(1, round(settings.evaluating * settings.environments))
         """The first so many environments act by mode + noise."""
         self._dtype = jnp.bfloat16 if settings.half else jnp.float32
         self._points = support(settings)

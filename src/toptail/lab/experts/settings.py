@@ -100,6 +100,12 @@ DEFAULTS = {
 """Settings by body."""
 
 
+def fitting(body: str, accelerator: bool, cores: int) -> ExpertSettings:
+    """Settings for a machine; one core is left for what is not the simulator."""
+    settings = DEFAULTS[body] if accelerator else small(body)
+    return replace(settings, threads=max(1, cores - 1))
+
+
 def small(body: str) -> ExpertSettings:
     """Settings with which two cores see a body learn in minutes."""
     return replace(

@@ -14,14 +14,16 @@ from toptail.errors import InputError
 from toptail.lab.proposals.sampling import row_keys
 from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
+from toptail.lab.training.defaults import on_gpu
 
 Returns = NDArray[np.float64]
 
 SLOTS = 2_048
 """Simulations that are stepped together, at most."""
-BLOCK = 256
+BLOCK, GPU_BLOCK = 256, SLOTS
 """Rows of one call of the policy. Calls of one size round alike, so a return does not depend on
-which rollouts ran beside it; calls of this size keep the activations in the processor's cache."""
+which rollouts ran beside it. Small calls keep the activations in a processor's cache; an
+accelerator, which mostly waits to be asked, takes all rows at once."""
 
 _BALL = slice(15, 17)
 """Where AntSoccer's observation has the position of the ball."""
@@ -168,6 +170,7 @@ class _Run:
         """Steps that each slot's rollout has taken."""
         self._waiting = 0
         """The first rollout that has not started."""
+        self._block = GPU_BLOCK if on_gpu() else BLOCK
         self.returns: Returns = np.zeros(len(starts))
 
     def steps(self) -> Iterator[IntArray]:
@@ -177,7 +180,7 @@ class _Run:
             live = np.flatnonzero(self._rollout >= 0)
             if not live.size:
                 return
-            self._batch.step(self._actions(live))
+            self._batch.step(self._actions(live), live)
             self._taken[live] += 1
             yield self._end(live)
 
@@ -203,17 +206,18 @@ class _Run:
         return actions
 
     def _drawn(self, slots: IntArray) -> FloatArray:
-        """The policy's actions, in calls of `BLOCK` rows; the last is filled up by repetition."""
-        padded = np.pad(slots, (0, -len(slots) % BLOCK), mode="edge")
+        """The policy's actions, in calls of one size; the last is filled up by repetition."""
+        block = self._block
+        padded = np.pad(slots, (0, -len(slots) % block), mode="edge")
         at = self._rollout[padded]
         starts, step = self._starts, self._taken[padded] + 1
         observed = self._batch.observations()[padded].astype(np.float32)
         drawn = []
-        for i in range(0, len(padded), BLOCK):
-            rows = at[i : i + BLOCK]
-            numbers = (starts.query[rows], starts.repeat[rows], step[i : i + BLOCK])
+        for i in range(0, len(padded), block):
+            rows = at[i : i + block]
+            numbers = (starts.query[rows], starts.repeat[rows], step[i : i + block])
             keys = row_keys(self._key, *numbers)
-            states, goals = observed[i : i + BLOCK], starts.goals[rows]
+            states, goals = observed[i : i + block], starts.goals[rows]
             drawn.append(self._policy.sample_rows(keys, states, goals, self._rules.ddim_steps))
         return np.concatenate(drawn)[: len(slots)]
 

@@ -12,9 +12,11 @@ from toptail.errors import InputError
 from toptail.lab.paper.claims_controlled import MAIN
 from toptail.lab.paper.claims_controlled_robustness import ROBUSTNESS
 from toptail.lab.paper.claims_selection import SELECTION
+from toptail.lab.paper.claims_selection_judges import JUDGED
 from toptail.lab.paper.claims_semantics_checks import CHECKS
 from toptail.lab.paper.claims_semantics_order import ORDER
 from toptail.lab.paper.claims_semantics_search import SEARCH
+from toptail.lab.paper.claims_semantics_stability import STABILITY
 from toptail.lab.paper.ledger import Claim, ClaimEntry, write_ledger
 from toptail.lab.paper.reported import cells
 from toptail.lab.paper.vocabulary import CRITICS
@@ -23,8 +25,8 @@ from toptail.pools.files import read_arrays
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {
     "controlled": (*MAIN, *ROBUSTNESS),
-    "semantics": (*ORDER, *SEARCH, *CHECKS),
-    "selection": SELECTION,
+    "semantics": (*ORDER, *SEARCH, *CHECKS, *STABILITY),
+    "selection": (*SELECTION, *JUDGED),
 }
 """The claims about each study, in the order in which a reader of the paper meets them."""
 

@@ -14,8 +14,6 @@ from toptail.lab.paper.criteria import (
     Beside,
     Condition,
     Criterion,
-    Decision,
-    Finding,
     Words,
     above,
     at_least,
@@ -24,13 +22,13 @@ from toptail.lab.paper.criteria import (
     between,
     clearly_above,
     clearly_below,
-    from_parts,
     listed,
     near,
     percent,
     short_by_at_most,
     spelled,
 )
+from toptail.lab.paper.findings import Decision, Finding, from_parts
 from toptail.lab.paper.ledger import Claim
 from toptail.lab.paper.numbers import (
     ALONE,

@@ -16,16 +16,14 @@ from toptail.lab.paper.claims_controlled import (
 )
 from toptail.lab.paper.criteria import (
     Criterion,
-    Decision,
-    Finding,
     Words,
     at_least,
     at_most,
     exactly,
-    from_parts,
     percent,
     pick,
 )
+from toptail.lab.paper.findings import Decision, Finding, from_parts
 from toptail.lab.paper.ledger import Claim
 from toptail.lab.paper.numbers import (
     Lookup,

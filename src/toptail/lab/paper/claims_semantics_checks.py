@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 from toptail.lab.paper.criteria import (
+    WEAKLY,
     ZERO,
     Criterion,
-    Finding,
     Words,
     at_least,
     at_most,
     below,
     between,
-    from_parts,
     listed,
     near,
     pick,
-    scope,
     short_by_at_most,
     spelled,
     where,
 )
+from toptail.lab.paper.findings import Answer, Finding, by_intervals, from_tasks, ruled, scope
 from toptail.lab.paper.ledger import Claim
 from toptail.lab.paper.numbers import (
     BY_TASK,
     Number,
     Numbers,
     Tables,
+    difference,
     each,
     least,
     less,
     most,
     over_tdq,
+    quotient,
     ratio,
 )
 from toptail.lab.paper.vocabulary import (
@@ -50,18 +51,27 @@ LEAST = (*RANKERS, *TDQ)
 """A statement about TD-Q and the contrastive critics is decided where at least these are there."""
 REVERSED = 0.005
 """Two critics change places only if they differ by more than this in both orders."""
+WORKS = short_by_at_most(0.05)
+"""How far behind TD-Q's a tau still works."""
 
 
+@ruled(
+    NAVIGATION,
+    "every seed's RMSE(δ)/std(f) of hybrid lies above all of TD-Q's and below all of raw's and "
+    "cosine's",
+)
 def hybrid_between(tables: Tables) -> Finding:
     """Hybrid's error lies between TD-Q's and the lower of raw's and cosine's."""
     found = where(tables, each("bellman", "rmse", CRITICS, "{critic}"), NAVIGATION)
     hybrid = {task: cells["hybrid"] for task, cells in found.items()}
     parts = {
-        task: cells["tdq"].below(cells["hybrid"])
-        and all(cells["hybrid"].below(cells[other]) for other in RANKERS)
+        task: {
+            task: cells["tdq"].below(cells["hybrid"])
+            and all(cells["hybrid"].below(cells[other]) for other in RANKERS)
+        }
         for task, cells in found.items()
     }
-    return from_parts(
+    return from_tasks(
         parts,
         hybrid[pick(hybrid, "highest")],
         "Criterion: every seed's RMSE(δ)/std(f) lies above all of TD-Q's and below all of raw's "
@@ -69,13 +79,20 @@ def hybrid_between(tables: Tables) -> Finding:
     )
 
 
+@ruled(
+    EIGHT,
+    f"no two critics change places between random and hard negatives by more than {REVERSED} in "
+    "both; on the declared tasks, with disjoint intervals in both instead",
+)
 def hard_order(tables: Tables) -> Finding:
     """No two critics change places between random and hard negatives."""
     easy, hard = (
         each("retrieval", metric, CRITICS, "{critic}", required=LEAST) for metric in ("auc", HARD)
     )
     found = where(tables, hard.given(easy), EIGHT)
-    parts, swaps = {}, []
+    intervals = by_intervals(found)
+    parts: dict[str, dict[str, Answer]] = {}
+    swaps = []
     for task, after in found.items():
         before = easy.of(tables, task)
         both = [critic for critic in after if critic in before]
@@ -83,37 +100,51 @@ def hard_order(tables: Tables) -> Finding:
             f"{a} and {b} on {task}"
             for a in both
             for b in both
-            if before[a].mean > before[b].mean + REVERSED
-            and after[b].mean > after[a].mean + REVERSED
+            if _ahead(before[a], before[b], intervals) and _ahead(after[b], after[a], intervals)
         ]
-        parts[task] = not mine
+        parts[task] = {task: not mine}
         swaps += mine
-    return from_parts(
+    apart = "with disjoint intervals" if intervals else f"by more than {REVERSED}"
+    return from_tasks(
         parts,
         Number(float(len(swaps))),
-        f"Criterion: no two of the critics change places by more than {REVERSED} in both. The "
+        f"Criterion: no two of the critics change places {apart} in both. The "
         f"number counts those that do{': ' + ', '.join(swaps) if swaps else ''}."
         + scope(list(found), EIGHT),
     )
 
 
+def _ahead(x: Number, y: Number, intervals: bool) -> bool:
+    """Whether one number is clearly the larger."""
+    if intervals and x.interval is not None and y.interval is not None:
+        return x.low > y.high
+    return x.mean > y.mean + REVERSED
+
+
+@ruled(
+    CORE,
+    f"tau of the joint q_td is {WORKS} TD-Q's on PointMaze and AntMaze, and {WEAKLY} on "
+    "HumanoidMaze",
+)
 def joint_order(tables: Tables) -> Finding:
     """The joint variant orders like TD-Q on PointMaze and AntMaze, and weakly on HumanoidMaze."""
-    works = short_by_at_most(0.05)
     found = where(tables, each("twohead", "tau", ("tdq_ref", "joint"), "{critic}"), CORE)
-    parts, less_than = {}, {}
+    intervals = by_intervals(found)
+    parts: dict[str, dict[str, Answer]] = {}
+    less_than = {}
     for task, cells in found.items():
-        less_than[task] = Number(cells["joint"].mean - cells["tdq_ref"].mean)
+        less_than[task] = difference(cells["joint"], cells["tdq_ref"])
         if task == HUMANOID:
-            parts[f"weak on {task}"] = cells["joint"].mean <= 0.5 * cells["tdq_ref"].mean
+            share = quotient(cells["joint"], cells["tdq_ref"])
+            parts[task] = {f"weak on {task}": WEAKLY.asked(share, intervals)}
         else:
-            parts[f"works on {task}"] = works(less_than[task])
+            parts[task] = {f"works on {task}": WORKS.asked(less_than[task], intervals)}
     at = pick(less_than, "first")
-    return from_parts(
+    return from_tasks(
         parts,
-        Number(less_than[at].mean),
-        f"Criterion: tau of the joint q_td {works} TD-Q's on PointMaze and AntMaze, at most half "
-        f"of it on HumanoidMaze. Joint less TD-Q: {spelled(less_than)}; the number is that of {at}."
+        less_than[at],
+        f"Criterion: tau of the joint q_td {WORKS} TD-Q's on PointMaze and AntMaze, {WEAKLY} "
+        f"on HumanoidMaze. Joint less TD-Q: {spelled(less_than)}; the number is that of {at}."
         + scope(list(found), CORE),
     )
 
@@ -135,6 +166,11 @@ CHECKS: tuple[Claim, ...] = (
           Criterion(over_tdq("bellman", "rmse", RANKERS), NAVIGATION, between(4.0, 8.0),
                     "RMSE(δ)/std(f) of raw and cosine {condition} times TD-Q's. It depends on a "
                     "score's arbitrary offset", own=True)),
+    Claim("contrastive-error-range",
+          "[Their errors range] from 0.2 to 0.38.", "app:bellman",
+          Criterion(each("bellman", "rmse", RANKERS), NAVIGATION, between(0.195, 0.385),
+                    "RMSE(δ)/std(f) of raw and cosine {condition}, which rounds to 0.2 to 0.38. It "
+                    "depends on a score's arbitrary offset", shown="highest")),
     Claim("hybrid-between",
           "Hybrid lies between them.", "tab:bellman",
           hybrid_between),
@@ -174,7 +210,7 @@ CHECKS: tuple[Claim, ...] = (
                     "Criterion: {condition}. This holds by construction for every score, a perfect "
                     "one too: both goals are drawn by one rule, so that which of them is called "
                     "the goal is a coin toss. The number is that of {shown}, the farthest from 0.5 "
-                    "among {count} cells.")),
+                    "among {count} cells.", certain=True)),
     Claim("temporal-precision",
           "… [this] measures temporal precision rather than compatibility and does not separate "
           "the critics.", "app:retrieval",

@@ -7,36 +7,44 @@ import numpy as np
 from toptail.lab.paper.criteria import (
     HALF,
     SPREAD,
-    TWO_THIRDS,
+    WEAK_OR_INVERTED,
+    WEAKLY,
     ZERO,
     Criterion,
-    Finding,
     above,
     at_least,
     at_most,
     below,
-    from_parts,
     near,
     pick,
-    scope,
     spelled,
     where,
     wholly_above,
 )
+from toptail.lab.paper.findings import (
+    Answer,
+    Finding,
+    by_intervals,
+    from_parts,
+    from_tasks,
+    ruled,
+    scope,
+)
 from toptail.lab.paper.ledger import Claim
 from toptail.lab.paper.numbers import (
     BY_TASK,
-    Number,
     Tables,
     curve,
+    difference,
     each,
     least,
     less,
     most,
     number,
     over_tdq,
+    quotient,
+    ratio,
     spread,
-    times,
 )
 from toptail.lab.paper.temperatures import settings, with_temperatures
 from toptail.lab.paper.vocabulary import (
@@ -53,8 +61,8 @@ from toptail.lab.paper.vocabulary import (
 )
 
 GAP, CURSE = "calibration-summary", "ogbench-curse"
-WEAK_GAP = at_most(TWO_THIRDS)
-"""The share of TD-Q's decile gap that is weak: the paper's own shares reach 0.57."""
+KEPT, LOST = at_least(HALF), at_most(HALF)
+"""The shares of an order at which it counts as kept, and as lost."""
 NO_GAP = at_most(0.05)
 """A decile gap that is near zero: the paper says so of 0.04."""
 NO_ORDER = at_most(0.10)
@@ -62,17 +70,26 @@ NO_ORDER = at_most(0.10)
 HARD = "hard_negative_auc"
 
 
+@ruled(
+    CORE,
+    f"raw embeddings read by cosine keep {KEPT} of raw's tau, and training by cosine leaves {LOST} "
+    "of that; where the temperature study was run, in all its settings",
+)
 def training_not_reading(tables: Tables) -> Finding:
     """Reading raw embeddings by cosine keeps the order; training by cosine loses most of it."""
     keys = ("raw_trained/raw", "raw_trained/cosine", "cosine_trained/cosine")
     taus = where(tables, each("readout", "tau", keys), CORE)
-    parts, shares, limits = {}, {}, []
+    intervals = by_intervals(taus)
+    parts: dict[str, dict[str, Answer]] = {}
+    shares, limits, among = {}, [], {}
     for task, found in taus.items():
-        deployed, read, trained = (x.mean for x in found.values())
-        parts[f"reading keeps it on {task}"] = read >= HALF * deployed > 0
-        parts[f"training removes it on {task}"] = trained <= HALF * read
-        shares[task] = Number(times(trained, read))
-        limits.append(read / 2)
+        deployed, read, trained = found.values()
+        shares[task] = quotient(trained, read)
+        parts[task] = {
+            f"reading keeps it on {task}": KEPT.asked(quotient(read, deployed), intervals),
+            f"training removes it on {task}": LOST.asked(shares[task], intervals),
+        }
+        limits.append(HALF * read.mean)
     met, failed = settings(tables, "tau", at_most(min(limits)))
     text = ""
     if met or failed:
@@ -81,64 +98,91 @@ def training_not_reading(tables: Tables) -> Finding:
             f"same criterion in {len(met)} of {len(met) + len(failed)}"
             + (f": {spelled(met)}." if met else ".")
         )
-        parts["every temperature and loss"] = not failed
-    return from_parts(
+        among["every temperature and loss"] = not failed
+    return from_tasks(
         parts,
-        Number(shares[pick(shares, "highest")].mean),
-        "Criterion: raw embeddings read by cosine keep at least half of raw's tau, and training by "
-        "cosine leaves at most half of that. Tau of cosine training as a share of the cosine "
+        shares[pick(shares, "highest")],
+        f"Criterion: raw embeddings read by cosine keep {KEPT} of raw's tau, and training by "
+        f"cosine leaves {LOST} of that. Tau of cosine training as a share of the cosine "
         f"reading of raw training: {spelled(shares)}; the number is the highest.{text}"
         + scope(list(taus), CORE),
+        among,
     )
 
 
+DIFFER = at_least(0.05)
+"""The range over tasks at which raw's gap depends on the task."""
+
+
+@ruled(
+    NAVIGATION,
+    f"raw's decile gap is {WEAKLY}, and its range over tasks, where more than one was measured, "
+    f"is {DIFFER}",
+)
 def raw_gap(tables: Tables) -> Finding:
     """Raw's gap is weaker than TD-Q's everywhere, and differs between tasks."""
     found = where(tables, each(GAP, "gap", ("tdq", "raw"), "{critic}"), NAVIGATION)
     raw = {task: cells["raw"] for task, cells in found.items()}
+    intervals = by_intervals(found)
     parts = {
-        f"weak on {task}": cells["raw"].mean <= TWO_THIRDS * cells["tdq"].mean
+        task: {
+            f"weak on {task}": WEAKLY.asked(quotient(cells["raw"], cells["tdq"]), intervals),
+        }
         for task, cells in found.items()
     }
-    differ = at_least(0.05)
+    among: dict[str, Answer] = {}
     if len(raw) > 1:
-        means = [x.mean for x in raw.values()]
-        parts["task-dependent"] = differ(max(means) - min(means))
-    return from_parts(
+        high, low = (raw[pick(raw, which)] for which in ("highest", "lowest"))
+        among["task-dependent"] = DIFFER.asked(difference(high, low), intervals)
+    return from_tasks(
         parts,
         raw[pick(raw, "highest")],
-        f"Criterion: weak is {WEAK_GAP} of TD-Q's gap; task-dependent, where more than one task "
-        f"was measured, is a range of {differ} over tasks. Measured: {spelled(raw)}; the number is "
+        f"Criterion: weak is a gap of {WEAKLY}; task-dependent, where more than one task "
+        f"was measured, is a range of {DIFFER} over tasks. Measured: {spelled(raw)}; the number is "
         "the highest." + scope(list(raw), NAVIGATION),
+        among,
     )
 
 
+@ruled(
+    NAVIGATION,
+    f"on the core tasks raw's tau is above zero and {WEAKLY}; on AntSoccer it is below zero",
+)
 def raw_order(tables: Tables) -> Finding:
     """Raw orders weakly on the core tasks, and not at all on AntSoccer."""
     found = where(tables, each("main", "tau", ("tdq", "raw"), "{critic}"), NAVIGATION)
     raw = {task: cells["raw"] for task, cells in found.items()}
-    parts = {}
+    intervals = by_intervals(found)
+    parts: dict[str, dict[str, Answer]] = {}
     for task, cells in found.items():
         if task in CORE:
-            parts[f"weak on {task}"] = 0.0 < cells["raw"].mean <= HALF * cells["tdq"].mean
+            share = quotient(cells["raw"], cells["tdq"])
+            parts[task] = {f"weak on {task}": (above(ZERO) & WEAKLY).asked(share, intervals)}
         else:
-            parts[f"negative on {task}"] = cells["raw"].mean < 0.0
-    return from_parts(
+            parts[task] = {f"negative on {task}": below(ZERO).asked(cells["raw"], intervals)}
+    return from_tasks(
         parts,
         raw[pick(raw, "highest")],
-        "Criterion: on the core tasks above zero and at most half of TD-Q's tau; on AntSoccer "
+        f"Criterion: on the core tasks above zero and {WEAKLY}; on AntSoccer "
         f"below zero. Measured: {spelled(raw)}; the number is the highest."
         + scope(list(raw), NAVIGATION),
     )
 
 
+@ruled(
+    NAVIGATION,
+    "every seed's AUC of hybrid is below all of raw's and of cosine's, and its range over tasks "
+    "(its standard deviation over seeds, where one task was measured) is larger than theirs",
+)
 def hybrid_lower(tables: Tables) -> Finding:
     """Hybrid retrieves worse than raw and cosine, and varies more."""
     cells = where(tables, each("retrieval", "auc", CONTRASTIVE, "{critic}"), NAVIGATION)
-    parts, lag = {}, {}
+    parts: dict[str, dict[str, Answer]] = {}
+    lag = {}
     for task, c in cells.items():
-        parts[f"lower on {task}"] = all(c["hybrid"].below(c[other]) for other in RANKERS)
-        lag[task] = Number(c["hybrid"].mean - min(c[other].mean for other in RANKERS))
+        below_all = all(c["hybrid"].below(c[other]) for other in RANKERS)
+        parts[task] = {f"lower on {task}": below_all}
+        lag[task] = difference(c["hybrid"], min((c[o] for o in RANKERS), key=lambda x: x.mean))
     if len(cells) > 1:
         over = "its range over tasks"
         means = {critic: [c[critic].mean for c in cells.values()] for critic in CONTRASTIVE}
@@ -146,13 +190,14 @@ def hybrid_lower(tables: Tables) -> Finding:
     else:
         over = "its standard deviation over seeds (one task was measured)"
         width = {critic: x.std for critic, x in next(iter(cells.values())).items()}
-    parts["more variable"] = width["hybrid"] > max(width["raw"], width["cosine"])
-    return from_parts(
+    more = width["hybrid"] > max(width["raw"], width["cosine"])
+    return from_tasks(
         parts,
-        Number(lag[pick(lag, "highest")].mean),
+        lag[pick(lag, "highest")],
         "Criterion: every seed's AUC is below all of raw's and of cosine's, and "
         f"{over} is larger than theirs: {spelled(width)}. Hybrid less the lower of the two: "
         f"{spelled(lag)}; the number is the highest." + scope(list(cells), NAVIGATION),
+        {"more variable": more},
     )
 
 
@@ -174,8 +219,9 @@ ORDER: tuple[Claim, ...] = (
     Claim("weak-calibration",
           "Contrastive scores are weakly calibrated or inverted in the top score decile across "
           "four OGBench navigation tasks.", "abstract",
-          Criterion(over_tdq(GAP, "gap", CONTRASTIVE), NAVIGATION, WEAK_GAP,
-                    "a decile gap of {condition} of TD-Q's (a negative one is inverted)")),
+          Criterion(over_tdq(GAP, "gap", CONTRASTIVE), NAVIGATION, WEAK_OR_INVERTED,
+                    "a decile gap of {condition} of TD-Q's (a negative one is inverted)",
+                    own=True)),
     Claim("training-not-reading",
           "A training/readout decomposition traces the lost ordering to the cosine training "
           "objective; raw-trained embeddings retain weak ordering after inference-time "
@@ -190,7 +236,7 @@ ORDER: tuple[Claim, ...] = (
           "Our experiments find weak or inverted value ordering despite strong compatibility "
           "across four OGBench navigation tasks …", "sec:intro",
           Criterion(over_tdq("main", "tau", CONTRASTIVE, "Tau as a share of TD-Q's"), NAVIGATION,
-                    at_most(HALF),
+                    WEAK_OR_INVERTED,
                     "tau {condition} of TD-Q's", part="order of {}")
           & Criterion(each("retrieval", "auc", CONTRASTIVE).called(""), NAVIGATION, at_least(0.85),
                       "a retrieval AUC of {condition}, the paper's lowest being 0.856",
@@ -326,7 +372,10 @@ ORDER: tuple[Claim, ...] = (
           "Raw-trained embeddings retain weak value ordering under a cosine readout, with positive "
           "τ, …", "sec:readout",
           Criterion(each("readout", "tau", ("raw_trained/cosine",)), CORE, wholly_above(ZERO),
-                    "tau {condition}")),
+                    "tau {condition}", part="positive for {}")
+          & Criterion(ratio(each("readout", "tau", ("raw_trained/cosine",)),
+                            each("main", "tau", TDQ), "As a share of TD-Q's"), CORE, WEAKLY,
+                      "{condition}", part="weak for {}")),
     Claim("norm-alone",
           "… while the norm ‖φ‖ alone carries almost none of the signal.", "sec:readout",
           Criterion(each("readout", "tau", ("raw_trained/phi_norm",)), CORE, near(ZERO, 0.05),

@@ -13,21 +13,19 @@ from toptail.lab.paper.criteria import (
     SPREAD,
     ZERO,
     Criterion,
-    Finding,
     Words,
     above,
     at_least,
     at_most,
     between,
-    from_parts,
     listed,
     near,
     pick,
-    scope,
     spelled,
     where,
     wholly_above,
 )
+from toptail.lab.paper.findings import Answer, Finding, by_intervals, from_tasks, ruled, scope
 from toptail.lab.paper.ledger import Claim
 from toptail.lab.paper.numbers import (
     BY_TASK,
@@ -41,6 +39,7 @@ from toptail.lab.paper.numbers import (
     less,
     mean_curve,
     over_tdq,
+    quotient,
     ratio,
     spread,
     together,
@@ -89,20 +88,31 @@ def by_size(critics: Sequence[str]) -> Numbers:
     return together(*(each(ROBUST, f"excess_off_{n}", critics, name.format(n)) for n in SIZES))
 
 
+CLEAR = wholly_above(ZERO)
+"""An excess rate that is there."""
+
+
+@ruled(
+    NAVIGATION,
+    f"at the largest K every contrastive critic's excess off-support rate (200 nearest states) is "
+    f"{CLEAR}, and larger than at the first K above one",
+)
 def off_support_rises(tables: Tables) -> Finding:
     """The excess off-support rate of contrastive critics is above zero and grows with K."""
-    clear = wholly_above(ZERO)
     found = where(tables, each(ROBUST, "excess_off_200", CRITICS, "{critic}"), NAVIGATION)
-    parts, ends = {}, {}
+    intervals = by_intervals(found)
+    parts: dict[str, dict[str, Answer]] = {task: {} for task in found}
+    ends = {}
     for task, cells in found.items():
         for critic in CONTRASTIVE:
             y = mean_curve(tables, task, critic, "excess_off_support")
             ends[f"{critic} on {task}"] = cells[critic]
-            parts[f"{critic} on {task}"] = clear(cells[critic]) and y[-1] > y[1]
-    return from_parts(
+            above_zero = CLEAR.asked(cells[critic], intervals)
+            parts[task][f"{critic} on {task}"] = above_zero if y[-1] > y[1] else False
+    return from_tasks(
         parts,
         ends[pick(ends, "lowest")],
-        f"Criterion: at the largest K the excess rate (200 nearest states) is {clear}, and larger "
+        f"Criterion: at the largest K the excess rate (200 nearest states) is {CLEAR}, and larger "
         f"than at the first K above one. Measured: {spelled(ends)}; the number is the lowest."
         + WITHOUT_TRAJECTORY(tables, list(found))
         + scope(list(found), NAVIGATION),
@@ -133,8 +143,7 @@ def share_of_gamma(tables: Tables, task: str) -> Named:
         exact = each(ORACLE, "nregret_geodesic", CONTRASTIVE, "{critic} by geodesic", required=())
         found |= exact.of(tables, task)
     return {
-        f"{name} on {task}": Number(x.mean / base[name.partition(" ")[0]].mean)
-        for name, x in found.items()
+        f"{name} on {task}": quotient(x, base[name.partition(" ")[0]]) for name, x in found.items()
     }
 
 
@@ -156,21 +165,14 @@ def loss_gaps(tables: Tables, task: str) -> Named:
     }
 
 
-def tasks_of(key: str, among: Sequence[str] | None = None) -> Callable[[Tables], list[str]]:
-    """The tasks of which the table of the behaviour models' candidates holds something."""
+def of_antmaze(key: str) -> Callable[[Tables], list[str]]:
+    """AntMaze, which the paper speaks of, or else the tasks that there is something about."""
 
     def chosen(tables: Tables) -> list[str]:
-        found = tables.get(MODELS, {}).get(key, {})
-        return [task for task in among or found if found.get(task)]
+        found = [task for task, held in tables.get(MODELS, {}).get(key, {}).items() if held]
+        return [ANT] if ANT in found else found
 
     return chosen
-
-
-def other_task(_tables: Tables, tasks: Sequence[str]) -> str:
-    """Say so where it was not the paper's task that was measured."""
-    if list(tasks) == [ANT]:
-        return ""
-    return f" The paper measured AntMaze; this was measured on {', '.join(tasks)}."
 
 
 # fmt: off
@@ -292,22 +294,23 @@ SEARCH: tuple[Claim, ...] = (
     Claim("diffusion-unchanged",
           "Contrastive best-of-K regret under diffusion samples closely matches the in-support "
           "result.", "tab:value-oracle-diffusion",
-          Criterion(Numbers(relative_change, "Relative changes"), (),
+          Criterion(Numbers(relative_change, "Relative changes"), (ANT,),
                     at_most(Words(0.1, "a tenth")),
                     "the normalized regret changes by {condition} of itself (of 0.5 where it is "
-                    "smaller)", beside=(other_task,), chosen=tasks_of("rows", NAVIGATION))),
+                    "smaller)", chosen=of_antmaze("rows"))),
     Claim("diffusion-spread",
           "[It is stable] across three independently trained diffusion policies, with cross-seed "
           "standard deviation at most 0.005.", "tab:value-oracle-diffusion",
-          Criterion(spread(MODELS, ("nregret_oracle_diffusion",), CRITICS), (), at_most(0.005),
-                    f"{SPREAD} The seeds are those of the behaviour models.", beside=(other_task,),
-                    chosen=tasks_of("rows", NAVIGATION))),
+          Criterion(spread(MODELS, ("nregret_oracle_diffusion",), CRITICS), (ANT,), at_most(0.005),
+                    f"{SPREAD} The seeds are those of the behaviour models.",
+                    chosen=of_antmaze("rows"))),
     Claim("diffusion-holds-out",
           "The behavior model's train/holdout gap is about zero.", "app:value-oracle",
-          Criterion(Numbers(loss_gaps), (), at_most(0.05),
+          Criterion(Numbers(loss_gaps), (ANT,), at_most(0.05),
                     "Criterion: the denoising loss on held-out and on training data differ by "
                     "{condition:%} of the former. {numbers} The denoising loss stands in for the "
-                    "likelihood, of which it is a weighted bound.", chosen=tasks_of("loss_gaps"))),
+                    "likelihood, of which it is a weighted bound.",
+                    chosen=of_antmaze("loss_gaps"))),
 )
 # fmt: on
 """Search, robustness and the independent value."""

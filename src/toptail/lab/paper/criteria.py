@@ -12,46 +12,23 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import eq, ge, gt, le, lt
-from typing import Literal, TypeVar
+from typing import TypeVar
 
+from toptail.lab.paper.findings import (
+    Answer,
+    Finding,
+    by_intervals,
+    elsewhere,
+    from_tasks,
+    scope,
+)
 from toptail.lab.paper.numbers import (
-    Interval,
     Named,
     NotMeasuredError,
     Number,
     Numbers,
     Tables,
 )
-
-Status = Literal["seen", "not seen", "depends"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What the tables say about one claim."""
-
-    status: Status
-    """Whether the statement holds in the stored tables."""
-    number: float
-    """The number that decided it."""
-    interval: Interval | None
-    """Its 95 % interval, where it has one."""
-    comment: str
-    """The criterion and what stands behind the number, in plain sentences."""
-
-
-Decision = Callable[[Tables], Finding]
-"""Pure function of the stored tables; raises `NotMeasuredError` where they do not suffice."""
-
-
-def from_parts(parts: Mapping[str, bool], x: Number, comment: str) -> Finding:
-    """Decide a statement about several cases and name the cases in which it fails."""
-    if all(parts.values()):
-        return Finding("seen", x.mean, x.interval, comment)
-    if not any(parts.values()):
-        return Finding("not seen", x.mean, x.interval, comment)
-    failing = ", ".join(name for name, holds in parts.items() if not holds)
-    return Finding("depends", x.mean, x.interval, f"{comment} It does not hold for: {failing}.")
 
 
 class Words(float):
@@ -69,6 +46,8 @@ class Words(float):
 ZERO = Words(0.0, "zero")
 HALF = Words(0.5, "half")
 TWO_THIRDS = Words(2 / 3, "two thirds")
+WEAK = HALF
+"""The one meaning of "weak", and where a weak order ends: see `WEAKLY`."""
 
 SPREAD = (
     "Criterion: a standard deviation over seeds of {condition} in each of {count} cells. The "
@@ -94,15 +73,31 @@ class Condition:
     """Which of several numbers comes nearest to failing, or fails most."""
     holds: Callable[[Number], bool]
     """Whether a number meets it."""
+    edges: tuple[float, ...] = ()
+    """Numbers that meet it or bound it: an interval may contain them while its ends miss it."""
 
     def __call__(self, x: Number | float) -> bool:
         """Whether a number meets it."""
         return bool(self.holds(x if isinstance(x, Number) else Number(x)))
 
+    def asked(self, x: Number, intervals: bool = True) -> Answer:
+        """Whether a number's whole interval meets it, or misses it; None in between.
+
+        A number without an interval is asked by its mean, and so is any where ``intervals`` do
+        not decide.
+        """
+        if not intervals or x.interval is None:
+            return self(x)
+        low, high = x.interval
+        points = (low, x.mean, high, *(edge for edge in self.edges if low <= edge <= high))
+        answers = {self(Number(point, (point, point))) for point in points}
+        return answers.pop() if len(answers) == 1 else None
+
     def __and__(self, other: Condition) -> Condition:
         """Both conditions."""
         words, limits = f"{self.words} and {other.words}", self.limits + other.limits
-        return Condition(words, limits, self.worst, lambda x: self(x) and other(x))
+        edges = self.edges + other.edges
+        return Condition(words, limits, self.worst, lambda x: self(x) and other(x), edges)
 
     def __format__(self, spec: str) -> str:
         """The condition in words."""
@@ -121,7 +116,7 @@ Limited = Callable[[float], Condition]
 
 def _of_mean(words: str, worst: str, holds: Callable[[float, float], bool]) -> Limited:
     """Conditions that compare a mean with one limit."""
-    return lambda x: Condition(words, (x,), worst, lambda n: holds(n.mean, x))
+    return lambda x: Condition(words, (x,), worst, lambda n: holds(n.mean, x), (x,))
 
 
 at_most = _of_mean("at most {}", "highest", le)
@@ -135,13 +130,34 @@ short_by_at_most = _of_mean("at most {} below", "lowest", lambda mean, x: mean >
 
 def between(x: float, y: float) -> Condition:
     """A mean within two limits."""
-    return Condition("between {} and {}", (x, y), "lowest", lambda n: x <= n.mean <= y)
+    return Condition("between {} and {}", (x, y), "lowest", lambda n: x <= n.mean <= y, (x, y))
 
 
 def near(x: float, within: float) -> Condition:
     """A mean close to a number."""
     farthest = f"farthest from {_limit(x, '')}"
-    return Condition("within {} of {}", (within, x), farthest, lambda n: abs(n.mean - x) <= within)
+
+    def holds(n: Number) -> bool:
+        return abs(n.mean - x) <= within
+
+    return Condition("within {} of {}", (within, x), farthest, holds, (x,))
+
+
+def _weak(n: Number) -> bool:
+    return abs(n.mean) <= WEAK
+
+
+WEAKLY = Condition("at most {} of TD-Q's in size", (WEAK,), "farthest from zero", _weak, (0.0,))
+"""What a weak order is, asked of a share of TD-Q's on the same task."""
+
+WEAK_OR_INVERTED = at_most(WEAK)
+"""The same, or below zero."""
+
+WEAK_MEANS = (
+    f"An order (tau, tau_b or the gap between score deciles) is weak if it is {WEAKLY} on the "
+    "same task. One below zero is inverted; “weak or inverted” asks only for the upper limit."
+)
+"""Both in a sentence."""
 
 
 def wholly_above(x: float) -> Condition:
@@ -151,19 +167,22 @@ def wholly_above(x: float) -> Condition:
         (x,),
         "lowest",
         lambda n: n.interval is not None and n.interval[0] > x,
+        (x,),
     )
 
 
 def clearly_below(x: float) -> Condition:
     """A mean, and its interval where there is one, under a limit."""
     return Condition(
-        "clearly below {}", (x,), "highest", lambda n: (n.interval or (n.mean,))[-1] < x
+        "clearly below {}", (x,), "highest", lambda n: (n.interval or (n.mean,))[-1] < x, (x,)
     )
 
 
 def clearly_above(x: float) -> Condition:
     """A mean, and its interval where there is one, over a limit."""
-    return Condition("clearly above {}", (x,), "lowest", lambda n: (n.interval or (n.mean,))[0] > x)
+    return Condition(
+        "clearly above {}", (x,), "lowest", lambda n: (n.interval or (n.mean,))[0] > x, (x,)
+    )
 
 
 def spelled(numbers: Mapping[str, Number] | Mapping[str, float], digits: str = ".3f") -> str:
@@ -183,14 +202,6 @@ def pick(numbers: Mapping[str, Number], shown: str) -> str:
         return max(numbers, key=lambda name: abs(numbers[name].mean - origin))
     sign = {"lowest": -1.0, "highest": 1.0}[shown]
     return max(numbers, key=lambda name: sign * numbers[name].mean)
-
-
-def scope(decided: Sequence[str], among: Sequence[str]) -> str:
-    """Say which tasks decided, where not all were measured."""
-    missing = [task for task in among if task not in decided]
-    if not missing:
-        return ""
-    return f" Decided on {', '.join(decided)} alone; not measured: {', '.join(missing)}."
 
 
 T = TypeVar("T")
@@ -262,6 +273,8 @@ class Criterion:
     """What else the comment says."""
     chosen: Callable[[Tables], Sequence[str]] | None = None
     """Which tasks are asked, where that depends on the stored results."""
+    certain: bool = False
+    """Whether no score could fail it as it is measured."""
     joined: tuple[Criterion, ...] = ()
     """Criteria that must be met, too."""
 
@@ -272,20 +285,24 @@ class Criterion:
     def __call__(self, tables: Tables) -> Finding:
         """Decide from stored results."""
         by_task = self._measured(tables)
-        parts: dict[str, bool] = {}
+        decided, intervals = list(by_task), by_intervals(by_task)
+        parts: dict[str, dict[str, Answer]] = {task: {} for task in by_task}
         for task, found in by_task.items():
             for criterion, numbers in found:
-                parts |= criterion._parts(task, numbers)
+                parts[task] |= criterion._parts(task, numbers, intervals)
         numbers = self._of(self, by_task)
         at = pick(numbers, self.shown or self.condition.worst)
-        return from_parts(
+        finding = from_tasks(
             parts,
             numbers[at],
             self._comment(by_task, at)
             + (self._paper(tables) if self.own else "")
-            + "".join(more(tables, list(by_task)) for more in self.beside)
-            + scope(list(by_task), self.tasks),
+            + "".join(more(tables, decided) for more in self.beside)
+            + scope(decided, self.tasks),
         )
+        if self.certain and finding.status == "seen":
+            finding = replace(finding, status="true by construction")
+        return elsewhere(finding, decided, self.tasks)
 
     def _measured(self, tables: Tables) -> dict[str, list[tuple[Criterion, Named]]]:
         """The numbers of every criterion, on the tasks that have all; at least one does."""
@@ -299,9 +316,11 @@ class Criterion:
             raise NotMeasuredError(self.said)
         return result
 
-    def _parts(self, task: str, numbers: Named) -> dict[str, bool]:
+    def _parts(self, task: str, numbers: Named, intervals: bool) -> dict[str, Answer]:
         condition = self.apart.get(task, self.condition)
-        return {self.part.format(name): condition(x) for name, x in numbers.items()}
+        return {
+            self.part.format(name): condition.asked(x, intervals) for name, x in numbers.items()
+        }
 
     @staticmethod
     def _of(criterion: Criterion, by_task: Mapping[str, list[tuple[Criterion, Named]]]) -> Named:
@@ -342,6 +361,18 @@ class Criterion:
     def words(self, **more: object) -> str:
         """The criterion in words."""
         return self.said.format(condition=self.condition, **self.apart, **more)
+
+    def stated(self) -> str:
+        """The criterion in words, with those that are joined to it and without any numbers."""
+        blank = dict.fromkeys(("numbers", "spelled", "shown", "count"), "…")
+        beside = ", and ".join(c.words() for c in self.joined)
+        said = self.words(also=beside, **blank)
+        return f"{said}, and {beside}" if beside and "{also}" not in self.said else said
+
+    def conditions(self) -> list[str]:
+        """Every condition that is asked, of single tasks and of joined criteria, too."""
+        own = [f"{self.condition}", *(f"{task}: {c}" for task, c in self.apart.items())]
+        return own + [said for criterion in self.joined for said in criterion.conditions()]
 
     def _paper(self, tables: Tables) -> str:
         """Name the cells in which the paper's own numbers miss the criterion."""

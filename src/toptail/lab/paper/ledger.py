@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from toptail.audit.record import jsonable
-from toptail.lab.paper.criteria import Decision, Status
+from toptail.lab.paper.findings import STATUSES, Decision, Status
 from toptail.lab.paper.numbers import NotMeasuredError, Tables
 from toptail.lab.studies.folder import write_json
 from toptail.pools.files import atomic
+
+ALWAYS: Final = ("seen", "depends", "not seen")
+"""Statuses that a tally counts even where there are none of them."""
 
 
 class ClaimEntry(TypedDict):
@@ -30,7 +33,7 @@ class ClaimEntry(TypedDict):
     where: str
     """Section, table or figure label in the paper."""
     status: Status
-    """Whether it was seen; "depends": in part of the cases it speaks of."""
+    """Whether it was seen: `STATUSES` says what each word means."""
     number: float | None
     """The number that decided it."""
     interval: list[float | None] | None
@@ -118,9 +121,9 @@ def render_markdown(entries: Sequence[ClaimEntry]) -> str:
 
 
 def tally(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Count the entries of each status."""
+    """Count the entries of each status; of the rarer ones, where there are any."""
     found = [str(entry["status"]) for entry in entries]
-    return {status: found.count(status) for status in ("seen", "depends", "not seen")}
+    return {s: found.count(s) for s in STATUSES if s in ALWAYS or s in found}
 
 
 def _digits(x: float | None) -> str:

@@ -249,7 +249,7 @@ def seed_curve(
 
 def ratio(top: Numbers, bottom: Numbers, what: str) -> Numbers:
     """How many times the reference."""
-    return _beside(top, bottom, lambda x, y: Number(times(x.mean, y.mean)), what)
+    return _beside(top, bottom, quotient, what)
 
 
 def over_tdq(
@@ -269,9 +269,47 @@ def times(x: float, reference: float) -> float:
     return math.inf if reference == 0 and x > 0 else math.nan
 
 
+def quotient(x: Number, reference: Number) -> Number:
+    """How many times the reference, with the interval of a ratio of independent numbers.
+
+    The ends solve for the ratio r at which x − r·reference, by `difference`, just reaches zero
+    (Donner and Zou, 2012). Unbounded where the reference's interval reaches zero.
+    """
+    mean = times(x.mean, reference.mean)
+    if x.interval is None or reference.interval is None or not math.isfinite(mean):
+        return Number(mean)
+    if reference.interval[0] <= 0:
+        return Number(mean, (-math.inf, math.inf))
+    product = x.mean * reference.mean
+
+    def end(mine: float, sign: int) -> float:
+        other = reference.high if (mine >= 0) == (sign < 0) else reference.low
+        scale = other * (2 * reference.mean - other)
+        if scale <= 0:
+            return sign * math.inf
+        inside = product**2 - mine * (2 * x.mean - mine) * scale
+        return (product + sign * math.sqrt(max(inside, 0.0))) / scale
+
+    return Number(mean, (end(x.low, -1), end(x.high, 1)))
+
+
+def difference(x: Number, y: Number) -> Number:
+    """Difference of two numbers, with the interval of independent ones where both have one.
+
+    Distances from mean to end add in squares (Newcombe, 1998). For numbers that rise and fall
+    together, as on the same pools, this is wider than need be.
+    """
+    mean = x.mean - y.mean
+    if x.interval is None or y.interval is None:
+        return Number(mean)
+    down = math.hypot(x.mean - x.low, y.high - y.mean)
+    up = math.hypot(x.high - x.mean, y.mean - y.low)
+    return Number(mean, (mean - down, mean + up))
+
+
 def less(top: Numbers, bottom: Numbers, what: str) -> Numbers:
-    """Differences of means."""
-    return _beside(top, bottom, lambda x, y: Number(x.mean - y.mean), what)
+    """Differences of numbers."""
+    return _beside(top, bottom, difference, what)
 
 
 def paired(top: Numbers, bottom: Numbers, what: str) -> Numbers:
@@ -293,15 +331,16 @@ def _beside(
     return Numbers(of, what)
 
 
-def most(numbers: Numbers, of: Callable[[list[float]], float] = max) -> Numbers:
-    """The largest mean of each task."""
+def most(numbers: Numbers, sign: int = 1) -> Numbers:
+    """The number with the largest mean of each task."""
 
     def extreme(tables: Tables, task: str) -> Named:
-        return {task: Number(of([x.mean for x in numbers.of(tables, task).values()]))}
+        found = numbers.of(tables, task).values()
+        return {task: max(found, key=lambda x: sign * x.mean)}
 
     return Numbers(extreme)
 
 
 def least(numbers: Numbers) -> Numbers:
-    """The smallest mean of each task."""
-    return most(numbers, min)
+    """The number with the smallest mean of each task."""
+    return most(numbers, -1)

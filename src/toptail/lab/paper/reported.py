@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from toptail.lab.paper.vocabulary import POINT
+from toptail.lab.paper.vocabulary import POINT, SOCCER
 
 Cells = dict[str, dict[str, dict[str, dict[str, Any]]]]
 """Task → row → metric → {"mean": …, "std": …, …}, as in a table's rows."""
@@ -39,7 +39,7 @@ def cells(label: str, tasks: Mapping[str, Any]) -> Cells:
     if label == "judges":
         return _judges()
     if label == "deployment":
-        return _deployment()
+        return _deployment(tasks)
     if label == "tab:function-class" and POINT not in tasks:
         return {}
     rows: Cells = _reported().get(label, {}).get("rows", {})
@@ -56,12 +56,13 @@ def _judges() -> Cells:
     return {task: {"reference": {"spearman": {"mean": rho}}} for task, rho in spearman.items()}
 
 
-def _deployment() -> Cells:
+def _deployment(tasks: Mapping[str, Any]) -> Cells:
     prose = _reported()["prose"]
     success = prose["closed_loop_pointmaze_tdq_success"]
     tdq = {f"closed_loop/{k}": {"mean": rate} for k, rate in success.items()}
     tdq["score_spread"] = {"mean": prose["score_spread_tdq"]}
-    return {POINT: {"tdq": tdq}}
+    policy = {"actor_success": {"mean": prose["antsoccer_value_policy_success"]}}
+    return {POINT: {"tdq": tdq}} | ({SOCCER: {"tdq": policy}} if SOCCER in tasks else {})
 
 
 @cache

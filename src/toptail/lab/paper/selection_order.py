@@ -8,14 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from toptail.lab.paper.criteria import (
-    HALF,
+    WEAK,
+    WEAK_OR_INVERTED,
     Condition,
     Criterion,
-    Finding,
     at_least,
     at_most,
     below,
+)
+from toptail.lab.paper.findings import (
+    Answer,
+    Finding,
+    by_intervals,
+    elsewhere,
     from_parts,
+    ruled,
     scope,
 )
 from toptail.lab.paper.numbers import (
@@ -26,6 +33,7 @@ from toptail.lab.paper.numbers import (
     Numbers,
     Tables,
     number,
+    quotient,
 )
 from toptail.lab.paper.vocabulary import CONTRASTIVE, CORE, POINT
 
@@ -44,6 +52,9 @@ NAMES = {
     "two_head_joint": "q_td",
     "two_head_joint.f_cos": "f_cos",
 }
+
+HEADS = ("two_head_joint", "two_head_joint.f_cos")
+"""The value and the cosine of one checkpoint."""
 
 FLAT = below(0.415)
 """The largest tau_b that the paper still calls near-flat is 0.41."""
@@ -117,46 +128,64 @@ def over_seeds(
     return first.minus(second).interval
 
 
+@ruled(
+    CORE,
+    f"every contrastive tau_b is {WEAK_OR_INVERTED} of TD-Q's, under every judge of every "
+    "candidate",
+)
 def contrastive_fail_to_order(tables: Tables) -> Finding:
     """Every contrastive tau_b is below half of TD-Q's."""
     task = one_task(tables)
-    parts, texts = {}, []
+    parts: dict[str, Answer] = {}
+    texts = []
     for judge, prefix in judges(tables, task).items():
         tdq = number(tables, MAIN, task, "tdq", prefix + TAU)
         for critic in CONTRASTIVE:
             tau = number(tables, MAIN, task, critic, prefix + TAU)
-            parts[f"{critic} ({judge})"] = tau.high < HALF * tdq.mean
+            if by_intervals([task]):
+                answer = WEAK_OR_INVERTED.asked(quotient(tau, tdq))
+            else:
+                answer = tau.high < WEAK * tdq.mean
+            parts[f"{critic} ({judge})"] = answer
             texts.append(f"{critic} {tau.mean:.2f} against {tdq.mean:.2f} ({judge})")
     first = next(iter(judges(tables, task).values()))
     raw = number(tables, MAIN, task, "raw", first + TAU)
-    return from_parts(
+    finding = from_parts(
         parts,
         raw,
         "Criterion: tau_b and its interval lie below half of TD-Q's, under every judge of every "
         f"candidate. On {task}: {', '.join(texts)}. The number is raw's.{caveat(tables, [task])}"
         + scope([task], CORE),
     )
+    return elsewhere(finding, [task], CORE)
 
 
+@ruled(
+    CORE,
+    f"q_td's tau_b is {ORDERS} and that of f_cos, from the same checkpoint on the same pools, "
+    f"{FLAT}, under every judge of every candidate",
+)
 def two_head_gap(tables: Tables) -> Finding:
     """On one checkpoint q_td orders and f_cos does not."""
     task = one_task(tables)
-    heads = ("two_head_joint", "two_head_joint.f_cos")
-    parts, texts, gaps = {}, [], []
-    for judge, prefix in judges(tables, task, heads[0]).items():
-        q_td, f_cos = (number(tables, MAIN, task, head, prefix + TAU) for head in heads)
-        parts[f"q_td orders ({judge})"] = ORDERS(q_td)
-        parts[f"f_cos is flat ({judge})"] = FLAT(f_cos)
+    intervals = by_intervals([task])
+    parts: dict[str, Answer] = {}
+    texts, gaps = [], []
+    for judge, prefix in judges(tables, task, HEADS[0]).items():
+        q_td, f_cos = (number(tables, MAIN, task, head, prefix + TAU) for head in HEADS)
+        parts[f"q_td orders ({judge})"] = ORDERS.asked(q_td, intervals)
+        parts[f"f_cos is flat ({judge})"] = FLAT.asked(f_cos, intervals)
         texts.append(f"{judge}: q_td {q_td.mean:.2f}, f_cos {f_cos.mean:.2f}")
         gaps.append(q_td.mean - f_cos.mean)
-    return from_parts(
+    finding = from_parts(
         parts,
-        Number(gaps[0], over_seeds(tables, MAIN, task, *heads, TAU)),
+        Number(gaps[0], over_seeds(tables, MAIN, task, *HEADS, TAU)),
         f"Criterion: q_td's tau_b is {ORDERS}, the paper's 0.60, and that of f_cos, from the same "
         f"checkpoint on the same pools, {FLAT}, the paper's 0.41. On {task}, by "
         f"{'; by '.join(texts)}. The number is the gap, its interval is over training seeds."
         f"{caveat(tables, [task])}" + scope([task], CORE),
     )
+    return elsewhere(finding, [task], CORE)
 
 
 def square(tables: Tables, metric: str = TAU) -> dict[str, dict[str, float]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from toptail.lab.paper.criteria import Condition, Criterion, Decision, Finding, spelled
+from toptail.lab.paper.criteria import Condition, Criterion, spelled
+from toptail.lab.paper.findings import Finding, Ruling
 from toptail.lab.paper.numbers import Tables
 
 
@@ -25,7 +26,7 @@ def settings(
     return met, failed
 
 
-def with_temperatures(criterion: Criterion, metric: str, what: str) -> Decision:
+def with_temperatures(criterion: Criterion, metric: str, what: str) -> Ruling:
     """Turn a criterion into one that depends where another temperature decides otherwise.
 
     The same condition is asked of ``metric``, called ``what``, in every setting. Without that
@@ -44,8 +45,10 @@ def with_temperatures(criterion: Criterion, metric: str, what: str) -> Decision:
             + (f" (not met: {spelled(failed)})" if failed else "")
             + "."
         )
-        split = (finding.status == "seen" and failed) or (finding.status == "not seen" and met)
+        unlike = {"seen": failed, "not seen": met, "inconclusive": met and failed}
+        split = unlike.get(finding.status)
         status = "depends" if split else finding.status
         return Finding(status, finding.number, finding.interval, finding.comment + text)
 
-    return decide
+    said = f"{criterion.words()}; where the temperature study was run, {what} in all its settings"
+    return Ruling(decide, criterion.tasks, said)

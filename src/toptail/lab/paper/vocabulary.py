@@ -10,6 +10,9 @@ CONTRASTIVE = ("raw", "cosine", "hybrid")
 CRITICS = (*TDQ, *CONTRASTIVE)
 
 POINT, ANT, HUMANOID = CORE = ("PointMaze", "AntMaze", "HumanoidMaze")
-NAVIGATION = (*CORE, "AntSoccer")
+SOCCER = "AntSoccer"
+NAVIGATION = (*CORE, SOCCER)
+DECLARED = (ANT, HUMANOID, SOCCER)
+"""The tasks whose criteria were written down before a critic was trained on them."""
 MANIPULATION = ("Cube-single", "Cube-double", "Scene", "Puzzle")
 EIGHT = (*NAVIGATION, *MANIPULATION)

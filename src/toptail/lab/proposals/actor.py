@@ -28,13 +28,13 @@ SCALE_FLOOR = 1e-6
 
 @dataclass(frozen=True)
 class ActorConfig:
-    """How an actor is trained. The same for every critic, so that the critic alone differs."""
+    """How an actor is trained."""
 
     steps: int = 100_000
     """Optimizer steps."""
 
     alpha: float = 0.1
-    """Weight of behaviour cloning, for all critics: OGBench's for contrastive RL on AntMaze."""
+    """Weight of behaviour cloning; 0.1 is OGBench's for contrastive RL on AntMaze."""
 
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer of the actor."""

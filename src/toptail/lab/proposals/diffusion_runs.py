@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+import jax
+
 from toptail.errors import InputError
 from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy
@@ -42,7 +44,10 @@ class DiffusionRun(LearnerConfig):
 def load_policy(
     folder: str | Path, task: str | None = None, config_hash: str | None = None
 ) -> DiffusionPolicy:
-    """Load a finished run's policy; an invalid or unexpected run is refused, with the reason."""
+    """Load a finished run's policy; an invalid or unexpected run is refused, with the reason.
+
+    Its parameters are put on the device once: a rollout asks it at every step.
+    """
     run = read_run(folder)
     reason = invalid_reason(run, task, config_hash)
     if reason is not None:
@@ -50,4 +55,4 @@ def load_policy(
             f"{folder} is not a valid run of a behaviour model ({reason}): train it again."
         )
     config = stored_config(run, DiffusionRun)
-    return DiffusionPolicy(config.build(), load_params(run.folder / PARAMS))
+    return DiffusionPolicy(config.build(), jax.device_put(load_params(run.folder / PARAMS)))

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError, option
-from toptail.lab.training.records import commit, digest, machine, versions
+from toptail.lab.training.records import digest, machine, versions
 from toptail.pools.files import atomic
+from toptail.provenance import commit
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -65,7 +66,6 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file; {option('out')} needs a folder.")
         start = time.monotonic()
-        earlier = self._earlier()
         write_json(self.path / "config.json", {"hash": digest(config), "config": config})
         record: dict[str, Any] = {
             "command": command or " ".join(sys.argv),
@@ -76,11 +76,7 @@ class RunFolder:
             "machine": machine(),
             "seeds": seeds,
         }
-        same = ("command", "config_hash", "versions", "commit", "machine")
-        earlier = [each for each in earlier if any(each.get(n) != record[n] for n in same)]
-        if earlier:
-            record["earlier"] = earlier
-        write_json(self.path / "record.json", record)
+        self._write_record(record)
         yield
         record |= {
             "state": "finished",
@@ -88,12 +84,16 @@ class RunFolder:
             "units": {"trained": self.made, "reused": self.asked - self.made},
             "tables": self.tables,
         }
-        write_json(self.path / "record.json", record)
+        self._write_record(record)
 
-    def _earlier(self) -> list[dict[str, Any]]:
-        """What the calls before this one recorded, oldest first."""
+    def _write_record(self, record: Mapping[str, Any]) -> None:
+        """Store a record with those of the other calls, which may have come meanwhile."""
         last: dict[str, Any] | None = read_stored(self.path / "record.json")
-        return [] if last is None else [*last.pop("earlier", []), last]
+        others = [] if last is None else [*last.pop("earlier", []), last]
+        same = ("command", "config_hash", "versions", "commit", "machine")
+        others = [each for each in others if any(each.get(n) != record[n] for n in same)]
+        kept = {"earlier": others} if others else {}
+        write_json(self.path / "record.json", {**record, **kept})
 
     def write_table(self, name: str, table: Mapping[str, Any]) -> None:
         """Store ``tables/NAME.json``."""

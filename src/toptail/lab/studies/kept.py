@@ -190,6 +190,13 @@ def is_kept(folder: Path) -> bool:
     return (folder / MANIFEST).is_file()
 
 
+def columns_left_behind(scores: Path) -> list[str]:
+    """The columns of a folder of scores, directly in a kept one, whose files it does not have."""
+    manifest = read_stored(scores.parent / MANIFEST) or {"left_behind": []}
+    gone = [scores.parent / name for name in manifest["left_behind"]]
+    return [path.stem for path in gone if path.parent == scores]
+
+
 def with_kept_tables(
     folder: Path, tables: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:

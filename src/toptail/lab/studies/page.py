@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from toptail.lab.studies.study import Study
 
 STATUSES: Final = ("seen", "depends", "not seen")
-"""The words of the claim ledger, in the order of the page's tally."""
+"""The words of the claim ledger that the page's tally always counts, in its order."""
+
+RARER: Final[Mapping[str, str]] = {
+    "inconclusive": "no part fails, and the interval of at least one contains its limit",
+    "other task": "it speaks of tasks that were not measured, and was measured on another",
+    "true by construction": "it holds, and no score could have failed it as it was measured",
+}
+"""The words that are counted and explained where the ledger has them."""
 
 _DECIDING: Final = (
     "“Seen” and “not seen” are decided from the stored tables by the criterion in each entry; "
@@ -143,7 +150,9 @@ def write_page(study: Study, folder: Path) -> Path:
 
 def render_page(study: Study, results: StudyResults, pictures: Sequence[Picture]) -> str:
     """The page as HTML."""
+    tally = claim_tally(results.claims)
     texts = study.texts(results)
+    texts = replace(texts, deciding=_with_rarer(texts.deciding, tally))
     return template("page.html").render(
         css=page_style(),
         style=Markup(texts.style),
@@ -151,7 +160,7 @@ def render_page(study: Study, results: StudyResults, pictures: Sequence[Picture]
         method=[(label, text) for label, text in texts.method if text],
         parts=_filled_parts(study, results, pictures),
         claims=[claim_entry(entry) for entry in results.claims],
-        tally=claim_tally(results.claims),
+        tally=tally,
     )
 
 
@@ -218,13 +227,23 @@ def claim_entry(entry: Mapping[str, Any]) -> dict[str, str]:
 def claim_tally(claims: Sequence[Mapping[str, Any]]) -> list[tuple[str, int]]:
     """How many claims have each status."""
     found = [claim["status"] for claim in claims]
-    return [(word, found.count(word)) for word in STATUSES]
+    words = (*STATUSES, *(word for word in RARER if word in found))
+    return [(word, found.count(word)) for word in words]
+
+
+def _with_rarer(deciding: str, tally: Sequence[tuple[str, int]]) -> str:
+    """How claims are decided, with the rarer words that the page shows."""
+    rarer = [f" “{word.capitalize()}”: {RARER[word]}." for word, _ in tally if word in RARER]
+    return deciding + "".join(rarer)
 
 
 def recorded(record: Mapping[str, Any]) -> tuple[tuple[str, str | None], ...]:
     """Code and versions, as the method of every study ends."""
-    versions = ", ".join(f"{name} {text}" for name, text in record.get("versions", {}).items())
-    return ("Code", record.get("commit")), ("Versions", versions)
+    versions = record.get("versions", {})
+    code = record.get("commit")
+    if code is None and "toptail" in versions:
+        code = f"unknown (version {versions['toptail']})"
+    return ("Code", code), ("Versions", ", ".join(f"{n} {text}" for n, text in versions.items()))
 
 
 def page_style() -> Markup:

@@ -76,17 +76,22 @@ class MazeBatch:
         self.qvel[at] = qvel
         self._batch.forward(ids=ids)
 
-    def step(self, actions: NDArray[Any]) -> None:
-        """Take one environment step with actions ``[size, action]``."""
+    def step(self, actions: NDArray[Any], ids: NDArray[np.int64] | None = None) -> None:
+        """Take one environment step with actions ``[size, action]``.
+
+        Only the simulations ``ids``, ascending, need to be stepped, where given: the others may
+        or may not move, and must be restored before they are of use again.
+        """
         if self.family == "pointmaze":
             self._step_points(actions)
         elif self.family == "humanoidmaze":
             # The package reads positions and sensors after the step: bring them up to date.
             self._control[:] = actions
-            self._batch.step(nstep=_SUBSTEPS, stage=self._mujoco.mjtStage.mjSTAGE_VEL.value)
+            stage = self._mujoco.mjtStage.mjSTAGE_VEL.value
+            self._batch.step(ids=ids, nstep=_SUBSTEPS, stage=stage)
         else:
             self._control[:] = actions
-            self._batch.step(nstep=_SUBSTEPS)
+            self._batch.step(ids=ids, nstep=_SUBSTEPS)
 
     def observations(self) -> FloatArray:
         """Return the observation of every simulation, ``[size, observation]``."""

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from toptail.errors import InputError, option
+from toptail.errors import InputError
 from toptail.lab.tasks.expert import DirectionExpert, Expert
 from toptail.lab.tasks.files import record_path, save_file, split_path, write_json
 from toptail.lab.tasks.manipulation import Player, check_playable
@@ -27,11 +28,13 @@ from toptail.lab.tasks.navigation import Episode, Navigator, check_navigable
 from toptail.lab.tasks.simulator import load_module
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.pools.files import read_arrays, write_arrays
+from toptail.provenance import commit
 
 Progress = Callable[[int, int], None]
 """Called with the episodes that are done and all that are wanted."""
 
 _SPLITS: tuple[Split, ...] = ("train", "val")
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _MAZE_GROUP = 25
 """Maze episodes that are stepped together: a second of PointMaze, ten seconds of AntMaze."""
 
@@ -60,9 +63,7 @@ class Collection:
 
     def counts(self) -> dict[Split, int]:
         """Return the number of episodes of each split."""
-        train = self.episodes
-        if train is None:
-            train = _recipe_or_refuse(self.task, "episodes").episodes
+        train = _recipe(self.task).episodes if self.episodes is None else self.episodes
         val = max(1, train // 10) if self.val_episodes is None else self.val_episodes
         if train < 1 or val < 1 or self.seed < 0:
             raise InputError(
@@ -88,15 +89,15 @@ def check_collectable(collection: Collection) -> None:
     check_navigable(task)
     if collection.expert is None and task.family != "pointmaze":
         raise InputError(
-            f"Collecting {task.name} needs a trained low-level expert for {task.family}: "
-            f"give one, or download the data set with `toptail data get {task.name}`."
+            f"Collecting {task.name} needs a trained walker: give expert=guide_of(task) of "
+            "toptail.lab.experts.walking, or use `toptail data collect`, which has them."
         )
 
 
 def make_collector(collection: Collection) -> Collector:
     """Make what collects a task's episodes, or say why it cannot be collected."""
     check_collectable(collection)
-    task, rows, noise = collection.task, _rows(collection), _noise(collection)
+    task, rows, noise = collection.task, _rows(collection), _recipe(collection.task).noise
     if not task.is_maze:
         return Player(task, rows, noise)
     return Navigator(task, rows, noise, collection.expert or DirectionExpert())
@@ -143,30 +144,19 @@ def collect(
     return paths
 
 
-def _recipe_or_refuse(task: TaskName, missing: str) -> Recipe:
+def _recipe(task: TaskName) -> Recipe:
+    """The published size and noise, which is known of whatever can be collected."""
     recipe = published_recipe(task)
     if recipe is None:
-        raise InputError(
-            f"The size of the published {task.name} is not known here: say how much to collect "
-            f"with {option('episodes')} and {option('rows')} ({option(missing)} is missing)."
-        )
+        raise InputError(f"The size of the published {task.name} is not known here.")
     return recipe
 
 
 def _rows(collection: Collection) -> int:
-    rows = collection.rows
-    if rows is None:
-        rows = _recipe_or_refuse(collection.task, "rows").rows
+    rows = _recipe(collection.task).rows if collection.rows is None else collection.rows
     if rows < 2:
         raise InputError(f"Episodes of {rows} rows have no transition: expected at least 2 rows.")
     return rows
-
-
-def _noise(collection: Collection) -> float:
-    recipe = published_recipe(collection.task)
-    if recipe is not None:
-        return recipe.noise
-    return 0.5 if collection.task.family == "pointmaze" else 0.2
 
 
 def _plan(collection: Collection) -> dict[str, Any]:
@@ -176,7 +166,7 @@ def _plan(collection: Collection) -> dict[str, Any]:
         "name": collection.task.name,
         "rows": _rows(collection),
         "seed": collection.seed,
-        "noise": _noise(collection),
+        "noise": _recipe(collection.task).noise,
         "expert": None if expert is None else expert.describe(),
         "versions": {name: version(name) for name in ("mujoco", "ogbench", "numpy")},
     }
@@ -248,7 +238,8 @@ def _run(
     # Fresh processes: forking one that has started MuJoCo's threads is not safe.
     context = multiprocessing.get_context("spawn")
     size = min(workers, len(groups))
-    with ProcessPoolExecutor(size, mp_context=context, initializer=_leave_with_parent) as pool:
+    starting = {"mp_context": context, "initializer": _leave_with_parent}
+    with one_thread_each(), ProcessPoolExecutor(size, **starting) as pool:
         jobs = {pool.submit(_collect_group, collection, parts, group): group for group in groups}
         try:
             for future in as_completed(jobs):
@@ -262,6 +253,21 @@ def _run(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Let processes that start meanwhile multiply matrices on one thread each."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _leave_with_parent() -> None:
@@ -314,5 +320,6 @@ def _merge(collection: Collection, parts: Path, split: Split, count: int, path: 
         **_plan(collection),
         "episodes": count,
         "goals_per_episode": goals,
+        "commit": commit(),
     }
     write_json(record_path(path), record)

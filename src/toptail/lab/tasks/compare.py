@@ -21,8 +21,13 @@ _INNER = 1.0
 """A cell counts as visited within this distance of its centre on both axes."""
 
 
-def describe(trajectories: Trajectories, maze: Maze | None) -> dict[str, PerTrajectory]:
-    """Return statistics of each trajectory, by name: actions, and in mazes steps and cells."""
+def describe(
+    trajectories: Trajectories, maze: Maze | None, family: str = ""
+) -> dict[str, PerTrajectory]:
+    """Return statistics of each trajectory, by name: actions, and in mazes steps and cells.
+
+    Of a family that walks, also how it holds itself.
+    """
     length = np.abs(trajectories.actions.reshape(len(trajectories), -1))
     found = {
         "rows": trajectories.lengths.astype(np.float64),
@@ -32,6 +37,8 @@ def describe(trajectories: Trajectories, maze: Maze | None) -> dict[str, PerTraj
     }
     if maze is None:
         return found
+    posture = _posture(trajectories.observations, family)
+    found |= {name: _per_trajectory(trajectories, rows) for name, rows in posture.items()}
     steps = step_lengths(trajectories)
     split = [steps[a:b] for a, b in zip(trajectories.starts, trajectories.ends, strict=True)]
     found["mean step length"] = np.array([part.mean() for part in split])
@@ -43,6 +50,18 @@ def describe(trajectories: Trajectories, maze: Maze | None) -> dict[str, PerTraj
     found["cells visited"] = np.array([len(np.unique(cells)) for cells in visits], dtype=float)
     found["legs"] = np.array([shortest_path_legs(cells, maze) for cells in visits], dtype=float)
     return found
+
+
+def _posture(observations: NDArray[np.floating], family: str) -> dict[str, NDArray[np.floating]]:
+    """Height of the head or torso in every row, and whether the body lies there."""
+    if family == "humanoidmaze":
+        height = observations[:, 23]
+        return {"height of the head": height, "share of rows fallen": height < 0.8}
+    if family in ("antmaze", "antsoccer"):
+        _, x, y, _ = observations[:, 3:7].T
+        flipped = 1 - 2 * (x**2 + y**2) < 0  # the torso's own vertical points down
+        return {"height of the torso": observations[:, 2], "share of rows flipped": flipped}
+    return {}
 
 
 def step_lengths(trajectories: Trajectories) -> PerTrajectory:

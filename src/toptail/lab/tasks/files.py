@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from toptail.errors import InputError
 from toptail.lab.tasks.checks import check_arrays
 from toptail.lab.tasks.names import Split, TaskName, parse_name
 from toptail.lab.tasks.trajectories import ARRAYS, Trajectories
-from toptail.pools.files import atomic, read_arrays
+from toptail.pools.files import atomic, read_arrays, write_arrays
 
 DEFAULT_FOLDER = Path("~/.ogbench/data")
 """Where OGBench's own package keeps its files."""
@@ -128,12 +126,7 @@ def save_file(path: Path, trajectories: Trajectories) -> None:
     """Write trajectories in OGBench's layout, compressed as the published files are."""
     arrays = trajectories.arrays()
     check_arrays(arrays, str(path), task_of(path))
-
-    def write(target: Path) -> None:
-        with target.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-
-    atomic(path, write)
+    write_arrays(path, arrays, compressed=True)
 
 
 def record_path(path: Path) -> Path:

@@ -92,6 +92,11 @@ class TaskName:
         return self.family in MAZES
 
     @property
+    def walks(self) -> bool:
+        """Whether a trained walker moves the agent, so that data depends on the walker, too."""
+        return self.is_maze and self.family != "pointmaze"
+
+    @property
     def has_batches(self) -> bool:
         """Whether many copies of the simulator can be stepped together: a maze, no teleports."""
         return self.is_maze and self.variant != "teleport"
@@ -140,16 +145,32 @@ class Recipe:
     """Standard deviation of the noise on the expert's action (or on the oracle's plan)."""
 
 
+# Episodes of the manipulation data sets that have more than a thousand.
+_PLAYED = {"cube-triple": 3000, "cube-quadruple": 5000, "puzzle-4x5": 3000, "puzzle-4x6": 5000}
+# Episodes and rows of the mazes' data sets, as OGBench's own commands have them.
+_SIZES: dict[tuple[str, str], tuple[int, int]] = {
+    ("maze", "navigate"): (1000, 1001),
+    ("maze", "stitch"): (5000, 201),
+    ("maze", "explore"): (10_000, 501),
+    ("pointmaze-giant", "navigate"): (500, 2001),
+    ("antmaze-giant", "navigate"): (500, 2001),
+    ("humanoidmaze", "navigate"): (1000, 2001),
+    ("humanoidmaze", "stitch"): (5000, 401),
+    ("humanoidmaze-giant", "navigate"): (1000, 4001),
+    ("humanoidmaze-giant", "stitch"): (10_000, 401),
+    ("antsoccer-medium", "navigate"): (4000, 1001),
+    ("antsoccer-medium", "stitch"): (8000, 501),
+}
+
+
 def published_recipe(task: TaskName) -> Recipe | None:
     """Return the size and noise of the published data set, or None where it is not known here."""
     if task.kind == "play" and task.family in ("cube", "scene", "puzzle"):
-        return Recipe(episodes=1000, rows=1001, noise=0.1)
-    if task.variant not in ("medium", "large", "arena") or not task.is_maze:
+        episodes = _PLAYED.get(f"{task.family}-{task.variant}", 1000)
+        return Recipe(episodes, rows=1001, noise=0.1)
+    if not task.is_maze:
         return None
-    steps = 2 if task.family == "humanoidmaze" else 1
+    keys = (f"{task.family}-{task.variant}", task.family, "maze")
+    episodes, rows = next(_SIZES[key, task.kind] for key in keys if (key, task.kind) in _SIZES)
     noise = 0.5 if task.family == "pointmaze" else 0.2
-    if task.kind == "navigate":
-        return Recipe(episodes=1000, rows=1000 * steps + 1, noise=noise)
-    if task.kind == "stitch":
-        return Recipe(episodes=5000, rows=200 * steps + 1, noise=noise)
-    return None
+    return Recipe(episodes, rows, noise=1.0 if task.kind == "explore" else noise)

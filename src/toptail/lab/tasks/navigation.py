@@ -1,4 +1,9 @@
-"""Maze episodes by OGBench's recipe: a breadth-first oracle leads a noisy expert."""
+"""Maze episodes by OGBench's recipe: a breadth-first oracle leads a noisy expert.
+
+``navigate``: a new goal is set whenever one is reached. ``stitch``: one goal, four cells away (in
+soccer anywhere; half of these episodes begin with the ball at the agent's feet). ``explore``: no
+goal matters, a random direction is followed for ten steps, then another.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +23,8 @@ from toptail.lab.tasks.simulator import package_randomness
 
 STITCH_STEPS = 4
 """How many cells away a stitch episode's goal is."""
+EXPLORE_STEPS = 10
+"""For how many steps an explore episode follows a direction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +38,11 @@ class Episode:
 
 
 def check_navigable(task: TaskName) -> None:
-    """Refuse maze data that is collected in a way that is not implemented here."""
-    if task.kind not in ("navigate", "stitch") or task.variant == "teleport":
+    """Refuse mazes whose simulator cannot be stepped in batches."""
+    if not task.has_batches:
         raise InputError(
-            f"'{task.name}' cannot be collected here: expected 'navigate' or 'stitch' data of a "
-            "maze without teleports."
+            f"'{task.name}' cannot be collected here: expected the data of a maze without "
+            f"teleports; `toptail data get {task.name}` downloads it."
         )
 
 
@@ -58,13 +65,15 @@ class Navigator:
         self._expert.start([np.random.default_rng(stream[3]) for stream in streams])
 
         goals = self._reset(batch, [stream[0] for stream in streams], goal_rngs)
+        explored = self._explored(goal_rngs)
         reached_by_row = np.zeros((self._rows, len(seeds)), dtype=bool)
         rows: dict[str, list[NDArray[Any]]] = {
             name: [] for name in ("observations", "actions", "qpos", "qvel")
         }
         for t in range(self._rows):
             observations = batch.observations()
-            actions = self._act(batch, observations, goals, noise[:, t])
+            wandering = None if explored is None else explored[:, t // EXPLORE_STEPS]
+            actions = self._act(batch, observations, goals, noise[:, t], wandering)
             rows["observations"].append(observations.astype(np.float32))
             rows["actions"].append(actions)
             rows["qpos"].append(batch.qpos.astype(np.float32))
@@ -73,12 +82,24 @@ class Navigator:
             reached_by_row[t] = _distance(batch.goal_seekers(), goals) <= batch.goal_tolerance
             if self._task.kind == "navigate":
                 for i in np.flatnonzero(reached_by_row[t]):
-                    goals[i] = _goal_in(batch.maze, batch.maze.vertices, goal_rngs[i])
+                    goals[i] = _goal_in(batch.maze, self._goal_cells(batch.maze), goal_rngs[i])
         by_episode = {name: np.stack(steps, axis=1) for name, steps in rows.items()}
         return [
             Episode({name: array[i] for name, array in by_episode.items()}, self._goals(reached))
             for i, reached in enumerate(reached_by_row.T)
         ]
+
+    def _goal_cells(self, maze: Maze) -> NDArray[np.int64]:
+        """Where a goal may lie: in soccer in any free cell, else not in straight corridors."""
+        return maze.free if self._task.family == "antsoccer" else maze.vertices
+
+    def _explored(self, rngs: Sequence[np.random.Generator]) -> NDArray[np.float64] | None:
+        """Draw the directions of explore episodes, ``[episodes, changes, 2]``."""
+        if self._task.kind != "explore":
+            return None
+        changes = -(-self._rows // EXPLORE_STEPS)
+        drawn = np.stack([rng.standard_normal((changes, 2)) for rng in rngs])
+        return _unit(drawn)
 
     def _goals(self, reached: NDArray[np.bool_]) -> int:
         """Goals of one episode: every one when new ones are set, else the only one or none."""
@@ -103,10 +124,7 @@ class Navigator:
         qpos, qvel = np.empty_like(batch.qpos), np.empty_like(batch.qvel)
         goals = np.empty((batch.size, 2))
         for i, (seed, rng) in enumerate(zip(seeds, rngs, strict=True)):
-            start = int(rng.choice(maze.free))
-            cells = maze.vertices if self._task.kind == "navigate" else _stitch_goals(maze, start)
-            goals[i] = _goal_in(maze, cells, rng)
-            ball = int(rng.choice(maze.free))
+            start, ball, goals[i] = self._layout(maze, rng)
             with package_randomness(seed) as reset_seed:
                 info = _task_info(maze, start, ball, int(maze.cell(goals[i])))
                 env.action_space.seed(reset_seed)
@@ -115,17 +133,34 @@ class Navigator:
         batch.restore(qpos, qvel)
         return goals
 
+    def _layout(self, maze: Maze, rng: np.random.Generator) -> tuple[int, int, NDArray[np.float64]]:
+        """Draw the cells that the agent and the ball start in, and the goal."""
+        if self._task.family == "antsoccer":
+            start, ball, goal = rng.choice(maze.free, 3, replace=False)
+            if self._task.kind == "stitch" and rng.integers(2):
+                ball = start
+            return int(start), int(ball), _goal_in(maze, np.array([goal]), rng)
+        start = int(rng.choice(maze.free))
+        stitched = self._task.kind == "stitch"
+        goal = _goal_in(maze, _stitch_goals(maze, start) if stitched else maze.vertices, rng)
+        rng.choice(maze.free)  # nobody's cell; without the draw the goals to come would be others
+        return start, start, goal
+
     def _act(
         self,
         batch: MazeBatch,
         observations: NDArray[np.float64],
         goals: NDArray[np.float64],
         noise: NDArray[np.float64],
+        directions: NDArray[np.float64] | None,
     ) -> NDArray[np.float32]:
-        """Return the expert's action towards the next cell, with noise, as it will be stored."""
+        """Return the expert's action, with noise, as it will be stored.
+
+        It goes in the given directions, or else towards the next cell on the way to the goal.
+        """
         positions = batch.positions()
-        towards = batch.maze.subgoal(positions, goals) - positions
-        directions = towards / (np.linalg.norm(towards, axis=1, keepdims=True) + 1e-6)
+        if directions is None:
+            directions = _unit(batch.maze.subgoal(positions, goals) - positions)
         situation = Situation(observations, positions, goals, directions, batch.maze)
         return np.clip(self._expert.actions(situation) + noise, -1.0, 1.0).astype(np.float32)
 
@@ -151,6 +186,11 @@ def _task_info(maze: Maze, start: int, ball: int, goal: int) -> dict[str, tuple[
         "ball_init_ij": ball_ij,
         "goal_ij": goal_ij,
     }
+
+
+def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Vectors of length 1 in the same directions; almost, as the package has it."""
+    return vectors / (np.linalg.norm(vectors, axis=-1, keepdims=True) + 1e-6)
 
 
 def _distance(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:

@@ -21,8 +21,9 @@ from toptail.lab.tasks.trajectories import IntArray
 
 TREE_DIMENSIONS = 8
 """Largest dimension that is searched with a tree unless a method is named."""
-# Distances of about this many pairs are held at once (128 MiB).
-_BLOCK = 1 << 24
+# Distances of about this many pairs are held at once (512 MiB). Every block reads all rows once,
+# which takes most of the time where they are millions.
+_BLOCK = 1 << 26
 
 Method = Literal["tree", "product"]
 Points = NDArray[np.float64]

@@ -29,11 +29,12 @@ from toptail.lab.training.programs import (
     take_row,
     with_twin,
 )
-from toptail.lab.training.records import commit, machine, now, read_object, versions
+from toptail.lab.training.records import machine, now, read_object, versions
 from toptail.lab.training.run_files import CONFIG, METRICS, PARAMS, RECORD, read_run, run_folder
 from toptail.lab.training.runs import mark_invalid
 from toptail.lab.training.task_data import TaskData
 from toptail.pools.files import sha256
+from toptail.provenance import commit
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,10 @@
-"""What a run writes down about where it came from: hashes, versions, commit, machine, time."""
+"""What a run writes down about where it came from: hashes, versions, machine, time."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import platform
-import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -39,22 +38,6 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") ->
 def versions() -> dict[str, str]:
     """Installed versions of everything that decides a result."""
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
-
-
-def commit() -> str | None:
-    """Git commit of the running code, with "+changes" if files differ; None outside a checkout."""
-    here = Path(__file__)
-
-    def git(*args: str) -> str:
-        command = ["git", "-C", str(here.parent), *args]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    try:
-        git("ls-files", "--error-unmatch", here.name)
-        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None
 
 
 def machine() -> str:

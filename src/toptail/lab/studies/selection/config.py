@@ -186,5 +186,5 @@ class SelectionConfig:
         """The settings of a task, with changes; of a data set of one's own the default ones."""
         name = PAPER_TASKS.get(task, task)
         if name in OGBENCH_NAMES and parse_name(name).family == "humanoidmaze":
-            changes = {"rollouts": RolloutSettings(per_group=136), **changes}
+            changes = {"rollouts": RolloutSettings(per_group=136, most=1), **changes}
         return cls(name, **changes)

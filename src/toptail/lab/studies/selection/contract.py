@@ -20,7 +20,8 @@ from toptail.progress import Tick
 def make_missing(request: Request, tick: Tick) -> list[str]:
     """Make the stages that are asked for; returns sentences about those that were left out.
 
-    ``brought`` holds the ``dataset``, the ``stages``, and the user's own ``pools`` and ``judges``.
+    ``brought`` holds the ``dataset``, the ``stages``, the user's own ``pools`` and ``judges``, and
+    the critics to be ``deployed``, where not all are.
     """
     from toptail.lab.studies.selection.run import Brought, Stages
     from toptail.lab.studies.selection.study import Selection
@@ -29,7 +30,8 @@ def make_missing(request: Request, tick: Tick) -> list[str]:
     brought = Brought(more["pools"], tuple(more["judges"]), tuple(request.scorers))
     with run.recording(asdict(config), list(config.seeds), request.command):
         study = Selection.at(request.folder.parent, config, request.runs, tick)
-        return Stages(study, more["dataset"], brought).run(more["stages"])
+        deployed = tuple(more.get("deployed", ()))
+        return Stages(study, more["dataset"], brought, deployed).run(more["stages"])
 
 
 def write(folder: Path, tick: Tick, **how: Any) -> list[str]:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from toptail.lab.judges.reference import admission
+from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.selection.declare import CRITERIA
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.load import NO_SEED, TaskSelection
 from toptail.lab.studies.selection.measure import Resampled, by_query
+from toptail.lab.studies.selection.results import INDEPENDENT
 from toptail.lab.studies.selection.rollout_results import RANDOM, agreement
 from toptail.lab.studies.selection.specs import TABLES
 from toptail.lab.studies.tables import StoredCell, cell, with_more
@@ -93,6 +95,10 @@ def judges_table(
         "half_width/SELECTOR: of the paired 95 % interval of its gain over random candidates.",
         "variance_ratio/SELECTOR: variance of the gain with independent random numbers over that "
         "with common ones.",
+        "alike: share of the audited queries in which every rollout returned the same, most often "
+        "because the goal is within the environment's tolerance from the start. random_return: "
+        "mean return of the random candidates.",
+        *_circularity(data, rows),
     ]
     return TABLES["judges"].table(
         f"The judges of {data.key}",
@@ -102,6 +108,18 @@ def judges_table(
         included_through=[name for name in deciding if statuses[name]["admitted"]],
         missing=[name for name in (REFERENCE, ROLLOUTS) if name not in deciding],
     )
+
+
+def _circularity(data: TaskSelection, rows: Mapping[str, Any]) -> list[str]:
+    """Which judge is circular for whom, and which remain."""
+    names = [name for name in data.known if is_circular(name)]
+    if REFERENCE not in rows or not names:
+        return []
+    left = [judge for judge in INDEPENDENT if judge in rows]
+    return [
+        f"{REFERENCE} is circular for {', '.join(names)}, which are trained on Bellman targets as "
+        f"its members are; independent of every training here: {', '.join(left) or 'none'}."
+    ]
 
 
 def _one(entry: Mapping[str, Any], **more: Any) -> StoredCell:
@@ -152,14 +170,20 @@ def _rollout_row(data: TaskSelection, deltas: Mapping[str, StoredCell]) -> dict[
         if delta["variance_ratio"] is not None:
             row[f"variance_ratio/{name}"] = cell({NO_SEED: delta["variance_ratio"]})
     widest, e_min = max(widths, key=lambda name: widths[name]), data.declared["e_min"]
-    powered = widths[widest] < e_min
+    powered, alike = widths[widest] < e_min, data.rollouts is not None and data.rollouts.alike == 1
+    advice = "" if powered else f"'{widest}' is known too loosely: roll out more queries"
+    if alike:
+        advice = "all rollouts returned the same, so that nothing was measured"
     row["largest_half_width"] = cell({NO_SEED: widths[widest]}) | {
         "selector": widest,
         "threshold": e_min,
-        "status": "pass" if powered else "fail",
-        "advice": "" if powered else f"'{widest}' is known too loosely: roll out more queries",
+        "status": "pass" if powered and not alike else "fail",
+        "advice": advice,
     }
     row["queries"] = cell({NO_SEED: float(max(delta["queries"] for delta in deltas.values()))})
+    if data.rollouts is not None:
+        row["alike"] = cell({NO_SEED: data.rollouts.alike})
+        row["random_return"] = cell({NO_SEED: float(data.rollouts.random_returns.mean())})
     return row
 
 
@@ -192,6 +216,13 @@ def deployment_table(data: TaskSelection) -> dict[str, Any] | None:
         "score_spread: median over states of (max - min) / |mean| of the score over the action "
         "cube; score_deviation: of the standard deviation / |mean|.",
     ]
+    weights = data.deployment.get("actors", {}).get("alphas", {})
+    if weights:
+        notes.append(
+            "Weight of behaviour cloning in the actors, OGBench's own for this family: "
+            f"{weights['value']:g} for critics that are values, {weights['contrastive']:g} for "
+            "the others."
+        )
     caption = f"Deployment checks on {data.key}"
     return TABLES["deployment"].table(caption, {data.key: rows}, notes)
 

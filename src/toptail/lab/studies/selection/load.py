@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.lab.judges.reference import ensemble_value
 from toptail.lab.studies.folder import read_json
+from toptail.lab.studies.kept import columns_left_behind
 from toptail.lab.studies.selection.declare import read_declared
 from toptail.lab.studies.selection.files import REFERENCE, SelectionFolder, check_shape
 from toptail.lab.studies.selection.measure import JudgedPools
@@ -102,6 +103,12 @@ class TaskSelection:
             name: {NO_SEED if seed is None else seed: column for seed, column in seeds.items()}
             for name, seeds in group_seeds(self.scores).items()
         }
+
+    @property
+    def known(self) -> list[str]:
+        """Scorers that results are about: those with scores, and those left behind by keeping."""
+        gone = columns_left_behind(self.folder / "scores")
+        return list(group_seeds(sorted([*self.scores, *gone], key=lambda name: f"{name}.npz")))
 
     @property
     def judges(self) -> list[str]:

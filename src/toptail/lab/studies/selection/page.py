@@ -10,6 +10,7 @@ from toptail.lab.studies.naming import scorer_name
 from toptail.lab.studies.page import Texts, recorded
 from toptail.lab.studies.selection.results import SelectionResults, judge_name
 from toptail.lab.studies.selection.show import circular_words
+from toptail.lab.studies.selection.show_judges import excluded_words
 from toptail.report.text import bracket, join, number, plural, signed
 
 _LEAD: Final = (
@@ -41,7 +42,8 @@ def texts(study: SelectionResults) -> Texts:
 
 def summary(study: SelectionResults) -> list[str]:
     """Say what came out, in sentences that hold numbers."""
-    lines = [_order_sentence(study, judge) for judge in study.judges]
+    lines = [excluded_words(study)]
+    lines += [_order_sentence(study, judge) for judge in study.judges]
     lines += [_gain_sentence(study), circular_words(study)]
     return [line for line in lines if line]
 

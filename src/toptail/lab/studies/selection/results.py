@@ -25,6 +25,9 @@ JUDGES: Final[Mapping[str, str]] = {
 }
 """How the study's own judges are called; a user's keeps its own name."""
 
+INDEPENDENT: Final = ("geodesic", "rollouts")
+"""Those of them that share nothing with the training of any critic."""
+
 
 def selector_name(selector: str) -> str:
     """Name of a scorer or of another selector, as a reader sees it."""

@@ -71,6 +71,13 @@ class RolloutAudit:
             arrays[name] = arrays[name].astype(np.float32)
         return Stored(header, {**arrays, "selectors": np.array(self.selectors)})
 
+    @property
+    def alike(self) -> float:
+        """Share of the queries in which every rollout returned the same, whatever was done."""
+        returns = np.concatenate([self.returns, self.random_returns], axis=1)
+        flat = returns.reshape(len(returns), -1)
+        return float((flat == flat[:, :1]).all(axis=1).mean())
+
     def picks(self) -> JudgedPicks:
         """One row per (query, selector, repetition).
 
@@ -101,10 +108,11 @@ def power(audit: RolloutAudit, e_min: float, resamples: int = 10_000) -> dict[st
         \big)
 
     with means over repetitions; the paired 95 % interval resamples whole trajectories. The
-    audit is admitted if every selector's half-width is below ``e_min``. ``variance_ratio`` is
-    what common random numbers gain: the variance over repetitions of the difference, had its two
-    sides seen independent noise, over the variance that it has. ``largest_half_width`` is None
-    where not computable; ``selectors`` has what `picks_content` says of each pair.
+    audit is admitted if every selector's half-width is below ``e_min``, unless all rollouts
+    returned the same, which is no measurement. ``variance_ratio`` is what common random numbers
+    gain: the variance over repetitions of the difference, had its two sides seen independent
+    noise, over the variance that it has. ``largest_half_width`` is None where not computable;
+    ``selectors`` has what `picks_content` says of each pair.
     """
     result = picks_content(audit.picks(), baseline=RANDOM, resamples=resamples)
     pairs = {row["a"]: row for row in result["comparisons"] if row["b"] == RANDOM}
@@ -112,7 +120,7 @@ def power(audit: RolloutAudit, e_min: float, resamples: int = 10_000) -> dict[st
     known = bool(widths) and all(width is not None for width in widths)
     largest = max(widths) if known else None
     return {
-        "admitted": largest is not None and largest < e_min,
+        "admitted": largest is not None and largest < e_min and audit.alike < 1,
         "e_min": e_min,
         "largest_half_width": largest,
         "queries": len(audit.query),

@@ -24,6 +24,7 @@ from toptail.lab.studies.selection.stages import (
     judge_reference,
     make_pools,
     make_queries,
+    runs_in_training,
     score_critics,
 )
 from toptail.lab.studies.selection.study import Selection
@@ -62,6 +63,9 @@ class Stages:
     """Both splits of the task's data."""
     brought: Brought = Brought()
     """What the user brings."""
+
+    deployed: tuple[str, ...] = ()
+    """Critics whose deployment is checked; the paper's four that are trained where empty."""
 
     def run(self, stages: Sequence[str] = STAGES) -> list[str]:
         """Make the stages that are asked for; returns sentences about those that were left out.
@@ -139,9 +143,15 @@ class Stages:
         return ""
 
     def _scores(self) -> str:
-        scorers = list(self.users)
+        scorers, waiting = list(self.users), ""
         if self.study.runs is not None and (not scorers or self._trained(names())):
             scorers += critic_scorers(self.study, names())
+            left = [f"{critic}@{seed}" for critic, seed in runs_in_training(self.study, names())]
+            if left:
+                waiting = (
+                    f"Not scored yet, because they are in training: {', '.join(left)}. Ask for "
+                    "the scores again when they are finished."
+                )
         if scorers:
             score_critics(self.study, self.queries, self.pools, scorers)
         elif not self.study.folder.columns():
@@ -149,7 +159,7 @@ class Stages:
                 "There is nothing to score with: name the folder of trained critics with "
                 f"{option('runs')}, or a critic of your own with {option('scorer')}."
             )
-        return ""
+        return waiting
 
     def _trained(self, critics: Sequence[str], seeds: Sequence[int] = ()) -> list[str]:
         """Those critics that have a run of one of the seeds."""
@@ -179,7 +189,7 @@ class Stages:
         if not self.simulated:
             return "No deployment checks: they are made in mazes alone, without teleports."
         study, seeds = self.study, (TRAINING_SEED,)
-        critics = self._trained(MAIN, seeds)
+        critics = list(self.deployed) or self._trained(MAIN, seeds)
         if study.runs is None or not critics:
             return "No deployment checks: they need trained runs of critics."
         from toptail.lab.studies.selection.deployment import run_deployment

@@ -8,12 +8,15 @@ from typing import Any, Final
 from toptail.lab.studies.compare import MARKS, Comparison, beside, comparisons, with_spread
 from toptail.lab.studies.naming import in_order, scorer_name
 from toptail.lab.studies.page import Sheet
-from toptail.lab.studies.selection.results import SelectionResults, judge_name
+from toptail.lab.studies.selection.results import INDEPENDENT, SelectionResults, judge_name
 from toptail.report.table import Cell, Column, Table
 from toptail.report.text import MISSING_SHORT, bracket, k_word, number, signed
 
 CRITIC: Final = Column("Critic", "name")
 GROUPS: Final = ("near", "medium", "far")
+PASSED: Final = {"admitted": True}
+"""What a judge without criteria is taken for: nothing was asked of it."""
+FAILED: Final = " (not admitted)"
 
 
 def circular_words(study: SelectionResults) -> str:
@@ -24,8 +27,22 @@ def circular_words(study: SelectionResults) -> str:
         return ""
     return (
         f"† Circular: {'; '.join(names)}. These are trained on Bellman targets, as the reference "
-        "ensemble is, so that their agreement with it is partly built in. "
+        f"ensemble is, so that their agreement with it is partly built in. {_remaining(study)} "
     )
+
+
+def _remaining(study: SelectionResults) -> str:
+    """Say which judges of the task no critic's training has anything in common with."""
+    judged = study.of_task("judges")
+    statuses = study.tables.get("judges", {}).get("statuses", {})
+    words = [
+        judge_name(judge).lower() + ("" if statuses.get(judge, PASSED)["admitted"] else FAILED)
+        for judge in INDEPENDENT
+        if judge in judged
+    ]
+    if not words:
+        return "No independent judge has valued what they pick."
+    return f"Independent of that here: {' and '.join(words)}."
 
 
 def gain(cell: Mapping[str, Any], pair: Comparison | None) -> Cell:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from toptail.lab.critics.registry import MAIN
+from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.selection.results import SelectionResults, judge_name, selector_name
 from toptail.report.table import Cell, Column, Table
 from toptail.report.text import MISSING_SHORT, bracket, join, number
 
 _ORDER: Final = ("resolvability", "spearman")
 """A judge's own consistency comes first; how it relates to others and to the data, after it."""
+
+_DECIDING: Final = ("resolvability", "spearman", "largest_half_width")
+"""The metrics that have a declared threshold."""
 
 _PAIRED: Final = ("tdq", "raw")
 """Whose gain from common random numbers the page names: one value and one compatibility, as the
@@ -48,6 +53,29 @@ def judge_tables(study: SelectionResults) -> list[Table]:
     return [Table("judges", title, caption, columns, tuple(lines), stacked=True)]
 
 
+def excluded_words(study: SelectionResults) -> str:
+    """Say by which numbers the task is excluded; nothing where a judge passed or is missing."""
+    stored = study.tables.get("judges")
+    if stored is None or stored["included_through"] or stored["missing"]:
+        return ""
+    parts = []
+    for row in study.of_task("judges").values():
+        for metric in sorted((m for m in row if "threshold" in row[m]), key=_DECIDING.index):
+            measured, limit, status = _judge_cells(metric, row[metric])
+            parts.append(
+                f"{_judge_words(metric, study)} {measured.text} ({limit.text}: {status.text})"
+            )
+    actors = [
+        f" An actor trained on {selector_name(name)} reaches "
+        f"{number(100 * cell['mean'], 0)} % of the environment's own goals "
+        f"[{number(100 * cell['low'], 0)}, {number(100 * cell['high'], 0)}]."
+        for name in MAIN
+        if is_circular(name)
+        and (cell := study.of_task("deployment").get(name, {}).get("actor_success")) is not None
+    ]
+    return f"Excluded, because no judge passed: {'; '.join(parts)}.{''.join(actors)}"
+
+
 def _judge_cells(metric: str, cell: Mapping[str, Any]) -> tuple[Cell, Cell, Cell]:
     """Number, declared threshold and status."""
     decimals = {"resolvability": 3, "queries": 0, "variance_ratio": 1, "largest_half_width": 4}
@@ -77,6 +105,8 @@ def _judge_words(metric: str, study: SelectionResults) -> str | None:
         "support_value_correlation": "value and nearness to the data's actions (Spearman)",
         "largest_half_width": f"widest half-width of a selector's gain{_widest(study)}",
         "queries": "queries rolled out",
+        "alike": "share of these queries in which every rollout returned the same",
+        "random_return": "mean return of the random candidates",
         "variance_ratio": f"variance of {selector_name(rest)}'s gain without common random "
         "numbers over that with them",
         "spearman_within": f"{_return_words(rest)}, within queries (Spearman)",

@@ -108,7 +108,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
                 *("{judge}/spearman", "{judge}/spearman/{group}"),
                 *("spearman_within/{judge}", "spearman_across/{judge}"),
                 *("half_width/{selector}", "variance_ratio/{selector}", "largest_half_width"),
-                *("queries", "support_value_correlation"),
+                *("queries", "alike", "random_return", "support_value_correlation"),
             )
         ),
         part="judges-part",

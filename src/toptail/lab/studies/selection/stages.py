@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
-from toptail.lab.studies.scorers import Scorer, of_run, of_runs, run_origin
+from toptail.lab.studies.scorers import Scorer, of_run, run_origin
 from toptail.lab.studies.selection.declare import CRITERIA, declare
 from toptail.lab.studies.selection.files import GEODESIC, REFERENCE, check_shape
 from toptail.lab.studies.selection.pools import (
@@ -35,7 +36,7 @@ from toptail.lab.studies.store import Stored, fitting, need, plain, require_fit
 from toptail.lab.studies.user_scorers import require_names
 from toptail.lab.tasks.queries import FrozenQueries, freeze_queries, load_queries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories
-from toptail.lab.training.run_files import RECORD, read_run, run_folder
+from toptail.lab.training.run_files import RECORD, in_training, read_run, run_folder
 from toptail.lab.training.runs import require_data
 
 
@@ -181,10 +182,27 @@ def _score_column(
     need(path, header, scored)
 
 
-def critic_scorers(study: Selection, critics: Sequence[str]) -> list[Scorer]:
-    """The scorers of every run of the audited seeds that was trained, critic by critic."""
+def runs_in_training(study: Selection, critics: Sequence[str]) -> list[tuple[str, int]]:
+    """Critic and audited seed of the runs that are being trained at this moment."""
     home = study.needed_runs("Scoring") / study.config.task
-    found = of_runs(home, critics, study.config.seeds, study.config.task)
+    busy = [critic for critic in critics if in_training(home / critic)]
+    return [
+        (critic, seed)
+        for critic, seed in product(busy, study.config.seeds)
+        if (run_folder(home / critic, seed) / RECORD).is_file()
+        and read_run(run_folder(home / critic, seed)).state == "running"
+    ]
+
+
+def critic_scorers(study: Selection, critics: Sequence[str]) -> list[Scorer]:
+    """The scorers of every run of the audited seeds that was trained, critic by critic.
+
+    A run that is being trained is left for later; one that was stopped is refused.
+    """
+    home, task = study.needed_runs("Scoring") / study.config.task, study.config.task
+    waiting = runs_in_training(study, critics)
+    ready = [pair for pair in product(critics, study.config.seeds) if pair not in waiting]
+    found = [scorer for critic, seed in ready for scorer in of_run(home / critic, seed, task)]
     if not found:
         raise InputError(
             f"{home} has no run of the critics {', '.join(critics)} with the seeds "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +76,6 @@ def propose(
     gaps: dict[str, dict[str, float]] = {}
     for seed, run in runs.items():
         policy = load_policy(run.folder, task.name)
-        policy = replace(policy, params=jax.device_put(policy.params))
         keys = [jax.random.fold_in(jax.random.fold_in(root, kind), seed) for kind in range(2)]
         if seed == config.diffusion_seeds[0]:
             count = config.behaviour_actions

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias
 
 from toptail.errors import InputError
+from toptail.lab.critics.registry import entry
 from toptail.lab.proposals.actor import ActorConfig
+from toptail.lab.tasks.names import parse_name
+
+Kind: TypeAlias = Literal["value", "contrastive"]
+"""What an actor follows: a readout that is fitted to Bellman targets, or any other."""
+
+OGBENCH_ALPHAS: Final[Mapping[str, Mapping[Kind, float]]] = {
+    "antmaze": {"value": 0.3, "contrastive": 0.1},
+    "humanoidmaze": {"value": 0.1, "contrastive": 0.1},
+    "antsoccer": {"value": 0.1, "contrastive": 0.3},
+}
+"""OGBench's own weight of behaviour cloning by the task's family, for navigate and stitch data:
+that of its GCIQL for a value, that of its contrastive RL otherwise (its
+``impls/hyperparameters.sh``). PointMaze's are 0.003 and 0.03 there; its actors were run here with
+one weight for all critics, and stay so."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +96,9 @@ class DeploymentConfig:
     actor: ActorConfig = field(default_factory=ActorConfig)
     """How the actors are trained."""
 
+    alphas: tuple[tuple[Kind, float], ...] = ()
+    """Weight of behaviour cloning by what an actor follows; `actor` has it for all where empty."""
+
     episodes: EpisodeConfig = EpisodeConfig()
     """What success is counted over, by actors and by the search alike."""
 
@@ -94,3 +114,17 @@ class DeploymentConfig:
 
     spread: SpreadConfig = SpreadConfig()
     """The measurement that explains what the search does."""
+
+    @classmethod
+    def for_task(cls, task: str) -> DeploymentConfig:
+        """The settings of a task: the paper's, with OGBench's own weights of behaviour cloning."""
+        name = parse_name(task)
+        alphas = OGBENCH_ALPHAS.get(name.family, {}) if name.kind != "explore" else {}
+        return cls(alphas=tuple(alphas.items()))
+
+    def actor_of(self, scorer: str) -> ActorConfig:
+        """How the actor of a critic, or of one of its readouts, is trained."""
+        critic, _, name = scorer.partition(".")
+        values = [read.name for read in entry(critic).readouts if read.value]
+        kind: Kind = "value" if (name or entry(critic).deployed) in values else "contrastive"
+        return replace(self.actor, alpha=dict(self.alphas).get(kind, self.actor.alpha))

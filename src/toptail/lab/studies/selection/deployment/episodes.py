@@ -91,7 +91,7 @@ def reset_seed(seed: int, goal: int, episode: int) -> np.random.SeedSequence:
 def follow(episodes: Episodes, act: Act, threads: int = 0, tick: Share | None = None) -> IntArray:
     """Step all episodes with one policy until the last has reached its goal or the limit.
 
-    An episode that has reached its goal is still given actions, which do not count. On 0 threads
+    An episode that has reached its goal is still given actions, which are not taken. On 0 threads
     the simulator takes every core.
 
     Returns
@@ -103,7 +103,8 @@ def follow(episodes: Episodes, act: Act, threads: int = 0, tick: Share | None = 
     batch.restore(episodes.qpos, episodes.qvel)
     reached = np.zeros(len(episodes), dtype=np.int64)
     for step in range(1, episodes.limit + 1):
-        batch.step(act(batch.observations().astype(np.float32)))
+        going = np.flatnonzero(reached == 0)
+        batch.step(act(batch.observations().astype(np.float32)), going)
         away = np.linalg.norm(batch.goal_seekers() - episodes.targets, axis=1)
         reached[(reached == 0) & (away <= batch.goal_tolerance)] = step
         if tick is not None:

@@ -81,6 +81,8 @@ class ResultFile:
 
     def add(self, critic: DeployedCritic, entry: Mapping[str, Any]) -> None:
         """Store an entry; the file is whole at every moment."""
+        if self.path.is_file():  # another process may have added its critics meanwhile
+            self._content = read_json(self.path)
         seeds = self._content["critics"].setdefault(critic.name, {})
         seeds[str(critic.seed)] = {"run": critic.origin, **entry}
         write_json(self.path, self._content)

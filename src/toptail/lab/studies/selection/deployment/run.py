@@ -72,7 +72,7 @@ def run_deployment(
         All settings, and the task's data where the caller has it already.
     """
     data = load(task) if dataset is None else dataset
-    work = _Work(task, Path(runs), Path(out), config or DeploymentConfig(), tick, data)
+    work = _Work(task, Path(runs), Path(out), config or DeploymentConfig.for_task(task), tick, data)
     loaded = [load_deployed(work.runs, work.task, name, seed) for name in critics for seed in seeds]
     for critic in loaded:  # the actors must be trained on the data that their critics were
         run, train = critic.run, data.train
@@ -121,8 +121,10 @@ class _Work:
 
     def actor(self, critic: DeployedCritic) -> None:
         """Train the critic's actor and count its successes."""
-        config = self.config
+        config, own = self.config, self.config.actor_of(critic.name)
         settings = {"actor": asdict(config.actor), "episodes": asdict(config.episodes)}
+        if config.alphas:
+            settings["alphas"] = dict(config.alphas)
         results = self._results("actors", settings)
         if results.has(critic):
             return
@@ -131,14 +133,15 @@ class _Work:
         def tick(_: str, share: float) -> None:
             part(share)
 
-        trained = train_actor(config.actor, critic.trained, self.rows, critic.seed, tick)
+        trained = train_actor(own, critic.trained, self.rows, critic.seed, tick)
         path = self.folder / "actors" / critic.name / f"seed-{critic.seed}.safetensors"
         save_params(path, trained.params)
         walk = self._part("episodes of the actor", critic)
         reached = follow(self.episodes, acting(trained, self.episodes.goals), tick=walk)
         counted = success(self.episodes.goal, reached, self.episodes.limit)
         entry = {"actor_sha256": sha256(path), "training": trained.info, **counted}
-        results.add(critic, {"limit": self.episodes.limit, **entry})
+        weight = {"alpha": own.alpha} if config.alphas else {}
+        results.add(critic, {"limit": self.episodes.limit, **weight, **entry})
 
     def search(self, critic: DeployedCritic) -> None:
         """Best-of-K at every step, for the critics that are to be searched with."""

@@ -1,0 +1,157 @@
+"""What stored tables say about a claim: statuses, and how the answers of its parts make one.
+
+On the tasks whose criteria were declared before a critic was trained on them, a number is asked
+with its 95 % interval: a condition is met only by the whole interval, missed only by the whole
+interval, and open otherwise. A claim that none of them decides is asked by the means, as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from toptail.lab.paper.numbers import Interval, Number, Tables
+from toptail.lab.paper.vocabulary import DECLARED
+
+Status = Literal[
+    "seen", "depends", "not seen", "inconclusive", "other task", "true by construction"
+]
+
+STATUSES: Final[Mapping[Status, str]] = {
+    "seen": "every part of the statement holds in the stored tables",
+    "depends": "parts of it hold and parts of it fail; the comment names those that fail",
+    "not seen": "parts of it fail, and none holds",
+    "inconclusive": "no part fails, and the interval of at least one contains its limit",
+    "other task": "it speaks of tasks that were not measured, and was measured on another",
+    "true by construction": "it holds, and no score could have failed it as it was measured",
+}
+"""What can be said of a statement, and when."""
+
+INTERVALS: Final = (
+    "A condition holds if the whole 95 % interval of its number meets it, fails if the whole "
+    "interval misses it, and is open otherwise. The interval of a difference or a ratio is that "
+    "of two independent numbers. A number without an interval is compared by itself."
+)
+"""The rule by which the declared tasks decide."""
+
+Answer: TypeAlias = bool | None
+"""Whether a part of a statement holds; None where its interval leaves it open."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the tables say about one claim."""
+
+    status: Status
+    """Whether the statement holds in the stored tables."""
+    number: float
+    """The number that decided it."""
+    interval: Interval | None
+    """Its 95 % interval, where it has one."""
+    comment: str
+    """The criterion and what stands behind the number, in plain sentences."""
+
+
+Decision = Callable[[Tables], Finding]
+"""Pure function of the stored tables; raises `NotMeasuredError` where they do not suffice."""
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """A decision that no criterion says, with its own criterion in words."""
+
+    decision: Decision
+    """What decides."""
+    tasks: Sequence[str]
+    """The tasks that the statement speaks of."""
+    said: str
+    """The criterion, limits included."""
+
+    def __call__(self, tables: Tables) -> Finding:
+        """Decide from stored results."""
+        return self.decision(tables)
+
+
+def ruled(tasks: Sequence[str], said: str) -> Callable[[Decision], Ruling]:
+    """Give a deciding function its tasks and its criterion in words."""
+    return lambda decision: Ruling(decision, tasks, said)
+
+
+def by_intervals(tasks: Iterable[str]) -> bool:
+    """Whether intervals decide: one of the declared tasks is among those that were measured."""
+    return not set(DECLARED).isdisjoint(tasks)
+
+
+def from_parts(parts: Mapping[str, Answer], x: Number, comment: str) -> Finding:
+    """Decide a statement about several cases; name those that fail and those left open."""
+    failing = [name for name, answer in parts.items() if answer is False]
+    left_open = [name for name, answer in parts.items() if answer is None]
+    status: Status = "seen"
+    if failing:
+        status = "depends" if any(parts.values()) else "not seen"
+    elif left_open:
+        status = "inconclusive"
+    if status == "depends":
+        comment += f" It does not hold for: {', '.join(failing)}."
+    if left_open:
+        comment += f" Open, the interval containing the limit: {', '.join(left_open)}."
+    return Finding(status, x.mean, x.interval, comment)
+
+
+def from_tasks(
+    by_task: Mapping[str, Mapping[str, Answer]],
+    x: Number,
+    comment: str,
+    among: Mapping[str, Answer] | None = None,
+) -> Finding:
+    """Decide a statement about several tasks, and say on how many of them it was seen.
+
+    ``among`` are parts that are about all tasks together.
+    """
+    parts = {name: answer for found in by_task.values() for name, answer in found.items()}
+    if by_intervals(by_task) and len(by_task) > 1:
+        comment += count_seen(by_task)
+    return from_parts({**parts, **(among or {})}, x, comment)
+
+
+def count_seen(by_task: Mapping[str, Mapping[str, Answer]]) -> str:
+    """On how many tasks every part holds, and on which not."""
+    whole = {
+        task: None
+        if None in parts.values() and False not in parts.values()
+        else all(parts.values())
+        for task, parts in by_task.items()
+    }
+    seen, failed, left_open = (
+        [task for task, answer in whole.items() if answer is wanted]
+        for wanted in (True, False, None)
+    )
+    text = f" Seen on {len(seen)} of {len(whole)} tasks"
+    text += f": {', '.join(seen)}" if seen and len(seen) < len(whole) else ""
+    text += f"; not on {', '.join(failed)}" if failed else ""
+    text += f"; open on {', '.join(left_open)}" if left_open else ""
+    return f"{text}."
+
+
+def _all(answers: Iterable[Answer]) -> Answer:
+    """Whether all hold; open where none fails and one is open."""
+    found = set(answers)
+    return False if False in found else None if None in found else True
+
+
+def elsewhere(finding: Finding, decided: Sequence[str], about: Sequence[str]) -> Finding:
+    """The finding as it is, or ``other task`` where none of the statement's tasks decided it."""
+    if not about or set(about) & set(decided):
+        return finding
+    text = f" The paper says it of {', '.join(about)}; this was measured on {', '.join(decided)}."
+    would = f" By its criterion it would be “{finding.status}”."
+    return replace(finding, status="other task", comment=finding.comment + text + would)
+
+
+def scope(decided: Sequence[str], among: Sequence[str]) -> str:
+    """Say which tasks decided, where not all were measured."""
+    missing = [task for task in among if task not in decided]
+    if not missing or len(missing) == len(among):
+        return ""
+    return f" Decided on {', '.join(decided)} alone; not measured: {', '.join(missing)}."
