@@ -15,6 +15,7 @@ from tests.light import run_light
 from tests.selection.stored_stages import TASK, paper_like
 from tests.training.toy import toy_dataset, walks
 from toptail.commands.reproduce import Reproduce
+from toptail.commands.study_keep import StudyKeep
 from toptail.commands.study_selection import StudySelection
 from toptail.errors import InputError
 from toptail.lab.critics.registry import names as critic_names
@@ -264,7 +265,7 @@ def test_the_docs_code_runs_as_it_stands(
     """Every Python block of the page, in a newcomer's order, on a small data set."""
     text = (Path(__file__).parents[2] / "docs" / "selection.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    scores, policy, judge, table = [block.replace(TASK, "walks") for block in blocks]
+    scores, policy, judge, table, kept = [block.replace(TASK, "walks") for block in blocks]
     monkeypatch.chdir(data.parent)
     (data.parent / "my_critic.py").write_text(CRITIC)
 
@@ -283,3 +284,12 @@ def test_the_docs_code_runs_as_it_stands(
     assert set(rows) == {"my_critic", "straight"}
     assert rows["my_critic"]["crow/tau_b_64"]["mean"] > 0.5  # both look for the nearest way
     assert "Report:" in capsys.readouterr().out
+    keep = StudyKeep(Path("runs/selection/walks"), out=Path("results/selection/walks"))
+    assert keep.run() == 0
+    assert (
+        asked(StudySelection, task="walks", out=Path("results/selection"), stage=("tables",)).run()
+        == 0
+    )
+    found: dict[str, Any] = {}
+    exec(kept.replace("geodesic", "crow").replace('"raw"', '"my_critic"'), found)
+    assert list(found["result"].to_dict()["scorers"]) == ["my_critic"]

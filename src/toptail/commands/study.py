@@ -14,6 +14,7 @@ import tyro
 from toptail.commands.options import Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
 from toptail.commands.study_controlled import StudyControlled
+from toptail.commands.study_keep import StudyKeep
 from toptail.commands.study_selection import StudySelection
 from toptail.commands.study_semantics import StudySemantics
 from toptail.commands.studying import print_outcome, run_study
@@ -87,15 +88,16 @@ COMMANDS: Final[Mapping[str, Any]] = {
 if TYPE_CHECKING:
     AnyStudy = Any
 else:
-    AnyStudy = reduce(or_, (Annotated[c, tyro.conf.subcommand(n)] for n, c in COMMANDS.items()))
+    _ALL = {**COMMANDS, "keep": StudyKeep}
+    AnyStudy = reduce(or_, (Annotated[c, tyro.conf.subcommand(n)] for n, c in _ALL.items()))
 
 
 @dataclass(frozen=True)
 class StudyCommand:
-    """Run one of the studies; what is finished in the folder is not repeated."""
+    """Run one of the studies, or keep it; what is finished in the folder is not repeated."""
 
     what: tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[AnyStudy]]
-    """Which study."""
+    """Which study; or 'keep', for one that is finished."""
 
     def run(self) -> int:
         """Run the chosen study."""

@@ -47,13 +47,18 @@ class HashedFormat:
         return digest.hexdigest()
 
     def write(
-        self, path: Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+        self,
+        path: Path,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        *,
+        small: bool = False,
     ) -> None:
-        """Write a file, whole or not at all."""
+        """Write a file, whole or not at all; compressed if ``small``."""
         words = [self._text(header), self.sha256(header, arrays)]
         if self.beside:
             words.insert(0, self.names[0])
-        write_arrays(path, {**arrays, _HEADER: np.array(words)})
+        write_arrays(path, {**arrays, _HEADER: np.array(words)}, small=small)
 
     def read(self, path: Path, build: Callable[[dict[str, Any], dict[str, NDArray[Any]]], T]) -> T:
         """What ``build`` makes of the header and the arrays of a file that :meth:`write` made.
@@ -69,7 +74,7 @@ class HashedFormat:
             content = build(header, arrays)
         except InputError:
             raise
-        except (KeyError, ValueError, TypeError, AttributeError):
+        except (LookupError, ValueError, TypeError, AttributeError):
             sound = False
         if not sound:
             raise InputError(

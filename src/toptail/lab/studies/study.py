@@ -6,7 +6,7 @@ A study is a folder beside this file with a module ``contract.py`` that provides
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.lab.studies.figures import Drawing, FigureSpec
+from toptail.lab.studies.folder import read_stored
+from toptail.lab.studies.kept import Keeping, Keepsake
 from toptail.lab.studies.page import Part, Shown, Texts, write_page
 from toptail.lab.studies.results import StudyResults
 from toptail.lab.studies.show import shown_tables
@@ -74,6 +76,8 @@ class Study:
     """The figures that the stored results suffice for."""
     texts: Callable[[Any], Texts]
     """The page's own words."""
+    keeps: Callable[[Path, Keeping], Keepsake] = Keepsake.none
+    """Which files of arrays ship with its results, and how they are made small."""
 
     def run(
         self, request: Request, tick: Tick, annotate: Annotate | None = None, **how: Any
@@ -142,6 +146,23 @@ def studies() -> dict[str, Study]:
     names = [entry.name for entry in iter_modules([str(here)]) if entry.ispkg]
     found = [name for name in names if (here / name / "contract.py").is_file()]
     return {name: import_module(f"{__package__}.{name}.contract").STUDY for name in sorted(found)}
+
+
+def study_in(folder: Path) -> Study:
+    """The study whose settings a folder's ``config.json`` has."""
+    stored = read_stored(folder / "config.json") or {}
+    settings = set(stored.get("config", {}))
+
+    def known(study: Study) -> set[str]:
+        return settings & {setting.name for setting in fields(study.config)}
+
+    found = max(studies().values(), key=lambda study: len(known(study)))
+    if 2 * len(known(found)) <= len(settings):
+        raise InputError(
+            f"{folder} is not the folder of a study (there is no config.json that fits one): name "
+            "the folder that 'toptail study' wrote, for the selection study with its task."
+        )
+    return found
 
 
 def study_of(label: str) -> Study:

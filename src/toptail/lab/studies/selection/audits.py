@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from toptail.audit import Settings, picks_content, pools_content
+from toptail.lab.studies.kept import is_kept
 from toptail.lab.studies.selection.load import TaskSelection, read_selection
 from toptail.lab.studies.selection.rollout_results import RANDOM
 from toptail.pools import ScoredPools
@@ -69,13 +70,14 @@ def audit_pools(data: TaskSelection, judge: str, resamples: int = 10_000) -> dic
 
 
 def write_audits(data: TaskSelection, resamples: int = 10_000) -> dict[str, dict[str, Any]]:
-    """Write the audit of every judge into the task's folder; return them by judge.
+    """Write the audit of every judge into the task's folder; return those written, by judge.
 
     The first judge's report is ``audit/``, another's ``audit_JUDGE/``, and that of the simulator's
-    picks ``audit_rollouts/``.
+    picks ``audit_rollouts/``. In a kept folder those of the pools stay as they are: an
+    audit compares all scorers, and tells the scores that were picked.
     """
     results: dict[str, dict[str, Any]] = {}
-    for judge in data.judges if data.scores else []:
+    for judge in data.judges if data.scores and not is_kept(data.folder) else []:
         results[judge] = audit_pools(data, judge, resamples)
         folder = AUDIT if judge == data.judges[0] else f"{AUDIT}_{judge}"
         write_report(results[judge], data.folder / folder)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toptail.lab.studies.folder import RunFolder
+from toptail.lab.studies.kept import Keeping, Keepsake
 from toptail.lab.studies.selection.config import SelectionConfig
 from toptail.lab.studies.selection.figures import drawings
 from toptail.lab.studies.selection.page import texts
@@ -40,6 +41,13 @@ def write(folder: Path, tick: Tick, **how: Any) -> list[str]:
     return write_results(folder, tick, **how)
 
 
+def keeps(folder: Path, keeping: Keeping) -> Keepsake:
+    """Say what ships; see `toptail.lab.studies.selection.keep.keepsake`."""
+    from toptail.lab.studies.selection.keep import keepsake
+
+    return keepsake(folder, keeping)
+
+
 STUDY = Study(
     name="selection",
     where="at fixed queries",
@@ -51,4 +59,5 @@ STUDY = Study(
     read=read_selection_results,
     drawings=drawings,
     texts=texts,
+    keeps=keeps,
 )

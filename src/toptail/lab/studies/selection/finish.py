@@ -7,6 +7,7 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.lab.studies.folder import write_json
+from toptail.lab.studies.kept import with_kept, with_kept_tables
 from toptail.lab.studies.selection.audits import write_audits
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.judge_tables import deployment_table, judges_table, rollout_cells
@@ -48,7 +49,9 @@ def write_results(
         "judges": judges,
         "deployment": deployment_table(data),
     }
-    made = {name: content for name, content in tables.items() if content is not None}
+    new = {name: content for name, content in tables.items() if content is not None}
+    made = with_kept_tables(data.folder, new)
     write_tables(data.folder / "tables", made)
-    write_json(data.folder / "curves.json", measured.curves())
+    curves = data.folder / "curves.json"
+    write_json(curves, with_kept(curves, measured.curves()))
     return sorted(made)

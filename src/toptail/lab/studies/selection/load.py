@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.lab.judges.reference import ensemble_value
 from toptail.lab.studies.folder import read_json
+from toptail.lab.studies.kept import columns_left_behind
 from toptail.lab.studies.selection.declare import read_declared
 from toptail.lab.studies.selection.files import REFERENCE, SelectionFolder, check_shape
 from toptail.lab.studies.selection.measure import JudgedPools
 from toptail.lab.studies.selection.pools import CandidatePools
-from toptail.lab.studies.selection.rollout_design import POOL, candidates_sha256, selector_picks
+from toptail.lab.studies.selection.rollout_design import pools_sha256, selector_picks
 from toptail.lab.studies.selection.rollout_results import RolloutAudit
 from toptail.lab.studies.store import Stored, require_fit
 from toptail.lab.tasks.names import PAPER_TASKS
@@ -104,6 +105,12 @@ class TaskSelection:
         }
 
     @property
+    def known(self) -> list[str]:
+        """Scorers that results are about: those with scores, and those left behind by keeping."""
+        gone = columns_left_behind(self.folder / "scores")
+        return list(group_seeds(sorted([*self.scores, *gone], key=lambda name: f"{name}.npz")))
+
+    @property
     def judges(self) -> list[str]:
         """The judges that value every candidate, the reference first."""
         return sorted(self.values, key=lambda name: (name != REFERENCE, name))
@@ -140,7 +147,7 @@ def read_selection(folder: str | Path) -> TaskSelection:
     scores = _columns(files.columns(), "scores", shape, made_from)
     group_seeds(scores)  # refuses a scorer that stands both alone and with seeds
     values = _columns(files.judges(), "values", (-1, *shape), made_from)
-    rolled_out = on_queries | {"candidates": candidates_sha256(pools.with_logged()[:, POOL])}
+    rolled_out = on_queries | {"candidates": pools_sha256(pools)}
     rollouts = _rollouts(files.rollouts, rolled_out, scores, values)
     return TaskSelection(
         folder=files.path,

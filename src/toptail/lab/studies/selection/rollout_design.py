@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.studies.selection.files import REFERENCE
+from toptail.lab.studies.selection.pools import CandidatePools
 from toptail.lab.studies.selection.rollout_results import RANDOM
+from toptail.lab.studies.store import KEPT
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools.columns import split_seed
@@ -62,6 +64,13 @@ def random_candidates(queries: FrozenQueries, size: int, count: int) -> IntArray
 def candidates_sha256(candidates: NDArray[Any]) -> str:
     """Hash of the actions that can be rolled out, ``[Q, N + 1, a]``."""
     return hashlib.sha256(np.ascontiguousarray(candidates, np.float32).data).hexdigest()
+
+
+def pools_sha256(pools: CandidatePools) -> str:
+    """`candidates_sha256` of the audited pool; kept pools without their actions say it."""
+    if not pools.has_actions:
+        return str(pools.header[KEPT]["candidates"])
+    return candidates_sha256(pools.with_logged()[:, POOL])
 
 
 def selector_picks(

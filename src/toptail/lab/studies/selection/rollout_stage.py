@@ -11,7 +11,7 @@ from toptail.errors import InputError
 from toptail.lab.proposals.diffusion_runs import load_policy
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.pools import CandidatePools
-from toptail.lab.studies.selection.rollout_design import POOL, candidates_sha256, selector_picks
+from toptail.lab.studies.selection.rollout_design import POOL, pools_sha256, selector_picks
 from toptail.lab.studies.selection.rollout_results import RolloutAudit
 from toptail.lab.studies.selection.rollouts import RolloutWorld, judge_by_rollouts, rules_of
 from toptail.lab.studies.selection.study import Selection
@@ -37,7 +37,7 @@ def make_rollouts(
     if study.runs is None:
         expected = {
             "queries": queries.sha256,
-            "candidates": candidates_sha256(pools.with_logged()[:, POOL]),
+            "candidates": pools_sha256(pools),
             **rules_of(study.config.rollouts),
         }
         stored = fitting(study.folder.rollouts, expected)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toptail.lab.studies.folder import RunFolder
+from toptail.lab.studies.kept import Keeping, Keepsake
 from toptail.lab.studies.semantics.config import SemanticsConfig
 from toptail.lab.studies.semantics.figures import drawings
 from toptail.lab.studies.semantics.page import texts
@@ -36,6 +37,13 @@ def write(folder: Path, tick: Tick, **how: Any) -> list[str]:
     return write_results(folder, tick, **how)
 
 
+def keeps(folder: Path, keeping: Keeping) -> Keepsake:
+    """Say what ships; see `toptail.lab.studies.semantics.keep.keepsake`."""
+    from toptail.lab.studies.semantics.keep import keepsake
+
+    return keepsake(folder, keeping)
+
+
 STUDY = Study(
     name="semantics",
     where="on recorded data",
@@ -47,4 +55,5 @@ STUDY = Study(
     read=read_semantics,
     drawings=drawings,
     texts=texts,
+    keeps=keeps,
 )

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from toptail.lab.studies.folder import write_json
+from toptail.lab.studies.kept import with_kept, with_kept_tables
 from toptail.lab.studies.semantics.config import SEEN, SWEEP
 from toptail.lab.studies.semantics.curves import all_curves
 from toptail.lab.studies.semantics.jobs import MEASURED, measure_each
@@ -46,7 +47,9 @@ def write_results(
         SEEN: memory_table(measured, read_tasks(out, SEEN), config, each),
         SWEEP: temperature_table(read_tasks(out, SWEEP), config, each),
     }
-    tables = all_tables(measured, config) | {n: table for n, table in beside.items() if table}
+    made = all_tables(measured, config) | {n: table for n, table in beside.items() if table}
+    tables = with_kept_tables(folder, made)
     write_tables(folder / "tables", tables)
-    write_json(folder / "curves.json", all_curves(measured, config))
+    curves = folder / "curves.json"
+    write_json(curves, with_kept(curves, all_curves(measured, config)))
     return sorted(tables)

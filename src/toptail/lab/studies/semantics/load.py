@@ -117,7 +117,7 @@ def read_tasks(out: str | Path, beside: Beside = "") -> list[TaskScores]:
     Beside the study's own columns, which every task must have, a task may have columns on draws
     of their own: `SWEEP` (``binary_nce-0.05@0``, scores and negatives alone) and `SEEN`.
     """
-    folders = _task_folders(_existing(out) / beside)
+    folders = task_folders(_existing(out) / beside)
     return [_task_scores(folder) for folder in folders if not beside or stored_columns(folder)]
 
 
@@ -125,7 +125,7 @@ def read_task(out: str | Path, task: str) -> TaskScores:
     """One task's scores, by the data set's name, the paper's, or the path of its file."""
     folder = _existing(out) / PAPER_TASKS.get(task, Path(task).name.removesuffix(".npz"))
     if not (folder / f"{DRAWS}.npz").is_file():
-        stored = ", ".join(each.name for each in _task_folders(folder.parent)) or "none"
+        stored = ", ".join(each.name for each in task_folders(folder.parent)) or "none"
         raise InputError(
             f"{out} has no scores of the task '{task}' (stored are: {stored}); score it first, "
             f"with {option('runs')}."
@@ -143,7 +143,8 @@ def _existing(out: str | Path) -> Path:
     return folder
 
 
-def _task_folders(folder: Path) -> list[Path]:
+def task_folders(folder: Path) -> list[Path]:
+    """The tasks' folders that have draws, the paper's first, in its order."""
     paper = list(PAPER_TASKS.values())
 
     def place(path: Path) -> tuple[int, str]:
@@ -230,7 +231,7 @@ def _triples(
         goal_rows=rows["goal_rows"],
         trajectory=rows["trajectory"],
         gamma=draws.header["gamma"],
-        negative_rows=rows["negative_rows"],
+        negative_rows=rows.get("negative_rows"),
         hard_negative_rows=rows.get("hard_negative_rows"),
         second_goal_rows=rows.get("second_goal_rows"),
         readouts=_readouts(found),

@@ -27,6 +27,7 @@ from toptail.lab.studies.semantics.specs import TABLES
 from toptail.lab.studies.semantics.tables import estimate_cell
 from toptail.lab.studies.tables import Rows, StoredCell
 from toptail.pools.columns import group_seeds
+from toptail.pools.triples import ScoredTriples
 
 METRICS = {
     "auc": retrieval_auc,
@@ -105,7 +106,13 @@ def measure_trained_on(task: TaskScores, column: str, config: SemanticsConfig) -
     t = task.triples
     rng = np.random.default_rng([config.draw_seed, 3])
     bootstrap = TrajectoryBootstrap(t.trajectory, rng, config.resamples)
-    return {metric: estimate(t, column, bootstrap) for metric, estimate in METRICS.items()}
+    known = {metric: estimate for metric, estimate in METRICS.items() if _has(t, column, metric)}
+    return {metric: estimate(t, column, bootstrap) for metric, estimate in known.items()}
+
+
+def _has(triples: ScoredTriples, column: str, metric: str) -> bool:
+    """Whether the scores that a metric needs are there; kept ones may lack those of other goals."""
+    return metric != "auc" or column in triples.negatives
 
 
 def _cells(
@@ -115,6 +122,7 @@ def _cells(
         f"{CALLED.get(metric, metric)}_{kind}": estimate_cell(by_seed(seeds, measured, metric))
         for metric in METRICS
         for kind, measured in kinds.items()
+        if by_seed(seeds, measured, metric)
     }
 
 

@@ -30,7 +30,7 @@ from toptail.lab.studies.semantics.config import (
 )
 from toptail.lab.studies.semantics.draws import draw, spec
 from toptail.lab.studies.semantics.load import DRAWS, PROPOSALS, VALUES, stored_columns
-from toptail.lab.studies.store import Stored, fitting, need
+from toptail.lab.studies.store import KEPT, Stored, fitting, need
 from toptail.lab.studies.user_scorers import require_names, user_scorers
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import TooFewTrajectoriesError
@@ -185,6 +185,7 @@ class _Task:
             wanted["runs"] = {**stored.header["runs"], **wanted["runs"]}
 
         def proposed() -> Stored:
+            _require_whole(self._home(), draws)
             self._say("sampling behaviour models")
             return propose(self.config, self.task, draws, found)
 
@@ -226,10 +227,20 @@ class _Task:
         }
 
         def scored() -> Stored:
+            _require_whole(home, draws)
             self.folder.made += 1
             return Stored(header, dict(shown.scored(scorer)))
 
         need(home / f"{scorer.column}.npz", header, scored, stale="remake")
+
+
+def _require_whole(home: Path, draws: Stored) -> None:
+    """Refuse to add to a task whose draws were kept without all that scorers are shown."""
+    if KEPT in draws.header:
+        raise InputError(
+            f"{home} was kept, without all that was drawn for it: score in the study's own folder, "
+            "or in a new one, and keep that."
+        )
 
 
 class _Shown:

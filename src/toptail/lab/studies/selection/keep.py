@@ -1,0 +1,53 @@
+"""What of a task's folder ships with its results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from toptail.lab.studies.compact import InOrder
+from toptail.lab.studies.kept import Keeping, Keepsake, KeptFile
+from toptail.lab.studies.selection.files import SelectionFolder
+from toptail.lab.studies.selection.pools import CandidatePools
+from toptail.lab.studies.selection.rollout_design import pools_sha256
+
+ACTIONS: Final = "actions"
+"""What is kept when asked for: the candidates themselves."""
+
+_FEW = 2
+"""Actions of so many numbers are kept in any case."""
+_SCORES = InOrder(8, exact_last=1)
+"""Within a pool the order decides, and the highest score, which is exact; the logged action is an
+anchor beside the pool."""
+_DISTANCE = InOrder(8)
+"""Local support is kept as it was decided; of the distances their order within a pool counts."""
+
+
+def keepsake(folder: Path, keeping: Keeping) -> Keepsake:
+    """Scores of the paper's critics and of a user's own, all judges, and pools.
+
+    Values are exact: members of an ensemble are averaged, which keeps no order.
+    """
+    files = SelectionFolder(folder)
+    columns = files.columns()
+    keeping.require(columns, (ACTIONS,))
+    kept = [column for column in columns if keeping.wants(column)]
+    found = [_pools(files, keeping)] if files.pools.is_file() else []
+    found += [KeptFile(_name(files, path)) for path in files.judges().values()]
+    found += [KeptFile(_name(files, columns[c]), {"scores": _SCORES}) for c in kept]
+    if files.rollouts.is_file():
+        found.append(KeptFile(_name(files, files.rollouts)))
+    gone = [_name(files, path) for column, path in columns.items() if column not in kept]
+    return Keepsake(found, gone)
+
+
+def _pools(files: SelectionFolder, keeping: Keeping) -> KeptFile:
+    pools = CandidatePools.read(files.pools)
+    small = pools.actions.shape[-1] <= _FEW
+    left_out = frozenset() if small or ACTIONS in keeping.also else frozenset({"actions"})
+    more = {"candidates": pools_sha256(pools)}
+    return KeptFile(_name(files, files.pools), {"support_distance": _DISTANCE}, left_out, more)
+
+
+def _name(files: SelectionFolder, path: Path) -> str:
+    return path.relative_to(files.path).as_posix()
