@@ -12,20 +12,21 @@ PACKAGE = Path(__file__).parent
 STAMP = "COMMIT"
 """The file in which a tree carries its commit's name to where there is no git."""
 VARIABLE = "TOPTAIL_COMMIT"
-"""The environment variable that names the commit where nothing else does."""
+"""The environment variable with which a person, or a job that was sent elsewhere, names it."""
 
 
 def commit(package: Path = PACKAGE) -> str | None:
     """Name the commit of a package's code; None where nobody wrote it down.
 
-    Git is asked first, in a checkout of this very package; then the file that ``tools/stamp.py``
-    left in a tree that was sent elsewhere, the environment variable, and what pip noted when it
-    installed from a repository.
+    The environment variable is believed first: a copy of a tree may lie in another repository's
+    folder, or have an older history beside it. Then git is asked, in a checkout of this very
+    package; then the file that ``tools/stamp.py`` left in a tree that was sent elsewhere, and what
+    pip noted when it installed from a repository.
     """
     return (
-        checked_out(package)
+        os.environ.get(VARIABLE, "").strip()
+        or checked_out(package)
         or _stamped(package)
-        or os.environ.get(VARIABLE, "").strip()
         or _installed_from(package)
     )
 

@@ -88,7 +88,7 @@ class SoccerMind:
             before = np.stack(self._visited[-STUCK_STEPS - 1 : -1])
             stayed = np.linalg.norm(before - here, axis=2).max(axis=0) <= STUCK_RADIUS
             maze = situation.maze
-            for i in np.flatnonzero(stayed & np.isnan(errands[:, 0])):
+            for i in np.flatnonzero(stayed & np.isnan(errands[:, 0])).tolist():
                 errands[i] = maze.centre(self._rngs[i].choice(maze.free))
         self._visited.append(here)
 

@@ -238,8 +238,8 @@ def _run(
     # Fresh processes: forking one that has started MuJoCo's threads is not safe.
     context = multiprocessing.get_context("spawn")
     size = min(workers, len(groups))
-    starting = {"mp_context": context, "initializer": _leave_with_parent}
-    with one_thread_each(), ProcessPoolExecutor(size, **starting) as pool:
+    pool = ProcessPoolExecutor(size, mp_context=context, initializer=_leave_with_parent)
+    with one_thread_each(), pool:
         jobs = {pool.submit(_collect_group, collection, parts, group): group for group in groups}
         try:
             for future in as_completed(jobs):

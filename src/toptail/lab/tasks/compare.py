@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ def describe(
     return found
 
 
-def _posture(observations: NDArray[np.floating], family: str) -> dict[str, NDArray[np.floating]]:
+def _posture(observations: NDArray[np.floating], family: str) -> dict[str, NDArray[Any]]:
     """Height of the head or torso in every row, and whether the body lies there."""
     if family == "humanoidmaze":
         height = observations[:, 23]

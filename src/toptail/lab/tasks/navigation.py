@@ -190,7 +190,8 @@ def _task_info(maze: Maze, start: int, ball: int, goal: int) -> dict[str, tuple[
 
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Vectors of length 1 in the same directions; almost, as the package has it."""
-    return vectors / (np.linalg.norm(vectors, axis=-1, keepdims=True) + 1e-6)
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / (length + 1e-6), dtype=np.float64)
 
 
 def _distance(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
