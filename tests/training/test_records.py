@@ -108,15 +108,15 @@ def test_a_tree_without_git_cannot_be_stamped(tree: Path) -> None:
     assert not (tree / "COMMIT").exists()
 
 
-def test_the_environment_names_a_commit_where_no_file_does(
+def test_the_environment_names_a_commit_before_any_file_does(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tree / "src" / "toptail"
     assert commit(package) is None
-    monkeypatch.setenv(VARIABLE, "1a2b3c\n")
-    assert commit(package) == "1a2b3c"
     (tree / "COMMIT").write_text("4d5e6f\n")
     assert commit(package) == "4d5e6f"
+    monkeypatch.setenv(VARIABLE, "1a2b3c\n")
+    assert commit(package) == "1a2b3c"
 
 
 def test_an_installed_package_has_pips_note(tree: Path) -> None:

@@ -19,6 +19,7 @@ from toptail.commands.options import respelled
 from toptail.commands.train import Train
 from toptail.commands.train_progress import Groups, numbers
 from toptail.errors import InputError
+from toptail.lab.studies.trained import TrainingSettings
 from toptail.lab.training.defaults import keep_compiled
 from toptail.lab.training.figure import save_training_figure, training_figure
 from toptail.lab.training.group import Standing
@@ -93,6 +94,19 @@ def test_flags_reach_only_the_critics_that_have_them(small: Train) -> None:
     assert tdq.build().bellman.expectile == 0.7
     assert tdq.training.sample.reward == "0/1"
     assert not raw.bfloat16
+
+
+def test_the_behaviour_model_is_the_one_that_the_studies_train(small: Train) -> None:
+    both = replace(small, critics=("raw,diffusion",), steps=70, temperature=None)
+    raw, model = both.chosen()
+    layers = dict(raw.settings)["hidden"]
+    how = {"batch_size": both.batch_size, "learning_rate": both.learning_rate}
+    settings = TrainingSettings(diffusion_steps=70, diffusion_settings=(("hidden", layers),), **how)
+    expected = replace(settings.behaviour_model(model.task), log_every=model.log_every)
+    assert model == expected
+    assert raw.critic == "raw"
+    with pytest.raises(InputError, match="no setting"):
+        replace(both, critics=("diffusion",)).chosen()
 
 
 def test_defaults_depend_on_the_device(small: Train, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import tyro
 
 from toptail.commands.options import Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
+from toptail.commands.study_chain import StudyChain
 from toptail.commands.study_controlled import StudyControlled
 from toptail.commands.study_keep import StudyKeep
 from toptail.commands.study_selection import StudySelection
@@ -88,16 +89,16 @@ COMMANDS: Final[Mapping[str, Any]] = {
 if TYPE_CHECKING:
     AnyStudy = Any
 else:
-    _ALL = {**COMMANDS, "keep": StudyKeep}
+    _ALL = {**COMMANDS, "chain": StudyChain, "keep": StudyKeep}
     AnyStudy = reduce(or_, (Annotated[c, tyro.conf.subcommand(n)] for n, c in _ALL.items()))
 
 
 @dataclass(frozen=True)
 class StudyCommand:
-    """Run one of the studies, or keep it; what is finished in the folder is not repeated."""
+    """Run a study, or whole tasks as a chain, or keep one; what is finished is not repeated."""
 
     what: tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[AnyStudy]]
-    """Which study; or 'keep', for one that is finished."""
+    """Which study; 'chain' for whole tasks; 'keep' for a study that is finished."""
 
     def run(self) -> int:
         """Run the chosen study."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import tyro
 
@@ -16,8 +16,11 @@ from toptail.lab.critics.registry import CRITICS, MAIN, entry
 from toptail.lab.training.config import require_seeds
 from toptail.lab.training.options import RunOptions
 
+BEHAVIOUR: Final = "diffusion"
+"""The learner among the critics' names that is none: it proposes what critics choose from."""
+
 if TYPE_CHECKING:
-    from toptail.lab.training.config import RunConfig
+    from toptail.lab.training.config import LearnerConfig
     from toptail.lab.training.runs import Run
 
 
@@ -36,7 +39,8 @@ class _What:
         tyro.conf.arg(
             metavar="A,B,...",
             help=f"Critics, given one by one or separated by commas: {', '.join(CRITICS)}. "
-            f"Unless given, {', '.join(MAIN)}.",
+            f"Unless given, {', '.join(MAIN)}. '{BEHAVIOUR}' is the behaviour model that proposes "
+            "candidates.",
         ),
     ] = ()
 
@@ -86,18 +90,33 @@ class Train(RunOptions, _What):
                 )
         return _finish(runs)
 
-    def chosen(self) -> list[RunConfig]:
-        """One configuration per critic that was named."""
+    def chosen(self) -> list[LearnerConfig]:
+        """One configuration per critic that was named, and one of the behaviour model if it was."""
         from toptail.lab.tasks.files import find, task_of
 
-        critics = [entry(name).name for name in names(self.critics or MAIN)]
-        if not critics:
+        named = names(self.critics or MAIN)
+        critics = [entry(name).name for name in named if name != BEHAVIOUR]
+        if not named:
             raise InputError(
                 f"{option('critics')} names no critic; the critics are {', '.join(CRITICS)}."
             )
         path = find(self.task)
-        task = task_of(path)
-        return self.configs(path.stem if task is None else task.name, critics)
+        found = task_of(path)
+        task = path.stem if found is None else found.name
+        configs: list[LearnerConfig] = [*self.configs(task, critics)] if critics else []
+        if BEHAVIOUR in named:
+            configs.append(self._behaviour_model(task, alone=not critics))
+        return configs
+
+    def _behaviour_model(self, task: str, *, alone: bool) -> LearnerConfig:
+        """The behaviour model's configuration; of the critics' settings it has the layers."""
+        from toptail.lab.proposals.diffusion_runs import DiffusionRun
+
+        shared = self.how()
+        own = {name: x for name, x in self.settings().items() if name == "hidden" or alone}
+        run = DiffusionRun(task, BEHAVIOUR, self.steps, settings=tuple(own.items()), **shared)
+        run.build()
+        return run
 
     def _checkpoint_every(self) -> int:
         from toptail.lab.training.defaults import checkpoint_every

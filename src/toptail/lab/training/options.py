@@ -81,27 +81,34 @@ class RunOptions:
             given["hidden"] = (self.hidden or WIDTH,) * (self.depth or DEPTH)
         return {name: value for name, value in given.items() if value is not None}
 
-    def configs(self, task: str, critics: Sequence[str]) -> list[RunConfig]:
-        """One configuration per critic; a setting that none of them has is refused."""
-        from toptail.lab.critics.full import setting_names
+    def how(self) -> dict[str, Any]:
+        """What every learner's configuration takes, by name."""
         from toptail.lab.training.defaults import log_every, on_gpu
 
         if self.bfloat16 and self.no_bfloat16:
             raise InputError(
                 f"{option('bfloat16')} and {option('no_bfloat16')} are both given: leave one out."
             )
+        return {
+            "batch_size": self.batch_size,
+            "learning_rate": self.learning_rate,
+            "bfloat16": self.bfloat16 or (on_gpu() and not self.no_bfloat16),
+            "log_every": log_every() if self.log_every is None else self.log_every,
+        }
+
+    def configs(self, task: str, critics: Sequence[str]) -> list[RunConfig]:
+        """One configuration per critic; a setting that none of them has is refused."""
+        from toptail.lab.critics.full import setting_names
+
         given = self.settings()
         configs = [
             RunConfig(
                 task=task,
                 critic=critic,
                 steps=self.steps,
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
                 reward=self.reward or RunConfig.reward,
-                bfloat16=self.bfloat16 or (on_gpu() and not self.no_bfloat16),
-                log_every=log_every() if self.log_every is None else self.log_every,
                 settings=tuple(given.items()),
+                **self.how(),
             )
             for critic in critics
         ]
