@@ -16,7 +16,7 @@ from toptail.pools import ScoredPools
 from toptail.pools.columns import codes, listed
 from toptail.progress import Tick
 
-FORMAT = "toptail-audit-1"
+FORMAT = "toptail-audit-2"
 _MOST_GROUPS = 50
 
 
@@ -43,7 +43,7 @@ def pools_content(
     [0.5, 1.0]
     """
     rule, replicates = settings.rule, listed(replicates)
-    judged, value_name = _judgement(pools, values, replicates)
+    judged, value_name = judgement(pools, values, replicates)
     largest = float(np.abs(judged.value).max())
     if largest > 1e100:
         raise InputError(
@@ -90,9 +90,10 @@ def pools_content(
     return clean
 
 
-def _judgement(
+def judgement(
     pools: ScoredPools, values: str | None, replicates: Sequence[str] | None
 ) -> tuple[Judgement, str]:
+    """The values to judge by, of one column or of replicates, and their name."""
     if values and replicates:
         raise InputError(f"Give either {option('values')} or {option('replicates')}, not both.")
     if values is not None and not isinstance(values, str):
