@@ -247,7 +247,7 @@ def test_what_cannot_be_compared_is_one_sentence(new: Any, old: Any, match: str)
 
 @pytest.mark.parametrize("margin", [0, 1, -0.1, float("nan"), True, "0.02"])
 def test_a_margin_is_a_share(margin: Any) -> None:
-    with pytest.raises(InputError, match="^margin="):
+    with pytest.raises(InputError, match=r"^margin="):
         against(table(5), table(5), margin=margin)
 
 

@@ -114,8 +114,8 @@ def names(part: Any) -> Iterator[str]:
             yield from names(inner)
 
 
-BY_NAME = {"scorers", "selectors", "groups", "seeds", "versions", "other_unit", "values"}
-BY_NAME |= {"group_heterogeneity"}
+BY_NAME = {"scorers", "selectors", "groups", "seeds", "versions", "other_unit"}
+BY_NAME |= {"group_heterogeneity", "value"}
 """Objects whose keys are somebody's own names."""
 
 

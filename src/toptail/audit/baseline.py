@@ -158,6 +158,7 @@ class Shared:
 
     @classmethod
     def of(cls, new: Side, old: Side) -> Shared:
+        """What both tables have."""
         new_at, old_at = _matched(new.pools.query, old.pools.query)
         if not new_at.size:
             raise InputError(
