@@ -12,12 +12,12 @@ from functools import cache
 
 import numpy as np
 
-from toptail.audit.baseline import Pairs, ends_of
+from toptail.audit.paired import Pairs
 from toptail.stats.best_of_k import Floats, Ints
 
 CANDIDATES = 8
 SIZES = (10, 20, 50, 100, 400)
-LEVEL = 0.95
+TAIL = 0.025
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ def claims(
     rng = np.random.default_rng([clusters, list(CASES).index(name) if name in CASES else 99])
     wrong = np.zeros(2)
     for _ in range(repetitions):
-        (ends,) = ends_of(drawn(name, rng, clusters, margin), rng, resamples, LEVEL)
+        (ends,) = drawn(name, rng, clusters, margin).ends(rng, resamples, TAIL)
         wrong += (ends.low > -margin, ends.high < -margin)
     return float(wrong[0] / repetitions), float(wrong[1] / repetitions)
 

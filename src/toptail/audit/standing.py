@@ -123,4 +123,4 @@ def _reason(status: Standing, ends: Ends, at: Setting, needed: int | None) -> st
 
 
 def _percent(x: float) -> str:
-    return f"{x:+.1%}".replace("-", "−").replace("inf%", "∞")
+    return f"{x:+.1%}".replace("-", "−") if math.isfinite(x) else "unknown"
