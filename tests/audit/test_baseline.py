@@ -420,11 +420,11 @@ def test_no_two_scores_change_the_value_by_more_than_the_unseen_cluster_does() -
     new, old = rng.normal(size=(2, 3)), rng.normal(size=(2, 4))
 
     def pairs(a: tuple[int, ...], b: tuple[int, ...]) -> Pairs:
-        sides = [
+        newer, older = (
             Side.of(ScoredPools.from_arrays(np.tile(order, (2, 1)), value), Settings())
             for order, value in ((a, new), (b, old))
-        ]
-        return Shared.of(*sides).pairs({"score": "score"}, Settings())
+        )
+        return Shared.of(newer, older).pairs({"score": "score"}, Settings())
 
     every = [pairs(a, b) for a in permutations(range(3)) for b in permutations(range(4))]
     changes = np.stack([pair.change[:, 0] for pair in every])

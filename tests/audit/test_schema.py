@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def audited(data: Any, **more: Any) -> dict[str, Any]:
     return toptail.audit(data, resamples=100, **more).to_dict()
 
 
-KINDS = {
+KINDS: dict[str, Callable[[], dict[str, Any]]] = {
     "pools": lambda: audited(builtin_pools(60, 16)),
     "seeds, groups, clusters, support, binary": lambda: audited(everything()),
     "replicates": lambda: audited(noisy(), scores="mine", replicates=["v1", "v2"]),
@@ -77,8 +78,7 @@ KINDS = {
 
 @pytest.fixture(scope="module", params=list(KINDS))
 def content(request: pytest.FixtureRequest) -> dict[str, Any]:
-    made: dict[str, Any] = KINDS[request.param]()
-    return made
+    return KINDS[request.param]()
 
 
 def test_the_schema_is_a_schema() -> None:
@@ -143,14 +143,18 @@ def places(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             yield from places(inner, (*path, key))
 
 
+CHANGES: tuple[Any, ...] = ("drop", None, "text", -1.5, [], True)
+
+
 def test_both_validators_agree_on_broken_audits() -> None:
     """The reader's own validator and an independent one, on what is missing or of another type."""
-    whole = audited(builtin_pools(4, 4), baseline=builtin_pools(4, 4, seed=1))
+    one = replace(builtin_pools(4, 2), scores={"noisy": np.arange(8.0)})
+    whole = audited(one, baseline=builtin_pools(4, 2, seed=1))
     rng = np.random.default_rng(0)
     every = [path for path in places(whole) if path not in {("format",), ("kind",)}]
     broken = 0
-    for at in rng.choice(len(every), 150, replace=False):
-        for change in ("drop", None, "text", -1.5, [], {}, True):
+    for at in rng.choice(len(every), 60, replace=False):
+        for change in CHANGES:
             mutant = copy.deepcopy(whole)
             *outer, last = every[at]
             inner: Any = mutant
@@ -164,7 +168,7 @@ def test_both_validators_agree_on_broken_audits() -> None:
             found = problem(mutant)
             assert fine == (not found or "one entry for each K" in found), (every[at], change)
             broken += not fine
-    assert broken > 300
+    assert broken > 100
 
 
 @pytest.mark.parametrize(

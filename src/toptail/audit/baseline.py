@@ -48,8 +48,8 @@ def baseline_content(
     """
     check_share("margin", margin)
     names = _scorers(new, old, scores)
-    sides = [Side.of(pools, settings, values, replicates) for pools in (new, old)]
-    shared = Shared.of(*sides, min_pool=settings.min_pool)
+    newer, older = (Side.of(pools, settings, values, replicates) for pools in (new, old))
+    shared = Shared.of(newer, older, settings.min_pool)
     pairs = shared.pairs(names, settings)
     at = Setting(shared.k, len(shared.new_at), len(pairs.headroom), margin)
     if at.clusters < 2:

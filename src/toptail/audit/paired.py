@@ -164,8 +164,7 @@ class Shared:
                 "is nothing to compare."
             )
         keep = size >= (min_pool or np.quantile(several, _SMALL, method="lower"))
-        sides = new.at(new_at[keep]), old.at(old_at[keep])
-        (newer, first), (older, second) = sides
+        (newer, first), (older, second) = new.at(new_at[keep]), old.at(old_at[keep])
         return cls(newer, older, first, second, int(size[keep].min()), size.size)
 
     def pairs(self, names: Mapping[str, str], settings: Settings) -> Pairs:
@@ -192,7 +191,8 @@ class Shared:
             per_query = per_query[has] / headroom[has, None]
             cluster = None if cluster is None else cluster[has]
         sums = cluster_sums(per_query, cluster)
-        return Pairs(sums[:, 3:], *sums[:, :3].T, ranged=settings.value_range is not None)
+        unit, lowest, highest = sums[:, :3].T
+        return Pairs(sums[:, 3:], unit, lowest, highest, settings.value_range is not None)
 
     def _cluster(self) -> Ints | None:
         """Those of the new table or, where it has none, of the old one."""
