@@ -121,6 +121,13 @@ def _rare_gains(rng: np.random.Generator, queries: int) -> Queries:
     return Queries(value, found.usual, spread, found.prone)
 
 
+def _beyond(rng: np.random.Generator, queries: int) -> Queries:
+    """Eight headrooms are lost in a struck query, far more than candidates elsewhere allow."""
+    value = _uniform(rng, queries)
+    none = np.zeros(queries)
+    return Queries(value, none, none - 8 * 7 / 18, none + 1)
+
+
 CASES: dict[str, Case] = {
     "a noisier score in some queries": _noisier,
     "a slightly worse pick in some queries": _small_losses,
@@ -132,6 +139,8 @@ CASES: dict[str, Case] = {
     "worse everywhere, a large gain in a few": _rare_gains,
 }
 CLUSTERED = "the worst pick in a few clusters of 1 to 5"
+BEYOND = "eight headrooms lost in a few queries"
+"""What no rule can exclude without a range of values: not one of the cases that are promised."""
 
 
 @cache
@@ -144,7 +153,8 @@ def struck_share(name: str, margin: float) -> float:
 
 
 def _case(name: str) -> Case:
-    return CASES["the worst pick in a few queries" if name == CLUSTERED else name]
+    more = {CLUSTERED: CASES["the worst pick in a few queries"], BEYOND: _beyond}
+    return {**CASES, **more}[name]
 
 
 def drawn(name: str, rng: np.random.Generator, clusters: int, margin: float) -> Pairs:
@@ -155,7 +165,8 @@ def drawn(name: str, rng: np.random.Generator, clusters: int, margin: float) -> 
     struck = (rng.random(clusters) < struck_share(name, margin))[cluster] & (found.prone > 0)
     change = np.where(struck, found.struck, found.usual)
     spread = found.value.max(axis=1) - found.value.min(axis=1)
-    columns = np.stack([change, found.headroom, -spread, spread], axis=1)
+    bounds = np.minimum(change, -spread), np.maximum(change, spread)
+    columns = np.stack([change, found.headroom, *bounds], axis=1)
     sums = cluster_sums(columns, cluster)
     return Pairs(sums[:, :1], sums[:, 1], sums[:, 2], sums[:, 3])
 
@@ -164,7 +175,7 @@ def claims(
     name: str, clusters: int, margin: float, repetitions: int, resamples: int = 500
 ) -> tuple[float, float]:
     """Shares of wrong *not worse* and of wrong *worse*."""
-    rng = np.random.default_rng([clusters, list(CASES).index(name) if name in CASES else 99])
+    rng = np.random.default_rng([clusters, [*CASES, CLUSTERED, BEYOND].index(name)])
     wrong = np.zeros(2)
     for _ in range(repetitions):
         (ends,) = drawn(name, rng, clusters, margin).ends(rng, resamples, TAIL)
@@ -176,7 +187,7 @@ if __name__ == "__main__":
     share = float(sys.argv[1])
     print(f"| margin {share:g} |" + "|".join(f" n = {n} " for n in SIZES) + "|")
     print("|---|" + "---|" * len(SIZES))
-    for case_name in (*CASES, CLUSTERED):
+    for case_name in (*CASES, CLUSTERED, BEYOND):
         cells = [claims(case_name, n, share, repetitions=2_000) for n in SIZES]
         text = " | ".join(f"{100 * a:.1f} / {100 * b:.1f}" for a, b in cells)
         print(f"| {case_name} | {text} |", flush=True)

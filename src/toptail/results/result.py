@@ -136,9 +136,9 @@ class AuditResult(Result):
         entry = self._content.get("baseline")
         return None if entry is None else Baseline.of(entry)
 
-    def summary(self) -> str:
-        """The result in words, as the command line prints it."""
-        return "\n".join(filter(None, [super().summary(), self._against()]))
+    def summary(self, **how: Any) -> str:
+        """The result in words, as the command line prints it, an older table's part last."""
+        return "\n".join(filter(None, [super().summary(**how), self._against()]))
 
     def _against(self) -> str:
         """One line for each scorer that was compared with an older table."""
