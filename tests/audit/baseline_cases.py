@@ -1,4 +1,4 @@
-"""Pairs of tables whose true difference is exactly -margin, and how often a claim is made there.
+"""PairedSums of tables whose true difference is exactly -margin, and how often a claim is made there.
 
 ``python -m tests.audit.baseline_cases 0.1`` prints the table of docs/baseline.md at that margin.
 """
@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from toptail.audit.paired import Pairs
+from toptail.audit.paired import PairedSums
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.resample import cluster_sums
 
@@ -157,7 +157,7 @@ def _case(name: str) -> Case:
     return {**CASES, **more}[name]
 
 
-def drawn(name: str, rng: np.random.Generator, clusters: int, margin: float) -> Pairs:
+def drawn(name: str, rng: np.random.Generator, clusters: int, margin: float) -> PairedSums:
     """One pair of tables."""
     each = rng.integers(1, 6, clusters) if name == CLUSTERED else np.ones(clusters, dtype=np.int64)
     cluster = np.repeat(np.arange(clusters), each)
@@ -168,7 +168,7 @@ def drawn(name: str, rng: np.random.Generator, clusters: int, margin: float) -> 
     bounds = np.minimum(change, -spread), np.maximum(change, spread)
     columns = np.stack([change, found.headroom, *bounds], axis=1)
     sums = cluster_sums(columns, cluster)
-    return Pairs(sums[:, :1], sums[:, 1], sums[:, 2], sums[:, 3])
+    return PairedSums(sums[:, :1], sums[:, 1], sums[:, 2], sums[:, 3])
 
 
 def claims(

@@ -15,7 +15,7 @@ import toptail
 from tests.audit.baseline_cases import CASES, CLUSTERED, TAIL, claims, drawn
 from toptail import AuditResult, InputError, ScoredPools
 from toptail.audit import Settings
-from toptail.audit.paired import Pairs, Shared, Side
+from toptail.audit.paired import PairedSums, Shared, Side
 from toptail.audit.standing import Baseline
 from toptail.cli import main
 
@@ -406,7 +406,7 @@ def test_ends_count_a_cluster_that_was_not_seen() -> None:
     """Nothing was seen to change: 1 - 0.025**(1/n) of the weight is where it was not seen."""
     for clusters in (10, 40, 200):
         zero, one = np.zeros((clusters, 1)), np.ones(clusters)
-        pairs = Pairs(zero, one, -2 * one, 3 * one)
+        pairs = PairedSums(zero, one, -2 * one, 3 * one)
         (ends,) = pairs.ends(np.random.default_rng(0), 20_000, TAIL)
         share = 1 - 0.025 ** (1 / clusters)
         assert ends.value == 0
@@ -419,7 +419,7 @@ def test_no_two_scores_change_the_value_by_more_than_the_unseen_cluster_does() -
     rng = np.random.default_rng(0)
     new, old = rng.normal(size=(2, 3)), rng.normal(size=(2, 4))
 
-    def pairs(a: tuple[int, ...], b: tuple[int, ...]) -> Pairs:
+    def pairs(a: tuple[int, ...], b: tuple[int, ...]) -> PairedSums:
         newer, older = (
             Side.of(ScoredPools.from_arrays(np.tile(order, (2, 1)), value), Settings())
             for order, value in ((a, new), (b, old))

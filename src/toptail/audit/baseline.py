@@ -10,7 +10,7 @@ import numpy as np
 from toptail.audit.paired import Shared, Side
 from toptail.audit.record import jsonable
 from toptail.audit.settings import Settings
-from toptail.audit.standing import Baseline, Setting, compared
+from toptail.audit.standing import Baseline, Terms, compared
 from toptail.errors import InputError, check_share, option
 from toptail.pools import ScoredPools
 from toptail.pools.container import named, queries
@@ -51,7 +51,7 @@ def baseline_content(
     newer, older = (Side.of(pools, settings, values, replicates) for pools in (new, old))
     shared = Shared.of(newer, older, settings.min_pool)
     pairs = shared.pairs(names, settings)
-    at = Setting(shared.k, len(shared.new_at), len(pairs.headroom), margin)
+    at = Terms(shared.k, len(shared.new_at), len(pairs.headroom), margin)
     if at.clusters < 2:
         raise InputError(
             f"{new.source}: the queries that {old.source} has too lie in one cluster; a comparison "

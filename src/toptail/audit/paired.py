@@ -34,7 +34,7 @@ class Ends(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class PairedSums:
     """Sums over each cluster's queries (C clusters, S scorers)."""
 
     change: Floats
@@ -167,7 +167,7 @@ class Shared:
         (newer, first), (older, second) = new.at(new_at[keep]), old.at(old_at[keep])
         return cls(newer, older, first, second, int(size[keep].min()), size.size)
 
-    def pairs(self, names: Mapping[str, str], settings: Settings) -> Pairs:
+    def pairs(self, names: Mapping[str, str], settings: Settings) -> PairedSums:
         """What each cluster says of scorers, which ``names`` maps to their names in ``old``."""
         new, old, k = self.new, self.old, self.k
         values = [new.worth(name, k)[self.new_at] for name in names]
@@ -192,7 +192,7 @@ class Shared:
             cluster = None if cluster is None else cluster[has]
         sums = cluster_sums(per_query, cluster)
         unit, lowest, highest = sums[:, :3].T
-        return Pairs(sums[:, 3:], unit, lowest, highest, settings.value_range is not None)
+        return PairedSums(sums[:, 3:], unit, lowest, highest, settings.value_range is not None)
 
     def _cluster(self) -> Ints | None:
         """Those of the new table or, where it has none, of the old one."""

@@ -17,7 +17,7 @@ FEW: Final = 10
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Against:
     """A scorer of the new table against one of the old, in units of the old table's headroom."""
 
     status: Standing
@@ -58,19 +58,19 @@ class Baseline:
     """How many clusters the compared queries lie in."""
     margin: float
     """A loss of at most this share of the headroom counts as no loss."""
-    scorers: Mapping[str, Comparison]
+    scorers: Mapping[str, Against]
     """Scorer of the new table -> how it stands."""
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Baseline:
         """The part ``baseline`` of a stored audit."""
         parts = {field.name: entry[field.name] for field in fields(cls)}
-        scorers = {name: Comparison(**stored) for name, stored in entry["scorers"].items()}
+        scorers = {name: Against(**stored) for name, stored in entry["scorers"].items()}
         return cls(**(parts | {"scorers": scorers}))
 
 
 @dataclass(frozen=True)
-class Setting:
+class Terms:
     """Where two tables are compared."""
 
     k: int
@@ -83,7 +83,7 @@ class Setting:
     """The loss that counts as none."""
 
 
-def compared(ends: Ends, old: str, at: Setting) -> Comparison:
+def compared(ends: Ends, old: str, at: Terms) -> Against:
     """The status that the ends give."""
     status: Standing = "inconclusive"
     if ends.low > -at.margin:
@@ -92,10 +92,10 @@ def compared(ends: Ends, old: str, at: Setting) -> Comparison:
         status = "worse"
     needed = _needed(ends, at) if status == "inconclusive" else None
     reason = _reason(status, ends, at, needed)
-    return Comparison(status, *ends, at.k, old, needed, reason)
+    return Against(status, *ends, at.k, old, needed, reason)
 
 
-def _needed(ends: Ends, at: Setting) -> int | None:
+def _needed(ends: Ends, at: Terms) -> int | None:
     """About how many would decide it, if the estimate stays and widths shrink as 1/sqrt(n)."""
     distance = ends.value + at.margin
     half = ends.value - ends.low if distance > 0 else ends.high - ends.value
@@ -104,7 +104,7 @@ def _needed(ends: Ends, at: Setting) -> int | None:
     return math.ceil(at.queries * (half / distance) ** 2)
 
 
-def _reason(status: Standing, ends: Ends, at: Setting, needed: int | None) -> str:
+def _reason(status: Standing, ends: Ends, at: Terms, needed: int | None) -> str:
     loss = f"a loss of more than {100 * at.margin:.3g}%"
     more = f"; about {needed:,} queries would decide it" if needed else ""
     said = {
