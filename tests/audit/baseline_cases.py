@@ -1,4 +1,4 @@
-"""PairedSums of tables whose true difference is exactly -margin, and how often a claim is made there.
+"""Two tables whose true difference is exactly -margin, and how often a claim is made there.
 
 ``python -m tests.audit.baseline_cases 0.1`` prints the table of docs/baseline.md at that margin.
 """

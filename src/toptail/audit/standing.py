@@ -64,9 +64,12 @@ class Baseline:
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> Baseline:
         """The part ``baseline`` of a stored audit."""
-        parts = {field.name: entry[field.name] for field in fields(cls)}
-        scorers = {name: Against(**stored) for name, stored in entry["scorers"].items()}
-        return cls(**(parts | {"scorers": scorers}))
+
+        def known(owner: type[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+            return {field.name: stored[field.name] for field in fields(owner)}
+
+        scorers = {name: Against(**known(Against, one)) for name, one in entry["scorers"].items()}
+        return cls(**(known(cls, entry) | {"scorers": scorers}))
 
 
 @dataclass(frozen=True)
