@@ -44,10 +44,16 @@ def noisy() -> dict[str, Any]:
     return {name: rng.random((20, 4)) for name in ("mine", "v1", "v2")}
 
 
-def picks(**more: Any) -> dict[str, Any]:
+def picks(columns: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """Picks of two selectors, each repeated."""
     rows = [
-        {"query": q, "selector": name, "replicate": r, "value": (q * r) % 3 + gain}
+        {
+            "query": q,
+            "selector": name,
+            "replicate": r,
+            "value": (q * r) % 3 + gain,
+            **(columns or {}),
+        }
         for q in range(12)
         for r in range(2)
         for name, gain in (("random", 0.0), ("mine", 1.0))
@@ -72,6 +78,7 @@ KINDS: dict[str, Callable[[], dict[str, Any]]] = {
     ),
     "baseline, few": lambda: audited(builtin_pools(2, 4), baseline=builtin_pools(2, 4, seed=1)),
     "picks": picks,
+    "picks with a group": lambda: picks({"group": "near"}),
     "picks against one": lambda: picks(baseline="mine"),
 }
 
