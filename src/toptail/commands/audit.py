@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from toptail.audit import Rule, Settings
+from toptail.audit.standing import STANDINGS
 from toptail.audit.verdict import STATUSES
 from toptail.commands.lists import names, numbers
 from toptail.commands.options import Words, command_line
@@ -63,8 +64,15 @@ class Audit:
     """A harm above this share of the headroom must be ruled out for 'safe'."""
     level: float = Rule.level
     """Confidence of intervals and bands."""
+    baseline: Annotated[Path | None, tyro.conf.arg(metavar="TABLE")] = None
+    """An older table: each scorer is compared with the one of the same name there."""
+    baseline_scores: Annotated[Words, tyro.conf.arg(metavar="OLD=NEW,...")] = ()
+    """What scorers of the older table are called in the new one, separated by commas."""
+    margin: float | None = None
+    """A loss of at most this share of the older table's headroom is no loss; by default 0.02."""
     fail_on: Annotated[Words, tyro.conf.arg(metavar="STATUS,...")] = ()
-    """Exit with code 1 if a verdict is one of these statuses, separated by commas."""
+    """Exit with code 1 if a verdict, or with --baseline a comparison, is one of these statuses,
+    separated by commas."""
 
     def run(self) -> int:
         """Read, audit, write, and print the summary."""
@@ -74,17 +82,20 @@ class Audit:
         report = result.write(self.out)
         print(result.summary())
         print(f"\nReport: {report}")
-        verdicts = result.verdicts.values() if isinstance(result, AuditResult) else ()
-        return 1 if {verdict.status for verdict in verdicts} & fail_on else 0
+        return 1 if _statuses(result) & fail_on else 0
 
     def _fail_on(self) -> set[str]:
         wanted = set(names(self.fail_on))
         if wanted and self.picks is not None:
             raise InputError("--fail-on needs verdicts, and picks have none.")
-        unknown = sorted(wanted - set(STATUSES))
+        compared = wanted & set(STANDINGS) - set(STATUSES)
+        if compared and self.baseline is None:
+            raise InputError(f"--fail-on {min(compared)} compares two tables; give --baseline.")
+        known = dict.fromkeys((*STATUSES, *STANDINGS))
+        unknown = sorted(wanted - set(known))
         if unknown:
             raise InputError(
-                f"--fail-on: '{unknown[0]}' is not a status; those are {', '.join(STATUSES)}."
+                f"--fail-on: '{unknown[0]}' is not a status; those are {', '.join(known)}."
             )
         return wanted
 
@@ -93,6 +104,11 @@ class Audit:
             raise InputError("Give one table of scored candidates, or --picks with judged picks.")
         how = {"command": command_line()} | self._given("seed", "resamples", "level")
         if self.picks is not None:
+            for flag in ("baseline", "baseline_scores", "margin"):
+                if getattr(self, flag) not in (None, ()):
+                    raise InputError(
+                        f"--{flag.replace('_', '-')} is about scores, and picks have none."
+                    )
             return audit_picks(self.picks, **how)
         with progress_bar() as tick:
             return audit(
@@ -102,9 +118,28 @@ class Audit:
                 k=numbers("--k", self.k, int) if self.k else None,
                 tick=tick,
                 **how,
-                **self._given(*RESERVED, "values", "delta", "rho"),
+                baseline_scores=self._renamed(),
+                **self._given(*RESERVED, "values", "delta", "rho", "baseline", "margin"),
             )
+
+    def _renamed(self) -> dict[str, str] | None:
+        """Scorer of the older table -> its name in the new one."""
+        pairs = [name.partition("=") for name in names(self.baseline_scores)]
+        for old, equals, new in pairs:
+            if not (old and equals and new):
+                raise InputError(
+                    f"--baseline-scores: '{old}{equals}{new}' does not read as old=new."
+                )
+        return {old: new for old, _, new in pairs} or None
 
     def _given(self, *flags: str) -> dict[str, Any]:
         """The flags that the audits take under the same names."""
         return {flag: getattr(self, flag) for flag in flags}
+
+
+def _statuses(result: AuditResult | PicksResult) -> set[str]:
+    """Every status that --fail-on may name."""
+    if isinstance(result, PicksResult):
+        return set()
+    compared = () if result.baseline is None else result.baseline.scorers.values()
+    return {what.status for what in (*result.verdicts.values(), *compared)}
