@@ -149,11 +149,11 @@ def test_simultaneous_ends_hold_together_and_risk_alike() -> None:
     draws, weight = weighted_sums(np.concatenate([data, ones], axis=1), rng, 4_000)
     ghost = Unseen(np.full(5, -3.0), np.full(5, 3.0), np.ones(1))
     found = shares(data, ones, draws.T[:5], draws.T[5:], weight, ghost)
-    high, risk = found.simultaneous_high(0.025)
+    high, risk = found.simultaneous_high(0.05, 0.025)
     assert (high >= found.high(0.025)).all()
-    assert 0.025 / 5 <= risk[0] < 0.025  # between five separate ends and one
+    assert 0.05 / 5 <= risk[0] < 0.025  # between five separate ends and one
     outside = found.upper > np.quantile(found.upper, 1 - risk[0], axis=1)[:, None]
-    assert outside.any(axis=0).mean() == pytest.approx(0.025, abs=0.002)
+    assert outside.any(axis=0).mean() == pytest.approx(0.05, abs=0.002)
     each = outside.mean(axis=1)
     np.testing.assert_allclose(each, each[0], atol=1e-3)
 
@@ -173,7 +173,7 @@ def test_a_batch_is_its_parts() -> None:
         )
         np.testing.assert_allclose(both.low(0.1)[at], one.low(0.1))
         np.testing.assert_allclose(
-            both.simultaneous_high(0.1)[0][at], one.simultaneous_high(0.1)[0]
+            both.simultaneous_high(0.2, 0.1)[0][at], one.simultaneous_high(0.2, 0.1)[0]
         )
 
 

@@ -155,7 +155,7 @@ def judge(asked: Asked, value: Floats, headroom: float, shares: Shares) -> Verdi
     if why := _obstacle(value, headroom, clusters, asked):
         reason = f"Cannot be decided: {why}."
         return Verdict("inconclusive", best, None, None, None, reason, [], **about)
-    high, risk = shares.simultaneous_high(rule.tail)
+    high, risk = shares.simultaneous_high(1.0 - rule.level, rule.tail)
     steps = Steps(asked.family.steps, shares.value, shares.low(rule.tail), high)
     status = status_of(steps, rule, clusters >= asked.enough)
     fallen = [k for (_, k), end in zip(steps.k, high, strict=True) if end < -rule.delta]

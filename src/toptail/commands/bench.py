@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import tyro
 
-from toptail.errors import InputError
+from toptail.errors import InputError, check_whole
 
 if TYPE_CHECKING:
     from toptail.bench.table import Row
@@ -21,6 +21,7 @@ _BENCHES: Final = {
     "score": ("score", "bench_score"),
     "train": ("train", "bench_train"),
     "quality": ("train", "bench_quality"),
+    "verdict": ("verdict", "bench_verdict"),
 }
 """What to measure -> the module and the function that do."""
 
@@ -30,11 +31,15 @@ class Bench:
     """Measure speed on this machine, both sides of every claim in one run."""
 
     what: Annotated[
-        Literal["audit", "controlled", "sim", "score", "train", "quality"], tyro.conf.Positional
+        Literal["audit", "controlled", "sim", "score", "train", "quality", "verdict"],
+        tyro.conf.Positional,
     ]
-    """What to measure; 'quality' trains in bfloat16 and float32 and compares what was learned."""
+    """What to measure; 'quality' trains in bfloat16 and float32 and compares what was learned,
+    'verdict' counts how often the audit's verdict is wrong on tables whose truth is known."""
     task: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_FILE")] = None
     """The data set to train on, for 'quality'."""
+    repetitions: int = 200
+    """Tables a cell, for 'verdict'; 2,000 for the numbers in the documentation."""
 
     def run(self) -> int:
         """Print the benchmark's table."""
@@ -44,9 +49,11 @@ class Bench:
         return 0
 
     def _rows(self) -> Iterator[Row]:
+        check_whole("repetitions", self.repetitions, 1)
         if self.what == "quality" and self.task is None:
             raise InputError("'toptail bench quality' needs a data set: --task NAME_OR_FILE.")
         module, name = _BENCHES[self.what]
         bench = getattr(import_module(f"toptail.bench.{module}"), name)
-        rows: Iterator[Row] = bench(self.task) if self.what == "quality" else bench()
+        given = {"quality": [self.task], "verdict": [self.repetitions]}
+        rows: Iterator[Row] = bench(*given.get(self.what, []))
         return rows

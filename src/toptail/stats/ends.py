@@ -113,19 +113,20 @@ class Shares:
         a = np.where(known, a, 1.0)
         return np.where(known, (b - root) / a, -np.inf), np.where(known, (b + root) / a, np.inf)
 
-    def simultaneous_high(self, tail: float) -> tuple[Floats, Floats]:
-        """Upper ends that hold together with error ``tail``, and the risk ``[1]`` of each alone.
+    def simultaneous_high(self, error: float, tail: float) -> tuple[Floats, Floats]:
+        """Upper ends that hold together with this error, and the risk ``[1]`` of each alone.
 
-        The rank c is the smallest for which at most ``tail`` of the draws lie above the
-        c-th smallest draw in any entry; the ends are those draws, and no lower than
-        Student's at the same risk (Besag et al., 1995, for such bands).
+        The rank c is the smallest for which at most ``error`` of the draws lie above the
+        c-th smallest draw in any entry, and at most ``tail`` in one; the ends are those draws,
+        and no lower than Student's at the same risk (Besag et al., 1995, for such bands).
         """
         resamples = self.upper.shape[-1]
         order = np.argsort(self.upper, axis=-1, kind="stable")
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.arange(resamples), axis=-1)
         worst = np.sort(rank.max(axis=-2), axis=-1)
-        at = worst[..., int(np.ceil((1.0 - tail) * resamples)) - 1, None]
+        together, alone = (int(np.ceil((1.0 - x) * resamples)) - 1 for x in (error, tail))
+        at = np.maximum(worst[..., together, None], alone)
         chosen = np.take_along_axis(order, at[..., None], axis=-1)
         drawn = np.take_along_axis(self.upper, chosen, axis=-1)[..., 0]
         risk = np.minimum(1.0 - at / resamples, tail)

@@ -1,0 +1,349 @@
+"""Populations of queries whose truth is known, to try the rule of the verdict on.
+
+Every case is a finite population of clusters in two parts, one that search helps and one that it
+hurts, drawn with a probability that makes the truth exactly what the case says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+
+from toptail.audit.family import Family
+from toptail.audit.per_query import Judgement
+from toptail.stats.best_of_k import Floats, best_of_k, oracle, split_oracle
+from toptail.stats.ends import extreme_weights
+
+_PART = 8_000
+"""Queries in each part of a population."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Sums of clusters: what one part of a population is made of."""
+
+    change: Floats
+    """The family's steps ``[clusters, steps]``."""
+    headroom: Floats
+    """Headroom at k_max ``[clusters]``."""
+    least: Floats
+    """The least that each step can be ``[clusters, steps]``."""
+    most: Floats
+    """The most that it can be."""
+    queries: Floats
+    """Queries of each cluster ``[clusters]``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One population, and which verdict would be wrong about it."""
+
+    name: str
+    """What is true in it."""
+    wrong: Literal["safe", "unsafe", "none"]
+    """The status that would be wrong; ``none`` where the wanted one is counted."""
+    parts: tuple[Part, Part]
+    """The good and the bad clusters."""
+    bad: float
+    """Share of bad clusters."""
+    family: Family
+    """The K of the verdict."""
+    scale: float = 1.0
+    """Size of the values."""
+    width: float | None = None
+    """Width of the range of values, if it is declared."""
+    power: int = 0
+    """The rule before saw the values times two to this power; the rule scales them first."""
+    true_headroom: float | None = None
+    """Mean headroom that the truth is a share of, where it is not the measured one."""
+
+    def truth(self) -> Floats:
+        """The true change of every step, as a share of the headroom ``[steps]``."""
+        good, bad = (part.change.mean(axis=0) for part in self.parts)
+        change = (1 - self.bad) * good + self.bad * bad
+        return np.asarray(change / self.unit())
+
+    def unit(self) -> float:
+        """The true headroom."""
+        if self.true_headroom is not None:
+            return self.true_headroom
+        good, bad = (float(part.headroom.mean()) for part in self.parts)
+        return (1 - self.bad) * good + self.bad * bad
+
+
+def part(
+    score: Floats,
+    value: Floats,
+    family: Family,
+    *,
+    replicates: Floats | None = None,
+    per_cluster: int = 1,
+    unequal: np.random.Generator | None = None,
+) -> Part:
+    """What a part is made of, from the scores and values ``[queries, candidates]`` of its pools.
+
+    Clusters are ``per_cluster`` neighbours; with ``unequal`` from 1 to twice as many.
+    """
+    steps = np.array([[family.family.index(k) for k in step] for step in family.steps])
+    curve = best_of_k(score, value, family.family)
+    least, most = extreme_weights(value.shape[1], family.family, steps[:, 0], steps[:, 1])
+    ordered = np.sort(value, axis=1)
+    top = (
+        oracle(value, [family.k_max])
+        if replicates is None
+        else split_oracle(replicates, [family.k_max])
+    )
+    columns = [
+        curve[:, steps[:, 1]] - curve[:, steps[:, 0]],
+        top - curve[:, :1],
+        ordered @ least,
+        ordered @ most,
+        np.ones((len(value), 1)),
+    ]
+    if unequal is not None:
+        sizes = unequal.integers(1, 2 * per_cluster + 1, len(value))
+    else:
+        sizes = np.full(len(value), per_cluster)
+    ends = np.cumsum(sizes)
+    starts = np.concatenate([[0], ends[ends < len(value)]])
+    change, headroom, low, high, queries = (
+        np.add.reduceat(column, starts, axis=0)[:-1] if per_cluster > 1 else column
+        for column in columns
+    )
+    return Part(change, headroom[:, 0], low, high, queries[:, 0])
+
+
+def _share(parts: tuple[Part, Part], target: float, family: Family, which: str) -> float:
+    """Share of bad clusters that makes the worst step (or the gain) exactly the target."""
+    (good, top), (bad, low_top) = ((p.change.mean(axis=0), float(p.headroom.mean())) for p in parts)
+    # (1 - b) good + b bad = target ((1 - b) top + b low_top), for every step
+    ahead, behind = good - target * top, bad - target * low_top
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = ahead / (ahead - behind)
+    if which == "gain":
+        return float(share[family.steps.index((1, family.k_max))])
+    return float(share[(share > 0) & (share <= 1)].min())
+
+
+def _correlated(rng: np.random.Generator, size: int, strength: float) -> tuple[Floats, Floats]:
+    """Scores and normal values."""
+    value = rng.normal(size=(_PART, size))
+    return strength * value + np.sqrt(1 - strength**2) * rng.normal(size=value.shape), value
+
+
+def _trapped(score: Floats, value: Floats, depth: float | Floats) -> tuple[Floats, Floats]:
+    """The top-scored candidate is worth this much less than the worst."""
+    top = score.argmax(axis=1)
+    value = value.copy()
+    value[np.arange(len(value)), top] = value.min(axis=1) - depth
+    return score, value
+
+
+def _exact(
+    name: str,
+    wrong: Literal["safe", "unsafe"],
+    parts: tuple[Part, Part],
+    family: Family,
+    target: float,
+    which: str = "worst",
+    scale: float = 1.0,
+    width: float | None = None,
+) -> Case:
+    return Case(name, wrong, parts, _share(parts, target, family, which), family, scale, width)
+
+
+RHO: Final = 0.10
+DELTA: Final = 0.02
+_EIGHT, _TWO, _FOUR, _SIXTEEN = (Family.up_to(k) for k in (8, 2, 4, 16))
+
+
+def _plain(rng: np.random.Generator, depth: float = 0.0) -> tuple[Part, Part]:
+    good, bad = _correlated(rng, 8, 0.6), _correlated(rng, 8, 0.6)
+    return part(*good, _EIGHT), part(*_trapped(*bad, depth), _EIGHT)
+
+
+def _loss_rho(rng: np.random.Generator) -> Case:
+    return _exact("loss = ρ", "safe", _plain(rng), _EIGHT, -RHO)
+
+
+def _loss_delta(rng: np.random.Generator) -> Case:
+    return _exact("loss = δ", "unsafe", _plain(rng), _EIGHT, -DELTA)
+
+
+def _no_gain(rng: np.random.Generator) -> Case:
+    score, value = _correlated(rng, 8, 0.6)
+    parts = part(score, value, _EIGHT), part(-score, value, _EIGHT)
+    return _exact("gain = 0", "safe", parts, _EIGHT, 0.0, "gain")
+
+
+def _no_effect(rng: np.random.Generator) -> Case:
+    score, value = _correlated(rng, 8, 0.0)
+    parts = part(score, value, _EIGHT), part(-score, value, _EIGHT)
+    return _exact("no effect at all", "unsafe", parts, _EIGHT, 0.0, "gain")
+
+
+def _rare(rng: np.random.Generator) -> Case:
+    score, value = _correlated(rng, 8, 0.9)
+    cursed = rng.random(value.shape) < 0.01
+    score, value = np.where(cursed, 9.0, score), np.where(cursed, value - 30.0, value)
+    both = part(score, value, _EIGHT)
+    return Case("1 % deeply cursed candidates", "safe", (both, both), 0.0, _EIGHT)
+
+
+def _tenth(rng: np.random.Generator) -> Case:
+    good, bad = _correlated(rng, 8, 0.9), _correlated(rng, 8, 0.9)
+    parts = part(*good, _EIGHT), part(*_trapped(*bad, 9.0), _EIGHT)
+    return Case("a tenth of the queries harmful", "safe", parts, 0.1, _EIGHT)
+
+
+def _largest(rng: np.random.Generator) -> Case:
+    size = np.sort(rng.lognormal(0.0, 1.0, _PART))[:, None]
+    score, value = _correlated(rng, 8, 0.8)
+    value = value * size
+    traps = _trapped(score, value, 0.0)[1]
+    hurt = np.arange(_PART)[:, None] >= 0.9 * _PART
+    parts = (
+        part(score, value, _EIGHT),
+        part(score, np.where(hurt, traps, value), _EIGHT),
+    )
+    return _exact("loss = ρ, in the tenth with the most headroom", "safe", parts, _EIGHT, -RHO)
+
+
+def _beyond(rng: np.random.Generator, declared: bool) -> Case:
+    good = _correlated(rng, 8, 0.8)
+    good = good[0], np.clip(good[1], -2.0, 2.0)
+    score, value = _correlated(rng, 8, 0.8)
+    bad = _trapped(score, np.clip(value, -2.0, 2.0), 8.0)
+    parts = part(*good, _EIGHT), part(*bad, _EIGHT)
+    name = "loss = ρ, rare and beyond any candidate seen" + (", range declared" if declared else "")
+    return _exact(name, "safe", parts, _EIGHT, -RHO, width=12.0 if declared else None)
+
+
+def _heavy(rng: np.random.Generator) -> Case:
+    score, value = _correlated(rng, 8, 0.9)
+    bad = _trapped(score, value, rng.pareto(1.5, _PART))
+    parts = part(score, value, _EIGHT), part(*bad, _EIGHT)
+    return _exact("loss = 2ρ, heavy tails", "safe", parts, _EIGHT, -2 * RHO)
+
+
+def _heavy_delta(rng: np.random.Generator) -> Case:
+    lucky = rng.pareto(1.5, (_PART, 1)) * (rng.random((_PART, 8)) < 0.05)
+    score, value = _correlated(rng, 8, 0.5)
+    parts = part(score, value + lucky, _EIGHT), part(*_trapped(score, value, 1.0), _EIGHT)
+    return _exact("loss = δ, heavy tails", "unsafe", parts, _EIGHT, -DELTA)
+
+
+def _coin(wrong: Literal["safe", "unsafe"]) -> Case:
+    value = np.tile([0.0, 1.0], (100, 1))
+    parts = part(value, value, _TWO), part(-value, value, _TWO)
+    return _exact("gain = 0, coin-flip pairs", wrong, parts, _TWO, 0.0, "gain")
+
+
+def _ties(rng: np.random.Generator) -> Case:
+    score, value = _correlated(rng, 8, 0.7)
+    score, value = np.round(score), np.round(value)
+    parts = part(score, value, _EIGHT), part(-score, value, _EIGHT)
+    return _exact("loss = ρ, ties", "safe", parts, _EIGHT, -RHO)
+
+
+def _clusters(
+    rng: np.random.Generator, name: str, wrong: Literal["safe", "unsafe"], target: float, which: str
+) -> Case:
+    good, bad = _correlated(rng, 8, 0.6), _correlated(rng, 8, 0.6)
+    bad = (-bad[0], bad[1]) if which == "gain" else _trapped(*bad, 0.0)
+    parts = (
+        part(*good, _EIGHT, per_cluster=5, unequal=rng),
+        part(*bad, _EIGHT, per_cluster=5, unequal=rng),
+    )
+    return _exact(f"{name}, unequal clusters", wrong, parts, _EIGHT, target, which)
+
+
+def _noisy(rng: np.random.Generator, wrong: Literal["safe", "unsafe"], twice: bool) -> Case:
+    """Judged once, the truth is a share of judged headroom; twice, of the true one."""
+    target = -RHO if wrong == "safe" else -DELTA
+    parts, truth = [], []
+    for trap in (False, True):
+        score, value = _correlated(rng, 8, 0.6)
+        if trap:
+            score, value = _trapped(score, value, 0.0)
+        truth.append(part(score, value, _EIGHT))
+        judged = value + rng.normal(size=(2, *value.shape))
+        both = judged if twice else judged[:1]
+        parts.append(part(score, both.mean(axis=0), _EIGHT, replicates=judged if twice else None))
+    how = "judged twice" if twice else "judged once"
+    name = f"loss = {'ρ' if wrong == 'safe' else 'δ'}, noisy judge, {how}"
+    pair = parts[0], parts[1]
+    if not twice:
+        return _exact(name, wrong, pair, _EIGHT, target)
+    tops = [float(p.headroom.mean()) for p in truth]
+    real = tuple(
+        Part(p.change, np.full(len(p.headroom), top), p.least, p.most, p.queries)
+        for p, top in zip(pair, tops, strict=True)
+    )
+    bad = _share((real[0], real[1]), target, _EIGHT, "worst")
+    return Case(
+        *(name, wrong, pair, bad, _EIGHT), true_headroom=(1 - bad) * tops[0] + bad * tops[1]
+    )
+
+
+def _tiny(rng: np.random.Generator) -> Case:
+    score, value = _correlated(rng, 8, 0.0)
+    value = value * 1e-310
+    judged, power = Judgement(value.reshape(-1)).rescaled()
+    value = judged.value.reshape(value.shape)
+    parts = part(score, value, _EIGHT), part(-score, value, _EIGHT)
+    name, scale = "gain = 0, denormal values", float(np.abs(value).max())
+    case = _exact(name, "safe", parts, _EIGHT, 0.0, "gain", scale=scale)
+    return replace(case, power=power)
+
+
+def _no_variance(_: np.random.Generator) -> Case:
+    value = np.tile([0.0, 1.0, 1.0, 1.0], (100, 1))
+    parts = part(value, value, _FOUR), part(-value, value, _FOUR)
+    return _exact("loss = ρ, all good queries identical", "safe", parts, _FOUR, -RHO)
+
+
+def _good(rng: np.random.Generator, strength: float) -> Case:
+    both = part(*_correlated(rng, 16, strength), _SIXTEEN)
+    return Case(f"good, correlation {strength:g}", "none", (both, both), 0.0, _SIXTEEN)
+
+
+def _bad(rng: np.random.Generator) -> Case:
+    good, bad = _correlated(rng, 16, 0.6), _correlated(rng, 16, 0.6)
+    parts = part(*good, _SIXTEEN), part(*_trapped(*bad, 0.0), _SIXTEEN)
+    case = _exact("harmful, −30 %", "unsafe", parts, _SIXTEEN, -0.30)
+    return replace(case, wrong="none")
+
+
+CASES: Final[tuple[Callable[[np.random.Generator], Case], ...]] = (
+    _loss_rho,
+    _no_gain,
+    lambda _: _coin("safe"),
+    _rare,
+    _tenth,
+    _largest,
+    _heavy,
+    _ties,
+    lambda rng: _clusters(rng, "loss = ρ", "safe", -RHO, "worst"),
+    lambda rng: _clusters(rng, "gain = 0", "safe", 0.0, "gain"),
+    _no_variance,
+    _tiny,
+    lambda rng: _noisy(rng, "safe", twice=False),
+    lambda rng: _noisy(rng, "safe", twice=True),
+    lambda rng: _beyond(rng, declared=True),
+    lambda rng: _beyond(rng, declared=False),
+    _loss_delta,
+    _no_effect,
+    lambda _: _coin("unsafe"),
+    _heavy_delta,
+    lambda rng: _clusters(rng, "loss = δ", "unsafe", -DELTA, "worst"),
+    lambda rng: _noisy(rng, "unsafe", twice=False),
+    lambda rng: _noisy(rng, "unsafe", twice=True),
+    lambda rng: _good(rng, 0.3),
+    lambda rng: _good(rng, 0.5),
+    _bad,
+)
+"""Errors first (wrong *safe*, then wrong *unsafe*), then power."""
