@@ -19,10 +19,12 @@ from typing import Any, Final
 import jinja2
 from markupsafe import Markup
 
+from toptail.report.basis import basis_sentences, shared_unseen, unseen
 from toptail.report.chart_data import chart_data
 from toptail.report.content import method_rows, status_lines, tables_of
+from toptail.report.group_tables import groups_table, heterogeneity
 from toptail.report.palette import DARK, LIGHT, style
-from toptail.report.scorer_tables import checks_table, numbers_table
+from toptail.report.scorer_tables import checks_table, numbers_table, steps_table
 from toptail.report.table import Table
 from toptail.report.text import (
     MISSING_SHORT,
@@ -31,6 +33,7 @@ from toptail.report.text import (
     headline,
     k_word,
     one_line,
+    percent,
     question,
     ranked,
     scope_sentence,
@@ -41,7 +44,7 @@ from toptail.report.text import (
 )
 
 MANY_SCORERS: Final = 6
-"""Above this number, tables of pairs and repeated legends start folded."""
+"""Above this number, cards, legends and tables of pairs start folded."""
 
 MOST_ROWS: Final = 1000
 """Longer tables are cut: the page must stay light, and the rest is in ``audit.json``."""
@@ -56,6 +59,7 @@ def render_html(audit: Audit) -> str:
     template = _templates().get_template(f"{audit['kind']}.html")
     return template.render(
         audit=audit,
+        basis=basis_sentences(audit),
         many=len(audit.get("scorers", ())) > MANY_SCORERS,
         cards=[_card(audit, *at) for at in enumerate(ranked(audit))] if pools else (),
         data=chart_data(audit),
@@ -68,19 +72,17 @@ def render_html(audit: Audit) -> str:
         script_hash=_hash(script),
         css=Markup(_hues() + _asset("style.css")),
         tables={table.name: _cut(table) for table in tables_of(audit)},
+        tail=percent((1 - audit["thresholds"]["level"]) / 2),
         tally=tally(audit) if pools else (),
     )
 
 
 def _card(audit: Audit, rank: int, name: str) -> dict[str, Any]:
-    """The verdict on one scorer in plain words, its K and gains as pairs of label and text."""
+    """The verdict on one scorer in plain words, its numbers, and the tables behind them."""
     scorer: Mapping[str, Any] = audit["scorers"][name]
     verdict, k_max = scorer["verdict"], audit["k"][-1]
-    captured = with_interval(*(scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")))
-    gain = signed(scorer["gain_per_doubling"], value_decimals(audit))
-    checks = checks_table(audit, [name])
-    # The card itself names the scorer.
-    checks = replace(checks, columns=checks.columns[1:], rows=tuple(row[1:] for row in checks.rows))
+    decimals = value_decimals(audit)
+    value = with_interval(*(scorer[part][-1] for part in ("value", "low", "high")), decimals)
     return {
         "name": one_line(name),
         "rank": rank + 1,
@@ -88,13 +90,21 @@ def _card(audit: Audit, rank: int, name: str) -> dict[str, Any]:
         "headline": headline(verdict, k_max),
         "reason": one_line(verdict["reason"]),
         "style": style(rank),
-        "ks": (
+        "facts": (
             ("Best K", k_word(verdict["k_best"], MISSING_SHORT)),
             ("Safe up to K", k_word(verdict["k_safe_max"])),
             ("Hurts from K", k_word(verdict["k_harm"])),
+            ("Gain per doubling", signed(scorer["gain_per_doubling"], decimals)),
+            (f"Value at K = {k_max}", value),
         ),
-        "gains": ((f"Captured, K = {k_max}", captured), ("Gain per doubling", gain)),
-        "tables": (checks, numbers_table(audit, name)),
+        # The card itself names the scorer.
+        "checks": checks_table(audit, [name]).without_first(),
+        "steps": steps_table(audit, name),
+        "numbers": numbers_table(audit, name),
+        "groups": groups_table(audit, [name]).without_first(),
+        "heterogeneity": heterogeneity(audit, name),
+        # What is the same for all stands once, below the leaderboard.
+        "unseen": "" if shared_unseen(audit) else unseen(audit, name),
     }
 
 
