@@ -205,7 +205,7 @@ def make_audit(shapes: dict[str, tuple[list[float], str]]) -> Audit:
             for part, queries, smallest in (("audited", 100, 16), ("all", 103, 6))
         },
         "headroom_spread": 23.4,
-        "other_unit": {name: "inconclusive" for name in names},
+        "other_unit": dict.fromkeys(names, "inconclusive"),
         "value_range": [0.0, 1.0],
         "skipped_columns": [{"name": "tokens", "why": "a count"}],
         "constant_scores": ["constant"],
@@ -292,8 +292,10 @@ def make_baseline(names: Sequence[str]) -> dict[str, Any]:
 
 def as_first_format(audit: Audit) -> Audit:
     """The same audit as it was stored before there were gains, steps and tests of groups."""
-    older = set("family k_max unit min_pool left_out populations headroom_spread".split())
-    older |= set("other_unit value_range skipped_columns constant_scores".split())
+    older = set(
+        ["family", "k_max", "unit", "min_pool", "left_out", "populations", "headroom_spread"]
+    )
+    older |= set(["other_unit", "value_range", "skipped_columns", "constant_scores"])
     older |= {"group_tests", "group_heterogeneity", "gain", "steps", "unseen"}
 
     def without(value: Any) -> Any:
@@ -398,7 +400,9 @@ def fifteen() -> Audit:
     for scorer in audit["scorers"].values():
         for part in ("off_support", "seeds", "auc", "auc_low", "auc_high", "auc_within"):
             del scorer[part]
-    del audit["groups"]
+    for part in ("groups", "group_tests", "group_heterogeneity"):
+        del audit[part]
+    audit |= {"populations": None, "other_unit": None, "constant_scores": []}
     audit |= {"binary": False, "replicates": None, "group_column": None, "cluster_column": None}
     return audit
 

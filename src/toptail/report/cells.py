@@ -9,6 +9,7 @@ from typing import Any, Final
 from toptail.report.table import Cell, Whisker
 from toptail.report.text import (
     MISSING_SHORT,
+    Audit,
     bracket,
     count,
     k_word,
@@ -85,6 +86,12 @@ def captured_cells(scorer: Mapping[str, Any]) -> Iterable[Cell]:
 
 Ends = tuple[float | None, float | None, float | None]
 """A number and the ends of its interval."""
+
+
+def has_gains(audit: Audit) -> bool:
+    """Whether gains in headroom are stored, which they were not from the beginning."""
+    scorers = audit.get("scorers") or {}
+    return bool(scorers) and all("gain" in scorer for scorer in scorers.values())
 
 
 def gain_at_end(scorer: Mapping[str, Any]) -> Ends:

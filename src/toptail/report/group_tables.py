@@ -34,14 +34,16 @@ def groups_table(audit: Audit, names: Sequence[str] | None = None) -> Table:
     decimals = value_decimals(audit)
     places = [
         (name, group, record)
-        for name in (ranked(audit) if names is None else names)
+        for name in ranked(audit)
         for group, record in (audit.get("groups") or {}).items()
         if name in record["scorers"]
     ]
     ends = [gain_at_end(record["scorers"][name]) for name, _, record in places]
-    gains = gain_cells(ends, audit["thresholds"]["rho"])
+    gains = gain_cells(ends, audit["thresholds"]["rho"])  # one axis for all scorers
     rows = []
     for (name, group, record), gain in zip(places, gains, strict=True):
+        if names is not None and name not in names:
+            continue
         scorer = record["scorers"][name]
         size = f"({plural(record['queries'], 'query', 'queries')}, K = {last(record['k'])})"
         value = (last(scorer[part]) for part in ("value", "low", "high"))

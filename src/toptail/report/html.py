@@ -20,6 +20,7 @@ import jinja2
 from markupsafe import Markup
 
 from toptail.report.basis import basis_sentences, shared_unseen, unseen
+from toptail.report.cells import has_gains
 from toptail.report.chart_data import chart_data
 from toptail.report.content import method_rows, status_lines, tables_of
 from toptail.report.group_tables import groups_table, heterogeneity
@@ -29,6 +30,7 @@ from toptail.report.table import Table
 from toptail.report.text import (
     MISSING_SHORT,
     Audit,
+    count,
     data_sentences,
     headline,
     k_word,
@@ -64,6 +66,7 @@ def render_html(audit: Audit) -> str:
         cards=[_card(audit, *at) for at in enumerate(ranked(audit))] if pools else (),
         data=chart_data(audit),
         definitions=status_lines(audit),
+        gains=has_gains(audit),
         measured=data_sentences(audit),
         method=method_rows(audit),
         question=question(audit),
@@ -79,24 +82,15 @@ def render_html(audit: Audit) -> str:
 
 def _card(audit: Audit, rank: int, name: str) -> dict[str, Any]:
     """The verdict on one scorer in plain words, its numbers, and the tables behind them."""
-    scorer: Mapping[str, Any] = audit["scorers"][name]
-    verdict, k_max = scorer["verdict"], audit["k"][-1]
-    decimals = value_decimals(audit)
-    value = with_interval(*(scorer[part][-1] for part in ("value", "low", "high")), decimals)
+    verdict: Mapping[str, Any] = audit["scorers"][name]["verdict"]
     return {
         "name": one_line(name),
         "rank": rank + 1,
         "status": verdict["status"],
-        "headline": headline(verdict, k_max),
+        "headline": headline(verdict, audit["k"][-1]),
         "reason": one_line(verdict["reason"]),
         "style": style(rank),
-        "facts": (
-            ("Best K", k_word(verdict["k_best"], MISSING_SHORT)),
-            ("Safe up to K", k_word(verdict["k_safe_max"])),
-            ("Hurts from K", k_word(verdict["k_harm"])),
-            ("Gain per doubling", signed(scorer["gain_per_doubling"], decimals)),
-            (f"Value at K = {k_max}", value),
-        ),
+        "facts": _facts(audit, name),
         # The card itself names the scorer.
         "checks": checks_table(audit, [name]).without_first(),
         "steps": steps_table(audit, name),
@@ -106,6 +100,22 @@ def _card(audit: Audit, rank: int, name: str) -> dict[str, Any]:
         # What is the same for all stands once, below the leaderboard.
         "unseen": "" if shared_unseen(audit) else unseen(audit, name),
     }
+
+
+def _facts(audit: Audit, name: str) -> list[tuple[str, str]]:
+    """A scorer's K, value and gain, as pairs of label and text."""
+    scorer, decimals = audit["scorers"][name], value_decimals(audit)
+    verdict = scorer["verdict"]
+    value, low, high = (scorer[part][-1] for part in ("value", "low", "high"))
+    facts = [
+        ("Best K", k_word(verdict["k_best"], MISSING_SHORT)),
+        ("Safe up to K", k_word(verdict["k_safe_max"])),
+        ("Hurts from K", k_word(verdict["k_harm"])),
+        ("Gain per doubling of K", signed(scorer["gain_per_doubling"], decimals)),
+        (f"Value at K = {audit['k'][-1]}", with_interval(value, low, high, decimals)),
+    ]
+    needed = verdict["queries_needed"]
+    return facts if needed is None else [*facts, ("Queries needed", count(needed))]
 
 
 def _cut(table: Table) -> Table:

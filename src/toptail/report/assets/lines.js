@@ -46,6 +46,7 @@ class LineChart {
     this.layout(domain, series, references);
     this.svg = draw(plot, "svg", { viewBox: `0 0 ${this.width} ${this.height}`, "aria-hidden": "true" });
     this.svg.classList.toggle("many", series.length > 6); // their bands lie over each other
+    this.svg.classList.toggle("crowd", series.length > 12);
     if (!missing(spec.harmBelow)) this.harmRegion(domain);
     this.axes();
     for (const line of references) this.reference(line);
@@ -66,7 +67,7 @@ class LineChart {
     const longest = Math.max(...[...series, ...references].map((line) => this.labelOf(line).length));
     this.area = {
       left: 16 + 7 * Math.max(...this.yTicks.map((tick) => tick.text.length)),
-      right: width - ((this.narrow ? 22 : 26) + 6.7 * longest),
+      right: width - ((this.narrow ? 22 : 26) + 7.4 * longest),
       top: 28,
       bottom: this.height - 44,
     };
