@@ -292,10 +292,8 @@ def make_baseline(names: Sequence[str]) -> dict[str, Any]:
 
 def as_first_format(audit: Audit) -> Audit:
     """The same audit as it was stored before there were gains, steps and tests of groups."""
-    older = set(
-        ["family", "k_max", "unit", "min_pool", "left_out", "populations", "headroom_spread"]
-    )
-    older |= set(["other_unit", "value_range", "skipped_columns", "constant_scores"])
+    older = {"family", "k_max", "unit", "min_pool", "left_out", "populations", "other_unit"}
+    older |= {"headroom_spread", "value_range", "skipped_columns", "constant_scores"}
     older |= {"group_tests", "group_heterogeneity", "gain", "steps", "unseen"}
 
     def without(value: Any) -> Any:

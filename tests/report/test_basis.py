@@ -14,7 +14,7 @@ def test_everything_the_verdicts_rest_on_is_said(audit: Audit) -> None:
     audit["other_unit"] |= {"perfect": "safe", "uncertain": "inconclusive"}
     assert basis_sentences(audit) == [
         "Gains, δ and ρ are shares of the headroom pooled over queries; values are declared to "
-        "lie between 0.000 and 1.000.",
+        "lie between 0 and 1.",
         "Headroom differs 23-fold between queries: measuring in each query's own headroom makes "
         "“noisy” inconclusive, “constant” inconclusive and “cursed” inconclusive.",
         "Left out: 2 pools with a single candidate and 3 pools with fewer than 16 candidates.",

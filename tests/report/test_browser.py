@@ -147,6 +147,17 @@ def test_the_board_fits_a_laptop(
     assert page.locator(".scroll.boxed").evaluate_all(cut) == 0
 
 
+@pytest.mark.parametrize("name", ["alone", "compared", "thirty", "hostile"])
+def test_nothing_is_wider_than_a_sheet(
+    open_page: Open, name: str, request: pytest.FixtureRequest
+) -> None:
+    page = open_page(request.getfixturevalue(name))
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.set_viewport_size({"width": 690, "height": 900})  # A4 between its margins
+    assert page.evaluate("document.documentElement.scrollWidth") == 690
+
+
 def test_paper_shows_what_is_folded_but_for_the_evidence_of_many(
     open_page: Open, thirty: Any, audit: Any
 ) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from toptail.audit.verdict import STATUSES
+from toptail.report.content import status_lines
 from toptail.report.html import MOST_ROWS, breakable, render_html
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -121,6 +123,17 @@ def test_verdicts_are_words_without_scripts(audit: dict[str, Any]) -> None:
     assert "Nothing is extrapolated past K = 16" in text
     assert audit["record"]["sha256"] in text
     assert "0.02 of the headroom" in text
+
+
+def test_each_status_means_what_its_own_rule_says(audit: Any, first_format: Any) -> None:
+    audit["thresholds"] |= {"delta": 0.03, "rho": 0.25}
+    meanings = dict(status_lines(audit))
+    assert tuple(meanings) == STATUSES
+    assert "δ = 0.03" in meanings["unsafe"]
+    assert all("ρ = 0.25" in text for status, text in meanings.items() if status != "unsafe")
+    assert "one-sided 2.5 %" in meanings["safe"]
+    assert dict(status_lines(first_format)).keys() == meanings.keys()
+    assert "band over all pairs of K" in dict(status_lines(first_format))["unsafe"]
 
 
 def test_absent_parts_have_no_section(fifteen: dict[str, Any]) -> None:

@@ -78,6 +78,10 @@ def test_a_baseline_says_what_was_compared(compared: dict[str, Any]) -> None:
         "16",
         "The new table is worse at K = 16.",
     ]
+    compared["baseline"]["scorers"]["noisy"]["old"] = "noisy_v1"
+    compared["baseline"]["scorers"]["perfect"]["old"] = "perfect"
+    names = [row[0] for row in texts(baseline_table(compared))]
+    assert names[:2] == ["perfect", "noisy (was “noisy_v1”)"]
     for part in ("“old.parquet”", "90 shared queries", "10 only here", "4 only there", "0.02"):
         assert part in table.caption
 

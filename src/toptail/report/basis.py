@@ -47,8 +47,7 @@ def _unit(audit: Audit) -> Iterable[str]:
         return
     text = f"Gains, δ and ρ are shares of {UNITS[unit]}"
     if value_range := audit.get("value_range"):
-        low, high = (number(end, 3) for end in value_range)
-        text += f"; values are declared to lie between {low} and {high}"
+        text += "; values are declared to lie between {:g} and {:g}".format(*value_range)
     yield f"{text}."
     if other := audit.get("other_unit"):
         yield _other_unit(audit, UNITS["query" if unit == "pooled" else "pooled"], other)

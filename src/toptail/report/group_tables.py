@@ -86,7 +86,7 @@ def group_tests_table(audit: Audit) -> Table:
         "Between groups",
         "Difference between two groups in the gain at the largest K, in headroom, with "
         f"{percent(audit['thresholds']['level'])} intervals. Holm p is corrected for the number "
-        "of tests.",
+        "of pairs.",
         (
             Column("Scorer", "name"),
             Column("A", "word"),

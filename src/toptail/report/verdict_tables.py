@@ -74,7 +74,7 @@ def baseline_table(audit: Audit) -> Table:
     base: Mapping[str, Any] = audit.get("baseline") or {"scorers": {}}
     rows = tuple(
         (
-            name_cell(name),
+            replace(name_cell(name), detail=_old_name(name, entry.get("old"))),
             status_cell(entry["status"]),
             difference_cell(entry["difference"], entry["low"], entry["high"], 3),
             k_cell(entry["k"], "n/a"),
@@ -94,6 +94,11 @@ def baseline_table(audit: Audit) -> Table:
         ),
         rows,
     )
+
+
+def _old_name(name: str, old: str | None) -> str:
+    """What a scorer was called in the old table, where that was something else."""
+    return "" if old is None or old == name else f"(was “{one_line(old)}”)"
 
 
 def _baseline_caption(audit: Audit, base: Mapping[str, Any]) -> str:
