@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 
 from toptail.report.figures import (
     best_of_k_figure,
@@ -61,6 +62,18 @@ def test_gains_are_drawn_first_with_what_the_verdicts_ask(audit: dict[str, Any])
     assert rings == [[4.0], [4.0], [1.0]]  # two are safe up to 16, one up to 2
     bands = [c for c in axes.collections if c.get_paths()]
     assert len(bands) == 5
+
+
+def test_thirty_scorers_have_room_for_their_names_and_no_bands(thirty: dict[str, Any]) -> None:
+    figure = gain_figure(thirty)
+    (axes,) = figure.axes
+    assert len(axes.collections) == 0
+    assert "interval" not in axes.get_title(loc="left")
+    figure.canvas.draw()
+    names = [t for t in axes.texts if isinstance(t, Annotation) and "hurts" not in t.get_text()]
+    assert len(names) == 33
+    heights = sorted(axes.transData.transform((0, name.xyann[1]))[1] for name in names)
+    assert min(b - a for a, b in pairwise(heights)) >= 8 * figure.dpi / 72  # set in 8 points
 
 
 def test_decile_figure_has_both_views(audit: dict[str, Any]) -> None:

@@ -34,6 +34,11 @@ FIGURES: Final[Mapping[str, Mapping[str, str]]] = {
 """Name of each figure's file and its title, by kind of audit, in the order of the page."""
 
 _SETTINGS: Final = SETTINGS | {"axes.grid": True, "axes.grid.axis": "y", "axes.xmargin": 0.02}
+MOST_BANDS: Final = 12
+"""With more scorers no bands are drawn: they would pile up, and the tables have the ends."""
+
+_LINE: Final = 0.16
+"""Inches between the names at the ends of lines."""
 
 
 def figures_of(audit: Audit) -> dict[str, str]:
@@ -45,8 +50,8 @@ def figures_of(audit: Audit) -> dict[str, str]:
 def gain_figure(audit: Audit) -> Figure:
     """Paired gain over a random pick by K, in headroom, with what the verdicts ask of it."""
     with mpl.rc_context(_SETTINGS):
-        figure, axes = _figure(7.0, 4.2)
         k, names = np.log2(audit["k"]), ranked(audit)
+        figure, axes = _figure(7.0, _height(4.2, len(names)))
         labels = [(0.0, "random pick", NEUTRAL), *_margins(axes, audit["thresholds"])]
         for rank, name in enumerate(names):
             scorer = audit["scorers"][name]
@@ -59,22 +64,22 @@ def gain_figure(audit: Audit) -> Figure:
         axes.set_ylabel("gain, as a share of the headroom")
         _harm_region(axes, audit["thresholds"]["rho"])
         _end_labels(axes, float(k[-1]), labels)
-        level = percent(audit["thresholds"]["level"])
-        _title(axes, f"Gain over a random pick on the same queries, with {level} intervals")
+        with_bands = f", with {percent(audit['thresholds']['level'])} intervals"
+        title = "Gain over a random pick on the same queries"
+        _title(axes, f"{title}{with_bands if len(names) <= MOST_BANDS else ''}")
         return figure
 
 
 def best_of_k_figure(audit: Audit) -> Figure:
     """Curves of value over K with simultaneous bands, between oracle and random."""
     with mpl.rc_context(_SETTINGS):
-        figure, axes = _figure(7.0, 4.2)
-        k = np.log2(audit["k"])
+        k, names = np.log2(audit["k"]), ranked(audit)
+        figure, axes = _figure(7.0, _height(4.2, len(names)))
         axes.plot(k, _floats(audit["oracle"]), color=NEUTRAL, linestyle=":", linewidth=1.2)
         labels: list[tuple[float | None, str, str]] = [(audit["oracle"][-1], "oracle", NEUTRAL)]
         if audit["random"] is not None:
             axes.axhline(audit["random"], color=NEUTRAL, linestyle="--", linewidth=1)
             labels.append((audit["random"], "random", NEUTRAL))
-        names = ranked(audit)
         for rank, name in enumerate(names):
             scorer = audit["scorers"][name]
             _scorer(axes, k, rank, scorer, ("value", "band_low", "band_high"), len(names))
@@ -84,15 +89,17 @@ def best_of_k_figure(audit: Audit) -> Figure:
         axes.set_ylabel(f"expected value: {short(audit['value'], 40)}", parse_math=False)
         _end_labels(axes, float(k[-1]), labels)
         level = percent(audit["thresholds"]["level"])
-        _title(axes, f"Best-of-K by score; simultaneous {level} bands hold the spread of queries")
+        _title(
+            axes, f"Best-of-K by score; simultaneous {level} bands hold the spread between queries"
+        )
         return figure
 
 
 def decile_figure(audit: Audit) -> Figure:
     """Mean value by score decile: pooled over candidates, and within queries."""
     with mpl.rc_context(_SETTINGS):
-        figure, axes = _figure(9.0, 3.8, columns=2)
         names = ranked(audit)
+        figure, axes = _figure(9.0, _height(3.8, len(names)), columns=2)
         deciles = np.arange(1, 11)
         panels = (
             ("pooled over all candidates", ("deciles", "deciles_low", "deciles_high")),
@@ -171,6 +178,11 @@ def _figure(width: float, height: float, columns: int = 1) -> tuple[Figure, Any]
     return figure, figure.subplots(1, columns, sharey=True)
 
 
+def _height(usual: float, scorers: int) -> float:
+    """Inches that leave a line for every name at the right."""
+    return max(usual, _LINE * (scorers + 7))
+
+
 def _title(axes: Axes, text: str) -> None:
     axes.set_title(one_line(text), loc="left", fontsize=9, fontweight="bold", parse_math=False)
 
@@ -190,7 +202,7 @@ def _scorer(
     """Draw one scorer's line, and its band where ``parts`` names one."""
     look = style(rank)
     dashes = (0, tuple(map(float, look.dash.split()))) if look.dash else "solid"
-    if len(parts) == 3:
+    if len(parts) == 3 and scorers <= MOST_BANDS:
         low, high = _floats(scorer[parts[1]]), _floats(scorer[parts[2]])
         alpha = 0.15 if scorers <= 6 else 0.05  # many bands lie over each other
         axes.fill_between(x, low, high, color=look.colour, alpha=alpha, linewidth=0)
@@ -258,7 +270,8 @@ def _end_labels(axes: Axes, x_end: float, labels: Sequence[tuple[float | None, s
         return
     low, high = axes.get_ylim()
     axes.set_ylim(low, high)  # the labels must not move the axis
-    gap = (high - low) * 0.045
+    # Title and ticks leave the axes about 0.85 of the figure's height.
+    gap = (high - low) * _LINE / (0.85 * axes.figure.bbox.height / axes.figure.dpi)
     heights = spread([entry[0] or 0.0 for entry in placed], gap, low, high)
     for (value, text, colour), height in zip(placed, heights, strict=True):
         axes.annotate(
