@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -48,6 +49,37 @@ def make_check(share: float, status: str) -> dict[str, Any]:
     }
 
 
+def thirty_shapes() -> dict[str, tuple[list[float], str]]:
+    """Thirty scorers with long names, their gains spread from good to harmful."""
+
+    def shape(share: float) -> tuple[list[float], str]:
+        status = "safe" if share > 0.2 else "inconclusive" if share > 0.05 else "no gain"
+        falls = share < -0.1
+        shares = [0.3, 0.15, 0.0, share] if falls else [share + 0.1, share + 0.06, share, share]
+        return shares, "unsafe" if falls else status
+
+    return {
+        f"reward_model_v{i}_llama-3.1-70b-instruct_checkpoint_{1000 * i}": shape(0.62 - 0.032 * i)
+        for i in range(30)
+    }
+
+
+def make_gain(captured: list[float]) -> list[float]:
+    """What the shares of each K's headroom are in the headroom of the largest K."""
+    shares = zip([0, *captured], HEADROOM, strict=True)
+    return [share * room / HEADROOM[-1] for share, room in shares]
+
+
+def make_steps(captured: list[float]) -> list[dict[str, Any]]:
+    gain = make_gain(captured[1:])
+    return [
+        {"k": [K[i], K[j]], "value": step, "low": step - 0.05, "high": step + 0.07}
+        for j in range(len(K))
+        for i in range(j)
+        for step in [gain[j] - gain[i]]
+    ]
+
+
 def make_verdict(captured: list[float], status: str) -> dict[str, Any]:
     reasons = {
         "safe": "Every larger K is at least as good within 0.10 of the headroom, and K = 16 gains.",
@@ -62,6 +94,12 @@ def make_verdict(captured: list[float], status: str) -> dict[str, Any]:
         "k_harm": 8 if status == "unsafe" else None,
         "reason": reasons[status],
         "queries_needed": 340 if status == "inconclusive" else None,
+        "k_max": K[-1],
+        "clusters": 40,
+        "unit": "pooled",
+        "steps": make_steps([0, *captured]),
+        "unseen": "Harm in fewer than 9 % of the queries and beyond any candidate seen is not "
+        "excluded by 40 clusters.",
         "checks": [make_check(captured[-1] - captured[0], status), make_check(0.1, "safe")],
     }
 
@@ -76,8 +114,14 @@ def make_scorer(captured: list[float], status: str) -> dict[str, Any]:
     tau = captured[-1] * 0.7
     drift = 0.03 - 0.04 * captured[-1]
     counts = [round(40 * math.exp(-((-0.95 + i / 10 - tau) ** 2) / 0.08)) for i in range(20)]
+    gain: list[float | None] = [*make_gain(captured)]
     return {
         "value": value,
+        "gain": {
+            "value": gain,
+            "low": [0.0, *plus(gain[1:], -0.08)],
+            "high": [0.0, *plus(gain[1:], 0.08)],
+        },
         **{f"{name}low": plus(value, -0.02) for name in ("", "band_")},
         **{f"{name}high": plus(value, 0.02) for name in ("", "band_")},
         "band_low": plus(value, -0.03),
@@ -124,7 +168,7 @@ def make_scorer(captured: list[float], status: str) -> dict[str, Any]:
 
 
 def make_group(scorers: dict[str, Any], queries: int) -> dict[str, Any]:
-    parts = ("value", "low", "high", "captured", "tau_b", "verdict")
+    parts = ("value", "low", "high", "captured", "gain", "tau_b", "verdict")
     return {
         "queries": queries,
         "k": K,
@@ -137,14 +181,34 @@ def make_group(scorers: dict[str, Any], queries: int) -> dict[str, Any]:
 
 def make_audit(shapes: dict[str, tuple[list[float], str]]) -> Audit:
     """Build an audit with every optional part: seeds, support, groups, binary values."""
+    # What is said of pools and columns, too; a comparison with an older table has its own fixture.
     scorers = {name: make_scorer(*shape) for name, shape in shapes.items()}
     names = list(scorers)
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     oracle: list[float | None] = [RANDOM + room for room in HEADROOM]
     return {
-        "format": "toptail-audit-1",
+        "format": "toptail-audit-2",
         "kind": "pools",
         "k": K,
+        "family": K,
+        "k_max": K[-1],
+        "unit": "pooled",
+        "min_pool": 16,
+        "left_out": {"single": 2, "small": 3, "no_headroom": 0},
+        "populations": {
+            part: {
+                "queries": queries,
+                "smallest_pool": smallest,
+                "k": 4,
+                "value": {name: scorer["value"][2] for name, scorer in scorers.items()},
+            }
+            for part, queries, smallest in (("audited", 100, 16), ("all", 103, 6))
+        },
+        "headroom_spread": 23.4,
+        "other_unit": dict.fromkeys(names, "inconclusive"),
+        "value_range": [0.0, 1.0],
+        "skipped_columns": [{"name": "tokens", "why": "a count"}],
+        "constant_scores": ["constant"],
         "random": RANDOM,
         "oracle": oracle,
         "oracle_low": plus(oracle, -0.01),
@@ -179,6 +243,19 @@ def make_audit(shapes: dict[str, tuple[list[float], str]]) -> Audit:
         ],
         "groups": {"near": make_group(scorers, 60), "far": make_group(scorers, 40)},
         "group_column": "distance",
+        "group_tests": [
+            {
+                "scorer": name,
+                "groups": ["near", "far"],
+                "difference": 0.12,
+                "low": 0.01,
+                "high": 0.23,
+                "p": 0.03,
+                "p_holm": 0.05 * (i + 1),
+            }
+            for i, name in enumerate(names)
+        ],
+        "group_heterogeneity": dict.fromkeys(names, 0.03),
         "record": {
             "command": "toptail audit scores.parquet --out audit",
             "versions": {"toptail": "0.1.0", "python": "3.11.2", "numpy": "2.4.6"},
@@ -187,6 +264,45 @@ def make_audit(shapes: dict[str, tuple[list[float], str]]) -> Audit:
             "sha256": "d2" * 32,
         },
     }
+
+
+def make_baseline(names: Sequence[str]) -> dict[str, Any]:
+    """A comparison with an older table, with every status in turn."""
+    shapes = [("better", 0.09), ("not worse", 0.01), ("worse", -0.12), ("inconclusive", -0.01)]
+    return {
+        "source": "old.parquet",
+        "sha256": "c3" * 32,
+        "shared_queries": 90,
+        "only_new": 10,
+        "only_old": 4,
+        "margin": 0.02,
+        "scorers": {
+            name: {
+                "status": status,
+                "difference": difference,
+                "low": difference - 0.025,
+                "high": difference + 0.025,
+                "k": 16,
+                "reason": f"The new table is {status} at K = 16.",
+            }
+            for name, (status, difference) in zip(names, cycle(shapes), strict=False)
+        },
+    }
+
+
+def as_first_format(audit: Audit) -> Audit:
+    """The same audit as it was stored before there were gains, steps and tests of groups."""
+    older = {"family", "k_max", "unit", "min_pool", "left_out", "populations", "other_unit"}
+    older |= {"headroom_spread", "value_range", "skipped_columns", "constant_scores"}
+    older |= {"group_tests", "group_heterogeneity", "gain", "steps", "unseen"}
+
+    def without(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: without(each) for key, each in value.items() if key not in older}
+        return [without(each) for each in value] if isinstance(value, list) else value
+
+    first: Audit = without(audit)
+    return first | {"format": "toptail-audit-1"}
 
 
 def make_picks() -> Audit:
@@ -240,6 +356,31 @@ def audit() -> Audit:
 
 
 @pytest.fixture
+def first_format(audit: Audit) -> Audit:
+    """The five scorers as the first edition stored them."""
+    return as_first_format(audit)
+
+
+@pytest.fixture
+def compared(audit: Audit) -> Audit:
+    """The five scorers beside an older table."""
+    return audit | {"baseline": make_baseline(list(audit["scorers"]))}
+
+
+@pytest.fixture
+def alone() -> Audit:
+    """A single scorer."""
+    return make_audit({"noisy": SHAPES["noisy"]})
+
+
+@pytest.fixture
+def thirty() -> Audit:
+    """Thirty scorers with long names, every status, groups, and an older table."""
+    audit = make_audit(thirty_shapes())
+    return audit | {"baseline": make_baseline(list(audit["scorers"])[:3])}
+
+
+@pytest.fixture
 def picks() -> Audit:
     """An audit of picks."""
     return make_picks()
@@ -257,7 +398,9 @@ def fifteen() -> Audit:
     for scorer in audit["scorers"].values():
         for part in ("off_support", "seeds", "auc", "auc_low", "auc_high", "auc_within"):
             del scorer[part]
-    del audit["groups"]
+    for part in ("groups", "group_tests", "group_heterogeneity"):
+        del audit[part]
+    audit |= {"populations": None, "other_unit": None, "constant_scores": []}
     audit |= {"binary": False, "replicates": None, "group_column": None, "cluster_column": None}
     return audit
 
@@ -279,6 +422,7 @@ def hostile() -> Audit:
 
 
 _NEVER_NULL = {"k", "thresholds", "record", "counts", "edges", "undefined", "pool_size"}
+_NEVER_NULL |= {"family", "k_max", "min_pool", "left_out", "value_range"}
 _NAMED = {"scorers", "groups", "seeds"}
 
 

@@ -69,18 +69,106 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
 
 def test_verdicts_are_visible(open_page: Open, audit: dict[str, Any]) -> None:
     page = open_page(audit)
-    cards = page.locator(".card")
-    assert cards.locator(".status").all_inner_texts() == [
+    board = page.locator("table.board")
+    assert board.locator("tbody .badge").all_inner_texts() == [
         "safe",
         "safe",
         "inconclusive",
         "no gain",
         "unsafe",
     ]
+    expect(board.locator("svg.interval")).to_have_count(5)
+    cards = page.locator(".card")
     for scorer in audit["scorers"].values():
         reason = cards.get_by_text(scorer["verdict"]["reason"], exact=True).first
         expect(reason).to_be_visible()
     expect(page.locator(".card .icon").first).to_be_visible()
+
+
+@pytest.mark.parametrize("name", ["audit", "thirty"])
+def test_a_name_opens_its_card(open_page: Open, name: str, request: pytest.FixtureRequest) -> None:
+    page = open_page(request.getfixturevalue(name))
+    facts = page.locator("#scorer-5")
+    expect(facts).to_be_hidden()
+    page.locator("table.board a").nth(4).click()
+    expect(facts).to_be_visible()
+    expect(facts).to_be_in_viewport()
+
+
+def test_gains_come_first_and_show_what_the_verdict_asks(open_page: Open, audit: Any) -> None:
+    page = open_page(audit)
+    charts = page.locator(".chart").evaluate_all("charts => charts.map(c => c.id)")
+    assert charts[:2] == ["chart-gain", "chart-best-of-k"]
+    chart = page.locator("#chart-gain")
+    names = [text.split("\n")[0] for text in chart.locator("svg .label").all_text_contents()]
+    assert len(names) == 8
+    assert {"−δ = −0.02", "−ρ = −0.10"} <= {name[:10] for name in names}
+    expect(chart.locator(".reference.delta, .reference.rho")).to_have_count(2)
+    expect(chart.locator(".harm-region")).to_have_count(1)
+    expect(chart.locator(".safe-end")).to_have_count(3)  # one of them up to K = 2 only
+    expect(chart.locator("text.harm")).to_have_count(1)
+    chart.locator(".plot").focus()
+    page.keyboard.press("ArrowLeft")
+    for part in ("1 perfect", "[0.92, 1.08]", "safe"):
+        expect(chart.locator(".spoken")).to_contain_text(part)
+
+
+def test_an_older_audit_begins_with_its_curves(open_page: Open, first_format: Any) -> None:
+    page = open_page(first_format)
+    charts = page.locator(".chart").evaluate_all("charts => charts.map(c => c.id)")
+    assert charts[0] == "chart-best-of-k"
+    expect(page.locator("#chart-best-of-k .series")).to_have_count(5)
+
+
+@pytest.mark.parametrize(("width", "most"), [(1280, 2600), (390, 5200)])
+def test_thirty_scorers_leave_the_first_chart_in_reach(
+    open_page: Open, thirty: Any, width: int, most: int
+) -> None:
+    del thirty["baseline"]
+    page = open_page(thirty, width=width)
+    top = page.locator("#chart-gain").evaluate("c => c.getBoundingClientRect().top")
+    assert top < most
+    labels = page.locator("#chart-gain svg .label").evaluate_all(
+        "ls => ls.map(l => l.getBoundingClientRect()).map(b => [b.top, b.right])"
+    )
+    assert len(labels) == 33
+    tops = sorted(at for at, _ in labels)
+    assert min(b - a for a, b in pairwise(tops)) >= 12
+    inside = page.locator("#chart-gain .plot svg").evaluate("c => c.getBoundingClientRect().right")
+    assert max(right for _, right in labels) <= inside + 1
+
+
+@pytest.mark.parametrize("name", ["alone", "compared", "thirty"])
+def test_the_board_fits_a_laptop(
+    open_page: Open, name: str, request: pytest.FixtureRequest
+) -> None:
+    page = open_page(request.getfixturevalue(name))
+    cut = "boxes => boxes.filter(b => b.scrollWidth > b.clientWidth).length"
+    assert page.locator(".scroll.boxed").evaluate_all(cut) == 0
+
+
+@pytest.mark.parametrize("name", ["alone", "compared", "thirty", "hostile"])
+def test_nothing_is_wider_than_a_sheet(
+    open_page: Open, name: str, request: pytest.FixtureRequest
+) -> None:
+    page = open_page(request.getfixturevalue(name))
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.set_viewport_size({"width": 690, "height": 900})  # A4 between its margins
+    assert page.evaluate("document.documentElement.scrollWidth") == 690
+
+
+def test_paper_shows_what_is_folded_but_for_the_evidence_of_many(
+    open_page: Open, thirty: Any, audit: Any
+) -> None:
+    count_open = "document.querySelectorAll('.evidence[open]').length"
+    for content, expected in ((audit, 5), (thirty, 0)):
+        page = open_page(content)
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.evaluate(count_open) == expected
+        assert page.evaluate("document.querySelectorAll('.card:not([open])').length") == 0
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.evaluate("document.querySelectorAll('.card[open]').length") == 0
 
 
 def test_a_legend_button_hides_the_curve_and_its_band(open_page: Open, audit: Any) -> None:
@@ -157,7 +245,9 @@ def test_touch_shows_numbers(browser: Browser, audit: Any, tmp_path: Path) -> No
     context.close()
 
 
-@pytest.mark.parametrize("name", ["audit", "fifteen", "picks", "hostile", "all_null"])
+@pytest.mark.parametrize(
+    "name", ["alone", "audit", "compared", "fifteen", "thirty", "picks", "hostile", "all_null"]
+)
 def test_no_sideways_scroll_on_a_phone(
     open_page: Open, name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -174,7 +264,7 @@ def test_no_sideways_scroll_on_a_phone(
 def test_headings_sort_tables(open_page: Open, audit: dict[str, Any]) -> None:
     page = open_page(audit)
     table = page.locator("table.sortable").first
-    tau = table.get_by_role("button", name="τ_b within query")
+    tau = table.get_by_role("button", name="τ_b")
     tau.click()
     names = table.locator("tbody th .fit")
     assert names.all_inner_texts() == ["cursed", "constant", "uncertain", "noisy", "perfect"]

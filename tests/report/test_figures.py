@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 
-from toptail.report.figures import best_of_k_figure, decile_figure, save_figures, spread
+from toptail.report.figures import (
+    best_of_k_figure,
+    decile_figure,
+    draw,
+    gain_figure,
+    save_figures,
+    spread,
+)
 
 
 def labels(figure: Figure) -> list[str]:
@@ -39,6 +47,33 @@ def test_best_of_k_shows_every_curve_and_where_search_hurts(audit: dict[str, Any
     assert len(axes.collections) == 5  # one band each
     assert {"hurts from K = 8", "oracle", "random", "5 cursed"} <= set(labels(figure))
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "2", "4", "8", "16"]
+
+
+def test_gains_are_drawn_first_with_what_the_verdicts_ask(audit: dict[str, Any]) -> None:
+    figure = gain_figure(audit)
+    (axes,) = figure.axes
+    assert axes.get_ylabel() == draw(audit).axes[0].get_ylabel()  # the first by default
+    lines = [list(line.get_ydata()) for line in axes.lines]  # type: ignore[arg-type]
+    for scorer in audit["scorers"].values():
+        assert scorer["gain"]["value"] in lines
+    assert lines[:3] == [[0.0, 0.0], [-0.02, -0.02], [-0.1, -0.1]]
+    assert {"random pick", "−δ = −0.02", "−ρ = −0.10", "hurts from K = 8"} <= set(labels(figure))
+    rings = [list(line.get_xdata()) for line in axes.lines if line.get_markersize() == 9]  # type: ignore[arg-type]
+    assert rings == [[4.0], [4.0], [1.0]]  # two are safe up to 16, one up to 2
+    bands = [c for c in axes.collections if c.get_paths()]
+    assert len(bands) == 5
+
+
+def test_thirty_scorers_have_room_for_their_names_and_no_bands(thirty: dict[str, Any]) -> None:
+    figure = gain_figure(thirty)
+    (axes,) = figure.axes
+    assert len(axes.collections) == 0
+    assert "interval" not in axes.get_title(loc="left")
+    figure.canvas.draw()
+    names = [t for t in axes.texts if isinstance(t, Annotation) and "hurts" not in t.get_text()]
+    assert len(names) == 33
+    heights = sorted(axes.transData.transform((0, name.xyann[1]))[1] for name in names)
+    assert min(b - a for a, b in pairwise(heights)) >= 8 * figure.dpi / 72  # set in 8 points
 
 
 def test_decile_figure_has_both_views(audit: dict[str, Any]) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from toptail.audit.verdict import STATUSES
+from toptail.report.content import status_lines
 from toptail.report.html import MOST_ROWS, breakable, render_html
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -47,7 +49,9 @@ def embedded(html: str) -> Any:
     return json.loads(found[1])
 
 
-@pytest.mark.parametrize("name", ["audit", "fifteen", "picks", "hostile", "all_null"])
+@pytest.mark.parametrize(
+    "name", ["audit", "fifteen", "picks", "hostile", "all_null", "alone", "first_format"]
+)
 def test_page_is_light_and_loads_nothing(name: str, request: pytest.FixtureRequest) -> None:
     html = render_html(request.getfixturevalue(name))
     assert len(html.encode()) < 300_000
@@ -82,21 +86,27 @@ def test_hostile_names_do_not_become_markup(hostile: dict[str, Any]) -> None:
     assert embedded(html)["scorers"][0]["name"] == HOSTILE
 
 
-def test_sections_come_in_the_order_of_the_questions(audit: dict[str, Any]) -> None:
-    html = render_html(audit)
+def test_sections_come_in_the_order_of_the_questions(compared: dict[str, Any]) -> None:
+    html = render_html(compared)
     anchors = [
         "<h1>",
-        'class="cards"',
+        'id="baseline"',
+        'id="verdicts"',
+        'class="basis"',
         'class="remark warning"',
+        'id="gain"',
+        'id="chart-gain"',
+        'id="scorers"',
         'id="curves"',
+        'id="chart-best-of-k"',
         'id="captured"',
         'id="deciles"',
         'id="ordering"',
         'id="off-support"',
         'id="seeds"',
         'id="groups"',
+        'id="group-tests"',
         'id="comparisons"',
-        'id="checks"',
         'id="method"',
     ]
     body = html[html.index("<body>") :]
@@ -115,10 +125,45 @@ def test_verdicts_are_words_without_scripts(audit: dict[str, Any]) -> None:
     assert "0.02 of the headroom" in text
 
 
+def test_each_status_means_what_its_own_rule_says(audit: Any, first_format: Any) -> None:
+    audit["thresholds"] |= {"delta": 0.03, "rho": 0.25}
+    meanings = dict(status_lines(audit))
+    assert tuple(meanings) == STATUSES
+    assert "δ = 0.03" in meanings["unsafe"]
+    assert all("ρ = 0.25" in text for status, text in meanings.items() if status != "unsafe")
+    assert "one-sided 2.5 %" in meanings["safe"]
+    assert dict(status_lines(first_format)).keys() == meanings.keys()
+    assert "band over all pairs of K" in dict(status_lines(first_format))["unsafe"]
+
+
 def test_absent_parts_have_no_section(fifteen: dict[str, Any]) -> None:
     html = render_html(fifteen)
     assert not re.search(r'id="(off-support|seeds|groups|chart-off-support)"', html)
     assert "All 105 pairs" in html
+
+
+def test_every_scorer_has_a_row_that_leads_to_its_card(thirty: dict[str, Any]) -> None:
+    html = render_html(thirty)
+    targets = re.findall(r'<a class="fit" href="#(.*?)">', html)
+    assert targets == [f"scorer-{rank}" for rank in range(1, 31)]
+    assert all(html.count(f'id="{target}"') == 1 for target in targets)
+    # Cards and what is in them need no script, and are folded.
+    assert html.count('<details class="card') == 30
+    assert "<summary>All 30 scorers</summary>" in html
+    assert not re.search(r'<details class="card[^>]* open', html)
+
+
+def test_the_card_of_a_single_scorer_is_open(alone: dict[str, Any]) -> None:
+    html = render_html(alone)
+    assert re.search(r'<details class="card is-safe" open>', html)
+    assert 'class="tally"' not in html
+
+
+def test_what_decided_a_verdict_is_in_its_card(audit: dict[str, Any]) -> None:
+    html = render_html(audit)
+    card = html.split('id="scorer-5"')[1].split('id="curves"')[0]
+    for part in ("no harmful step", "Steps nearest to harm", "Every number of cursed"):
+        assert part in card
 
 
 def test_charts_get_the_audit_s_numbers(audit: dict[str, Any]) -> None:
@@ -133,6 +178,8 @@ def test_charts_get_the_audit_s_numbers(audit: dict[str, Any]) -> None:
     cursed = data["scorers"][-1]
     assert cursed["value"] == pytest.approx(audit["scorers"]["cursed"]["value"], rel=1e-5)
     assert cursed["k_harm"] == 8
+    assert cursed["gain"]["low"][-1] == pytest.approx(-0.38)
+    assert (data["delta"], data["rho"]) == (0.02, 0.1)
     assert data["oracle"] == pytest.approx(audit["oracle"], rel=1e-5)
 
 

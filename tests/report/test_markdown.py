@@ -33,7 +33,9 @@ def rows_of(tokens: list[Token]) -> list[list[str]]:
     return rows
 
 
-@pytest.mark.parametrize("name", ["audit", "fifteen", "picks", "hostile"])
+@pytest.mark.parametrize(
+    "name", ["audit", "compared", "fifteen", "first_format", "picks", "hostile"]
+)
 def test_tables_read_back_as_they_were(name: str, request: pytest.FixtureRequest) -> None:
     audit = request.getfixturevalue(name)
     expected = []
@@ -51,15 +53,28 @@ def test_hostile_names_stay_text(hostile: dict[str, Any]) -> None:
     assert inline <= {"text", "text_special", "strong_open", "strong_close", "image", "softbreak"}
     images = [c for token in tokens for c in token.children or () if c.type == "image"]
     assert [image.attrs["src"] for image in images] == [
+        "figures/gain.svg",
         "figures/best_of_k.svg",
         "figures/deciles.svg",
     ]
 
 
-def test_verdicts_come_first_in_plain_words(audit: dict[str, Any]) -> None:
-    text = render_markdown(audit)
+def test_parts_come_in_the_order_of_the_page(compared: dict[str, Any]) -> None:
+    text = render_markdown(compared)
     assert text.startswith("# Are these scores safe to maximize?\n")
-    assert text.index("**cursed: unsafe.** Search hurts from K = 8.") < text.index("## Verdicts")
+    parts = [
+        "## Against the baseline",
+        "## Verdicts",
+        "## Warnings",
+        "figures/gain.svg",
+        "figures/best_of_k.svg",
+        "**cursed: unsafe.** Search hurts from K = 8.",
+        "## Value at each K",
+        "## Groups",
+        "## Between groups",
+        "## How it was computed",
+    ]
+    assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
 
 
 @pytest.mark.parametrize(

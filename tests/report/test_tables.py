@@ -7,24 +7,31 @@ from typing import Any
 import pytest
 
 from toptail.report.content import tables_of
-from toptail.report.scorer_tables import numbers_table
+from toptail.report.group_tables import group_tests_table, groups_table, heterogeneity
+from toptail.report.scorer_tables import MOST_STEPS, numbers_table, steps_table
 from toptail.report.table import Cell, Column, Table
-from toptail.report.tables import captured_table, comparisons_table, groups_table, verdict_table
+from toptail.report.tables import captured_table, comparisons_table
+from toptail.report.verdict_tables import baseline_table, populations_table, verdict_table
+
+from .conftest import as_first_format
 
 
 def texts(table: Table) -> list[list[str]]:
     return [[cell.plain for cell in row] for row in table.rows]
 
 
-def test_every_part_of_an_audit_has_its_table(audit: dict[str, Any]) -> None:
-    assert [table.name for table in tables_of(audit)] == [
+def test_every_part_of_an_audit_has_its_table(compared: dict[str, Any]) -> None:
+    assert [table.name for table in tables_of(compared)] == [
+        "baseline",
         "verdicts",
+        "populations",
         "values",
         "captured",
         "ordering",
         "off-support",
         "seeds",
         "groups",
+        "group-tests",
         "comparisons",
         "checks",
     ]
@@ -36,15 +43,65 @@ def test_absent_parts_have_no_table(fifteen: dict[str, Any]) -> None:
 
 
 def test_verdicts(audit: dict[str, Any]) -> None:
-    assert texts(verdict_table(audit))[-1] == [
+    rows = texts(verdict_table(audit))
+    assert rows[-1] == ["cursed", "unsafe", "−0.30 [−0.38, −0.22]", "2", "8", "−0.21", "100"]
+    assert rows[2][:3] == ["uncertain", "inconclusive", "+0.15 [0.07, 0.23]"]
+    assert rows[2][-1] == "100 (needs 340)"
+
+
+def test_the_leaderboard_of_an_older_audit_shows_captured_shares(audit: Any) -> None:
+    older = as_first_format(audit)
+    older["scorers"]["cursed"]["captured_low"][-1] = -0.5  # nothing else may be shown
+    assert texts(verdict_table(older))[-1][2] == "−0.30 [−0.50, −0.22]"
+
+
+def test_drawn_intervals_share_an_axis_with_zero_and_rho(audit: dict[str, Any]) -> None:
+    drawn = [row[2].whisker for row in verdict_table(audit).rows]
+    assert all(w is not None for w in drawn)
+    best, worst = drawn[0], drawn[-1]
+    assert best is not None
+    assert worst is not None
+    # From -0.38, the lowest end shown, to 1.08, the highest.
+    assert (worst.low, best.high) == pytest.approx((0, 1))
+    assert {w.zero for w in drawn if w} == {best.zero}
+    assert (best.zero, best.limit) == pytest.approx((0.38 / 1.46, 0.28 / 1.46))
+    audit["scorers"]["cursed"]["gain"]["low"][-1] = None
+    assert verdict_table(audit).rows[-1][2].whisker is None
+
+
+def test_a_baseline_says_what_was_compared(compared: dict[str, Any]) -> None:
+    table = baseline_table(compared)
+    assert texts(table)[2] == [
         "cursed",
-        "unsafe",
-        "4",
-        "2",
-        "8",
-        "−0.021",
-        "−0.30 [−0.38, −0.22]",
+        "worse",
+        "−0.120 [−0.145, −0.095]",
+        "16",
+        "The new table is worse at K = 16.",
     ]
+    compared["baseline"]["scorers"]["noisy"]["old"] = "noisy_v1"
+    compared["baseline"]["scorers"]["perfect"]["old"] = "perfect"
+    names = [row[0] for row in texts(baseline_table(compared))]
+    assert names[:2] == ["perfect", "noisy (was “noisy_v1”)"]
+    for part in ("“old.parquet”", "90 shared queries", "10 only here", "4 only there", "0.02"):
+        assert part in table.caption
+
+
+def test_populations_stand_beside_each_other(audit: dict[str, Any]) -> None:
+    audit["populations"]["all"]["value"]["noisy"] = 0.123
+    table = populations_table(audit)
+    assert [column.label for column in table.columns[1:]] == [
+        "Audited (100 queries, smallest pool 16)",
+        "All pools (103 queries, smallest pool 6)",
+    ]
+    assert texts(table)[1] == ["noisy", "0.500", "0.123"]
+    assert "K = 4" in table.caption
+
+
+def test_steps_nearest_to_harm_come_first(audit: dict[str, Any]) -> None:
+    rows = texts(steps_table(audit, "cursed"))
+    assert rows[0] == ["4 → 16", "−0.52 [−0.57, −0.45]"]
+    assert len(rows) == MOST_STEPS
+    assert steps_table(as_first_format(audit), "cursed").rows == ()
 
 
 def test_captured_share_starts_after_k_1_and_tints_stay_in_range(audit: dict[str, Any]) -> None:
@@ -65,7 +122,21 @@ def test_most_significant_comparisons_come_first(audit: dict[str, Any]) -> None:
 def test_groups_say_how_many_queries_they_have(audit: dict[str, Any]) -> None:
     rows = texts(groups_table(audit))
     assert len(rows) == 10
-    assert rows[0][:3] == ["near (60 queries, K = 16)", "perfect", "safe"]
+    assert rows[0][:4] == ["perfect", "near (60 queries, K = 16)", "safe", "+1.00 [0.92, 1.08]"]
+    assert rows[1][:2] == ["perfect", "far (40 queries, K = 16)"]
+    only = groups_table(audit, ["cursed"])
+    assert texts(only) == rows[-2:]
+    assert only.rows == groups_table(audit).rows[-2:]  # drawn on the same axis
+
+
+def test_clearest_differences_between_groups_come_first(audit: dict[str, Any]) -> None:
+    audit["group_tests"].reverse()
+    rows = texts(group_tests_table(audit))
+    assert rows[0] == ["perfect", "near", "far", "+0.12 [0.01, 0.23]", "0.030", "0.050"]
+    assert heterogeneity(audit, "noisy") == "all groups alike: p = 0.030"
+    audit["group_heterogeneity"]["noisy"] = 0.0001
+    assert heterogeneity(audit, "noisy") == "all groups alike: p < 0.001"
+    assert heterogeneity(as_first_format(audit), "noisy") == ""
 
 
 def test_numbers_of_a_scorer_have_one_row_for_each_k(audit: dict[str, Any]) -> None:
@@ -73,6 +144,7 @@ def test_numbers_of_a_scorer_have_one_row_for_each_k(audit: dict[str, Any]) -> N
     assert [row[0].text for row in table.rows] == ["1", "2", "4", "8", "16"]
     labels = [column.label for column in table.columns]
     row = dict(zip(labels, texts(table)[-1], strict=True))
+    assert row["Gain, in headroom"] == "0.45 [0.37, 0.53]"
     assert row["Value"] == "0.538 [0.518, 0.558]"
     assert row["Normalized regret"] == "0.55"
     assert row["Divergence, at most (nats)"] == "1.84"  # ln 16 − 15/16

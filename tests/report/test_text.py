@@ -72,9 +72,17 @@ def test_join() -> None:
     assert [text.join(list("abc"[:n])) for n in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
 
 
-def test_scorers_are_ranked_by_value_at_the_largest_k(audit: dict[str, Any]) -> None:
-    audit["scorers"]["perfect"]["value"][-1] = None
-    assert text.ranked(audit) == ["noisy", "uncertain", "constant", "cursed", "perfect"]
+def test_scorers_are_ranked_by_status_and_then_by_gain(audit: dict[str, Any]) -> None:
+    assert text.ranked(audit) == ["perfect", "noisy", "uncertain", "constant", "cursed"]
+    audit["scorers"]["perfect"]["gain"]["value"][-1] = None
+    audit["scorers"]["uncertain"]["gain"]["value"][-1] = 5.0  # no gain makes up for a status
+    assert text.ranked(audit) == ["noisy", "perfect", "uncertain", "constant", "cursed"]
+
+
+def test_audits_without_gains_are_ranked_by_value(first_format: dict[str, Any]) -> None:
+    assert text.ranked(first_format)[:2] == ["perfect", "noisy"]
+    first_format["scorers"]["perfect"]["value"][-1] = 0.0
+    assert text.ranked(first_format)[:2] == ["noisy", "perfect"]
 
 
 def test_headlines_never_call_safe_what_is_not(audit: dict[str, Any]) -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from toptail.report.table import Cell
+from toptail.report.table import Cell, Whisker
 from toptail.report.text import (
     MISSING_SHORT,
+    Audit,
     bracket,
     count,
     k_word,
+    last,
     number,
     one_line,
     p_value,
     signed,
 )
+
+_CAPTURED: Final = ("captured", "captured_low", "captured_high")
 
 
 def name_cell(name: object) -> Cell:
@@ -74,8 +78,44 @@ def curve_cells(
 
 def captured_cells(scorer: Mapping[str, Any]) -> Iterable[Cell]:
     """Captured share at each K above 1 (at K = 1 there is nothing to capture)."""
-    names = ("captured", "captured_low", "captured_high")
-    for cell in curve_cells(scorer, names, 2, start=1):
+    for cell in curve_cells(scorer, _CAPTURED, 2, start=1):
         share = cell.key if isinstance(cell.key, float | int) else None
         tint = None if share is None else min(1.0, max(0.0, share))
         yield replace(cell, share=tint)
+
+
+Ends = tuple[float | None, float | None, float | None]
+"""A number and the ends of its interval."""
+
+
+def has_gains(audit: Audit) -> bool:
+    """Whether gains in headroom are stored, which they were not from the beginning."""
+    scorers = audit.get("scorers") or {}
+    return bool(scorers) and all("gain" in scorer for scorer in scorers.values())
+
+
+def gain_at_end(scorer: Mapping[str, Any]) -> Ends:
+    """Gain over a random pick at the largest K, in headroom, with its ends.
+
+    Where an older audit has no gain, the captured share is the same number.
+    """
+    names = ("value", "low", "high") if "gain" in scorer else _CAPTURED
+    lists = scorer.get("gain", scorer)
+    value, low, high = (last(lists.get(name)) for name in names)
+    return value, low, high
+
+
+def gain_cells(gains: Sequence[Ends], rho: float | None) -> list[Cell]:
+    """Gains with their intervals, drawn on one axis that shows zero and the loss put up with."""
+    limit = -(rho or 0.0)
+    shown = [0.0, limit, *(x for gain in gains for x in gain if x is not None)]
+    start, width = min(shown), (max(shown) - min(shown)) or 1.0
+
+    def cell(value: float | None, low: float | None, high: float | None) -> Cell:
+        cell = difference_cell(value, low, high, 2)
+        if value is None or low is None or high is None:
+            return cell
+        places = ((x - start) / width for x in (low, value, high, 0.0, limit))
+        return replace(cell, whisker=Whisker(*places))
+
+    return [cell(*gain) for gain in gains]

@@ -21,7 +21,8 @@ def chart_data(audit: Audit) -> dict[str, Any]:
 def _pools(audit: Audit) -> dict[str, Any]:
     whole = ("kind", "k", "random", "oracle", "oracle_low", "oracle_high")
     scorers = [_scorer(*at, audit["scorers"][at[1]]) for at in enumerate(ranked(audit))]
-    return {**{part: audit[part] for part in whole}, "scorers": scorers}
+    margins = {part: audit["thresholds"][part] for part in ("delta", "rho")}
+    return {**{part: audit[part] for part in whole}, **margins, "scorers": scorers}
 
 
 def _scorer(rank: int, name: str, scorer: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,7 +35,10 @@ def _scorer(rank: int, name: str, scorer: Mapping[str, Any]) -> dict[str, Any]:
         "name": one_line(name),
         "hue": look.hue,
         "dash": look.dash,
+        "gain": scorer.get("gain"),
+        "status": scorer["verdict"]["status"],
         "k_harm": scorer["verdict"]["k_harm"],
+        "k_safe_max": scorer["verdict"]["k_safe_max"],
         "off_support": scorer.get("off_support"),
         "seeds": [{"seed": one_line(seed), "value": s["value"]} for seed, s in seeds.items()],
     }

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from toptail.report.cells import has_gains
 from toptail.report.picks import picks_tables
 from toptail.report.table import Table
 from toptail.report.tables import pools_tables
@@ -36,4 +40,35 @@ def method_rows(audit: Audit) -> list[tuple[str, str]]:
 
 def status_lines(audit: Audit) -> list[tuple[str, str]]:
     """The meaning of each status, where the audit gives verdicts."""
-    return [] if audit["kind"] == "picks" else definitions(audit["thresholds"])
+    if audit["kind"] == "picks":
+        return []
+    # Audits without gains were judged by another rule, which its own words describe.
+    return _meanings(audit["thresholds"]) if has_gains(audit) else definitions(audit["thresholds"])
+
+
+def _meanings(thresholds: Mapping[str, Any]) -> list[tuple[str, str]]:
+    delta, rho = number(thresholds["delta"]), number(thresholds["rho"])
+    tail = percent((1 - thresholds["level"]) / 2)
+    loss = f"a loss of more than ρ = {rho} of the headroom"
+    return [
+        (
+            "safe",
+            "the largest K gains over a random candidate, and no step from one K to a larger one "
+            f"loses more than ρ = {rho} of the headroom: each by its lower one-sided {tail} end, "
+            "in which a cluster that was not seen counts, ordered as badly as candidates allow.",
+        ),
+        (
+            "no gain",
+            f"{loss} is ruled out at every step, but a gain over a random candidate is not shown.",
+        ),
+        (
+            "unsafe",
+            f"some step from one K to a larger one is established to lose more than δ = {delta} of "
+            "the headroom, by upper ends that hold for all steps at once.",
+        ),
+        (
+            "inconclusive",
+            f"{loss} is neither established nor ruled out, there are too few queries to tell, or "
+            "there is nothing to gain (no headroom).",
+        ),
+    ]

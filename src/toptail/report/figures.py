@@ -18,49 +18,88 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from toptail.errors import InputError
-from toptail.report.palette import HARM, NEUTRAL, style
+from toptail.report.cells import has_gains
+from toptail.report.palette import HARM, NEUTRAL, SAFE, style
 from toptail.report.strokes import SETTINGS, new_figure
-from toptail.report.text import Audit, one_line, percent, ranked, short
+from toptail.report.text import Audit, number, one_line, percent, ranked, short
 
 FIGURES: Final[Mapping[str, Mapping[str, str]]] = {
-    "pools": {"best_of_k": "Best-of-K curves", "deciles": "Mean value by score decile"},
+    "pools": {
+        "gain": "Gain over a random pick",
+        "best_of_k": "Best-of-K curves",
+        "deciles": "Mean value by score decile",
+    },
     "picks": {"differences": "Paired differences"},
 }
-"""Name of each figure's file and its title, by kind of audit."""
+"""Name of each figure's file and its title, by kind of audit, in the order of the page."""
 
 _SETTINGS: Final = SETTINGS | {"axes.grid": True, "axes.grid.axis": "y", "axes.xmargin": 0.02}
+MOST_BANDS: Final = 12
+"""With more scorers no bands are drawn: they would pile up, and the tables have the ends."""
+
+_LINE: Final = 0.16
+"""Inches between the names at the ends of lines."""
+
+
+def figures_of(audit: Audit) -> dict[str, str]:
+    """Name and title of the figures that this audit has: an older one has no gains."""
+    left_out = set() if has_gains(audit) else {"gain"}
+    return {name: t for name, t in FIGURES[audit["kind"]].items() if name not in left_out}
+
+
+def gain_figure(audit: Audit) -> Figure:
+    """Paired gain over a random pick by K, in headroom, with what the verdicts ask of it."""
+    with mpl.rc_context(_SETTINGS):
+        k, names = np.log2(audit["k"]), ranked(audit)
+        figure, axes = _figure(7.0, _height(4.2, len(names)))
+        labels = [(0.0, "random pick", NEUTRAL), *_margins(axes, audit["thresholds"])]
+        for rank, name in enumerate(names):
+            scorer = audit["scorers"][name]
+            gain = scorer["gain"]
+            _scorer(axes, k, rank, gain, ("value", "low", "high"), len(names))
+            _safe_end(axes, audit["k"], gain["value"], scorer["verdict"])
+            _harm(axes, audit["k"], gain["value"], scorer["verdict"])
+            labels.append((gain["value"][-1], f"{rank + 1} {short(name, 24)}", _colour(rank)))
+        _k_axis(axes, audit["k"])
+        axes.set_ylabel("gain, as a share of the headroom")
+        _harm_region(axes, audit["thresholds"]["rho"])
+        _end_labels(axes, float(k[-1]), labels)
+        with_bands = f", with {percent(audit['thresholds']['level'])} intervals"
+        title = "Gain over a random pick on the same queries"
+        _title(axes, f"{title}{with_bands if len(names) <= MOST_BANDS else ''}")
+        return figure
 
 
 def best_of_k_figure(audit: Audit) -> Figure:
     """Curves of value over K with simultaneous bands, between oracle and random."""
     with mpl.rc_context(_SETTINGS):
-        figure, axes = _figure(7.0, 4.2)
-        k = np.log2(audit["k"])
+        k, names = np.log2(audit["k"]), ranked(audit)
+        figure, axes = _figure(7.0, _height(4.2, len(names)))
         axes.plot(k, _floats(audit["oracle"]), color=NEUTRAL, linestyle=":", linewidth=1.2)
         labels: list[tuple[float | None, str, str]] = [(audit["oracle"][-1], "oracle", NEUTRAL)]
         if audit["random"] is not None:
             axes.axhline(audit["random"], color=NEUTRAL, linestyle="--", linewidth=1)
             labels.append((audit["random"], "random", NEUTRAL))
-        names = ranked(audit)
         for rank, name in enumerate(names):
             scorer = audit["scorers"][name]
             _scorer(axes, k, rank, scorer, ("value", "band_low", "band_high"), len(names))
-            _harm(axes, audit["k"], scorer)
+            _harm(axes, audit["k"], scorer["value"], scorer["verdict"])
             labels.append((scorer["value"][-1], f"{rank + 1} {short(name, 24)}", _colour(rank)))
-        axes.set_xticks(k, [str(each) for each in audit["k"]])
-        axes.set_xlabel("candidates K (log scale)")
+        _k_axis(axes, audit["k"])
         axes.set_ylabel(f"expected value: {short(audit['value'], 40)}", parse_math=False)
         _end_labels(axes, float(k[-1]), labels)
         level = percent(audit["thresholds"]["level"])
-        _title(axes, f"Best-of-K by score, with simultaneous {level} bands")
+        _title(
+            axes, f"Best-of-K by score; simultaneous {level} bands hold the spread between queries"
+        )
         return figure
 
 
 def decile_figure(audit: Audit) -> Figure:
     """Mean value by score decile: pooled over candidates, and within queries."""
     with mpl.rc_context(_SETTINGS):
-        figure, axes = _figure(9.0, 3.8, columns=2)
         names = ranked(audit)
+        figure, axes = _figure(9.0, _height(3.8, len(names)), columns=2)
         deciles = np.arange(1, 11)
         panels = (
             ("pooled over all candidates", ("deciles", "deciles_low", "deciles_high")),
@@ -102,6 +141,7 @@ def difference_figure(audit: Audit) -> Figure:
 
 
 _DRAW: Final[Mapping[str, Callable[[Audit], Figure]]] = {
+    "gain": gain_figure,
     "best_of_k": best_of_k_figure,
     "deciles": decile_figure,
     "differences": difference_figure,
@@ -110,7 +150,7 @@ _DRAW: Final[Mapping[str, Callable[[Audit], Figure]]] = {
 
 def draw(audit: Audit, name: str | None = None) -> Figure:
     """One figure of the audit, by default the first of its kind."""
-    names = FIGURES[audit["kind"]]
+    names = figures_of(audit)
     if name is not None and name not in names:
         raise InputError(
             f"There is no figure {name!r} of this audit; its figures are {', '.join(names)}."
@@ -121,7 +161,7 @@ def draw(audit: Audit, name: str | None = None) -> Figure:
 def save_figures(audit: Audit, folder: Path) -> list[Path]:
     """Write every figure of the audit as SVG and PNG into an existing folder."""
     paths = []
-    for name in FIGURES[audit["kind"]]:
+    for name in figures_of(audit):
         figure = draw(audit, name)
         svg, png = folder / f"{name}.svg", folder / f"{name}.png"
         with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
@@ -136,6 +176,11 @@ def save_figures(audit: Audit, folder: Path) -> list[Path]:
 def _figure(width: float, height: float, columns: int = 1) -> tuple[Figure, Any]:
     figure = new_figure(width, height)
     return figure, figure.subplots(1, columns, sharey=True)
+
+
+def _height(usual: float, scorers: int) -> float:
+    """Inches that leave a line for every name at the right."""
+    return max(usual, _LINE * (scorers + 7))
 
 
 def _title(axes: Axes, text: str) -> None:
@@ -157,7 +202,7 @@ def _scorer(
     """Draw one scorer's line, and its band where ``parts`` names one."""
     look = style(rank)
     dashes = (0, tuple(map(float, look.dash.split()))) if look.dash else "solid"
-    if len(parts) == 3:
+    if len(parts) == 3 and scorers <= MOST_BANDS:
         low, high = _floats(scorer[parts[1]]), _floats(scorer[parts[2]])
         alpha = 0.15 if scorers <= 6 else 0.05  # many bands lie over each other
         axes.fill_between(x, low, high, color=look.colour, alpha=alpha, linewidth=0)
@@ -165,14 +210,49 @@ def _scorer(
     axes.plot(x, line, color=look.colour, linestyle=dashes, marker="o", markersize=3)
 
 
-def _harm(axes: Axes, ks: Sequence[int], scorer: Mapping[str, Any]) -> None:
+def _k_axis(axes: Axes, ks: Sequence[int]) -> None:
+    axes.set_xticks(np.log2(ks), [str(each) for each in ks])
+    axes.set_xlabel("candidates K (log scale)")
+
+
+def _margins(axes: Axes, thresholds: Mapping[str, Any]) -> list[tuple[float | None, str, str]]:
+    """Draw zero and the two losses that verdicts speak of; returns the losses' labels."""
+    axes.axhline(0, color=NEUTRAL, linewidth=1)
+    labels: list[tuple[float | None, str, str]] = []
+    for part, sign, dashes in (("delta", "δ", ":"), ("rho", "ρ", "-")):
+        loss = thresholds[part]
+        axes.axhline(-loss, color=HARM, linestyle=dashes, linewidth=1)
+        labels.append((-loss, f"−{sign} = {number(-loss)}", HARM))
+    return labels
+
+
+def _harm_region(axes: Axes, rho: float) -> None:
+    """Shade what lies below the largest loss that is put up with."""
+    low, high = axes.get_ylim()
+    axes.axhspan(low, -rho, color=HARM, alpha=0.06, linewidth=0)
+    axes.set_ylim(low, high)
+
+
+def _safe_end(
+    axes: Axes, ks: Sequence[int], curve: Sequence[float | None], verdict: Mapping[str, Any]
+) -> None:
+    """Ring the largest K up to which the scorer is safe."""
+    k = verdict["k_safe_max"]
+    if k in ks and (height := curve[ks.index(k)]) is not None:
+        ring = axes.plot([float(np.log2(k))], [height], "o", markersize=9, color=SAFE)[0]
+        ring.set_markerfacecolor("none")
+
+
+def _harm(
+    axes: Axes, ks: Sequence[int], curve: Sequence[float | None], verdict: Mapping[str, Any]
+) -> None:
     """Mark the first K of an established fall."""
-    k_harm = scorer["verdict"]["k_harm"]
-    if k_harm not in ks or scorer["value"][ks.index(k_harm)] is None:
+    k_harm = verdict["k_harm"]
+    if k_harm not in ks or curve[ks.index(k_harm)] is None:
         return
     axes.annotate(
         f"hurts from K = {k_harm}",
-        (float(np.log2(k_harm)), scorer["value"][ks.index(k_harm)]),
+        (float(np.log2(k_harm)), curve[ks.index(k_harm)] or 0.0),
         xytext=(0, -16),
         textcoords="offset points",
         ha="center",
@@ -190,7 +270,8 @@ def _end_labels(axes: Axes, x_end: float, labels: Sequence[tuple[float | None, s
         return
     low, high = axes.get_ylim()
     axes.set_ylim(low, high)  # the labels must not move the axis
-    gap = (high - low) * 0.045
+    # Title and ticks leave the axes about 0.85 of the figure's height.
+    gap = (high - low) * _LINE / (0.85 * axes.figure.bbox.height / axes.figure.dpi)
     heights = spread([entry[0] or 0.0 for entry in placed], gap, low, high)
     for (value, text, colour), height in zip(placed, heights, strict=True):
         axes.annotate(

@@ -19,18 +19,23 @@ from typing import Any, Final
 import jinja2
 from markupsafe import Markup
 
+from toptail.report.basis import basis_sentences, shared_unseen, unseen
+from toptail.report.cells import has_gains
 from toptail.report.chart_data import chart_data
 from toptail.report.content import method_rows, status_lines, tables_of
+from toptail.report.group_tables import groups_table, heterogeneity
 from toptail.report.palette import DARK, LIGHT, style
-from toptail.report.scorer_tables import checks_table, numbers_table
+from toptail.report.scorer_tables import checks_table, numbers_table, steps_table
 from toptail.report.table import Table
 from toptail.report.text import (
     MISSING_SHORT,
     Audit,
+    count,
     data_sentences,
     headline,
     k_word,
     one_line,
+    percent,
     question,
     ranked,
     scope_sentence,
@@ -41,7 +46,7 @@ from toptail.report.text import (
 )
 
 MANY_SCORERS: Final = 6
-"""Above this number, tables of pairs and repeated legends start folded."""
+"""Above this number, cards, legends and tables of pairs start folded."""
 
 MOST_ROWS: Final = 1000
 """Longer tables are cut: the page must stay light, and the rest is in ``audit.json``."""
@@ -56,10 +61,12 @@ def render_html(audit: Audit) -> str:
     template = _templates().get_template(f"{audit['kind']}.html")
     return template.render(
         audit=audit,
+        basis=basis_sentences(audit),
         many=len(audit.get("scorers", ())) > MANY_SCORERS,
         cards=[_card(audit, *at) for at in enumerate(ranked(audit))] if pools else (),
         data=chart_data(audit),
         definitions=status_lines(audit),
+        gains=has_gains(audit),
         measured=data_sentences(audit),
         method=method_rows(audit),
         question=question(audit),
@@ -68,34 +75,47 @@ def render_html(audit: Audit) -> str:
         script_hash=_hash(script),
         css=Markup(_hues() + _asset("style.css")),
         tables={table.name: _cut(table) for table in tables_of(audit)},
+        tail=percent((1 - audit["thresholds"]["level"]) / 2),
         tally=tally(audit) if pools else (),
     )
 
 
 def _card(audit: Audit, rank: int, name: str) -> dict[str, Any]:
-    """The verdict on one scorer in plain words, its K and gains as pairs of label and text."""
-    scorer: Mapping[str, Any] = audit["scorers"][name]
-    verdict, k_max = scorer["verdict"], audit["k"][-1]
-    captured = with_interval(*(scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")))
-    gain = signed(scorer["gain_per_doubling"], value_decimals(audit))
-    checks = checks_table(audit, [name])
-    # The card itself names the scorer.
-    checks = replace(checks, columns=checks.columns[1:], rows=tuple(row[1:] for row in checks.rows))
+    """The verdict on one scorer in plain words, its numbers, and the tables behind them."""
+    verdict: Mapping[str, Any] = audit["scorers"][name]["verdict"]
     return {
         "name": one_line(name),
         "rank": rank + 1,
         "status": verdict["status"],
-        "headline": headline(verdict, k_max),
+        "headline": headline(verdict, audit["k"][-1]),
         "reason": one_line(verdict["reason"]),
         "style": style(rank),
-        "ks": (
-            ("Best K", k_word(verdict["k_best"], MISSING_SHORT)),
-            ("Safe up to K", k_word(verdict["k_safe_max"])),
-            ("Hurts from K", k_word(verdict["k_harm"])),
-        ),
-        "gains": ((f"Captured, K = {k_max}", captured), ("Gain per doubling", gain)),
-        "tables": (checks, numbers_table(audit, name)),
+        "facts": _facts(audit, name),
+        # The card itself names the scorer.
+        "checks": checks_table(audit, [name]).without_first(),
+        "steps": steps_table(audit, name),
+        "numbers": numbers_table(audit, name),
+        "groups": groups_table(audit, [name]).without_first(),
+        "heterogeneity": heterogeneity(audit, name),
+        # What is the same for all stands once, below the leaderboard.
+        "unseen": "" if shared_unseen(audit) else unseen(audit, name),
     }
+
+
+def _facts(audit: Audit, name: str) -> list[tuple[str, str]]:
+    """A scorer's K, value and gain, as pairs of label and text."""
+    scorer, decimals = audit["scorers"][name], value_decimals(audit)
+    verdict = scorer["verdict"]
+    value, low, high = (scorer[part][-1] for part in ("value", "low", "high"))
+    facts = [
+        ("Best K", k_word(verdict["k_best"], MISSING_SHORT)),
+        ("Safe up to K", k_word(verdict["k_safe_max"])),
+        ("Hurts from K", k_word(verdict["k_harm"])),
+        ("Gain per doubling of K", signed(scorer["gain_per_doubling"], decimals)),
+        (f"Value at K = {audit['k'][-1]}", with_interval(value, low, high, decimals)),
+    ]
+    needed = verdict["queries_needed"]
+    return facts if needed is None else [*facts, ("Queries needed", count(needed))]
 
 
 def _cut(table: Table) -> Table:

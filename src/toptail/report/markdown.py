@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from toptail.report.basis import basis_sentences, shared_unseen, unseen
 from toptail.report.content import method_rows, status_lines, tables_of
-from toptail.report.figures import FIGURES
+from toptail.report.figures import figures_of
 from toptail.report.table import Table
 from toptail.report.text import (
     Audit,
@@ -30,14 +31,20 @@ def render_markdown(audit: Audit) -> str:
     """Render the whole audit as one Markdown document."""
     parts = [f"# {question(audit)}", " ".join(map(escape, data_sentences(audit)))]
     if audit["kind"] == "pools":
-        parts += [escape(scope_sentence(audit)), _bullets(_verdicts(audit))]
+        parts.append(escape(scope_sentence(audit)))
+    # As on the page: the leaderboard, then the charts, then the tables behind them.
+    tables = tables_of(audit)
+    first = [table for table in tables if table.name in ("baseline", "verdicts")]
+    parts += _tables(first)
+    parts.append(_bullets(map(escape, basis_sentences(audit))))
     if audit["warnings"]:
         parts += ["## Warnings", _bullets(map(escape, audit["warnings"]))]
     if audit["notes"]:
         parts += ["## Notes", _bullets(map(escape, audit["notes"]))]
-    parts += [f"![{title}](figures/{name}.svg)" for name, title in FIGURES[audit["kind"]].items()]
-    for table in tables_of(audit):
-        parts += [f"## {escape(table.title)}", escape(table.caption), pipe_table(table)]
+    parts += [f"![{title}](figures/{name}.svg)" for name, title in figures_of(audit).items()]
+    if audit["kind"] == "pools":
+        parts += ["## Each verdict in words", _bullets(_verdicts(audit))]
+    parts += _tables(table for table in tables if table not in first)
     parts.append("## How it was computed")
     parts.append(_bullets(f"{escape(a)}: {escape(b)}" for a, b in method_rows(audit)))
     if meanings := status_lines(audit):
@@ -54,12 +61,19 @@ def pipe_table(table: Table) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *rows))
 
 
+def _tables(tables: Iterable[Table]) -> Iterable[str]:
+    for table in tables:
+        yield from (f"## {escape(table.title)}", escape(table.caption), pipe_table(table))
+
+
 def _verdicts(audit: Audit) -> Iterable[str]:
     for name in ranked(audit):
         verdict = audit["scorers"][name]["verdict"]
         words = escape(headline(verdict, audit["k"][-1]))
-        reason = escape(verdict["reason"])
-        yield f"**{escape(name)}: {escape(verdict['status'])}.** {words}. {reason}"
+        reason, rest = escape(verdict["reason"]), ""
+        if not shared_unseen(audit) and unseen(audit, name):
+            rest = f" {escape(unseen(audit, name))}"
+        yield f"**{escape(name)}: {escape(verdict['status'])}.** {words}. {reason}{rest}"
 
 
 def _bullets(lines: Iterable[str]) -> str:

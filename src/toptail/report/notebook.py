@@ -10,7 +10,7 @@ from toptail.report.text import Audit, data_sentences
 
 def notebook_html(audit: Audit) -> str:
     """The verdicts (or the differences between selectors) as an HTML table."""
-    table = tables_of(audit)[0]
+    table = next(t for t in tables_of(audit) if t.name in ("verdicts", "differences"))
     caption = escape(" ".join(data_sentences(audit)))
     head = "".join(f"<th>{escape(column.label)}</th>" for column in table.columns)
     rows = "".join(

@@ -16,6 +16,7 @@ DASHES: Final = ("", "7 3", "2 3")  # as SVG writes them; the empty one is solid
 
 NEUTRAL: Final = "#5b6573"
 HARM: Final = "#b3261e"
+SAFE: Final = "#1a7a55"
 
 
 @dataclass(frozen=True)

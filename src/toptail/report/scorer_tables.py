@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
-from toptail.report.cells import captured_cells, curve_cells, name_cell, number_cell, status_cell
+from toptail.report.cells import (
+    captured_cells,
+    curve_cells,
+    gain_cells,
+    name_cell,
+    number_cell,
+    status_cell,
+)
 from toptail.report.table import Cell, Column, Table, numbers
 from toptail.report.text import MISSING_SHORT, Audit, bracket, one_line, percent, value_decimals
+
+MOST_STEPS: Final = 5
+"""How many steps a card shows; all are in ``audit.json``."""
 
 
 def checks_table(audit: Audit, names: Sequence[str]) -> Table:
@@ -41,11 +52,31 @@ def checks_table(audit: Audit, names: Sequence[str]) -> Table:
     )
 
 
+def steps_table(audit: Audit, name: str) -> Table:
+    """The steps between two K that come nearest to harm; none where an audit has no steps."""
+    steps = audit["scorers"][name]["verdict"].get("steps") or []
+    worst = sorted(steps, key=lambda s: (s["low"] is None, s["low"] or 0.0))[:MOST_STEPS]
+    rho = audit["thresholds"]["rho"]
+    cells = gain_cells([(step["value"], step["low"], step["high"]) for step in worst], rho)
+    which = f"The {MOST_STEPS} of {len(steps)} steps" if len(steps) > MOST_STEPS else "The steps"
+    return Table(
+        "steps",
+        "Steps nearest to harm",
+        f"{which} from one K to a larger one with the lowest lower ends, in headroom. The upper "
+        "ends hold for all steps at once. The marks are zero and −ρ.",
+        (Column("K", "name"), Column("Change")),
+        tuple(
+            (Cell(" → ".join(map(str, step["k"]))), cell)
+            for step, cell in zip(worst, cells, strict=True)
+        ),
+    )
+
+
 def numbers_table(audit: Audit, name: str) -> Table:
     """Everything measured for one scorer, one row for each K."""
     decimals, scorer = value_decimals(audit), audit["scorers"][name]
     band = zip(scorer["band_low"], scorer["band_high"], strict=True)
-    columns = {
+    columns = _gain_column(scorer) | {
         "Value": curve_cells(scorer, ("value", "low", "high"), decimals),
         "Simultaneous band": (
             Cell(bracket(low, high, decimals) or MISSING_SHORT) for low, high in band
@@ -70,3 +101,10 @@ def numbers_table(audit: Audit, name: str) -> Table:
         tuple(zip(ks, *columns.values(), strict=True)),
         stacked=True,
     )
+
+
+def _gain_column(scorer: Mapping[str, Any]) -> dict[str, Iterable[Cell]]:
+    """The gain over a random pick at each K, where an audit has it."""
+    if "gain" not in scorer:
+        return {}
+    return {"Gain, in headroom": curve_cells(scorer["gain"], ("value", "low", "high"), 2)}

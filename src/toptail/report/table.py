@@ -23,6 +23,22 @@ def numbers(*labels: str) -> tuple[Column, ...]:
 
 
 @dataclass(frozen=True)
+class Whisker:
+    """A number's interval as a small drawing; places are shares of the drawing's width."""
+
+    low: float
+    """Where the interval begins."""
+    value: float
+    """Where the number lies."""
+    high: float
+    """Where the interval ends."""
+    zero: float
+    """Where zero is marked."""
+    limit: float
+    """Where the largest loss that is put up with is marked."""
+
+
+@dataclass(frozen=True)
 class Cell:
     """One entry of a table."""
 
@@ -36,6 +52,8 @@ class Cell:
     """A verdict's or check's word where the cell shows one; the page marks it."""
     share: float | None = None
     """A share between 0 and 1 by which the page tints the cell."""
+    whisker: Whisker | None = None
+    """The number's interval, which the page draws beside it."""
 
     @property
     def plain(self) -> str:
@@ -63,6 +81,10 @@ class Table:
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError(f"table {self.name!r} has a row that does not fit its columns")
+
+    def without_first(self) -> Table:
+        """The same without its first column: for where a heading says what that would."""
+        return replace(self, columns=self.columns[1:], rows=tuple(row[1:] for row in self.rows))
 
     def blocks(self, width: int) -> Iterator[Table]:
         """Split into tables of at most ``width`` columns beside the first, which repeats."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from toptail.report.cells import (
     captured_cells,
@@ -17,6 +16,7 @@ from toptail.report.cells import (
     status_cell,
     summary_cell,
 )
+from toptail.report.group_tables import group_tests_table, groups_table
 from toptail.report.scorer_tables import checks_table
 from toptail.report.table import Cell, Column, Table, numbers
 from toptail.report.text import (
@@ -25,12 +25,10 @@ from toptail.report.text import (
     last,
     one_line,
     percent,
-    plural,
     ranked,
     value_decimals,
 )
-
-NAME = Column("Scorer", "name")
+from toptail.report.verdict_tables import NAME, baseline_table, populations_table, verdict_table
 
 
 def _over(ks: Iterable[int]) -> tuple[Column, ...]:
@@ -41,48 +39,20 @@ def _over(ks: Iterable[int]) -> tuple[Column, ...]:
 def pools_tables(audit: Audit) -> list[Table]:
     """Every table of the audit, except those that only repeat one scorer's numbers."""
     tables = [
+        baseline_table(audit),
         verdict_table(audit),
+        populations_table(audit),
         value_table(audit),
         captured_table(audit),
         ordering_table(audit),
         off_support_table(audit),
         seeds_table(audit),
         groups_table(audit),
+        group_tests_table(audit),
         comparisons_table(audit),
         checks_table(audit, ranked(audit)),
     ]
     return [table for table in tables if table.rows]
-
-
-def verdict_table(audit: Audit) -> Table:
-    """One row for each scorer: both answers of the verdict."""
-    decimals, k_max = value_decimals(audit), audit["k"][-1]
-    scorers = {name: audit["scorers"][name] for name in ranked(audit)}
-    rows = tuple(
-        (
-            name_cell(name),
-            status_cell(scorer["verdict"]["status"]),
-            k_cell(scorer["verdict"]["k_best"], MISSING_SHORT),
-            k_cell(scorer["verdict"]["k_safe_max"]),
-            k_cell(scorer["verdict"]["k_harm"]),
-            difference_cell(scorer["gain_per_doubling"], None, None, decimals),
-            last(list(captured_cells(scorer))) or Cell(MISSING_SHORT),
-        )
-        for name, scorer in scorers.items()
-    )
-    return Table(
-        "verdicts",
-        "Verdicts",
-        "Does search hurt (verdict), and how much of what was possible does it get (captured "
-        "share)? Gain per doubling of K is in units of the value.",
-        (
-            NAME,
-            Column("Verdict", "word"),
-            *numbers("Best K", "Safe up to K", "Hurts from K", "Gain per doubling"),
-            Column(f"Captured at K = {k_max}"),
-        ),
-        rows,
-    )
 
 
 def value_table(audit: Audit) -> Table:
@@ -204,44 +174,6 @@ def seeds_table(audit: Audit) -> Table:
             *numbers("Best K", "Hurts from K", f"Value at K = {audit['k'][-1]}"),
         ),
         rows,
-    )
-
-
-def groups_table(audit: Audit) -> Table:
-    """The audit inside each group of queries."""
-    decimals = value_decimals(audit)
-    rows = []
-    for group, record in (audit.get("groups") or {}).items():
-        size = f"({plural(record['queries'], 'query', 'queries')}, K = {last(record['k'])})"
-        for name in (name for name in ranked(audit) if name in record["scorers"]):
-            scorer = record["scorers"][name]
-            value = (last(scorer[part]) for part in ("value", "low", "high"))
-            rows.append(
-                (
-                    replace(name_cell(group), detail=size),
-                    name_cell(name),
-                    status_cell(scorer["verdict"]["status"]),
-                    number_cell(record["random"], decimals=decimals),
-                    number_cell(*value, decimals=decimals),
-                    number_cell(last(record["oracle"]), decimals=decimals),
-                    number_cell(last(scorer["captured"])),
-                    summary_cell(scorer["tau_b"]),
-                )
-            )
-    column = one_line(audit.get("group_column") or "Group")
-    return Table(
-        "groups",
-        "Groups",
-        "The same audit inside each group of queries, at the group's largest K. Groups are "
-        "smaller, so their verdicts are more often inconclusive.",
-        (
-            Column(column, "name"),
-            Column("Scorer", "word"),
-            Column("Verdict", "word"),
-            *numbers("Random", "Value", "Oracle", "Captured", "τ_b"),
-        ),
-        tuple(rows),
-        stacked=True,
     )
 
 

@@ -17,6 +17,9 @@ Audit = Mapping[str, Any]
 MISSING: Final = "not available"
 MISSING_SHORT: Final = "n/a"  # the same, in the cells of a table
 
+# More queries may still make an undecided scorer a safe one; of the others that is not expected.
+_RANKS: Final = ("safe", "inconclusive", "no gain", "unsafe")
+
 
 # ------------------------------------------------------------------------------ numbers
 
@@ -104,11 +107,12 @@ def plural(n: int | None, singular: str, several: str = "") -> str:
 
 
 def ranked(audit: Audit) -> list[str]:
-    """Names of the scorers, the highest value at the largest K first."""
+    """Names of the scorers, best status first, then the highest gain at the largest K."""
 
-    def key(name: str) -> tuple[bool, float]:
-        value = audit["scorers"][name]["value"][-1]
-        return (value is None, -(value or 0.0))
+    def key(name: str) -> tuple[int, bool, float]:
+        scorer = audit["scorers"][name]
+        gain = last((scorer.get("gain") or scorer)["value"])
+        return (_RANKS.index(scorer["verdict"]["status"]), gain is None, -(gain or 0.0))
 
     return sorted(audit["scorers"], key=key)
 

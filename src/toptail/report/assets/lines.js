@@ -4,8 +4,9 @@ class LineChart {
   /**
    * @param figure the chart's <figure>
    * @param spec x (positions), xNames, xTitle, yTitle, decimals, and
-   *   series: [{id, rank, name, colour, dash, y, low, high, harm, facts(i)}]
+   *   series: [{id, rank, name, colour, dash, y, low, high, harm, safe, facts(i)}]; harm and safe are indices
    *   references: [{id, name, kind, y}]: lines without a band
+   *   harmBelow: where the shaded region of harm begins, if there is one
    */
   constructor(figure, spec) {
     this.spec = spec;
@@ -45,6 +46,8 @@ class LineChart {
     this.layout(domain, series, references);
     this.svg = draw(plot, "svg", { viewBox: `0 0 ${this.width} ${this.height}`, "aria-hidden": "true" });
     this.svg.classList.toggle("many", series.length > 6); // their bands lie over each other
+    this.svg.classList.toggle("crowd", series.length > 12);
+    if (!missing(spec.harmBelow)) this.harmRegion(domain);
     this.axes();
     for (const line of references) this.reference(line);
     for (const each of series) this.series(each);
@@ -58,12 +61,13 @@ class LineChart {
   layout(domain, series, references) {
     const { spec, width } = this;
     this.narrow = width < 540;
-    this.height = Math.round(Math.max(240, Math.min(spec.height, width * 0.85)));
+    const named = 14 * (series.length + references.length) + 50; // every label needs its line
+    this.height = Math.round(Math.max(240, named, Math.min(spec.height, width * 0.85)));
     this.yTicks = ticks(...domain, this.height < 300 ? 4 : 6);
     const longest = Math.max(...[...series, ...references].map((line) => this.labelOf(line).length));
     this.area = {
       left: 16 + 7 * Math.max(...this.yTicks.map((tick) => tick.text.length)),
-      right: width - ((this.narrow ? 22 : 26) + 6.7 * longest),
+      right: width - ((this.narrow ? 22 : 26) + 7.4 * longest),
       top: 28,
       bottom: this.height - 44,
     };
@@ -98,6 +102,12 @@ class LineChart {
     });
   }
 
+  harmRegion([low]) {
+    const { area } = this;
+    const top = this.y(this.spec.harmBelow);
+    draw(this.svg, "rect", { class: "harm-region", x: area.left, y: top, width: area.right - area.left, height: Math.max(0, this.y(low) - top) });
+  }
+
   reference(line) {
     draw(this.svg, "path", { class: `reference ${line.kind}`, d: linePath(this.spec.x, line.y, this.x, this.y) });
   }
@@ -111,6 +121,8 @@ class LineChart {
     series.y.forEach((value, i) => {
       if (!missing(value)) draw(group, "circle", { cx: x(spec.x[i]), cy: y(value), r: 2.4 });
     });
+    const safe = series.safe ?? -1;
+    if (safe >= 0 && !missing(series.y[safe])) draw(group, "circle", { class: "safe-end", cx: x(spec.x[safe]), cy: y(series.y[safe]), r: 6 });
     const harm = series.harm ?? -1;
     if (harm >= 0 && !missing(series.y[harm])) {
       const [hx, hy] = [x(spec.x[harm]), y(series.y[harm])];

@@ -23,6 +23,32 @@ function overDeciles(name, spec) {
   charts.push(new LineChart(figure(name), { ...chart, ...spec }));
 }
 
+/** The gain over a random pick, in headroom: what the verdict is about. */
+function gainOverRandom() {
+  const series = data.scorers.map((scorer, index) => ({
+    ...entry(scorer, index),
+    y: scorer.gain.value,
+    low: scorer.gain.low,
+    high: scorer.gain.high,
+    harm: data.k.indexOf(scorer.k_harm),
+    safe: data.k.indexOf(scorer.k_safe_max),
+    facts: (i) => [
+      ["K", String(data.k[i])],
+      ["gain", fixed(scorer.gain.value[i], 2)],
+      ["interval", bracket(scorer.gain.low[i], scorer.gain.high[i], 2) || "not available"],
+      ["captured at this K", data.k[i] === 1 ? "–" : fixed(scorer.captured[i], 2)],
+      ["verdict", scorer.status],
+    ],
+  }));
+  const flat = (name, kind, at) => ({ name, kind, y: data.k.map(() => at) });
+  const references = [
+    flat("random pick", "none", 0),
+    flat(`−δ = ${fixed(-data.delta, 2)}`, "delta", -data.delta),
+    flat(`−ρ = ${fixed(-data.rho, 2)}`, "rho", -data.rho),
+  ];
+  overK("gain", { series, references, yTitle: "gain, as a share of the headroom", zero: true, harmBelow: -data.rho });
+}
+
 function bestOfK() {
   const series = data.scorers.map((scorer, index) => ({
     ...entry(scorer, index),
@@ -94,11 +120,11 @@ function smallPanels() {
   }
 }
 
-/** Printing shows what is folded on the screen. */
+/** Printing shows what is folded on the screen, but for what would fill many sheets. */
 function unfoldForPrint() {
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")];
+    folded = [...document.querySelectorAll("details:not([open], [data-paper=no])")];
     for (const details of folded) details.open = true;
   });
   addEventListener("afterprint", () => {
@@ -109,6 +135,7 @@ function unfoldForPrint() {
 if (data.kind === "picks") {
   if (figure("differences")) new ForestPlot(figure("differences"), data.comparisons, data.decimals);
 } else {
+  if (figure("gain")) gainOverRandom();
   bestOfK();
   deciles();
   if (figure("off-support")) offSupport();
