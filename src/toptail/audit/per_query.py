@@ -153,15 +153,25 @@ def _measure_block(
     by_score = average_ties(np.take_along_axis(value, order, axis=1), starts)
     out.value[at] = by_score @ weights
     out.deciles_within[at] = by_score @ _shares(block.size)
-    # Halved exponents keep the sum of huge scores finite.
-    scale = max(1.0, float(np.abs(ordered).max()))
-    out.selected_score[at] = ((ordered / scale) @ weights) * scale
+    out.selected_score[at] = _selected_score(ordered, weights)
     out.tau_b[at] = tau_b_of_ranks(*dense_ranks(scores, order), *value_ranks)
     if outside is not None and out.off_support is not None:
         by_score = average_ties(np.take_along_axis(outside, order, axis=1), starts)
         out.off_support[at] = by_score @ weights
     if out.auc_within is not None:
         out.auc_within[at] = row_auc(scores, value == 1.0)
+
+
+def _selected_score(ordered: Floats, weights: Floats) -> Floats:
+    """Expected score of the pick; NaN where a score of -inf may be picked."""
+    if np.isneginf(ordered[:, 0]).any():
+        lowest = np.isneginf(ordered)
+        finite = _selected_score(np.where(lowest, 0.0, ordered), weights)
+        return np.where(lowest.astype(np.float64) @ weights > 0, np.nan, finite)
+    # Halved exponents keep the sum of huge scores finite.
+    scale = max(1.0, float(np.abs(ordered).max()))
+    result: Floats = ((ordered / scale) @ weights) * scale
+    return result
 
 
 def _pooled(out: ScoreColumn, scores: Floats, judged: Judgement, parent: Ints) -> ScoreColumn:

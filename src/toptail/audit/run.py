@@ -78,6 +78,8 @@ def pools_content(
         "cluster_column": None if pools.cluster is None else pools.called.get("cluster", "cluster"),
         "replicates": replicates,
         "single_candidate_pools": alone,
+        "skipped_columns": [{"name": name, "why": why} for name, why in pools.skipped.items()],
+        "constant_scores": pools.constant_scorers,
         "notes": _notes(replicates),
         "warnings": warnings + extra,
         "thresholds": {**vars(rule), "resamples": settings.resamples},
@@ -137,15 +139,11 @@ def _counts(pools: ScoredPools, settings: Settings) -> list[int]:
 
 
 def _notes(replicates: Sequence[str] | None) -> list[str]:
-    if replicates:
-        return [
-            "The oracle is chosen on one half of the replicates and valued on the other, both "
-            "ways round: it errs downward, never upward."
-        ]
+    if not replicates:
+        return []
     return [
-        "If the judged value is itself noisy, a single judge biases the oracle upward (it is "
-        "credited with lucky noise), and the captured share downward; judge candidates at "
-        "least twice and name the columns with --replicates to remove this."
+        "The oracle is chosen on one half of the replicates and valued on the other, both "
+        "ways round: it errs downward, never upward."
     ]
 
 

@@ -9,6 +9,7 @@ from toptail.audit import Rule, Settings, picks_content, pools_content
 from toptail.errors import check_whole
 from toptail.pools.columns import Columns, listed
 from toptail.pools.given import to_picks, to_pools
+from toptail.pools.picks import PickColumns
 from toptail.results.result import AuditResult, PicksResult
 
 LEAST_RESAMPLES: Final = 100
@@ -109,6 +110,11 @@ def audit(
 def audit_picks(
     data: Any,
     *,
+    query: str | None = None,
+    selector: str | None = None,
+    values: str | None = None,
+    cluster: str | None = None,
+    group: str | None = None,
     baseline: str | None = None,
     seed: int = Settings.seed,
     resamples: int = Settings.resamples,
@@ -123,7 +129,10 @@ def audit_picks(
     data
         :class:`toptail.JudgedPicks`, the path of a file, or any table as :func:`toptail.audit`
         takes it, with the columns ``query``, ``selector``, ``value``, and optional
-        ``replicate``, ``key`` and ``cluster``.
+        ``replicate``, ``key``, ``cluster`` and ``group``.
+    query, selector, values, cluster, group
+        The columns of queries, selectors and values, of labels of queries to resample by, and
+        of labels of queries to report by, where they are called otherwise.
     baseline
         The selector to compare with first; ``random`` by default where there is one.
     seed, resamples, level, command
@@ -132,8 +141,11 @@ def audit_picks(
         The probability with which the smallest detectable difference would be detected.
     """
     check_whole("resamples", resamples, LEAST_RESAMPLES)
+    columns = PickColumns(
+        query=query, selector=selector, values=values, cluster=cluster, group=group
+    )
     content = picks_content(
-        to_picks(data),
+        to_picks(data, columns),
         seed=seed,
         resamples=resamples,
         level=level,
