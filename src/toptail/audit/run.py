@@ -139,11 +139,15 @@ def _counts(pools: ScoredPools, settings: Settings) -> list[int]:
 
 
 def _notes(replicates: Sequence[str] | None) -> list[str]:
-    if not replicates:
-        return []
+    if replicates:
+        return [
+            "The oracle is chosen on one half of the replicates and valued on the other, both "
+            "ways round: it errs downward, never upward."
+        ]
     return [
-        "The oracle is chosen on one half of the replicates and valued on the other, both "
-        "ways round: it errs downward, never upward."
+        "If the judged value is itself noisy, a single judge biases the oracle upward (it is "
+        "credited with lucky noise), and the captured share downward; judge candidates at "
+        "least twice and name the columns with --replicates to remove this."
     ]
 
 

@@ -25,6 +25,12 @@ class Rule:
         check_not_negative("delta", self.delta)
         check_not_negative("rho", self.rho)
         check_share("level", self.level)
+        for name in ("delta", "rho"):
+            if getattr(self, name) > 1:
+                raise InputError(
+                    f"{option(name, getattr(self, name))} must be at most 1: it is a share of the "
+                    "headroom."
+                )
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,9 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
             else:
                 parse = pa.csv.ParseOptions(delimiter=_separator(path, DELIMITERS[kind]))
                 table = pa.csv.read_csv(path, parse_options=parse)
-    check_names(str(path), table.column_names)
+    with _refusing(path, "table"):  # names need not be UTF-8
+        names = table.column_names
+    check_names(str(path), names)
     return table
 
 

@@ -77,7 +77,11 @@ class JudgedPicks(Container):
         """
         table = as_table(table, source)
         check_names(source, table.column_names)
-        named = {"value" if n == "values" else n: c for n, c in columns.items() if c is not None}
+        named = {
+            "value" if part == "values" else part: str(name)
+            for part, name in columns.items()
+            if name is not None
+        }
         parts = play(source, table.column_names, named)
         table = table.select(list(parts.values())).rename_columns(list(parts))
         own = {name: name for name in _COLUMNS} | called(named)

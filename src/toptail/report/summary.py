@@ -36,9 +36,7 @@ def summary_lines(audit: Audit, *, verbose: bool = False) -> list[str]:
         lines += _picks(audit)
     else:
         lines += [*_pools(audit, verbose), *_columns(audit), scope_sentence(audit)]
-    notes = list(audit["notes"])
-    if verbose and audit["kind"] == "pools" and not audit["replicates"]:
-        notes.append(_NOISE)
+    notes = audit["notes"] or ([_NOISE] if verbose else [])  # picks have a note of their own
     lines += [f"warning: {one_line(sentence)}" for sentence in audit["warnings"]]
     return [*lines, *(f"note: {one_line(sentence)}" for sentence in notes)]
 
