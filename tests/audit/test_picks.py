@@ -183,6 +183,8 @@ def test_groups_of_picks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert part["comparisons"][0]["difference"] == pytest.approx(np.mean(mine))
         assert (part["queries"], part["clusters"]) == (36, 6)
         assert part["comparisons"][0]["p_holm"] >= part["comparisons"][0]["p"]
+    table = toptail.PicksResult.read(tmp_path / "out").table("groups")
+    assert table["group"].to_pylist() == ["even", "odd"]
     printed = capsys.readouterr().out
     assert "kind even (36 queries):" in printed
     assert "kind" in (tmp_path / "out" / "audit.md").read_text()

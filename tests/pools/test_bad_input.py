@@ -147,6 +147,12 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
         [],
         ["'value'", "row 1", "decimal comma"],
     ),
+    "json lines of null": (text("t.jsonl", 'null\n{"query": 1}\n'), [], ["one object on each"]),
+    "names that are no text": (
+        text("t.csv", b"query,s\xfe,value\n1,2,3\n"),
+        [],
+        ["t.csv", "not a readable"],
+    ),
     "json of a number": (text("t.json", "7"), [], ["t.json", "list of objects"]),
     "broken json file": (text("t.json", '[{"query": 1,'), [], ["not a readable JSON file"]),
     "json without end": (text("t.json", "[" * 200_000), [], ["t.json", "JSON"]),

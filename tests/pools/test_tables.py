@@ -110,7 +110,7 @@ def test_the_selected_score_is_known_where_the_lowest_is_never_picked() -> None:
 
 
 def test_constant_scores_are_named() -> None:
-    data = {"good": [[0.0, 1.0], [0.0, 1.0]], "flat": [[1.0, 1.0], [2.0, 2.0]]}
+    data: dict[str, Any] = {"good": [[0.0, 1.0], [0.0, 1.0]], "flat": [[1.0, 1.0], [2.0, 2.0]]}
     data |= {"a@1": [[0.0, 0.0]] * 2, "a@2": [[0.0, 1.0]] * 2, "b@1": [[-math.inf] * 2] * 2}
     data = {name: np.array(column) for name, column in data.items()}
     result = toptail.audit(data | {"value": np.array([[0.0, 1.0]] * 2)}, resamples=100)

@@ -16,7 +16,7 @@ from toptail.stats.best_of_k import Floats, Ints
 RESERVED = ("query", "candidate", "support", "cluster", "group")
 VALUE_NAMES = ("value", "values", "correct")
 SCORE_NAMES = ("score", "scores")
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?[\d.]*\d,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 
 
 class Columns(TypedDict, total=False):

@@ -120,7 +120,7 @@ def _separator(path: Path, usual: str) -> str:
     """What separates the columns: of comma, semicolon and tab, the most frequent in the head."""
     with pa.input_stream(str(path)) as file:  # unpacks by the name's ending
         head = file.read(1 << 16).decode("utf-8", "replace").lstrip("\ufeff\r\n")
-    names = re.sub(r'"[^"]*"', "", head.replace('""', "")).partition("\n")[0]
+    names = re.split(r"[\r\n]", re.sub(r'"[^"]*"', "", head.replace('""', "")), maxsplit=1)[0]
     return max((usual, *_SEPARATORS), key=names.count)
 
 
@@ -149,6 +149,10 @@ def _read_json(path: Path) -> pa.Table:
 
 
 def _read_jsonl(path: Path, block: int = 1 << 24) -> pa.Table:
+    with _refusing(path, "JSON Lines"), pa.input_stream(str(path)) as file:
+        start = file.read(1 << 16).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if start not in (b"{", b""):  # pyarrow does not survive a first line that is null
+        raise InputError(f"{path}: not a JSON Lines file; expected one object on each line.")
     try:
         with _refusing(path, "JSON Lines"):
             return pa.json.read_json(path, read_options=pa.json.ReadOptions(block_size=block))

@@ -282,7 +282,7 @@ class ScoredPools(Container):
 
     def to_arrow(self) -> pa.Table:
         """The long table; its metadata says which columns are scores and which values."""
-        from toptail.pools.tables import pools_to_table
+        from toptail.pools.written import pools_to_table
 
         return pools_to_table(self)
 
@@ -293,6 +293,6 @@ class ScoredPools(Container):
         columns are scores: name them when reading, unless the defaults find them.
         CSV has no types: text labels made of digits come back as numbers.
         """
-        from toptail.pools.tables import write_pools
+        from toptail.pools.written import write_pools
 
         write_pools(self, Path(path))

@@ -50,7 +50,8 @@ def audit(
         data support. By default the columns of these names, where there are any.
     scores
         Score columns; a scorer ``raw`` stands for its seeds ``raw@42``, ``raw@43``. By default
-        those named ``score...``, else every number column that is not a value.
+        those named ``score...``, else every number column that is not a value and does not look
+        like an index, a length, a count, a seed or an id.
     values
         The value column to judge by; by default ``value`` or ``correct``.
     replicates
