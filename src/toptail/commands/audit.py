@@ -41,16 +41,13 @@ class Audit:
     out: Path = Path("toptail-audit")
     """Folder for audit.json, audit.md, audit.tex and report.html."""
     scores: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
-    """Score columns, separated by commas; by default those named 'score...', else every number
-    column that is not a value and does not look like an index, a length, a count, a seed or
-    an id."""
+    """Score columns, separated by commas; by default every number column that may be one."""
     values: _Column = None
     """The value column to judge by; by default 'value' or 'correct'."""
     replicates: Annotated[Words, tyro.conf.arg(metavar="V1,V2,...")] = ()
     """Two or more value columns that are independent replicates of one noisy judge."""
     k: Annotated[Words, tyro.conf.arg(metavar="1,2,4,...")] = ()
-    """Candidate counts to show, separated by commas; by default powers of two up to the smallest
-    pool."""
+    """Candidate counts to show, separated by commas, beside the powers of two."""
     query: _Column = None
     """The column that says which candidates form one pool; by default 'query'."""
     candidate: _Column = None
@@ -69,22 +66,22 @@ class Audit:
     """Seed of the bootstrap."""
     resamples: int = Settings.resamples
     """Bootstrap resamples."""
-    delta: float | None = None
+    delta: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
     """A fall of more than this share of the headroom is harm; 0.02 unless given."""
-    rho: float | None = None
+    rho: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
     """A harm above this share of the headroom must be ruled out for 'safe'; 0.1 unless given."""
     level: float = Rule.level
     """Confidence of intervals and bands."""
-    unit: Literal["pooled", "query"] | None = None
-    """Measure in the headroom of all queries together (pooled, unless given), or each query in its
-    own."""
-    min_pool: int | None = None
+    unit: Annotated[Literal["pooled", "query"] | None, tyro.conf.arg(metavar="{pooled,query}")] = (
+        None
+    )
+    """Measure in all queries' headroom (pooled, unless given) or each query in its own (query)."""
+    min_pool: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Leave out pools with fewer candidates; by default those below the 5 % quantile of sizes."""
     value_range: Annotated[Words, tyro.conf.arg(metavar="LO,HI")] = ()
     """The smallest and the largest value there can be, where that is known."""
     fail_on: Annotated[Words, tyro.conf.arg(metavar="STATUS,...")] = ()
-    """Exit with code 1 if a scorer named with --scores has one of these statuses, separated by
-    commas, or cannot be decided at all."""
+    """Exit with code 1 if a scorer of --scores has such a status, or cannot be decided at all."""
     verbose: Annotated[Flag, tyro.conf.arg(aliases=["-v"])] = False
     """Say more about each scorer."""
 
