@@ -210,10 +210,11 @@ def test_seed_decides_every_bit_and_threads_nothing() -> None:
     )
 
 
-def test_k_is_chosen_by_the_smallest_pool_or_given() -> None:
+def test_k_goes_up_to_the_smallest_pool_and_more_can_be_shown() -> None:
     pools = builtin_pools(10, 25)
-    assert audit(pools, **FAST)["k"] == [1, 2, 4, 8, 16]
-    assert audit(pools, k=[25, 5], **FAST)["k"] == [1, 5, 25]
+    assert audit(pools, **FAST)["k"] == [1, 2, 4, 8, 16, 25]
+    assert audit(pools, k=[25, 5], **FAST)["k"] == [1, 2, 4, 5, 8, 16, 25]
+    assert audit(pools, k=[25, 5], **FAST)["family"] == [1, 2, 4, 8, 16, 25]
     only = audit(pools, k=[1], **FAST)["scorers"]["noisy"]["verdict"]
     assert only["status"] == "inconclusive"
 
@@ -264,9 +265,9 @@ def test_pools_of_one_query_must_share_a_cluster(cluster: np.ndarray | None) -> 
 
 def test_groups_are_audits_of_their_own() -> None:
     rng = np.random.default_rng(0)
-    value = rng.random((60, 8))
-    score = np.concatenate([value[:30], -value[30:]])
-    group = ["near"] * 30 + ["far"] * 30
+    value = rng.random((100, 8))
+    score = np.concatenate([value[:50], -value[50:]])
+    group = ["near"] * 50 + ["far"] * 50
     pools = ScoredPools.from_arrays({"s": score}, value, group=group)
     result = audit(pools, **FAST)
     near, far = result["groups"]["near"], result["groups"]["far"]

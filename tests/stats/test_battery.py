@@ -24,9 +24,10 @@ ONE_NUMBER = {"auc"}
 VALUES_ONLY = {"oracle", "split_oracle", "decile_gap", "paired_win_rate", "normalized_regret"}
 UNCERTAINTY = {
     *("Band", "bootstrap_p", "bootstrap_sums", "cluster_sums", "holm", "max_t_band"),
-    *("percentile_interval", "wilson"),
+    *("percentile_interval", "weighted_sums", "wilson"),
+    *("Shares", "Unseen", "shares", "unseen_cluster"),
 }
-CLOSED_FORM = {"divergence_bound", "selection_weights"}
+CLOSED_FORM = {"divergence_bound", "extreme_weights", "rare_share", "selection_weights"}
 
 
 def test_nothing_is_unclassified() -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from toptail.audit.per_query import Judgement, ScoreColumn, oracle_per_query, score_columns
+from toptail.audit.family import Family
+from toptail.audit.per_query import Judgement, ScoreColumn, possible_per_query, score_columns
+from toptail.audit.ruler import Ruler, Seen, add_own, add_own_gains
 from toptail.audit.sample import Estimate, Sample
-from toptail.audit.settings import Rule, Settings
-from toptail.audit.verdict import judge
+from toptail.audit.settings import Settings, Unit
+from toptail.audit.verdict import Asked, Status, Verdict, judge
 from toptail.audit.views import Summary
 from toptail.errors import InputError
 from toptail.pools import ScoredPools
@@ -20,8 +22,29 @@ from toptail.pools.columns import codes, split_seed
 from toptail.progress import Tick
 from toptail.stats import bootstrap_p, divergence_bound, holm, max_t_band
 from toptail.stats.best_of_k import Floats
+from toptail.stats.ends import Shares
 
 _HISTOGRAM = np.linspace(-1.0, 1.0, 21)
+_WIDE = 10.0
+"""Where the queries' headroom spreads wider than this, the other unit is asked as well."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What one audit of pools found."""
+
+    content: dict[str, Any]
+    """Its part of ``audit.json``."""
+    warnings: list[str]
+    """What to look at before trusting it."""
+    gains: dict[str, Estimate]
+    """Scorer -> its gain at k_max, with draws."""
+    headroom_spread: float | None
+    """How many times the 90 % quantile of the queries' headroom is its 10 % quantile."""
+    no_headroom: int
+    """Queries where the best candidate is worth no more than a random one."""
+    other_unit: dict[str, Status] | None
+    """Scorer -> status in the other unit; None where the headroom does not spread so wide."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,52 +53,71 @@ class _Reading:
 
     sample: Sample
     """Per-query numbers and their resamples."""
-    k: list[int]
-    """The measured K, ascending, starting with 1."""
-    queries: int
-    """How many queries the pools belong to."""
-    scale: float
-    """Size of the values, for telling rounding from variation."""
-    rule: Rule
-    """Thresholds of the verdict."""
+    ruler: Ruler
+    """What gains are measured in."""
+    asked: Asked
+    """What the verdicts are about."""
+
+    @property
+    def level(self) -> float:
+        """Confidence of intervals."""
+        return self.asked.rule.level
+
+    def verdict(self, prefix: str) -> Verdict:
+        """The verdict of one curve."""
+        curve, top = self.sample.mean(prefix + "value").point, self.sample.mean("oracle").point
+        members = self.asked.family.members
+        steps = self.ruler.steps(prefix)
+        return judge(self.asked, curve[members], float(top[-1] - curve[0]), steps)
 
 
 def measure(
     pools: ScoredPools,
     judged: Judgement,
-    k: list[int],
+    family: Family,
     settings: Settings,
+    rng: np.random.Generator,
     tick: Tick | None = None,
-) -> tuple[dict[str, Any], list[str]]:
+) -> Measured:
     """Everything that depends on the data: curves, diagnostics, verdicts, comparisons."""
 
     def stage(name: str) -> Callable[[float], None] | None:
         return None if tick is None else lambda share: tick(name, share)
 
     rule, queries = settings.rule, _queries(pools, settings.pools_per_query)
-    columns = score_columns(pools, judged, k, stage("scoring pools"))
-    cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
-    sample = Sample(pools.queries, cluster)
-    sample.add("oracle", oracle_per_query(pools, judged, k))
-    for name, column in columns.items():
-        _register(sample, f"{name}/", column)
-    for name, members in pools.scorers.items():
-        if None not in members:
-            _register(sample, f"{name}//", _seed_mean([columns[c] for c in members.values()]))
-    rng = np.random.default_rng(settings.seed)
-    sample.resample(rng, settings.resamples, stage("resampling queries"))
+    columns = score_columns(pools, judged, family.shown, stage("scoring pools"))
+    seen = _seen(pools, judged, family, columns, settings)
+    spread = _spread(seen)
+    units: list[Unit] = ["pooled", "query"] if settings.unit == "pooled" else ["query", "pooled"]
+    wide = spread is not None and spread > _WIDE and judged.replicates is None
+    units = units if wide else units[:1]
+    sample = _sample(pools, columns, seen, own="query" in units)
+    sample.weigh(rng, settings.resamples, stage("resampling queries"))
 
-    reading = _Reading(sample, k, queries, float(np.abs(judged.value).max()), rule)
-    scorers, curves, warnings = {}, {}, []
+    ranged = settings.value_range is not None
+    scale = float(np.abs(judged.value).max())
+    readings = [
+        _Reading(
+            sample,
+            seen.ruler(sample, family, unit),
+            Asked(family, unit, rule, queries, scale, ranged and unit == "pooled"),
+        )
+        for unit in units
+    ]
+    reading, *other = readings
+    scorers, curves, gains, warnings = {}, {}, {}, []
     for name, members in pools.scorers.items():
-        seeded = None not in members
-        prefix = f"{name}//" if seeded else f"{name}/"
+        prefix = _prefix(name, members)
         scorers[name], curves[name] = _scorer(
             reading, prefix, [columns[c] for c in members.values()]
         )
-        if seeded:
+        gains[name] = reading.ruler.gain_at_k_max(prefix)
+        if None not in members:
             scorers[name]["seeds"] = {
-                split_seed(column)[1]: _curve(reading, f"{column}/", short=True)[0]
+                split_seed(column)[1]: {
+                    "value": sample.mean(f"{column}/value").point,
+                    "verdict": reading.verdict(f"{column}/"),
+                }
                 for column in members.values()
             }
         high = scorers[name]["tau_b"]["high"]
@@ -88,23 +130,81 @@ def measure(
     low, high = top.interval(rule.level)
     random = next(iter(curves.values())).point[0]
     sizes = pools.sizes
-    result = {
-        "k": k,
+    content = {
+        "k": list(family.shown),
         "random": random,
         "oracle": top.point,
         "oracle_low": low,
         "oracle_high": high,
         "headroom": top.point - random,
-        "kl_bound": divergence_bound(k),
+        "kl_bound": divergence_bound(family.shown),
         "queries": queries,
         "pools": pools.queries,
         "clusters": sample.clusters,
         "candidates": pools.rows,
         "pool_size": {"min": sizes.min(), "median": np.median(sizes), "max": sizes.max()},
         "scorers": scorers,
-        "comparisons": _comparisons(curves, k, rule.level),
+        "comparisons": _comparisons(curves, family.k_max, rule.level),
     }
-    return result, warnings
+    others = {
+        name: reading.verdict(_prefix(name, members)).status
+        for reading in other
+        for name, members in pools.scorers.items()
+    }
+    lacking = int((seen.headroom[:, -1] <= seen.tiny).sum())
+    return Measured(content, warnings, gains, spread, lacking, others or None)
+
+
+def _prefix(name: str, members: Mapping[int | None, str]) -> str:
+    """Where the sample holds a scorer: its only column, or the mean of its seeds."""
+    return f"{name}/" if None in members else f"{name}//"
+
+
+def _seen(
+    pools: ScoredPools,
+    judged: Judgement,
+    family: Family,
+    columns: dict[str, ScoreColumn],
+    settings: Settings,
+) -> Seen:
+    possible = possible_per_query(pools, judged, family)
+    random = next(iter(columns.values())).value[:, :1]
+    cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
+    width = None if settings.value_range is None else float(np.ptp(settings.value_range))
+    tiny = 1e-12 * float(np.abs(judged.value).max())
+    return Seen(possible, possible.oracle - random, cluster, tiny, pools.sizes, width)
+
+
+def _spread(seen: Seen) -> float | None:
+    """Ratio of the 90 % to the 10 % quantile of the headroom, over the queries that have any."""
+    headroom = seen.headroom[:, -1]
+    known = headroom[headroom > seen.tiny]
+    if not known.size:
+        return None
+    low, high = np.quantile(known, [0.1, 0.9])
+    return float(high / low)
+
+
+def _sample(
+    pools: ScoredPools, columns: dict[str, ScoreColumn], seen: Seen, *, own: bool
+) -> Sample:
+    """All per-query numbers; with ``own`` also the gains in each query's own headroom."""
+    sample = Sample(pools.queries, seen.cluster)
+    sample.add("oracle", seen.possible.oracle)
+    if own:
+        add_own(sample, seen)
+
+    def register(prefix: str, column: ScoreColumn) -> None:
+        _register(sample, prefix, column)
+        if own:
+            add_own_gains(sample, prefix, column, seen)
+
+    for name, column in columns.items():
+        register(f"{name}/", column)
+    for name, members in pools.scorers.items():
+        if None not in members:
+            register(f"{name}//", _seed_mean([columns[c] for c in members.values()]))
+    return sample
 
 
 def _queries(pools: ScoredPools, pools_per_query: int) -> int:
@@ -149,51 +249,43 @@ def _seed_mean(parts: list[ScoreColumn]) -> ScoreColumn:
     return ScoreColumn(**{name: mean(name) for name in parts[0].__dict__})
 
 
-def _curve(
-    reading: _Reading, prefix: str, *, short: bool = False
-) -> tuple[dict[str, Any], Estimate]:
-    """V(K) with its verdict; ``short`` leaves out bands and shares (for single seeds)."""
-    sample, k, scale, rule = reading.sample, reading.k, reading.scale, reading.rule
+def _curve(reading: _Reading, prefix: str) -> tuple[dict[str, Any], Estimate]:
+    """V(K), what it gains and what share it captures, with the verdict."""
+    sample, asked, ruler = reading.sample, reading.asked, reading.ruler
     curve, top = sample.mean(prefix + "value"), sample.mean("oracle")
     headroom = top - curve[0:1]
-    verdict = judge(
-        k,
-        curve.point,
-        curve.draws,
-        headroom.point,
-        clusters=sample.clusters,
-        queries=reading.queries,
-        scale=scale,
-        rule=rule,
-    )
-    if short:
-        return {"value": curve.point, "verdict": verdict}, curve
-    low, high = curve.interval(rule.level)
-    band = max_t_band(curve.point, curve.draws, sample.clusters, rule.level, scale)
-    usable = headroom.point > 1e-12 * scale
-    captured = (curve - curve[0:1]) / headroom
-    captured_low, captured_high = captured.interval(rule.level)
-
-    def shares(x: Floats) -> Floats:
-        return np.where(usable, np.where(np.abs(x) > 1e-9, x, 0.0), np.nan)  # rounding is no share
-
-    share = shares(captured.point)
+    low, high = curve.interval(reading.level)
+    band = max_t_band(curve.point, curve.draws, sample.clusters, reading.level, asked.scale)
+    gain = _ends(ruler.gains(prefix), asked.rule.tail)
+    usable = headroom.point > 1e-12 * asked.scale
+    captured = {
+        end: np.where(usable, numbers, np.nan)
+        for end, numbers in _ends(ruler.captured(prefix), asked.rule.tail).items()
+    }
+    for end, numbers in captured.items():
+        numbers[-1] = gain[end][-1]  # at k_max they are one number
     return {
         "value": curve.point,
         "low": low,
         "high": high,
         "band_low": band.low,
         "band_high": band.high,
+        "gain": gain,
         "regret": top.point - curve.point,
-        "nregret": 1.0 - share,
-        "captured": share,
-        "captured_low": shares(captured_low),
-        "captured_high": shares(captured_high),
-        "gain_per_doubling": (curve.point[-1] - curve.point[0]) / np.log2(k[-1])
-        if k[-1] > 1
-        else np.nan,
-        "verdict": verdict,
+        "nregret": 1.0 - captured["value"],
+        "captured": captured["value"],
+        "captured_low": captured["low"],
+        "captured_high": captured["high"],
+        "gain_per_doubling": (curve.point[-1] - curve.point[0]) / np.log2(asked.family.k_max),
+        "verdict": reading.verdict(prefix),
     }, curve
+
+
+def _ends(found: Shares, tail: float) -> dict[str, Floats]:
+    """Shares with their ends."""
+    ends = {"value": found.value, "low": found.low(tail), "high": found.high(tail)}
+    # Rounding is no share.
+    return {name: np.where(np.abs(x) <= 1e-9, 0.0, x) for name, x in ends.items()}
 
 
 def _scorer(
@@ -201,7 +293,7 @@ def _scorer(
 ) -> tuple[dict[str, Any], Estimate]:
     """One scorer's entry of ``audit.json`` (``parts``: its seeds)."""
     entry, curve = _curve(reading, prefix)
-    sample, rule = reading.sample, reading.rule
+    sample, rule = reading.sample, reading.asked.rule
     tau = sample.mean_defined(prefix + "tau")
     every_tau = np.concatenate([part.tau_b for part in parts])
     known = every_tau[~np.isnan(every_tau)]
@@ -250,7 +342,7 @@ def _scorer(
 
 def _scaled_mean(scores: Floats) -> Floats:
     """Mean over rows that stays finite where the sum would not."""
-    scale = max(1.0, float(np.abs(scores).max()))
+    scale = max(1.0, float(np.abs(scores).max(where=np.isfinite(scores), initial=0.0)))
     return np.asarray((scores / scale).mean(axis=0) * scale)
 
 
@@ -259,8 +351,8 @@ def _number(estimate: Estimate, level: float) -> Summary:
     return {"mean": float(estimate.point[0]), "low": float(low[0]), "high": float(high[0])}
 
 
-def _comparisons(curves: dict[str, Estimate], k: list[int], level: float) -> list[dict[str, Any]]:
-    """Paired differences of every pair of scorers at the largest K."""
+def _comparisons(curves: dict[str, Estimate], k_max: int, level: float) -> list[dict[str, Any]]:
+    """Paired differences of every pair of scorers at k_max."""
     pairs = list(combinations(curves, 2))
     differences = [curves[a][-1] - curves[b][-1] for a, b in pairs]
     p = np.array([float(bootstrap_p(d.draws)) for d in differences])
@@ -268,7 +360,7 @@ def _comparisons(curves: dict[str, Estimate], k: list[int], level: float) -> lis
     for (a, b), d, raw, adjusted in zip(pairs, differences, p, holm(p), strict=True):
         low, high = d.interval(level)
         rows.append(
-            {"a": a, "b": b, "k": k[-1], "difference": d.point, "low": low, "high": high}
+            {"a": a, "b": b, "k": k_max, "difference": d.point, "low": low, "high": high}
             | {"p": raw, "p_holm": adjusted}
         )
     return rows

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -11,22 +10,28 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.audit.family import Family
 from toptail.pools import Block, ScoredPools
 from toptail.stats.best_of_k import (
     Floats,
     Ints,
     average_ties,
+    best_of_k,
     oracle,
     selection_weights,
     split_oracle,
     tie_starts,
 )
 from toptail.stats.deciles import bin_shares, pooled_bins
+from toptail.stats.ends import extreme_weights
 from toptail.stats.rank import dense_ranks, placements, row_auc, tau_b_of_ranks
+from toptail.stats.resample import available_threads
 
 # Blocks of about this many candidates: their temporaries stay in cache.
 _BLOCK = 1 << 17
 _BINS = 10
+# Values below 2**-400 are scaled: the squares of their differences are not numbers any more.
+_TINY = -400
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +69,15 @@ class Judgement:
     replicates: Floats | None = None
     """``[r, rows]``: independent replicates of a noisy judge."""
 
+    def rescaled(self) -> tuple[Judgement, int]:
+        """The judgement over a power of two, and which, where its squares would underflow."""
+        power = int(np.frexp(np.abs(self.value).max())[1])
+        if power > _TINY or not self.value.any():
+            return self, 0
+        parts = self.replicates
+        scaled = None if parts is None else np.ldexp(parts, -power)
+        return Judgement(np.ldexp(self.value, -power), scaled), power
+
     @property
     def binary(self) -> bool:
         """Whether every value is 0 or 1, with both present."""
@@ -75,22 +89,42 @@ class Judgement:
         return Judgement(self.value[rows], kept)
 
 
-def oracle_per_query(pools: ScoredPools, judged: Judgement, k: Sequence[int]) -> Floats:
-    """Best possible with K for each query ``[Q, n_k]``; split where the judge is noisy."""
-    result = np.empty((pools.queries, len(k)))
-    for block in pools.blocks(_BLOCK):
+@dataclass(frozen=True, eq=False)
+class Possible:
+    """What selection from a query's pool could do, whatever the score."""
+
+    oracle: Floats
+    """Best possible with K ``[Q, n_k]``; split where the judge is noisy."""
+    least: Floats
+    """The least that each change of the family can be, by any order ``[Q, changes]``."""
+    most: Floats
+    """The most that it can be."""
+
+
+def possible_per_query(pools: ScoredPools, judged: Judgement, family: Family) -> Possible:
+    """What is possible in each query's pool, block by block on all cores."""
+    shape = (pools.queries, family.first.size)
+    out = Possible(np.empty((pools.queries, len(family.shown))), np.empty(shape), np.empty(shape))
+
+    def measure(block: Block) -> None:
+        value = np.sort(block.take(judged.value), axis=1)
+        least, most = _extremes(block.size, family)
+        out.least[block.queries], out.most[block.queries] = value @ least, value @ most
         if judged.replicates is None:
-            result[block.queries] = oracle(block.take(judged.value), k)
+            out.oracle[block.queries] = oracle(value, family.shown)
         else:
             halves = np.stack([block.take(replicate) for replicate in judged.replicates])
-            result[block.queries] = split_oracle(halves, k)
-    return result
+            out.oracle[block.queries] = split_oracle(halves, family.shown)
+
+    with ThreadPoolExecutor(available_threads()) as pool:
+        list(pool.map(measure, pools.blocks(_BLOCK)))
+    return out
 
 
 def score_columns(
     pools: ScoredPools,
     judged: Judgement,
-    k: Sequence[int],
+    k: tuple[int, ...],
     tick: Callable[[float], None] | None = None,
 ) -> dict[str, ScoreColumn]:
     """Measure every score column of ``pools``, block by block on all cores.
@@ -119,12 +153,12 @@ def score_columns(
         value = block.take(judged.value)
         value_ranks = dense_ranks(value)
         outside = None if off is None else block.take(off)
-        weights = _weights(block.size, tuple(k))
+        weights = _weights(block.size, k)
         for name, column in pools.scores.items():
             scores = block.take(column)
             _measure_block(out[name], block, weights, scores, value, value_ranks, outside)
 
-    with ThreadPoolExecutor(_threads()) as pool:
+    with ThreadPoolExecutor(available_threads()) as pool:
         for done, _ in enumerate(pool.map(measure, blocks), start=1):
             if tick is not None:
                 tick(done / len(blocks))
@@ -153,7 +187,7 @@ def _measure_block(
     by_score = average_ties(np.take_along_axis(value, order, axis=1), starts)
     out.value[at] = by_score @ weights
     out.deciles_within[at] = by_score @ _shares(block.size)
-    out.selected_score[at] = _selected_score(ordered, weights)
+    out.selected_score[at] = _expected_score(ordered, weights)
     out.tau_b[at] = tau_b_of_ranks(*dense_ranks(scores, order), *value_ranks)
     if outside is not None and out.off_support is not None:
         by_score = average_ties(np.take_along_axis(outside, order, axis=1), starts)
@@ -162,16 +196,16 @@ def _measure_block(
         out.auc_within[at] = row_auc(scores, value == 1.0)
 
 
-def _selected_score(ordered: Floats, weights: Floats) -> Floats:
-    """Expected score of the pick; NaN where a score of -inf may be picked."""
-    if np.isneginf(ordered[:, 0]).any():
-        lowest = np.isneginf(ordered)
-        finite = _selected_score(np.where(lowest, 0.0, ordered), weights)
-        return np.where(lowest.astype(np.float64) @ weights > 0, np.nan, finite)
+def _expected_score(ordered: Floats, weights: Floats) -> Floats:
+    """Expected score of the pick ``[m, n_k]``; -inf where the pick may be a score of -inf."""
+    finite = np.isfinite(ordered)
+    known = np.where(finite, ordered, 0.0)
     # Halved exponents keep the sum of huge scores finite.
-    scale = max(1.0, float(np.abs(ordered).max()))
-    result: Floats = ((ordered / scale) @ weights) * scale
-    return result
+    scale = max(1.0, float(np.abs(known).max()))
+    result = ((known / scale) @ weights) * scale
+    if not finite.all():
+        result[(~finite).astype(np.float64) @ weights > 0] = -np.inf
+    return np.asarray(result)
 
 
 def _pooled(out: ScoreColumn, scores: Floats, judged: Judgement, parent: Ints) -> ScoreColumn:
@@ -205,5 +239,16 @@ def _shares(n: int) -> Floats:
     return bin_shares(n, _BINS)
 
 
-def _threads() -> int:
-    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+@lru_cache(maxsize=8)
+def _extremes(n: int, family: Family) -> tuple[Floats, Floats]:
+    return extreme_weights(n, family.shown, family.first, family.second)
+
+
+def mean_values(pools: ScoredPools, judged: Judgement, k: int) -> dict[str, float]:
+    """Score column -> V(K) over all queries, and nothing else."""
+    result = dict.fromkeys(pools.scores, 0.0)
+    for block in pools.blocks(_BLOCK):
+        value = block.take(judged.value)
+        for name, column in pools.scores.items():
+            result[name] += float(best_of_k(block.take(column), value, [k]).sum())
+    return {name: total / pools.queries for name, total in result.items()}

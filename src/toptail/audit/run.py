@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 
+from toptail.audit.family import Family
+from toptail.audit.groups import groups
 from toptail.audit.measure import measure
 from toptail.audit.per_query import Judgement
+from toptail.audit.population import population
 from toptail.audit.record import jsonable, record_of
-from toptail.audit.settings import Settings
+from toptail.audit.settings import Rule, Settings
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
-from toptail.pools.columns import codes, listed
+from toptail.pools.columns import listed
 from toptail.progress import Tick
 
-FORMAT = "toptail-audit-1"
-_MOST_GROUPS = 50
+FORMAT = "toptail-audit-2"
 
 
 def pools_content(
@@ -44,52 +48,68 @@ def pools_content(
     """
     rule, replicates = settings.rule, listed(replicates)
     judged, value_name = _judgement(pools, values, replicates)
+    _check_values(pools, judged, settings)
+    judged, power = judged.rescaled()
+    if settings.value_range is not None:
+        low, high = np.ldexp(settings.value_range, -power).tolist()
+        settings = replace(settings, value_range=(low, high))
+    chosen = population(pools, judged, settings)
+    pools, judged = chosen.pools, chosen.judged
+    family = Family.up_to(chosen.k_max, _more(pools, settings, chosen.k_max))
+    rng = np.random.default_rng(settings.seed)
+    found = measure(pools, judged, family, settings, rng, tick)
+    left_out = {"single": chosen.single, "small": chosen.small, "no_headroom": 0}
+    if settings.unit == "query":
+        left_out["no_headroom"] = found.no_headroom
+    result = found.content | {
+        "format": FORMAT,
+        "kind": "pools",
+        "family": list(family.family),
+        "k_max": family.k_max,
+        "unit": settings.unit,
+        "min_pool": chosen.min_pool,
+        "left_out": left_out,
+        "populations": chosen.compared,
+        "headroom_spread": found.headroom_spread,
+        "other_unit": found.other_unit,
+        "value_range": settings.value_range,
+        "skipped_columns": [{"name": name, "why": why} for name, why in pools.skipped.items()],
+        "constant_scores": pools.constant_scorers,
+        "value": value_name,
+        "binary": judged.binary,
+        "cluster_column": None if pools.cluster is None else pools.called.get("cluster", "cluster"),
+        "replicates": replicates,
+        "single_candidate_pools": chosen.single,
+        "notes": _notes(judged, len(pools.values) > 1, settings.rule),
+        "warnings": chosen.warnings + found.warnings,
+        "thresholds": {**vars(rule), "resamples": settings.resamples},
+        "record": record_of(pools, settings.seed, command or "toptail.audit(...)"),
+    }
+    result |= groups(pools, judged, family, settings, result["warnings"])
+    clean: dict[str, Any] = jsonable(result)
+    return _unscaled(clean, power) if power else clean
+
+
+def _check_values(pools: ScoredPools, judged: Judgement, settings: Settings) -> None:
     largest = float(np.abs(judged.value).max())
     if largest > 1e100:
         raise InputError(
             f"{pools.source}: values as large as {largest:g} cannot be averaged; rescale them."
         )
-    warnings = []
-    single = pools.sizes == 1
-    alone = int(single.sum())
-    if alone:
-        if single.all():
-            raise InputError(
-                f"{pools.source}: every pool has one candidate, so there is nothing to select from."
-            )
-        if settings.pools_per_query > 1:
-            raise InputError(
-                f"{pools.source}: {alone:,} pools have one candidate: with several "
-                "pools per query every pool needs at least two."
-            )
-        warnings.append(
-            f"{alone:,} of {pools.queries:,} pools have one candidate; "
-            "they cannot be searched and are left out."
+    if settings.unit == "query" and judged.replicates is not None:
+        raise InputError(
+            f"{option('unit', settings.unit)} cannot be used with {option('replicates')}: a single "
+            "query's headroom is too noisy to divide by."
         )
-        judged = judged.select(np.repeat(~single, pools.sizes))
-        pools = pools.select(~single)
-    k = _counts(pools, settings)
-    result, extra = measure(pools, judged, k, settings, tick)
-    result |= {
-        "format": FORMAT,
-        "kind": "pools",
-        "value": value_name,
-        "binary": judged.binary,
-        "cluster_column": None if pools.cluster is None else pools.called.get("cluster", "cluster"),
-        "replicates": replicates,
-        "single_candidate_pools": alone,
-        "skipped_columns": [{"name": name, "why": why} for name, why in pools.skipped.items()],
-        "constant_scores": pools.constant_scorers,
-        "notes": _notes(replicates),
-        "warnings": warnings + extra,
-        "thresholds": {**vars(rule), "resamples": settings.resamples},
-        "record": record_of(pools, settings.seed, command or "toptail.audit(...)"),
-    }
-    groups = _groups(pools, judged, k, settings, result["warnings"])
-    if groups is not None:
-        result |= {"groups": groups, "group_column": pools.called.get("group", "group")}
-    clean: dict[str, Any] = jsonable(result)
-    return clean
+    if settings.value_range is not None:
+        low, high = settings.value_range
+        every = judged.value if judged.replicates is None else judged.replicates
+        outside = every[(every < low) | (every > high)]
+        if outside.size:
+            raise InputError(
+                f"{pools.source}: the value {outside[0]:g} lies outside "
+                f"{option('value_range', settings.value_range)}."
+            )
 
 
 def _judgement(
@@ -125,49 +145,59 @@ def _judgement(
     return Judgement(pools.values[name]), name
 
 
-def _counts(pools: ScoredPools, settings: Settings) -> list[int]:
-    smallest = int(pools.sizes.min())
-    counts = settings.counts(smallest)
-    if counts[-1] > smallest:
-        at = int(np.flatnonzero(pools.sizes < counts[-1])[0])
+def _more(pools: ScoredPools, settings: Settings, k_max: int) -> list[int]:
+    """The K to show beside the family."""
+    more = sorted(int(count) for count in settings.k or ())
+    if more and more[-1] > k_max:
+        at = int(np.flatnonzero(pools.sizes < more[-1])[0])
         raise InputError(
-            f"{pools.source}: K = {counts[-1]} is larger than the pool of query "
+            f"{pools.source}: K = {more[-1]} is larger than the pool of query "
             f"'{pools.query[at]}', which has {int(pools.sizes[at])} candidates; "
-            f"the largest K that every pool allows is {smallest}."
+            f"the largest K that every pool allows is {k_max}."
         )
-    return counts
+    return more
 
 
-def _notes(replicates: Sequence[str] | None) -> list[str]:
-    if replicates:
+def _notes(judged: Judgement, several: bool, rule: Rule) -> list[str]:
+    """What the numbers mean where the judge is known to be noisy, or where there are several."""
+    margins = f"The margins δ = {rule.delta:g} and ρ = {rule.rho:g} are shares of the"
+    if judged.replicates is not None:
         return [
             "The oracle is chosen on one half of the replicates and valued on the other, both "
-            "ways round: it errs downward, never upward."
+            f"ways round: it errs downward, never upward. {margins} headroom corrected in this way."
         ]
+    if not several:
+        return []
     return [
         "If the judged value is itself noisy, a single judge biases the oracle upward (it is "
         "credited with lucky noise), and the captured share downward; judge candidates at "
-        "least twice and name the columns with --replicates to remove this."
+        f"least twice and name the columns with --replicates to remove this. {margins} judged "
+        "headroom."
     ]
 
 
-def _groups(
-    pools: ScoredPools, judged: Judgement, k: list[int], settings: Settings, warnings: list[str]
-) -> dict[str, Any] | None:
-    """The same audit inside each group of queries, without the paired comparisons."""
-    if pools.group is None:
-        return None
-    code, labels = codes(pools.source, "group", pools.group)
-    if len(labels) > _MOST_GROUPS:
-        warnings.append(
-            f"The group column has {len(labels)} different labels; groups are reported for at most "
-            f"{_MOST_GROUPS}."
-        )
-        return None
-    result = {}
-    for at, label in enumerate(labels.to_pylist()):
-        member = code == at
-        rows = np.repeat(member, pools.sizes)
-        result[str(label)], _ = measure(pools.select(member), judged.select(rows), k, settings)
-        result[str(label)].pop("comparisons")
-    return result
+_IN_VALUE_UNITS: Final = {
+    *("random", "oracle", "oracle_low", "oracle_high", "headroom", "value_range", "difference"),
+    *("value", "low", "high", "band_low", "band_high", "regret", "gain_per_doubling", "mean"),
+    *("deciles", "deciles_low", "deciles_high", "deciles_within"),
+}
+"""Keys of numbers in units of the value, unless they lie under one of the next."""
+_IN_OTHER_UNITS: Final = {
+    *("gain", "tau_b", "auc_within", "group_tests", "steps", "off_support", "thresholds"),
+}
+
+
+def _unscaled(content: Any, power: int, *, inside: bool = False) -> Any:
+    """The content with numbers in units of the value multiplied by a power of two."""
+    if isinstance(content, dict):
+        if content.get("threshold") is not None and content.get("name") != "headroom":
+            return content  # a check in units of the headroom
+        return {
+            key: item
+            if key in _IN_OTHER_UNITS
+            else _unscaled(item, power, inside=key in _IN_VALUE_UNITS or (inside and key != "name"))
+            for key, item in content.items()
+        }
+    if isinstance(content, list):
+        return [_unscaled(item, power, inside=inside) for item in content]
+    return math.ldexp(content, power) if inside and isinstance(content, float) else content

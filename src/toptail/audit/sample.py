@@ -8,7 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from toptail.stats.best_of_k import Floats, Ints
-from toptail.stats.resample import bootstrap_sums, cluster_sums, percentile_interval
+from toptail.stats.resample import (
+    bootstrap_sums,
+    cluster_sums,
+    percentile_interval,
+    weighted_sums,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +50,8 @@ class Estimate:
 class Sample:
     """Per-query columns, resampled together once, read as means.
 
-    Register columns with :meth:`add`, call :meth:`resample`, then ask for :meth:`mean`
-    (over queries) or :meth:`ratio` (of two columns' sums).
+    Register columns with :meth:`add`, call :meth:`resample` or :meth:`weigh`, then ask for
+    :meth:`mean` (over queries) or :meth:`ratio` (of two columns' sums).
     """
 
     def __init__(self, queries: int, cluster: Ints | None) -> None:
@@ -57,6 +62,9 @@ class Sample:
         self.clusters = queries if cluster is None else int(cluster.max()) + 1
         self._point = np.empty(0)
         self._draws = np.empty((0, 0))
+        self._sums = np.empty((0, 0))
+        self.unseen = np.empty(0)
+        """Weight of a cluster that was not seen, in each resample of :meth:`weigh`."""
         self.add("", np.ones(queries))
 
     def add(self, name: str, per_query: Floats) -> None:
@@ -76,13 +84,28 @@ class Sample:
         self, rng: np.random.Generator, resamples: int, tick: Callable[[float], None] | None = None
     ) -> None:
         """Draw whole clusters with replacement; every column sees the same draws."""
-        sums = cluster_sums(np.concatenate(self._columns, axis=1), self._cluster)
+        if self._known():
+            self._draws = bootstrap_sums(self._sums, rng, resamples, tick)
+
+    def weigh(
+        self, rng: np.random.Generator, resamples: int, tick: Callable[[float], None] | None = None
+    ) -> None:
+        """Weigh whole clusters at random; every column sees the same weights."""
+        if self._known():
+            self._draws, self.unseen = weighted_sums(self._sums, rng, resamples, tick)
+
+    def _known(self) -> bool:
+        """Add up clusters; of one, which shows no variation, nothing is known."""
+        self._sums = cluster_sums(np.concatenate(self._columns, axis=1), self._cluster)
         self._columns.clear()
-        self._point = sums.sum(axis=0)
-        if self.clusters < 2:  # one cluster shows no variation: nothing is known
-            self._draws = np.full((1, self._width), np.nan)
-        else:
-            self._draws = bootstrap_sums(sums, rng, resamples, tick)
+        self._point = self._sums.sum(axis=0)
+        self._draws = np.full((1, self._width), np.nan)
+        self.unseen = np.full(1, np.nan)
+        return self.clusters > 1
+
+    def by_cluster(self, name: str) -> Floats:
+        """Each cluster's own sums ``[clusters, c]``."""
+        return self._sums[:, self._slices[name]]
 
     def total(self, name: str) -> Estimate:
         """Sum over queries."""

@@ -1,25 +1,30 @@
-"""How an audit is computed: the thresholds of the verdict, which K, and the resampling."""
+"""How an audit is computed: the thresholds of the verdict, its unit, which K, the resampling."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
+from typing import Literal, get_args
 
 import numpy as np
 
 from toptail.errors import InputError, check_not_negative, check_share, check_whole, option
 
+Unit = Literal["pooled", "query"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
+
 
 @dataclass(frozen=True)
 class Rule:
-    """Thresholds of the verdict; all in units of the headroom at the largest K."""
+    """Thresholds of the verdict; all in units of the headroom at k_max."""
 
     delta: float = 0.02
     """A fall is established when its upper end lies below -delta."""
     rho: float = 0.10
     """A harm above rho must be ruled out before a scorer is called safe."""
     level: float = 0.95
-    """Simultaneous confidence over all steps K1 < K2."""
+    """Confidence of two-sided intervals; each end errs with half of the rest."""
 
     def __post_init__(self) -> None:
         check_not_negative("delta", self.delta)
@@ -32,6 +37,11 @@ class Rule:
                     "headroom."
                 )
 
+    @property
+    def tail(self) -> float:
+        """The error of one end."""
+        return (1.0 - self.level) / 2
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -40,14 +50,21 @@ class Settings:
     rule: Rule = Rule()
     """Thresholds of the verdict."""
     k: Sequence[int] | None = None
-    """Candidate counts to measure; by default powers of two up to the smallest pool."""
+    """Candidate counts to show beside 1, 2, 4, ... and k_max, which decide the verdict."""
     seed: int = 0
     """Seed of the bootstrap."""
     resamples: int = 10_000
-    """Bootstrap resamples of whole queries (or clusters), shared by all scorers."""
+    """Resamples of whole queries (or clusters), shared by all scorers."""
     pools_per_query: int = 1
     """How many pools side by side, each under a label of its own, belong to one query. They are
     not independent: they must lie in one cluster."""
+    unit: Unit = "pooled"
+    """What a gain is a share of: ``pooled``, the headroom of all queries together; ``query``, each
+    query's own."""
+    min_pool: int | None = None
+    """Leave out smaller pools; by default those below the 5 % quantile of sizes."""
+    value_range: tuple[float, float] | None = None
+    """The lowest and highest value that a candidate can have, if there are such."""
 
     def __post_init__(self) -> None:
         check_whole("seed", self.seed, 0)
@@ -59,9 +76,23 @@ class Settings:
             for count in counts:
                 check_whole("k", count, 1)
             object.__setattr__(self, "k", counts)
+        if self.unit not in UNITS:
+            raise InputError(f"{option('unit', self.unit)} must be 'pooled' or 'query'.")
+        if self.min_pool is not None:
+            check_whole("min_pool", self.min_pool, 2)
+        self._check_range()
 
-    def counts(self, smallest: int) -> list[int]:
-        """The K to measure where the smallest pool is of this size; 1 is always among them."""
-        if self.k is None:
-            return [1 << power for power in range(smallest.bit_length())]
-        return sorted({1, *(int(count) for count in self.k)})
+    def _check_range(self) -> None:
+        if self.value_range is None:
+            return
+        given = option("value_range", self.value_range)
+        ends = () if not np.iterable(self.value_range) else tuple(self.value_range)
+        numbers = [x for x in ends if isinstance(x, Real) and not isinstance(x, bool)]
+        if len(ends) != 2 or len(numbers) != 2 or not -np.inf < numbers[0] < numbers[1] < np.inf:
+            raise InputError(f"{given} must be the lowest and the highest value, as in 0,1.")
+        if self.unit == "query":
+            raise InputError(
+                f"{given} says nothing with {option('unit', self.unit)}: no range of values "
+                "bounds a loss in a query's own headroom."
+            )
+        object.__setattr__(self, "value_range", (float(numbers[0]), float(numbers[1])))

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict, get_args
+from typing import Any, Final, Literal, TypedDict, get_args
 
 import numpy as np
+from scipy.special import ndtri
 
-from toptail.audit.settings import Rule
-from toptail.stats.best_of_k import Floats, Ints
-from toptail.stats.resample import critical_value, standardized
+from toptail.audit.family import Family
+from toptail.audit.settings import Rule, Unit
+from toptail.stats.best_of_k import Floats
+from toptail.stats.ends import Shares, rare_share
 
 Status = Literal["safe", "no gain", "unsafe", "inconclusive"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 CheckStatus = Literal["pass", "fail", "undecided"]
+
+LEAST_CLUSTERS: Final = 40
+"""With fewer, rare harm is too rarely in the sample to be ruled out by candidates seen."""
 
 
 class Check(TypedDict):
@@ -30,6 +35,15 @@ class Check(TypedDict):
     advice: str
 
 
+class Step(TypedDict):
+    """One change V(K2) - V(K1) of the family, in units of the headroom at k_max."""
+
+    k: list[int]
+    value: float
+    low: float | None
+    high: float | None
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Whether maximizing a scorer helps or hurts, and up to which K."""
@@ -37,9 +51,9 @@ class Verdict:
     status: Status
     """``safe``, ``no gain``, ``unsafe`` or ``inconclusive``."""
     k_best: int | None
-    """The curve's highest point."""
+    """The highest point of the curve over the family."""
     k_safe_max: int | None
-    """The largest K up to which ``safe`` holds on its own; None where there is none."""
+    """The largest K up to which ``safe`` is established; None where there is none."""
     k_harm: int | None
     """The first K of an established fall; None where no fall is established."""
     queries_needed: int | None
@@ -48,172 +62,245 @@ class Verdict:
     """The status in a sentence, with the numbers that decided it."""
     checks: list[Check] = field(repr=False, hash=False)
     """The questions behind the status."""
+    k_max: int | None = None
+    """The K up to which the verdict speaks."""
+    clusters: int | None = None
+    """How many clusters (or queries) it rests on."""
+    unit: Unit | None = None
+    """What the numbers are shares of: ``pooled`` headroom, or each ``query``'s own."""
+    steps: list[Step] | None = field(default=None, repr=False, hash=False)
+    """The changes behind it; ``high`` is the simultaneous end."""
+    unseen: str | None = None
+    """What no rule can exclude here, with its number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """All steps K1 < K2 of one curve, in units of the headroom, with their common band."""
+    """The family's steps K1 < K2, in units of the headroom at k_max, with their ends."""
 
-    first: Ints
-    """Position of K1 in the list of K ``[steps]``."""
-    second: Ints
-    """Position of K2."""
-    change: Floats
-    """V(K2) - V(K1)."""
+    k: tuple[tuple[int, int], ...]
+    """K1 and K2 of each step, ordered by K2; the first K1 of the last K2 is the gain."""
+    value: Floats
+    """V(K2) - V(K1) ``[steps]``."""
     low: Floats
-    """Lower ends of the simultaneous band."""
+    """Lower ends, each with its own error."""
     high: Floats
-    """Upper ends."""
+    """Upper ends, which hold together."""
 
     @property
     def gain(self) -> int:
-        """Which step goes from the smallest K to the largest."""
-        return int(np.flatnonzero((self.first == 0) & (self.second == self.second.max()))[0])
+        """Which step goes from 1 to k_max."""
+        return self.k.index((1, self.k[-1][1]))
+
+    def rounded(self) -> list[Step]:
+        """As stored."""
+        columns = zip(self.k, self.value, self.low, self.high, strict=True)
+        return [
+            {"k": list(k), "value": float(value), "low": float(low), "high": float(high)}
+            for k, value, low, high in columns
+        ]
 
 
-def judge(
-    k: list[int],
-    value: Floats,
-    draws: Floats,
-    headroom: Floats,
-    *,
-    clusters: int,
-    queries: int,
-    scale: float,
-    rule: Rule,
-) -> Verdict:
+@dataclass(frozen=True)
+class Asked:
+    """What a verdict is about."""
+
+    family: Family
+    """The K that decide it."""
+    unit: Unit
+    """What its numbers are shares of."""
+    rule: Rule
+    """Its thresholds."""
+    queries: int
+    """How many queries there are."""
+    scale: float
+    """Size of the values, for telling rounding from variation."""
+    ranged: bool
+    """Whether a range of values was declared."""
+
+    @property
+    def enough(self) -> int:
+        """How many clusters it takes to rule anything out."""
+        return 2 if self.ranged else LEAST_CLUSTERS
+
+
+def judge(asked: Asked, value: Floats, headroom: float, shares: Shares) -> Verdict:
     """Verdict of one scorer's best-of-K curve.
 
-    All differences V(K2) - V(K1), K1 < K2, paired over queries, in units of the headroom
-    at the largest K, under one simultaneous max-t band:
+    All changes V(K2) - V(K1) of the family 1, 2, 4, ..., k_max, paired over clusters, in units of
+    the headroom at k_max, with ends that count a cluster that was not seen:
 
-    - ``unsafe``: some upper end lies below -delta: a harmful step is established;
-    - otherwise ``inconclusive`` if some lower end lies below -rho: a harm above rho
-      cannot be ruled out;
-    - otherwise ``safe`` if the lower end of the change from 1 to the largest K is above 0;
+    - ``unsafe``: some upper end lies below -delta, where all upper ends hold together: a
+      harmful step is established;
+    - otherwise ``inconclusive`` if some lower end, each with its own error, does not lie above
+      -rho, or with fewer than 40 clusters and no declared range of values: harm above
+      rho cannot be ruled out;
+    - otherwise ``safe`` if the lower end of the change from 1 to k_max is above 0;
     - otherwise ``no gain``.
 
     Without headroom, with fewer than two clusters, or where anything is not finite:
     ``inconclusive``. Not computable is never safe.
 
-    ``k`` are the measured K, ascending, starting with 1; ``value [n_k]`` is V(K), with resamples
-    ``draws [resamples, n_k]`` of the clusters, and ``headroom [n_k]`` is oracle(K) - V(1).
-    ``scale`` is the size of the values, for telling rounding from variation.
+    ``value [family]`` is V(K), ``headroom`` the mean headroom at k_max in value units, and
+    ``shares`` are the family's steps.
     """
-    unit = float(headroom[-1])
-    if why := _obstacle(k, value, unit, clusters, scale):
-        best = _best(k, value, scale) if np.isfinite(value).all() else None
-        return Verdict("inconclusive", best, None, None, None, f"Cannot be decided: {why}.", [])
-    prefixes = _bands(value, draws, headroom, clusters, scale, rule.level)
-    steps = prefixes[-1]
-    status = _status(steps, rule)
-    safe = [
-        size for size, band in zip(k[1:], prefixes, strict=True) if _status(band, rule) == "safe"
-    ]
-    fallen = steps.second[steps.high < -rule.delta]
-    needed = _queries_needed(steps, queries, rule) if status == "inconclusive" else None
+    clusters, rule = shares.clusters, asked.rule
+    about: dict[str, Any] = {
+        "k_max": asked.family.k_max,
+        "clusters": clusters,
+        "unit": asked.unit,
+        "unseen": _unseen(asked, clusters),
+    }
+    best = _best(asked.family, value, asked.scale) if np.isfinite(value).all() else None
+    if why := _obstacle(value, headroom, clusters, asked):
+        reason = f"Cannot be decided: {why}."
+        return Verdict("inconclusive", best, None, None, None, reason, [], **about)
+    high, risk = shares.simultaneous_high(rule.tail)
+    steps = Steps(asked.family.steps, shares.value, shares.low(rule.tail), high)
+    status = status_of(steps, rule, clusters >= asked.enough)
+    fallen = [k for (_, k), end in zip(steps.k, high, strict=True) if end < -rule.delta]
+    needed = None
+    if status == "inconclusive":
+        needed = _queries_needed(steps, shares, float(risk[0]), asked)
     return Verdict(
         status=status,
-        k_best=_best(k, value, scale),
-        k_safe_max=max(safe) if safe else None,
-        k_harm=k[int(fallen.min())] if fallen.size else None,
+        k_best=best,
+        k_safe_max=_safe_up_to(steps, status, rule, clusters >= asked.enough),
+        k_harm=min(fallen, default=None),
         queries_needed=needed,
-        reason=_reason(status, needed, k, steps, rule),
-        checks=_checks(k, steps, unit, rule),
+        reason=_reason(status, needed, clusters, steps, asked),
+        checks=_checks(steps, headroom, clusters >= asked.enough, rule),
+        steps=steps.rounded(),
+        **about,
     )
 
 
-def _obstacle(k: list[int], value: Floats, unit: float, clusters: int, scale: float) -> str:
+def _obstacle(value: Floats, headroom: float, clusters: int, asked: Asked) -> str:
     """Why nothing can be decided; empty where something can."""
-    if len(k) < 2:
-        return "only K = 1 was measured, so search was never tried"
-    if not np.isfinite(value).all() or not np.isfinite(unit):
+    if not np.isfinite(value).all() or not np.isfinite(headroom):
         return "the curve is not a finite number everywhere"
-    if unit <= 1e-12 * scale:
+    if headroom <= 1e-12 * asked.scale:
         return "no headroom: the best candidate of a pool is worth no more than a random one"
     return "" if clusters > 1 else "one query (or cluster) gives no interval; at least 2 are needed"
 
 
-def _bands(
-    value: Floats, draws: Floats, headroom: Floats, clusters: int, scale: float, level: float
-) -> list[Steps]:
-    """Steps and band of every prefix k[:2], k[:3], ..., k: what each K says on its own."""
-    n = value.size
-    second, first = (a.astype(np.int64) for a in np.tril_indices(n, -1))  # ordered by second
-    change, resampled = value[second] - value[first], draws[:, second] - draws[:, first]
-    se, deviation = standardized(change, resampled, clusters, scale)
-    # Rounding is not an effect: a step that neither varies nor moves is exactly no step.
-    change = np.where((se == 0) & (np.abs(change) <= 1e-10 * scale), 0.0, change)
-    result = []
-    for size in range(2, n + 1):
-        use = slice(0, size * (size - 1) // 2)
-        c = critical_value(deviation[:, use].max(axis=1), clusters, level)
-        unit = headroom[size - 1] if headroom[size - 1] > 1e-12 * scale else np.nan
-        low, high = change[use] - c * se[use], change[use] + c * se[use]
-        result.append(Steps(first[use], second[use], change[use] / unit, low / unit, high / unit))
-    return result
-
-
-def _status(steps: Steps, rule: Rule) -> Status:
+def status_of(steps: Steps, rule: Rule, enough: bool) -> Status:
+    """The status that the ends of the steps give, where there are enough clusters or not."""
     if (steps.high < -rule.delta).any():
         return "unsafe"
     # Written so that NaN is inconclusive.
-    if not (steps.low >= -rule.rho).all():
+    if not (enough and (steps.low > -rule.rho).all()):
         return "inconclusive"
     return "safe" if steps.low[steps.gain] > 0 else "no gain"
 
 
-def _queries_needed(steps: Steps, queries: int, rule: Rule) -> int | None:
-    """About how many queries would decide it, if estimates stay and widths shrink as 1/sqrt(n)."""
-    half = (steps.high - steps.low) / 2
-    establish = np.where(steps.change < -rule.delta, -rule.delta - steps.change, np.nan)
-    open_steps = ~(steps.low >= -rule.rho)
-    exclude = np.where(steps.change > -rule.rho, steps.change + rule.rho, np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        one_fall = np.nanmin((half / establish) ** 2, initial=np.inf)
-        none_left = np.max((half / exclude)[open_steps] ** 2)  # NaN: cannot be excluded
-    factor = np.nanmin([one_fall, none_left])
-    return int(np.ceil(queries * factor - 1e-9)) if np.isfinite(factor) else None
+def _safe_up_to(steps: Steps, status: Status, rule: Rule, enough: bool) -> int | None:
+    """k_max where that is safe; else upward in the same unit, up to the first K that is not."""
+    if status == "safe":
+        return steps.k[-1][1]
+    found = None
+    for k in sorted({second for _, second in steps.k}) if enough else ():
+        within = [at for at, (_, second) in enumerate(steps.k) if second <= k]
+        gain = steps.k.index((1, k))
+        unsafe = (steps.high[within] < -rule.delta).any()
+        if unsafe or not ((steps.low[within] > -rule.rho).all() and steps.low[gain] > 0):
+            break
+        found = k
+    return found
 
 
-def _reason(status: Status, needed: int | None, k: list[int], steps: Steps, rule: Rule) -> str:
+def _queries_needed(steps: Steps, shares: Shares, risk: float, asked: Asked) -> int | None:
+    """About how many queries would decide it, if the estimates stay.
+
+    Two things shrink: the standard error as 1/sqrt(n), and the weight of the unseen cluster as
+    1/n. A margin m is cleared when sqrt(a/n) + b/n <= 1, where a clusters would do without
+    the unseen cluster and b with nothing but it.
+    """
+    rule, n, unseen = asked.rule, shares.clusters, shares.unseen
+
+    def clusters(margin: Floats, loss: Floats, tail: float) -> Floats:
+        room = np.where(margin > 0, margin, np.nan)
+        a = n * (ndtri(1.0 - tail) * shares.se / room) ** 2
+        b = np.log(1.0 / tail) / np.log1p(room / np.maximum(loss, 1e-300))
+        return np.asarray(((np.sqrt(a) + np.sqrt(a + 4 * b)) / 2) ** 2)
+
+    with np.errstate(over="ignore"):
+        exclude = clusters(
+            steps.value + rule.rho, -(unseen.least + rule.rho * unseen.headroom), rule.tail
+        )
+        establish = clusters(
+            -rule.delta - steps.value, unseen.most + rule.delta * unseen.headroom, risk
+        )
+    still_open = ~(steps.low > -rule.rho)
+    none_left = max(exclude[still_open].max(initial=0.0), float(asked.enough))  # NaN: cannot be
+    found = np.nanmin([none_left, *establish])
+    if not np.isfinite(found):
+        return None
+    return max(int(np.ceil(found * asked.queries / n - 1e-9)), asked.queries + 1)
+
+
+def _unseen(asked: Asked, clusters: int) -> str:
+    """What no rule can exclude, with its number."""
+    share = rare_share(max(clusters, 1), asked.rule.tail)
+    what = f"harm in fewer than about {share:.1%} of the queries"
+    if asked.ranged:
+        return f"Not seen in {clusters:,}: {what}; within the declared range it is counted."
+    return (
+        f"No rule can exclude {what} that is worse than any order of the candidates seen; "
+        f"{clusters:,} were seen."
+    )
+
+
+def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, asked: Asked) -> str:
+    rule = asked.rule
+
     def said(at: int) -> str:
-        change, low, high = (_percent(x[at]) for x in (steps.change, steps.low, steps.high))
-        return f"{change} (band {low} to {high})"
+        ends = [_percent(x[at]) for x in (steps.low, steps.high)]
+        between = "" if "" in ends else f" ({ends[0]} to {ends[1]})"
+        return f"{_percent(steps.value[at])}{between}"
 
     def step(at: int) -> str:
-        return f"from K = {k[steps.first[at]]} to K = {k[steps.second[at]]}"
+        return f"from K = {steps.k[at][0]} to K = {steps.k[at][1]}"
 
+    unit = "the headroom" if asked.unit == "pooled" else "a query's own headroom"
     if status == "unsafe":
         worst = int(np.argmin(steps.high))
         return (
             f"Searching more is established to hurt: {step(worst)} the value changes by "
-            f"{said(worst)} of the headroom."
+            f"{said(worst)} of {unit}."
         )
     if status == "inconclusive":
         worst = int(np.argmin(steps.low))
         more = f" About {needed:,} queries would decide it." if needed else ""
+        if (steps.low > -rule.rho).all():
+            return (
+                f"Rare harm cannot be ruled out by {clusters:,} queries (or clusters): without a "
+                f"declared range of values it takes at least {LEAST_CLUSTERS}.{more}"
+            )
         return (
-            f"A fall of more than {rule.rho:.0%} of the headroom cannot be ruled out: "
+            f"A fall of more than {rule.rho:.0%} of {unit} cannot be ruled out: "
             f"{step(worst)} the change is {said(worst)}.{more}"
         )
+    k_max = asked.family.k_max
     if status == "safe":
         return (
-            f"Search helps up to K = {k[-1]}, the largest measured, by {said(steps.gain)} of the "
-            f"headroom; a fall of more than {rule.rho:.0%} is ruled out at every step."
+            f"Search helps up to K = {k_max} by {said(steps.gain)} of {unit}; a fall of more than "
+            f"{rule.rho:.0%} is ruled out at every step."
         )
     return (
-        f"Search does no harm above {rule.rho:.0%} of the headroom, but its gain up to "
-        f"K = {k[-1]} cannot be told from zero: {said(steps.gain)} of the headroom."
+        f"Search does no harm above {rule.rho:.0%} of {unit}, but its gain up to "
+        f"K = {k_max} cannot be told from zero: {said(steps.gain)} of {unit}."
     )
 
 
 def _percent(x: float) -> str:
+    if not np.isfinite(x):
+        return ""
     return f"{x:+.0%}".replace("-", "−") if round(x, 2) else "0%"
 
 
-def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[Check]:
-    """The three questions that decided the status, each with its own numbers and advice."""
+def _checks(steps: Steps, headroom: float, enough: bool, rule: Rule) -> list[Check]:
+    """The questions that decided the status, each with its own numbers and advice."""
 
     def check(
         name: str, question: str, at: int, threshold: float, status: CheckStatus, advice: str
@@ -221,8 +308,8 @@ def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[Check]:
         return {
             "name": name,
             "question": question,
-            "k": [k[steps.first[at]], k[steps.second[at]]],
-            "value": float(steps.change[at]),
+            "k": list(steps.k[at]),
+            "value": float(steps.value[at]),
             "low": float(steps.low[at]),
             "high": float(steps.high[at]),
             "threshold": threshold,
@@ -231,11 +318,12 @@ def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[Check]:
         }
 
     fall, risk, gain = int(np.argmin(steps.high)), int(np.argmin(steps.low)), steps.gain
+    k_max = steps.k[-1][1]
     harmed = bool(steps.high[fall] < -rule.delta)
-    excluded = bool((steps.low >= -rule.rho).all())
+    excluded = enough and bool((steps.low > -rule.rho).all())
     gained = bool(steps.low[gain] > 0)
     lost = bool(steps.high[gain] < 0)
-    stop = f"Do not search past K = {k[steps.first[fall]]} with this score."
+    stop = f"Do not search past K = {steps.k[fall][0]} with this score."
     more = stop if harmed else "Judge more queries before trusting a larger K."
     return [
         check(
@@ -256,7 +344,7 @@ def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[Check]:
         ),
         check(
             "gain from search",
-            f"Is best-of-{k[-1]} better than a random candidate?",
+            f"Is best-of-{k_max} better than a random candidate?",
             gain,
             0.0,
             "pass" if gained else ("fail" if lost else "undecided"),
@@ -266,9 +354,9 @@ def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[Check]:
         ),
         {
             "name": "headroom",
-            "question": f"Is there anything to gain with K = {k[-1]} (value units)?",
-            "k": [1, k[-1]],
-            "value": unit,
+            "question": f"Is there anything to gain with K = {k_max} (value units)?",
+            "k": [1, k_max],
+            "value": headroom,
             "low": None,
             "high": None,
             "threshold": 0.0,
@@ -278,6 +366,6 @@ def _checks(k: list[int], steps: Steps, unit: float, rule: Rule) -> list[Check]:
     ]
 
 
-def _best(k: list[int], value: Floats, scale: float) -> int:
-    """The curve's highest point; the smallest K where several are equally high."""
-    return k[int(np.flatnonzero(value >= value.max() - 1e-12 * scale)[0])]
+def _best(family: Family, value: Floats, scale: float) -> int:
+    """The family's highest point; the smallest K where several are equally high."""
+    return family.family[int(np.flatnonzero(value >= value.max() - 1e-12 * scale)[0])]

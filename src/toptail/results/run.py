@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from toptail.audit import Rule, Settings, picks_content, pools_content
+from toptail.audit.settings import Unit
 from toptail.errors import check_whole
 from toptail.pools.columns import Columns, listed
 from toptail.pools.given import to_picks, to_pools
@@ -33,6 +34,9 @@ def audit(
     delta: float = Rule.delta,
     rho: float = Rule.rho,
     level: float = Rule.level,
+    unit: Unit = Settings.unit,
+    min_pool: int | None = None,
+    value_range: tuple[float, float] | None = None,
     command: str | None = None,
     tick: Callable[[str, float], None] | None = None,
 ) -> AuditResult:
@@ -58,15 +62,23 @@ def audit(
         Two or more value columns that are independent replicates of one noisy judge: their
         mean is the value, and the oracle is chosen on one half and valued on the other.
     k
-        Candidate counts to measure (1 is always added); by default powers of two up to the
-        smallest pool of at least two candidates.
+        Candidate counts to show beside 1, 2, 4, ... and k_max, the smallest pool: the verdict
+        looks at those and at no other.
     seed
-        Seed of the bootstrap; the same seed gives the same result to the last bit.
+        Seed of the resamples; the same seed gives the same result to the last bit.
     resamples
-        Bootstrap resamples of whole queries (or clusters), shared by all scorers.
+        Resamples of whole queries (or clusters), shared by all scorers.
     delta, rho, level
         Thresholds of the verdict: the fall that is harm, the harm that must be ruled out (both
         shares of the headroom), and the confidence.
+    unit
+        What a gain is a share of: ``pooled``, the headroom of all queries together; ``query``,
+        each query's own, where queries without headroom are left out.
+    min_pool
+        Leave out smaller pools; by default those below the 5 % quantile of sizes.
+    value_range
+        The lowest and the highest value that a candidate can have, if there are such. Then
+        fewer than 40 queries can be enough, and harm beyond any candidate seen is counted.
     command
         The command to record as what made this result.
     tick
@@ -79,12 +91,23 @@ def audit(
 
     Examples
     --------
-    >>> result = audit({"score": [[1, 2], [3, 4]], "value": [[0.0, 1.0], [0.0, 1.0]]})
-    >>> result.verdicts["score"].status
+    >>> import numpy as np
+    >>> value = np.tile([0.0, 1.0, 2.0, 3.0], (50, 1))
+    >>> audit({"score": value, "value": value}).verdicts["score"].status
     'safe'
+    >>> audit({"score": value[:2], "value": value[:2]}).verdicts["score"].status
+    'inconclusive'
     """
     check_whole("resamples", resamples, LEAST_RESAMPLES)
-    settings = Settings(Rule(delta, rho, level), k, seed, resamples)
+    settings = Settings(
+        rule=Rule(delta, rho, level),
+        k=k,
+        seed=seed,
+        resamples=resamples,
+        unit=unit,
+        min_pool=min_pool,
+        value_range=value_range,
+    )
     if tick is not None:
         tick("reading the table", 0.0)
     columns = Columns(

@@ -9,6 +9,14 @@ from toptail.stats.best_of_k import (
     split_oracle,
 )
 from toptail.stats.deciles import decile_gap, decile_means
+from toptail.stats.ends import (
+    Shares,
+    Unseen,
+    extreme_weights,
+    rare_share,
+    shares,
+    unseen_cluster,
+)
 from toptail.stats.rank import auc, kendall_tau_b, paired_win_rate, recall_at_k, row_auc, spearman
 from toptail.stats.resample import (
     Band,
@@ -18,11 +26,14 @@ from toptail.stats.resample import (
     holm,
     max_t_band,
     percentile_interval,
+    weighted_sums,
     wilson,
 )
 
 __all__ = [
     "Band",
+    "Shares",
+    "Unseen",
     "auc",
     "best_of_k",
     "bootstrap_p",
@@ -31,6 +42,7 @@ __all__ = [
     "decile_gap",
     "decile_means",
     "divergence_bound",
+    "extreme_weights",
     "holm",
     "kendall_tau_b",
     "max_t_band",
@@ -38,10 +50,14 @@ __all__ = [
     "oracle",
     "paired_win_rate",
     "percentile_interval",
+    "rare_share",
     "recall_at_k",
     "row_auc",
     "selection_weights",
+    "shares",
     "spearman",
     "split_oracle",
+    "unseen_cluster",
+    "weighted_sums",
     "wilson",
 ]

@@ -7,7 +7,9 @@ resampled sums; all scorers share the same resamples, which pairs every comparis
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +19,9 @@ from scipy.special import ndtr, ndtri, stdtrit
 from toptail.stats.best_of_k import Floats
 
 _DRAWS_PER_BLOCK = 1 << 21
+# A tile of weights (2 MiB) and the clusters that it meets stay in the cache.
+_TILE = 1 << 18
+_TILE_ROWS = 256
 
 
 def bootstrap_sums(
@@ -43,6 +48,54 @@ def bootstrap_sums(
         if tick is not None:
             tick((start + rows) / resamples)
     return result
+
+
+def weighted_sums(
+    sums: Floats,
+    rng: np.random.Generator,
+    resamples: int,
+    tick: Callable[[float], None] | None = None,
+) -> tuple[Floats, Floats]:
+    """Column sums over clusters under Dirichlet(1, ..., 1) weights, and one more cluster's weight.
+
+    The smooth form of :func:`bootstrap_sums` (Rubin, 1981, "The Bayesian bootstrap"): the weights
+    of ``sums [clusters, columns]`` add up to the number of clusters. Returns the sums ``[resamples,
+    columns]`` and, in the same units, what weight a cluster that was not seen would have
+    ``[resamples]``.
+
+    Works on tiles of weights that stay in the cache, on all cores; each block of resamples has
+    a stream of its own, so that the result does not depend on how many cores there are.
+    """
+    clusters = sums.shape[0]
+    result, unseen = np.empty((resamples, sums.shape[1])), np.empty(resamples)
+    rows = max(_TILE_ROWS, _TILE // clusters)
+    starts = range(0, resamples, rows)
+
+    def block(start: int, stream: np.random.Generator) -> None:
+        use = slice(start, min(start + rows, resamples))
+        count = use.stop - start
+        total, added = np.zeros(count), np.zeros((count, sums.shape[1]))
+        extra = stream.standard_exponential(count)
+        step = max(1, _TILE // rows)
+        for first in range(0, clusters, step):
+            part = sums[first : first + step]
+            weights = stream.standard_exponential((count, part.shape[0]))
+            total += weights.sum(axis=1)
+            added += weights @ part
+        result[use] = added * (clusters / total)[:, None]
+        unseen[use] = extra * clusters / total
+
+    with ThreadPoolExecutor(available_threads()) as pool:
+        work = pool.map(block, starts, rng.spawn(len(starts)))
+        for done, _ in enumerate(work, start=1):
+            if tick is not None:
+                tick(done / len(starts))
+    return result, unseen
+
+
+def available_threads() -> int:
+    """How many cores this process may use."""
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
 
 
 def percentile_interval(draws: Floats, level: float = 0.95) -> tuple[Floats, Floats]:

@@ -1,0 +1,115 @@
+"""Which pools are audited: those large enough, and what became of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.audit.per_query import Judgement, mean_values
+from toptail.audit.settings import Settings
+from toptail.errors import InputError, option
+from toptail.pools import ScoredPools
+
+_SMALL = 0.05
+"""Pools below this quantile of sizes are left out unless ``min_pool`` says otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """The pools of an audit."""
+
+    pools: ScoredPools
+    """Those audited."""
+    judged: Judgement
+    """Their values."""
+    min_pool: int
+    """The smallest size that was let in."""
+    single: int
+    """Pools of one candidate, left out."""
+    small: int
+    """Other pools too small, left out."""
+    compared: dict[str, Any] | None
+    """Both populations beside each other, where pools were left out for their size."""
+    warnings: list[str]
+    """What was left out, in words."""
+
+    @property
+    def k_max(self) -> int:
+        """The largest K that every pool allows."""
+        return int(self.pools.sizes.min())
+
+
+def population(pools: ScoredPools, judged: Judgement, settings: Settings) -> Population:
+    """Leave out pools that cannot be searched, and those that would cap K for all."""
+    sizes, warnings = pools.sizes, []
+    single = sizes == 1
+    alone = int(single.sum())
+    if single.all():
+        raise InputError(
+            f"{pools.source}: every pool has one candidate, so there is nothing to select from."
+        )
+    if alone and settings.pools_per_query > 1:
+        raise InputError(
+            f"{pools.source}: {alone:,} pools have one candidate: with several "
+            "pools per query every pool needs at least two."
+        )
+    if alone:
+        warnings.append(
+            f"{alone:,} of {pools.queries:,} pools have one candidate; "
+            "they cannot be searched and are left out."
+        )
+    least = _least(sizes[~single], settings)
+    if (sizes < least).all():
+        raise InputError(
+            f"{pools.source}: {option('min_pool', least)} leaves no pool; the largest has "
+            f"{int(sizes.max())} candidates."
+        )
+    several, kept = _select(pools, judged, ~single), _select(pools, judged, sizes >= least)
+    small = int((several[0].sizes < least).sum())
+    compared = None
+    if small:
+        warnings.append(
+            f"{small:,} of {pools.queries:,} pools have fewer than {least} candidates and are left "
+            f"out, so that K can go up to {int(kept[0].sizes.min())}."
+        )
+        common = int(several[0].sizes.min())
+        compared = {
+            name: _described(*part, common) for name, part in (("audited", kept), ("all", several))
+        }
+    smallest, middle = int(kept[0].sizes.min()), float(np.median(kept[0].sizes))
+    if smallest < middle / 2:
+        warnings.append(
+            f"K stops at {smallest}, the smallest pool, and half of the pools have {middle:g} "
+            "candidates or more; leave out the small ones to search further."
+        )
+    return Population(*kept, least, alone, small, compared, warnings)
+
+
+def _least(sizes: NDArray[np.int64], settings: Settings) -> int:
+    if settings.min_pool is not None:
+        return int(settings.min_pool)
+    if settings.pools_per_query > 1:  # the pools of a query stay together
+        return int(sizes.min())
+    return int(np.quantile(sizes, _SMALL, method="lower"))
+
+
+def _select(
+    pools: ScoredPools, judged: Judgement, keep: NDArray[np.bool_]
+) -> tuple[ScoredPools, Judgement]:
+    if keep.all():
+        return pools, judged
+    return pools.select(keep), judged.select(np.repeat(keep, pools.sizes))
+
+
+def _described(pools: ScoredPools, judged: Judgement, k: int) -> dict[str, Any]:
+    """One population: how large, and what each scorer's pick of K is worth."""
+    values = mean_values(pools, judged, k)
+    scorers = {
+        name: float(np.mean([values[column] for column in members.values()]))
+        for name, members in pools.scorers.items()
+    }
+    sizes = pools.sizes
+    return {"queries": pools.queries, "smallest_pool": int(sizes.min()), "k": k, "value": scorers}

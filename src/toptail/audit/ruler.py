@@ -1,0 +1,154 @@
+"""What gains are measured in: the headroom, pooled or each query's own, and the unseen cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from toptail.audit.family import Family
+from toptail.audit.per_query import Possible, ScoreColumn
+from toptail.audit.sample import Estimate, Sample
+from toptail.audit.settings import Unit
+from toptail.stats.best_of_k import Floats, Ints
+from toptail.stats.ends import Shares, Unseen, extreme_weights, shares, unseen_cluster
+from toptail.stats.resample import cluster_sums
+
+
+@dataclass(frozen=True, eq=False)
+class Ruler:
+    """Shares of the headroom in one unit, read off one sample; the same for all scorers."""
+
+    sample: Sample
+    """Per-query numbers and their resamples."""
+    family: Family
+    """The measured K."""
+    unit: Unit
+    """``pooled`` or ``query``."""
+    unseen: Unseen
+    """The cluster that was not seen: the family's changes, over the headroom at k_max."""
+    unseen_at: Unseen
+    """The same for the changes from 1 to each K, over the headroom at that K."""
+
+    def steps(self, prefix: str) -> Shares:
+        """The family's steps over the headroom at k_max."""
+        return self._changes(prefix, slice(0, len(self.family.steps)))
+
+    def gains(self, prefix: str) -> Shares:
+        """The gain from 1 to each K over the headroom at k_max."""
+        return self._changes(prefix, slice(len(self.family.steps), None))
+
+    def captured(self, prefix: str) -> Shares:
+        """The gain from 1 to each K over the headroom at that K."""
+        change, change_draws, headroom, headroom_draws = self._read(prefix, "captured")
+        return shares(
+            change, headroom, change_draws, headroom_draws, self.sample.unseen, self.unseen_at
+        )
+
+    def gain_at_k_max(self, prefix: str) -> Estimate:
+        """The gain from 1 to k_max over the headroom there, without the unseen cluster."""
+        change, change_draws, headroom, headroom_draws = self._read(prefix, "gain")
+        total = Estimate(change[:, -1].sum(), change_draws[-1])
+        return total / Estimate(headroom[:, -1].sum(), headroom_draws[-1])
+
+    def _changes(self, prefix: str, which: slice) -> Shares:
+        first, second = self.family.first[which], self.family.second[which]
+        change, change_draws, headroom, headroom_draws = self._read(prefix, "gain")
+        unseen = Unseen(self.unseen.least[which], self.unseen.most[which], self.unseen.headroom[:1])
+        return shares(
+            change[:, second] - change[:, first],
+            headroom[:, -1:],
+            change_draws[second] - change_draws[first],
+            headroom_draws[-1:],
+            self.sample.unseen,
+            unseen,
+        )
+
+    def _read(self, prefix: str, what: str) -> tuple[Floats, Floats, Floats, Floats]:
+        """Changes from 1 and headroom: by cluster ``[C, n_k]`` and drawn ``[n_k, resamples]``."""
+
+        def both(name: str) -> tuple[Floats, Floats]:
+            return self.sample.by_cluster(name), self.sample.total(name).draws.T
+
+        if self.unit == "query":
+            return *both(f"{prefix}own {what}"), *both("own")
+        (value, value_draws), (top, top_draws) = both(prefix + "value"), both("oracle")
+        return (
+            value - value[:, :1],
+            value_draws - value_draws[:1],
+            top - value[:, :1],
+            top_draws - value_draws[:1],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What the unseen cluster is made of: the pools that were seen."""
+
+    possible: Possible
+    """What selection from each pool could do."""
+    headroom: Floats
+    """``[queries, n_k]``: oracle(K) - V(1)."""
+    cluster: Ints | None
+    """The cluster of each query; None: every query its own."""
+    tiny: float
+    """Headroom at or below this is rounding."""
+    sizes: Ints
+    """Candidates of each pool ``[queries]``."""
+    width: float | None
+    """How far apart two values can be, if that was declared."""
+
+    def ruler(self, sample: Sample, family: Family, unit: Unit) -> Ruler:
+        """Measure in one unit."""
+        first = len(family.steps)
+        ends = self.possible.least, self.possible.most
+        at = [end[:, first:] for end in ends]
+        if unit == "query":
+            own = self._sum((self.headroom[:, -1:] > self.tiny).astype(np.float64))
+            last = [self._sum(_over(end, self.headroom[:, -1:], self.tiny)) for end in ends]
+            each = [self._sum(_over(end, self.headroom, self.tiny)) for end in at]
+            return Ruler(sample, family, unit, unseen_cluster(last, own), unseen_cluster(each, own))
+        top = np.maximum(self._sum(self.headroom), 0.0)
+        if self.width is not None:
+            return Ruler(sample, family, unit, *self._within(family, self.width, top[:, -1:]))
+        return Ruler(
+            *(sample, family, unit),
+            unseen_cluster([self._sum(end) for end in ends], top[:, -1:]),
+            unseen_cluster([self._sum(end) for end in at], top),
+        )
+
+    def _within(self, family: Family, width: float, top: Floats) -> tuple[Unseen, Unseen]:
+        """The unseen cluster where values lie in a range: it may lose all of it.
+
+        A pool loses at most the width times the total variation between two laws of the
+        pick's rank, and need not have any headroom.
+        """
+        most = np.zeros(family.first.size)
+        for size in np.unique(self.sizes):
+            _, weights = extreme_weights(int(size), family.shown, family.first, family.second)
+            most = np.maximum(most, np.maximum(weights, 0.0).sum(axis=0))
+        pools = self._sum(np.ones((self.sizes.size, 1)))
+        most *= width * unseen_cluster([pools, pools], top).most
+        at, none = most[len(family.steps) :], np.zeros(1)
+        return Unseen(-most, most, none), Unseen(-at, at, none)
+
+    def _sum(self, per_query: Floats) -> Floats:
+        return cluster_sums(per_query, self.cluster)
+
+
+def add_own(sample: Sample, seen: Seen) -> None:
+    """Register which queries have headroom of their own."""
+    sample.add("own", (seen.headroom[:, -1] > seen.tiny).astype(np.float64))
+
+
+def add_own_gains(sample: Sample, prefix: str, column: ScoreColumn, seen: Seen) -> None:
+    """Register one score column's gains, each query in its own headroom."""
+    gain = column.value - column.value[:, :1]
+    sample.add(f"{prefix}own gain", _over(gain, seen.headroom[:, -1:], seen.tiny))
+    sample.add(f"{prefix}own captured", _over(gain, seen.headroom, seen.tiny))
+
+
+def _over(change: Floats, headroom: Floats, tiny: float) -> Floats:
+    """Changes over headroom; 0 where there is none."""
+    known = headroom > tiny
+    return np.asarray(np.where(known, change / np.where(known, headroom, 1.0), 0.0))
