@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/audit.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/audit.md", "docs/baseline.md"])
 def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -27,7 +27,14 @@ def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["toptail", "toptail.audit.run", "toptail.pools.columns", "toptail.results.run"]
+    "module",
+    [
+        "toptail",
+        "toptail.audit.run",
+        "toptail.pools.columns",
+        "toptail.results.run",
+        "toptail.results.schema",
+    ],
 )
 def test_examples_in_the_docstrings_hold(module: str) -> None:
     result = doctest.testmod(import_module(module))

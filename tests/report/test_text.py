@@ -143,14 +143,6 @@ def test_summary_names_columns_that_were_left_out_and_scores_that_say_nothing(
     assert ("constant gives all candidates of a query the same score and cannot choose.") in lines
 
 
-def test_summary_of_two_tables(audit: dict[str, Any]) -> None:
-    entry = {"status": "not worse", "difference": 0.012, "low": -0.004, "high": 0.03, "k": 8}
-    audit["baseline"] = {"source": "old.csv", "shared_queries": 1200, "scorers": {"noisy": entry}}
-    lines = summary_lines(audit)
-    at = lines.index("Against old.csv, in its headroom, on the 1,200 queries that both have:")
-    assert lines[at + 1] == "not worse     noisy      0.012 [−0.004, 0.030] at K = 8"
-
-
 def test_long_names_keep_their_ends_on_the_terminal(audit: dict[str, Any]) -> None:
     audit["scorers"] = {"a" * 40 + "_end": audit["scorers"]["noisy"]}
     (line,) = [line for line in summary_lines(audit) if ", captured " in line]

@@ -47,8 +47,8 @@ def pools_content(
     [0.5, 1.0]
     """
     rule, replicates = settings.rule, listed(replicates)
-    judged, value_name = _judgement(pools, values, replicates)
-    _check_values(pools, judged, settings)
+    judged, value_name = judgement(pools, values, replicates)
+    check_values(pools, judged, settings)
     judged, power = judged.rescaled()
     if settings.value_range is not None:
         low, high = np.ldexp(settings.value_range, -power).tolist()
@@ -90,7 +90,8 @@ def pools_content(
     return _unscaled(clean, power) if power else clean
 
 
-def _check_values(pools: ScoredPools, judged: Judgement, settings: Settings) -> None:
+def check_values(pools: ScoredPools, judged: Judgement, settings: Settings) -> None:
+    """Raise an :class:`InputError` where the values cannot be used as the settings ask."""
     largest = float(np.abs(judged.value).max())
     if largest > 1e100:
         raise InputError(
@@ -112,9 +113,10 @@ def _check_values(pools: ScoredPools, judged: Judgement, settings: Settings) -> 
             )
 
 
-def _judgement(
+def judgement(
     pools: ScoredPools, values: str | None, replicates: Sequence[str] | None
 ) -> tuple[Judgement, str]:
+    """The values to judge by, of one column or of replicates, and their name."""
     if values and replicates:
         raise InputError(f"Give either {option('values')} or {option('replicates')}, not both.")
     if values is not None and not isinstance(values, str):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 import tyro
 
 from toptail.audit import Rule, Settings
+from toptail.audit.standing import STANDINGS
 from toptail.audit.verdict import STATUSES
 from toptail.commands.lists import names, numbers
 from toptail.commands.options import Flag, Words, command_line
@@ -24,6 +25,7 @@ _OF_PICKS: Final = ("query", "selector", "values", "cluster", "group")
 _OF_TABLES: Final = (
     *(name for name in RESERVED if name not in _OF_PICKS),
     *("scores", "replicates", "k", "delta", "rho", "unit", "min_pool", "value_range", "fail_on"),
+    *("baseline", "baseline_scores", "margin"),
 )
 """Flags that say nothing about picks, which have no candidates, no curves and no verdicts."""
 
@@ -80,6 +82,12 @@ class Audit:
     """Leave out pools with fewer candidates; by default those below the 5 % quantile of sizes."""
     value_range: Annotated[Words, tyro.conf.arg(metavar="LO,HI")] = ()
     """The smallest and the largest value there can be, where that is known."""
+    baseline: Annotated[Path | None, tyro.conf.arg(metavar="TABLE")] = None
+    """An older table: each scorer is compared with the one of the same name there."""
+    baseline_scores: Annotated[Words, tyro.conf.arg(metavar="OLD=NEW,...")] = ()
+    """What scorers of the older table are called in the new one, separated by commas."""
+    margin: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
+    """A loss of at most this share of the older table's headroom is no loss; 0.02 unless given."""
     fail_on: Annotated[Words, tyro.conf.arg(metavar="STATUS,...")] = ()
     """Exit with code 1 if a scorer of --scores has such a status, or cannot be decided at all."""
     verbose: Annotated[Flag, tyro.conf.arg(aliases=["-v"])] = False
@@ -101,11 +109,15 @@ class Audit:
     def _fail_on(self) -> set[str]:
         """The statuses asked for, each of which must be one; none where the flag is not given."""
         wanted = {part.strip() for word in self.fail_on for part in word.split(",")}
-        unknown = sorted(wanted - set(STATUSES))
+        known = dict.fromkeys((*STATUSES, *STANDINGS))
+        unknown = sorted(wanted - set(known))
         if unknown:
             raise InputError(
-                f"--fail-on: '{unknown[0]}' is not a status; those are {', '.join(STATUSES)}."
+                f"--fail-on: '{unknown[0]}' is not a status; those are {', '.join(known)}."
             )
+        compared = wanted & set(STANDINGS) - set(STATUSES)
+        if compared and self.picks is None and self.baseline is None:
+            raise InputError(f"--fail-on {min(compared)} compares two tables; give --baseline.")
         if wanted and self.picks is None and not names(self.scores):
             raise InputError(
                 "--fail-on needs to know which scorers it checks; name them with --scores."
@@ -128,9 +140,21 @@ class Audit:
                 k=numbers("--k", self.k, int) if self.k else None,
                 tick=tick,
                 **how,
+                baseline_scores=self._renamed(),
                 **self._given(*RESERVED, "values", "delta", "rho", "unit", "min_pool"),
+                **self._given("baseline", "margin"),
                 **self._range(),
             )
+
+    def _renamed(self) -> dict[str, str] | None:
+        """Scorer of the older table -> its name in the new one."""
+        pairs = [name.partition("=") for name in names(self.baseline_scores)]
+        for old, equals, new in pairs:
+            if not (old and equals and new):
+                raise InputError(
+                    f"--baseline-scores: '{old}{equals}{new}' does not read as old=new."
+                )
+        return {old: new for old, _, new in pairs} or None
 
     def _given(self, *flags: str) -> dict[str, Any]:
         """The flags that were given and that the audits take under the same names."""
@@ -155,11 +179,16 @@ class Audit:
 
 
 def _failed(result: AuditResult, fail_on: set[str]) -> list[str]:
-    """Why the check fails, scorer by scorer; one that cannot be decided at all is no pass."""
-    if not fail_on:
-        return []
-    return [
-        f"{name} is {verdict.status}" if verdict.checks else f"{name}: {verdict.reason}"
-        for name, verdict in result.verdicts.items()
-        if verdict.status in fail_on or not verdict.checks
-    ]
+    """Why the check fails, scorer by scorer; what cannot be decided at all is no pass."""
+    failed = []
+    if fail_on & set(STATUSES):
+        for name, verdict in result.verdicts.items():
+            if not verdict.checks:
+                failed.append(f"{name}: {verdict.reason}")
+            elif verdict.status in fail_on:
+                failed.append(f"{name} is {verdict.status}")
+    if result.baseline is not None and fail_on & set(STANDINGS):
+        for name, standing in result.baseline.scorers.items():
+            if standing.low is None or standing.status in fail_on:
+                failed.append(f"{name}, compared: {standing.status}. {standing.reason}")
+    return failed

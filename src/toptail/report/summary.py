@@ -57,7 +57,7 @@ def _pools(audit: Audit, verbose: bool) -> list[str]:
         lines.append(f"{status}  {short(name, _WIDTH):<{width}}  {_line(scorer, decimals)}")
         if verbose:
             lines += [f"    {text}" for text in _details(audit, name, decimals)]
-    return [*lines, *_baseline(audit, width), ""]
+    return [*lines, ""]
 
 
 def _line(scorer: Mapping[str, Any], decimals: int) -> str:
@@ -106,21 +106,6 @@ def _columns(audit: Audit) -> Iterable[str]:
         verb = "gives" if len(constant) == 1 else "give"
         names = join(map(one_line, constant))
         yield f"{names} {verb} all candidates of a query the same score and cannot choose."
-
-
-def _baseline(audit: Audit, width: int) -> Iterable[str]:
-    """How each scorer compares with an older table, where there was one."""
-    if not (baseline := audit.get("baseline")):
-        return
-    yield ""
-    yield (
-        f"Against {one_line(baseline['source'])}, in its headroom, on the "
-        f"{baseline['shared_queries']:,} queries that both have:"
-    )
-    for name, entry in baseline["scorers"].items():
-        ends = with_interval(entry["difference"], entry["low"], entry["high"], 3)
-        at = "" if entry["k"] is None else f" at K = {entry['k']}"
-        yield f"{entry['status']:<12}  {short(name, _WIDTH):<{width}}  {ends}{at}"
 
 
 def _picks(audit: Audit) -> list[str]:

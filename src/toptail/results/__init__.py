@@ -3,5 +3,14 @@
 from toptail.results.folder import read_audit, write_report
 from toptail.results.result import AuditResult, PicksResult
 from toptail.results.run import audit, audit_picks
+from toptail.results.schema import schema
 
-__all__ = ["AuditResult", "PicksResult", "audit", "audit_picks", "read_audit", "write_report"]
+__all__ = [
+    "AuditResult",
+    "PicksResult",
+    "audit",
+    "audit_picks",
+    "read_audit",
+    "schema",
+    "write_report",
+]

@@ -11,6 +11,7 @@ from typing import Any
 from toptail.errors import InputError
 from toptail.pools.files import staged_folder
 from toptail.report import render
+from toptail.results.schema import problem
 
 
 def write_report(audit: Mapping[str, Any], out: str | PathLike[str]) -> Path:
@@ -27,14 +28,19 @@ def write_report(audit: Mapping[str, Any], out: str | PathLike[str]) -> Path:
 
 
 def read_audit(folder: str | PathLike[str]) -> dict[str, Any]:
-    """The stored ``audit.json`` of a result folder."""
+    """The stored ``audit.json`` of a result folder, of this edition or the first."""
     path = Path(folder) / "audit.json"
     if not path.is_file():
         raise InputError(f"{path} does not exist; give the folder that 'toptail audit' wrote.")
     try:
-        audit = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        audit = json.loads(path.read_text(encoding="utf-8"), parse_constant=_not_json)
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not readable as JSON ({error}).") from None
-    if not isinstance(audit, dict) or not str(audit.get("format")).startswith("toptail-audit-"):
-        raise InputError(f"{path}: not a result of 'toptail audit'; its 'format' is missing.")
-    return audit
+    if found := problem(audit):
+        raise InputError(f"{path}: {found}.")
+    content: dict[str, Any] = audit
+    return content
+
+
+def _not_json(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")

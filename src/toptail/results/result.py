@@ -14,8 +14,10 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 from toptail.audit import Verdict
+from toptail.audit.standing import Baseline
 from toptail.audit.views import Interval, ScorerResult
 from toptail.errors import InputError
+from toptail.pools.container import queries
 from toptail.report.arrow import arrow_table, table_names
 from toptail.report.figures import draw
 from toptail.report.notebook import notebook_html
@@ -128,6 +130,25 @@ class AuditResult(Result):
     def groups(self) -> Mapping[str, Mapping[str, ScorerResult]]:
         """Group of queries -> scorer -> its result there; empty without groups."""
         return {name: _views(part) for name, part in self._content.get("groups", {}).items()}
+
+    @cached_property
+    def baseline(self) -> Baseline | None:
+        """How the scorers stand against those of an older table; None without one."""
+        entry = self._content.get("baseline")
+        return None if entry is None else Baseline.of(entry)
+
+    def summary(self, **how: Any) -> str:
+        """The result in words, as the command line prints it, an older table's part last."""
+        return "\n".join(filter(None, [super().summary(**how), self._against()]))
+
+    def _against(self) -> str:
+        """One line for each scorer that was compared with an older table."""
+        if self.baseline is None:
+            return ""
+        where = f"Against {self.baseline.source}, {queries(self.baseline.shared_queries)} shared:"
+        standings = self.baseline.scorers.items()
+        lines = [f"{c.status:<12}  {one_line(name)}: {c.reason}" for name, c in standings]
+        return "\n".join(["", one_line(where), *lines])
 
     def _lines(self) -> list[str]:
         return [scorer._summary() for scorer in self.scorers.values()]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from toptail.audit import Rule, Settings, picks_content, pools_content
+from toptail.audit import Rule, Settings, baseline_content, picks_content, pools_content
+from toptail.audit.baseline import MARGIN
 from toptail.audit.settings import Unit
-from toptail.errors import check_whole
+from toptail.errors import InputError, check_whole, option
 from toptail.pools.columns import Columns, listed
 from toptail.pools.given import to_picks, to_pools
 from toptail.pools.picks import PickColumns
@@ -37,6 +38,9 @@ def audit(
     unit: Unit = Settings.unit,
     min_pool: int | None = None,
     value_range: tuple[float, float] | None = None,
+    baseline: Any = None,
+    baseline_scores: Mapping[str, str] | None = None,
+    margin: float | None = None,
     command: str | None = None,
     tick: Callable[[str, float], None] | None = None,
 ) -> AuditResult:
@@ -79,6 +83,14 @@ def audit(
     value_range
         The lowest and the highest value that a candidate can have, if there are such. Then
         fewer than 40 queries can be enough, and harm beyond any candidate seen is counted.
+    baseline
+        An older table, anything that ``data`` may be: each scorer is compared with the one of the
+        same name there, at the queries that both tables have.
+    baseline_scores
+        Scorer of the older table -> its name in the new one, where the names differ.
+    margin
+        A loss of at most this share of the older table's headroom counts as no loss; 0.02 by
+        default.
     command
         The command to record as what made this result.
     tick
@@ -119,16 +131,28 @@ def audit(
         scores=scores,
         values=listed(replicates) or values,
     )
-    return AuditResult(
-        pools_content(
-            to_pools(data, columns),
+    pools = to_pools(data, columns)
+    against: dict[str, Any] | None = None
+    warnings: list[str] = []
+    if baseline is not None:
+        wanted = list(baseline_scores or ()) or scores
+        against, warnings = baseline_content(
+            pools,
+            to_pools(baseline, Columns(query=query, scores=wanted, values=columns["values"])),
             settings,
             values=values,
             replicates=replicates,
-            command=command,
-            tick=tick,
+            scores=baseline_scores,
+            margin=MARGIN if margin is None else margin,
         )
+    elif margin is not None or baseline_scores is not None:
+        given = option("baseline_scores" if margin is None else "margin")
+        raise InputError(f"{given} is about the table that {option('baseline')} names; give both.")
+    content = pools_content(
+        pools, settings, values=values, replicates=replicates, command=command, tick=tick
     )
+    content["warnings"] += warnings
+    return AuditResult(content if against is None else content | {"baseline": against})
 
 
 def audit_picks(
