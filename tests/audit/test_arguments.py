@@ -210,3 +210,15 @@ def test_verbose_says_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert long == same
     assert set(short) < set(long)
     assert sum(", captured " in line for line in short) == len(POOLS.scorers)
+
+
+def test_a_comparison_that_cannot_be_made_is_no_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new, old = tmp_path / "new.parquet", tmp_path / "old.parquet"
+    both = {"query": np.repeat(range(4), 2), "s": [1.0, 2.0] * 4}
+    pa.parquet.write_table(pa.table({**both, "value": [0.0, 1.0] * 4}), new)
+    pa.parquet.write_table(pa.table({**both, "value": [0.5] * 8}), old)  # no headroom
+    arguments = ["audit", str(new), "--baseline", str(old), "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--scores", "s", "--fail-on", "worse"]) == 2
+    assert "no headroom to measure a difference in" in capsys.readouterr().err
