@@ -21,8 +21,8 @@ PICKS = {"query": [1, 1, 2, 2], "selector": ["a", "b"] * 2, "value": [0.0, 1.0, 
 NAN, INF = float("nan"), float("inf")
 BAD: dict[str, list[Any]] = {
     "level": [1.5, 0, 1, -0.5, NAN, INF, True, "0.95", None, [0.9]],
-    "delta": [-0.1, NAN, INF, -INF, False, "a", None],
-    "rho": [-0.1, NAN, INF, True, "a"],
+    "delta": [-0.1, 1.5, NAN, INF, -INF, False, "a", None],
+    "rho": [-0.1, 10, NAN, INF, True, "a"],
     "seed": [-1, 1.5, NAN, True, "0", None],
     "resamples": [0, 99, -1, 1e4, NAN, True, "many", None],
     "k": [[], [0], [-1], [1.5], [True], [NAN], ["2"], "12", 4],
@@ -106,6 +106,8 @@ def test_errors_speak_python_in_python_and_flags_on_the_command_line(
         (["--level", "nan"], "--level nan must lie between 0 and 1."),
         (["--resamples", "99"], "--resamples 99 must be a whole number of at least 100."),
         (["--delta", "-1"], "--delta -1.0 must be a number of at least 0."),
+        (["--delta", "nan"], "--delta nan must be a number of at least 0."),
+        (["--rho", "10"], "--rho 10.0 must be at most 1: it is a share of the headroom."),
         (["--k", "0,2"], "--k 0 must be a whole number of at least 1."),
     ],
 )
@@ -151,3 +153,72 @@ def test_names_are_given_once_and_reach_the_report() -> None:
     content = result.to_dict()
     assert (content["group_column"], content["cluster_column"]) == ("kind", "document")
     assert list(result.groups) == ["a", "b"]
+
+
+FLAT = {"query": [1, 1, 2, 2], "s": [1.0, 2.0, 1.0, 2.0], "value": [0.5] * 4}
+
+
+def test_a_check_that_cannot_be_made_is_no_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.parquet"
+    pa.parquet.write_table(pa.table(FLAT), path)
+    arguments = ["audit", str(path), "--out", str(tmp_path / "out"), "--scores", "s"]
+    assert main(arguments) == 0
+    capsys.readouterr()
+    assert main([*arguments, "--fail-on", "unsafe"]) == 1
+    assert "--fail-on: s: Cannot be decided: no headroom" in capsys.readouterr().out
+
+
+def test_the_check_looks_at_the_scorers_that_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.parquet"
+    builtin_pools(60, 8).write(path)
+    arguments = ["audit", str(path), "--out", str(tmp_path / "out"), "--resamples", "200"]
+    assert main([*arguments, "--fail-on", "unsafe"]) == 2
+    assert "name them with --scores" in capsys.readouterr().err
+    assert main([*arguments, "--scores", "perfect", "--fail-on", "unsafe"]) == 0
+    assert main([*arguments, "--scores", "perfect,reversed", "--fail-on", "unsafe"]) == 1
+    assert "--fail-on: reversed is unsafe" in capsys.readouterr().out
+
+
+def test_flags_reach_the_audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def audit(_: Path, **arguments: Any) -> toptail.AuditResult:
+        given.update(arguments)
+        return toptail.audit(POOLS, resamples=100)
+
+    monkeypatch.setattr("toptail.commands.audit.audit", audit)
+    flags = ["--unit", "query", "--min-pool", "3", "--value-range=-1,1", "--rho", "0.2"]
+    assert main(["audit", "t.csv", "--out", str(tmp_path / "out"), *flags]) == 0
+    wanted = {"unit": "query", "min_pool": 3, "value_range": (-1.0, 1.0), "rho": 0.2}
+    assert wanted.items() <= given.items()
+    assert "delta" not in given  # the library's own unless given
+
+
+def test_verbose_says_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.parquet"
+    POOLS.write(path)
+    arguments = ["audit", str(path), "--out", str(tmp_path / "out"), "--resamples", "100"]
+    printed = []
+    for more in ([], ["-v"], ["--verbose"]):
+        assert main([*arguments, *more]) == 0
+        printed.append(capsys.readouterr().out.splitlines())
+    short, long, same = printed
+    assert long == same
+    assert set(short) < set(long)
+    assert sum(", captured " in line for line in short) == len(POOLS.scorers)
+
+
+def test_a_comparison_that_cannot_be_made_is_no_pass(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new, old = tmp_path / "new.parquet", tmp_path / "old.parquet"
+    both = {"query": np.repeat(range(4), 2), "s": [1.0, 2.0] * 4}
+    pa.parquet.write_table(pa.table({**both, "value": [0.0, 1.0] * 4}), new)
+    pa.parquet.write_table(pa.table({**both, "value": [0.5] * 8}), old)  # no headroom
+    arguments = ["audit", str(new), "--baseline", str(old), "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--scores", "s", "--fail-on", "worse"]) == 2
+    assert "no headroom to measure a difference in" in capsys.readouterr().err

@@ -347,7 +347,7 @@ def test_the_command_writes_everything_and_report_renders_it_again(
     (out / "report.html").unlink()
     assert main(["report", str(out)]) == 0
     assert (out / "report.html").read_bytes() == page
-    assert main([*arguments, "--fail-on", "unsafe"]) == 1
+    assert main([*arguments, "--scores", "perfect,cursed", "--fail-on", "unsafe"]) == 1
     assert main([*arguments, "--scores", "perfect", "--fail-on", "unsafe,inconclusive"]) == 0
 
 

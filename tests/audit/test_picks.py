@@ -129,3 +129,131 @@ def test_round_trip_and_command(ending: str, tmp_path: Path) -> None:
     assert main(["audit", "--picks", str(path), "--out", str(out), "--resamples", "200"]) == 0
     assert read_audit(out)["kind"] == "picks"
     assert (out / "report.html").is_file()
+
+
+def clustered(clusters: int = 12, per: int = 6) -> dict[str, list[Any]]:
+    """Queries of one document share how much better 'good' is; columns by names of one's own."""
+    rng = np.random.default_rng(3)
+    shared = np.repeat(rng.normal(0.4, 0.2, clusters), per)
+    n = clusters * per
+    good = shared + 0.05 * rng.normal(size=n)
+    return {
+        "prompt": [*range(n)] * 2,
+        "who": ["good"] * n + ["random"] * n,
+        "reward": [*good, *np.zeros(n)],
+        "document": [*(q // per for q in range(n))] * 2,
+        "kind": ["even" if q // per % 2 == 0 else "odd" for q in range(n)] * 2,
+    }
+
+
+NAMES = ["--query", "prompt", "--selector", "who", "--values", "reward"]
+
+
+def run(tmp_path: Path, *flags: str) -> int:
+    path = tmp_path / "picks.parquet"
+    pa.parquet.write_table(pa.table(clustered()), path)
+    out = ["--out", str(tmp_path / "out"), "--resamples", "500"]
+    return main(["audit", "--picks", str(path), *out, *flags])
+
+
+def test_columns_of_picks_go_by_their_own_names(tmp_path: Path) -> None:
+    assert run(tmp_path, *NAMES) == 0
+    alone = read_audit(tmp_path / "out")
+    assert run(tmp_path, *NAMES, "--cluster", "document") == 0
+    together = read_audit(tmp_path / "out")
+    assert (alone["clusters"], together["clusters"]) == (72, 12)
+    one, other = (each["comparisons"][0]["difference"] for each in (alone, together))
+    assert one == pytest.approx(other, rel=1e-12)
+    # Six queries that are nearly one: about the root of six times as wide.
+    ratio = together["comparisons"][0]["half_width"] / alone["comparisons"][0]["half_width"]
+    assert 1.8 < ratio < 3.0
+
+
+def test_groups_of_picks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, *NAMES, "--cluster", "document", "--group", "kind") == 0
+    stored = read_audit(tmp_path / "out")
+    assert stored["group_column"] == "kind"
+    data = clustered()
+    for name, part in stored["groups"].items():
+        mine = [
+            r
+            for r, k, w in zip(data["reward"], data["kind"], data["who"], strict=True)
+            if (k, w) == (name, "good")
+        ]
+        assert part["comparisons"][0]["difference"] == pytest.approx(np.mean(mine))
+        assert (part["queries"], part["clusters"]) == (36, 6)
+        assert part["comparisons"][0]["p_holm"] >= part["comparisons"][0]["p"]
+    table = toptail.PicksResult.read(tmp_path / "out").table("groups")
+    assert table["group"].to_pylist() == ["even", "odd"]
+    printed = capsys.readouterr().out
+    assert "kind even (36 queries):" in printed
+    assert "kind" in (tmp_path / "out" / "audit.md").read_text()
+
+
+def test_a_group_need_not_have_every_selector() -> None:
+    table = {"query": [1, 1, 2, 2, 3], "selector": ["a", "b", "a", "b", "a"]}
+    table |= {"value": [1.0, 0.0, 2.0, 0.0, 5.0], "group": ["x", "x", "x", "x", "y"]}
+    groups = audit_picks(JudgedPicks.from_arrow(table), resamples=100)["groups"]
+    assert groups["y"]["selectors"]["a"]["mean"] == 5.0
+    assert groups["y"]["selectors"]["b"] == {
+        "mean": None,
+        "low": None,
+        "high": None,
+        "queries": 0,
+        "replicates": None,
+    }
+    assert groups["y"]["comparisons"][0]["difference"] is None
+    assert groups["x"]["comparisons"][0]["difference"] == 1.5
+
+
+REFUSED = {
+    "--scores": "who",
+    "--replicates": "reward,reward",
+    "--k": "1,2",
+    "--rho": "0.1",
+    "--delta": "0.02",
+    "--support": "kind",
+    "--candidate": "who",
+    "--unit": "query",
+    "--min-pool": "2",
+    "--value-range": "0,1",
+    "--fail-on": "unsafe",
+}
+
+
+@pytest.mark.parametrize("flag", REFUSED)
+def test_flags_that_say_nothing_about_picks_are_refused(
+    flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, *NAMES, flag, REFUSED[flag]) == 2
+    assert capsys.readouterr().err == (
+        f"toptail: {flag} says nothing about judged picks; leave it out.\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("flag", ["--query", "--selector", "--values", "--cluster", "--group"])
+def test_columns_that_do_not_exist_are_refused(
+    flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, *NAMES, flag, "nowhere") == 2
+    assert "no column 'nowhere'" in capsys.readouterr().err
+
+
+def test_errors_about_picks_name_the_column_of_the_table() -> None:
+    table = clustered() | {"reward": [float("nan")] * 144}
+    with pytest.raises(toptail.InputError, match="column 'reward' holds nan in row 1"):
+        toptail.audit_picks(table, query="prompt", selector="who", values="reward")
+    table = clustered() | {"document": list(range(144))}
+    with pytest.raises(toptail.InputError, match="column 'document' must be the same"):
+        toptail.audit_picks(
+            table, query="prompt", selector="who", values="reward", cluster="document"
+        )
+
+
+def test_picks_with_clusters_and_groups_round_trip(tmp_path: Path) -> None:
+    names: Any = {"query": "prompt", "selector": "who", "values": "reward"}
+    names |= {"cluster": "document", "group": "kind"}
+    picks = JudgedPicks.from_arrow(clustered(), **names)
+    picks.write(tmp_path / "picks.json")
+    assert JudgedPicks.read(tmp_path / "picks.json") == picks

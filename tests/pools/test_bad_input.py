@@ -107,6 +107,11 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
         [],
         ["'s'", "nan", "row 3"],
     ),
+    "infinite score": (
+        parquet(**(ok | {"s": [1.0, 2.0, inf, 1.0]})),
+        [],
+        ["'s'", "inf", "row 3", "or -inf for the lowest"],
+    ),
     "infinite value": (
         parquet(**(ok | {"value": [1.0, -inf, 0.0, 1.0]})),
         [],
@@ -131,6 +136,77 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
         parquet(**(ok | {"s": ["1", "2", "3", "4"]})),
         ["--scores", "s"],
         ["'s'", "'1' as text"],
+    ),
+    "decimal commas": (
+        text("t.csv", "query;s;value\n1;0,5;1\n1;1,25;0\n"),
+        [],
+        ["t.csv", "'s'", "row 1", "'0,5' with a decimal comma", "a decimal point"],
+    ),
+    "decimal commas in a value": (
+        text("t.csv", "query;s;value\n1;5;0,5\n1;1;1,5\n"),
+        [],
+        ["'value'", "row 1", "decimal comma"],
+    ),
+    "json lines of null": (text("t.jsonl", 'null\n{"query": 1}\n'), [], ["one object on each"]),
+    "names that are no text": (
+        text("t.csv", b"query,s\xfe,value\n1,2,3\n"),
+        [],
+        ["t.csv", "not a readable"],
+    ),
+    "json of a number": (text("t.json", "7"), [], ["t.json", "list of objects"]),
+    "broken json file": (text("t.json", '[{"query": 1,'), [], ["not a readable JSON file"]),
+    "json without end": (text("t.json", "[" * 200_000), [], ["t.json", "JSON"]),
+    "json of columns that do not fit": (
+        text("t.json", '{"query": {"0": 1}, "s": {"1": 1.0}, "value": {"0": 1}}'),
+        [],
+        ["t.json", "same rows"],
+    ),
+    "json of mixed types": (
+        text("t.json", '[{"query": 1, "s": 1, "value": 1}, {"query": 1, "s": "a", "value": 0}]'),
+        [],
+        ["t.json", "as a table"],
+    ),
+    "text called gz": (text("t.csv.gz", "query,s,value\n1,2,3\n"), [], ["not a readable CSV"]),
+    "packed parquet": (text("t.parquet.gz", "x"), [], [".parquet.gz", "unknown file type"]),
+    "only what is no score": (
+        parquet(query=[1, 1], n_tokens=[3, 4], value=[0, 1]),
+        [],
+        ["'n_tokens' (named like a length) was left out", "--scores"],
+    ),
+    "group of one's own name": (
+        parquet(**ok, policy=["a", "b", "c", "c"]),
+        ["--group", "policy"],
+        ["column 'policy' must be the same", "row 2"],
+    ),
+    "cluster of one's own name": (
+        parquet(**ok, document=["a", "a", None, "c"]),
+        ["--cluster", "document"],
+        ["'document' is missing in row 3"],
+    ),
+    "query of one's own name": (
+        parquet(prompt=[1, None], s=[1.0, 2.0], value=[0, 1]),
+        ["--query", "prompt"],
+        ["'prompt' is missing in row 2"],
+    ),
+    "support of one's own name": (
+        parquet(**ok, seen=[1, 0, 2, 1]),
+        ["--support", "seen"],
+        ["'seen' must be true/false", "row 3"],
+    ),
+    "candidate of one's own name": (
+        parquet(**ok, answer=["a", "b", None, "a"]),
+        ["--candidate", "answer"],
+        ["'answer' is missing in row 3"],
+    ),
+    "list of one's own name": (
+        parquet(scores=[[1.0, 2.0]], correct=[[1, 0]], seen=[[1]]),
+        ["--support", "seen"],
+        ["the list 'seen' has 1 entries"],
+    ),
+    "npz group of one's own name": (
+        npz(s=np.ones((2, 2)), value=np.ones((2, 2)), policy=np.array([1, 2, 3])),
+        ["--group", "policy"],
+        ["'policy' has 3 labels"],
     ),
     "support neither true nor false": (
         parquet(**ok, support=[1, 0, 2, 1]),
@@ -182,6 +258,19 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
         ["1e+300", "rescale"],
     ),
     "unknown status": (parquet(**ok), ["--fail-on", "bad"], ["--fail-on", "'bad'"]),
+    "empty status": (parquet(**ok), ["--scores", "s", "--fail-on", ""], ["'' is not a status"]),
+    "status and comma": (parquet(**ok), ["--scores", "s", "--fail-on", "unsafe,"], ["'' is not"]),
+    "a check of nobody": (parquet(**ok), ["--fail-on", "unsafe"], ["which scorers", "--scores"]),
+    "empty scorers to check": (
+        parquet(**ok),
+        ["--scores", "", "--fail-on", "unsafe"],
+        ["which scorers", "--scores"],
+    ),
+    "delta is no number": (parquet(**ok), ["--delta", "nan"], ["--delta nan"]),
+    "rho beyond the headroom": (parquet(**ok), ["--rho", "10"], ["--rho 10"]),
+    "level beyond certainty": (parquet(**ok), ["--level", "2"], ["--level 2"]),
+    "selector of a table": (parquet(**ok), ["--selector", "s"], ["--selector says nothing"]),
+    "half a range": (parquet(**ok), ["--value-range", "1"], ["--value-range", "0,1"]),
     "level out of range": (parquet(**ok), ["--level", "95"], ["--level", "95"]),
     "negative seed": (parquet(**ok), ["--seed", "-1"], ["--seed"]),
     "damaged roles": (
@@ -268,7 +357,8 @@ def test_bad_picks(
 
 def _seed_files(folder: Path) -> list[Path]:
     pools = builtin_pools(3, 4)
-    paths = [folder / f"seed.{ending}" for ending in ("parquet", "csv", "jsonl", "arrow", "npz")]
+    endings = ("parquet", "csv", "jsonl", "json", "arrow", "npz", "csv.gz")
+    paths = [folder / f"seed.{ending}" for ending in endings]
     for path in paths:
         pools.write(path)
     log = folder / "lists.jsonl"
@@ -297,7 +387,7 @@ def test_damaged_files_are_refused_or_read_never_worse(tmp_path: Path) -> None:
                     data[at:at] = rng.choice([b",", b"\n", b'"', b"nan", b"\x00", b"[]", b"1e999"])
                 if not data:
                     break
-            damaged = path.with_name(f"damaged{path.suffix}")
+            damaged = path.with_name(f"damaged{''.join(path.suffixes)}")
             damaged.write_bytes(data)
             for read in (ScoredPools.read, JudgedPicks.read):
                 try:

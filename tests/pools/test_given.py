@@ -116,13 +116,14 @@ def test_text_as_polars_and_pandas_have_it(
     for ending in ("parquet", "npz", "arrow"):
         pools.write(tmp_path / f"t.{ending}")
         assert ScoredPools.read(tmp_path / f"t.{ending}").group.to_pylist() == ["a", "b"]  # type: ignore[union-attr]
-    assert to_picks({"query": column, "selector": list("abcab"), "value": [0.0] * 5}).query
+    assert to_picks({"query": column, "selector": list("abcab"), "value": [0.0] * 5}, {}).query
 
 
 def test_an_index_without_a_name_is_no_score() -> None:
     frame = Frame(TABLE.append_column("__index_level_0__", pa.array(range(5))))
     pools = to_pools(frame, {"query": "prompt", "values": "reward"})
-    assert list(pools.scores) == ["rm_logit", "step"]
+    assert list(pools.scores) == ["rm_logit"]
+    assert pools.skipped == {"step": "named like an index"}  # of the user's, and said
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
@@ -216,11 +217,13 @@ def test_one_array_of_scores_needs_no_name() -> None:
 def test_picks_of_every_kind() -> None:
     rows = [{"query": 1, "selector": name, "value": 1.0} for name in "ab"]
     expected = JudgedPicks.from_arrow(pa.Table.from_pylist(rows))
-    assert to_picks(rows) == to_picks(Frame(pa.Table.from_pylist(rows))) == expected
-    assert to_picks(expected) is expected
+    assert to_picks(rows, {}) == to_picks(Frame(pa.Table.from_pylist(rows)), {}) == expected
+    assert to_picks(expected, {}) is expected
+    with pytest.raises(InputError, match="cluster='step' names a column of a table, and these are"):
+        toptail.audit_picks(expected, cluster="step")
 
 
 def test_picks_from_a_path(tmp_path: Path) -> None:
     path = tmp_path / "picks.csv"
     path.write_text("query,selector,value\n1,a,1\n1,b,0\n")
-    assert to_picks(path) == to_picks(str(path)) == JudgedPicks.read(path)
+    assert to_picks(path, {}) == to_picks(str(path), {}) == JudgedPicks.read(path)

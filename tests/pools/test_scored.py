@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from toptail import InputError, ScoredPools
 from toptail.pools.columns import group_seeds
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
+scores = finite | st.just(-math.inf)
+
+ENDINGS = ["parquet", "csv", "tsv", "jsonl", "json", "arrow", "npz", "csv.gz", "jsonl.gz"]
 
 
 @st.composite
@@ -25,7 +29,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
     query = [f"q{q}" for q, size in enumerate(sizes) for _ in range(size)]
     columns: dict[str, Any] = {
         "query": query,
-        "score_a": draw(st.lists(finite, min_size=rows, max_size=rows)),
+        "score_a": draw(st.lists(scores, min_size=rows, max_size=rows)),
         "score_b@42": draw(st.lists(finite, min_size=rows, max_size=rows)),
         "value": draw(st.lists(finite, min_size=rows, max_size=rows)),
     }
@@ -40,7 +44,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(table=tables(), ending=st.sampled_from(["parquet", "csv", "tsv", "jsonl", "arrow", "npz"]))
+@given(table=tables(), ending=st.sampled_from(ENDINGS))
 def test_round_trips_are_exact(table: pa.Table, ending: str, tmp_path: Path) -> None:
     pools = ScoredPools.from_arrow(table)
     path = tmp_path / f"pools.{ending}"

@@ -10,9 +10,29 @@ from typing import Any
 
 import pytest
 
+from tests.report.conftest import SHAPES, make_audit
 from toptail.report.latex import escape, render_latex
 
-AUDITS = ["audit", "fifteen", "picks", "hostile", "all_null"]
+AUDITS = ["audit", "fifteen", "picks", "hostile", "all_null", "long_names"]
+
+LONG_NAMES = [
+    "skywork_reward_llama_3_1_8b_v0_2_length_normalised_logit_mean",
+    "x" * 70,
+    "meta-llama/Llama-3.1-8B-Instruct:judge@pairwise-accuracy",
+    "a sentence of many short words that goes on and on and on",
+    "_" * 50,
+]
+
+
+@pytest.fixture
+def long_names() -> dict[str, Any]:
+    """Names that no line takes, of scorers, groups and the column of groups."""
+    audit = make_audit(dict(zip(LONG_NAMES, SHAPES.values(), strict=True)))
+    near, far = audit["groups"].values()
+    audit["groups"] = {LONG_NAMES[1]: near, LONG_NAMES[0]: far}
+    audit["group_column"] = audit["value"] = LONG_NAMES[0]
+    audit["warnings"] = [f"'{LONG_NAMES[1]}' is negatively correlated with the value."]
+    return audit
 
 
 @pytest.mark.parametrize(
@@ -28,6 +48,9 @@ AUDITS = ["audit", "fifteen", "picks", "hostile", "all_null"]
         ("“x”", "``x''"),
         ("中", r"\texttt{U+4E2D}"),
         ("a\nb", "a b"),
+        ("log_prob_mean", r"log\_\allowbreak{}prob\_\allowbreak{}mean"),
+        ("x" * 30, "x" * 12 + r"\allowbreak{}" + "x" * 18),
+        ("characteristics", "characteristics"),  # a word, which TeX hyphenates itself
     ],
 )
 def test_escape(text: str, latex: str) -> None:
@@ -94,16 +117,32 @@ def _off_support(audit: dict[str, Any]) -> list[dict[str, Any]]:
     return [scorer["off_support"] for scorer in audit["scorers"].values()]
 
 
+def test_long_names_break_and_short_ones_do_not(long_names: dict[str, Any]) -> None:
+    heads = [t.split(r"\begin{tabular}")[1] for t in _tables(render_latex(long_names))]
+    assert all(head.startswith("{p{") for head in heads)
+    short = make_audit(SHAPES)
+    assert r"\begin{tabular}{l" in render_latex(short)
+    assert r"{p{0.22" not in render_latex(short)
+
+
+def _tables(latex: str) -> list[str]:
+    return re.findall(r"\\begin\{table\}.*?\\end\{table\}", latex, re.S)
+
+
 @pytest.mark.parametrize("name", AUDITS)
-def test_it_compiles(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_it_compiles_and_nothing_is_wider_than_the_page(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     engine = shutil.which("pdflatex")
     if engine is None:
         pytest.skip("pdflatex is not installed")
     (tmp_path / "audit.tex").write_text(render_latex(request.getfixturevalue(name)))
     (tmp_path / "paper.tex").write_text(
-        "\\documentclass{article}\\usepackage{booktabs,longtable}\n"
+        "\\documentclass{article}\\usepackage{booktabs,graphicx,longtable}\n"
         "\\begin{document}\\input{audit}\\end{document}\n"
     )
     command = [engine, "-draftmode", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout[-2000:]
+    for _ in range(2):  # the second run knows the widths of long tables
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stdout[-2000:]
+    assert "Overfull" not in run.stdout

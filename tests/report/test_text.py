@@ -100,20 +100,61 @@ def test_definitions_name_every_status_and_the_thresholds_used(audit: dict[str, 
     assert all("0.25" in lines[status] for status in STATUSES if status != "unsafe")
 
 
-def test_summary_leads_with_verdict_best_k_and_gain(audit: dict[str, Any]) -> None:
+def test_summary_has_one_line_for_each_scorer(audit: dict[str, Any]) -> None:
     lines = summary_lines(audit)
-    first = [line for line in lines if "per doubling" in line]
-    assert first == [
-        "safe          perfect    best K 16, +0.071 per doubling of K",
-        "safe          noisy      best K 16, +0.032 per doubling of K",
-        "inconclusive  uncertain  best K 8, +0.011 per doubling of K",
-        "no gain       constant   best K 16, 0.000 per doubling of K",
-        "unsafe        cursed     best K 4, −0.021 per doubling of K",
-    ]
-    assert "    Share of the possible gain captured at K = 16: 0.45 [0.37, 0.53]" in lines
+    assert {line for line in lines if ", captured " in line} == {
+        "safe          perfect    gain +0.285, captured 1.00 [0.92, 1.08], safe up to K = 16",
+        "safe          noisy      gain +0.128, captured 0.45 [0.37, 0.53], safe up to K = 16",
+        "inconclusive  uncertain  gain +0.043, captured 0.15 [0.07, 0.23], about 340 queries would "
+        "decide",
+        "no gain       constant   gain 0.000, captured 0.00 [−0.08, 0.08], best K = 16",
+        "unsafe        cursed     gain −0.085, captured −0.30 [−0.38, −0.22], hurts from K = 8",
+    }
+    assert not any(line.startswith(" ") for line in lines)
     assert "Nothing is extrapolated past K = 16, the largest K measured." in lines
     assert f"warning: {audit['warnings'][0]}" in lines
     assert f"note: {audit['notes'][0]}" in lines
+
+
+def test_verbose_summary_adds_the_reason_and_the_groups(audit: dict[str, Any]) -> None:
+    audit["scorers"]["cursed"]["verdict"]["unseen"] = "Harm in fewer than 1 % is not excluded."
+    lines = summary_lines(audit, verbose=True)
+    at = next(at for at, line in enumerate(lines) if "cursed" in line)
+    reason = audit["scorers"]["cursed"]["verdict"]["reason"]
+    assert lines[at + 1 : at + 4] == [
+        f"    {reason}",
+        "    Harm in fewer than 1 % is not excluded.",
+        "    −0.021 in value per doubling of K",
+    ]
+    assert lines[at + 4].startswith(f"    By {audit['group_column']}: ")
+
+
+def test_the_note_on_noise_is_for_those_who_ask(audit: dict[str, Any]) -> None:
+    audit["notes"] = []
+    assert not any("noisy, a single judge" in line for line in summary_lines(audit))
+    assert any("noisy, a single judge" in line for line in summary_lines(audit, verbose=True))
+    audit["notes"] = ["The oracle is chosen on one half of the replicates."]
+    said = [line for line in summary_lines(audit, verbose=True) if line.startswith("note: ")]
+    assert said == ["note: The oracle is chosen on one half of the replicates."]
+
+
+def test_summary_names_columns_that_were_left_out_and_scores_that_say_nothing(
+    audit: dict[str, Any],
+) -> None:
+    audit["skipped_columns"] = [{"name": "id", "why": "named like an id"}]
+    audit["constant_scores"] = ["constant"]
+    lines = summary_lines(audit)
+    assert (
+        "Left out, as not looking like scores: id (named like an id); name one as a score to "
+        "audit it."
+    ) in lines
+    assert ("constant gives all candidates of a query the same score and cannot choose.") in lines
+
+
+def test_long_names_keep_their_ends_on_the_terminal(audit: dict[str, Any]) -> None:
+    audit["scorers"] = {"a" * 40 + "_end": audit["scorers"]["noisy"]}
+    (line,) = [line for line in summary_lines(audit) if ", captured " in line]
+    assert f"{'a' * 15}…{'a' * 12}_end  gain" in line
 
 
 def test_summary_of_picks(picks: dict[str, Any]) -> None:

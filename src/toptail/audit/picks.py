@@ -45,7 +45,6 @@ def picks_content(
     check_share("level", level)
     check_share("power", power)
     names = [str(name) for name in picks.selector.to_pylist()]
-    at = {name: code for code, name in enumerate(names)}
     if len(names) < 2:
         raise InputError(
             f"{picks.source}: only the selector '{names[0]}' appears; a comparison needs two."
@@ -58,16 +57,61 @@ def picks_content(
         )
     if baseline is not None:  # differences read as "gain over the baseline"
         names = [name for name in names if name != baseline] + [baseline]
+
+    def measured(part: JudgedPicks) -> dict[str, Any]:
+        return _measured(part, names, np.random.default_rng(seed), resamples, level, power)
+
+    whole = measured(picks)
+    _adjust(whole["comparisons"])
+    result: dict[str, Any] = {
+        "format": FORMAT,
+        "kind": "picks",
+        **whole,
+        "baseline": baseline,
+        "notes": [
+            "Only the picks were judged: nothing is known about the candidates that no "
+            "selector picked, so there is no oracle and no captured share."
+        ],
+        "warnings": _warnings(picks),
+        "thresholds": {"level": level, "resamples": resamples, "power": power},
+        "record": record_of(picks, seed, command or "toptail.audit_picks(...)"),
+    }
+    if picks.group is not None:
+        code, labels = codes(picks.source, "group", picks.group)
+        groups = {
+            str(label): measured(picks.select(code == at))
+            for at, label in enumerate(labels.to_pylist())
+        }
+        _adjust([row for group in groups.values() for row in group["comparisons"]])
+        result |= {"groups": groups, "group_column": picks.called.get("group", "group")}
+    clean: dict[str, Any] = jsonable(result)
+    return clean
+
+
+def _adjust(rows: list[dict[str, Any]]) -> None:
+    """Add the p-values that are corrected for all the comparisons of one table."""
+    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p_holm"] = adjusted
+
+
+def _measured(
+    picks: JudgedPicks,
+    names: list[str],
+    rng: np.random.Generator,
+    resamples: int,
+    level: float,
+    power: float,
+) -> dict[str, Any]:
+    """What depends on the data: each selector's mean, and the difference of every two."""
+    at = {str(name): code for code, name in enumerate(picks.selector.to_pylist())}
     means, counts = _means(picks)
     sample = _sample(picks, means, [at[name] for name in names])
-    sample.resample(np.random.default_rng(seed), resamples)
+    sample.resample(rng, resamples)
     spread = _replicate_spread(picks, means)
     rows = [
         _difference(sample, means, at[a], at[b], level, power, spread) | {"a": a, "b": b}
         for a, b in combinations(names, 2)
     ]
-    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
-        row["p_holm"] = adjusted
     selectors = {}
     for name in names:
         mean = sample.mean_defined(f"{at[name]}")
@@ -78,27 +122,14 @@ def picks_content(
             "low": low[0],
             "high": high[0],
             "queries": int((judged > 0).sum()),
-            "replicates": float(judged[judged > 0].mean()),
+            "replicates": float(judged.sum() / (judged > 0).sum()) if judged.any() else None,
         }
-    result: dict[str, Any] = jsonable(
-        {
-            "format": FORMAT,
-            "kind": "picks",
-            "queries": len(picks.query),
-            "clusters": sample.clusters,
-            "selectors": selectors,
-            "baseline": baseline,
-            "comparisons": rows,
-            "notes": [
-                "Only the picks were judged: nothing is known about the candidates that no "
-                "selector picked, so there is no oracle and no captured share."
-            ],
-            "warnings": _warnings(picks, counts),
-            "thresholds": {"level": level, "resamples": resamples, "power": power},
-            "record": record_of(picks, seed, command or "toptail.audit_picks(...)"),
-        }
-    )
-    return result
+    return {
+        "queries": len(picks.query),
+        "clusters": sample.clusters,
+        "selectors": selectors,
+        "comparisons": rows,
+    }
 
 
 def _means(picks: JudgedPicks) -> tuple[Floats, Floats]:
@@ -157,9 +188,9 @@ def _variance_ratio(a: Floats, b: Floats) -> float | None:
     return apart / paired if paired > 0 else None
 
 
-def _warnings(picks: JudgedPicks, counts: Floats) -> list[str]:
+def _warnings(picks: JudgedPicks) -> list[str]:
     warnings = []
-    missing = int((counts == 0).any(axis=1).sum())
+    missing = int((_means(picks)[1] == 0).any(axis=1).sum())
     if missing:
         warnings.append(
             f"{missing:,} of {len(picks.query):,} queries were not judged for every selector; "

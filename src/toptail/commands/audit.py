@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 import tyro
 
@@ -12,7 +12,7 @@ from toptail.audit import Rule, Settings
 from toptail.audit.standing import STANDINGS
 from toptail.audit.verdict import STATUSES
 from toptail.commands.lists import names, numbers
-from toptail.commands.options import Words, command_line
+from toptail.commands.options import Flag, Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.errors import InputError
 from toptail.pools.columns import RESERVED
@@ -21,13 +21,21 @@ from toptail.results import AuditResult, PicksResult, audit, audit_picks
 
 _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 
+_OF_PICKS: Final = ("query", "selector", "values", "cluster", "group")
+_OF_TABLES: Final = (
+    *(name for name in RESERVED if name not in _OF_PICKS),
+    *("scores", "replicates", "k", "delta", "rho", "unit", "min_pool", "value_range", "fail_on"),
+    *("baseline", "baseline_scores", "margin"),
+)
+"""Flags that say nothing about picks, which have no candidates, no curves and no verdicts."""
+
 
 @dataclass(frozen=True)
 class Audit:
     """Tell whether each scorer of a table is safe to maximize.
 
-    The table (Parquet, CSV, JSON Lines, Arrow or npz) has one row per candidate with the
-    columns 'query', one or more scores and a value, or one row per query with lists.
+    The table (Parquet, CSV, JSON, JSON Lines, Arrow or npz) has one row per candidate with
+    the columns 'query', one or more scores and a value, or one row per query with lists.
     """
 
     table: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")] = None
@@ -35,13 +43,13 @@ class Audit:
     out: Path = Path("toptail-audit")
     """Folder for audit.json, audit.md, audit.tex and report.html."""
     scores: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
-    """Score columns, separated by commas; by default every number column that is not a value."""
+    """Score columns, separated by commas; by default every number column that may be one."""
     values: _Column = None
     """The value column to judge by; by default 'value' or 'correct'."""
     replicates: Annotated[Words, tyro.conf.arg(metavar="V1,V2,...")] = ()
     """Two or more value columns that are independent replicates of one noisy judge."""
     k: Annotated[Words, tyro.conf.arg(metavar="1,2,4,...")] = ()
-    """Candidate counts, separated by commas; by default powers of two up to the smallest pool."""
+    """Candidate counts to show, separated by commas, beside the powers of two."""
     query: _Column = None
     """The column that says which candidates form one pool; by default 'query'."""
     candidate: _Column = None
@@ -54,25 +62,36 @@ class Audit:
     """A true/false column: is the candidate on the data support; by default 'support'."""
     picks: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Instead of a table: judged picks with the columns query, selector, value, replicate."""
+    selector: _Column = None
+    """With --picks, the column that says who picked; by default 'selector'."""
     seed: int = Settings.seed
     """Seed of the bootstrap."""
     resamples: int = Settings.resamples
     """Bootstrap resamples."""
-    delta: float = Rule.delta
-    """A fall of more than this share of the headroom is harm."""
-    rho: float = Rule.rho
-    """A harm above this share of the headroom must be ruled out for 'safe'."""
+    delta: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
+    """A fall of more than this share of the headroom is harm; 0.02 unless given."""
+    rho: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
+    """A harm above this share of the headroom must be ruled out for 'safe'; 0.1 unless given."""
     level: float = Rule.level
     """Confidence of intervals and bands."""
+    unit: Annotated[Literal["pooled", "query"] | None, tyro.conf.arg(metavar="{pooled,query}")] = (
+        None
+    )
+    """Measure in all queries' headroom (pooled, unless given) or each query in its own (query)."""
+    min_pool: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Leave out pools with fewer candidates; by default those below the 5 % quantile of sizes."""
+    value_range: Annotated[Words, tyro.conf.arg(metavar="LO,HI")] = ()
+    """The smallest and the largest value there can be, where that is known."""
     baseline: Annotated[Path | None, tyro.conf.arg(metavar="TABLE")] = None
     """An older table: each scorer is compared with the one of the same name there."""
     baseline_scores: Annotated[Words, tyro.conf.arg(metavar="OLD=NEW,...")] = ()
     """What scorers of the older table are called in the new one, separated by commas."""
-    margin: float | None = None
-    """A loss of at most this share of the older table's headroom is no loss; by default 0.02."""
+    margin: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
+    """A loss of at most this share of the older table's headroom is no loss; 0.02 unless given."""
     fail_on: Annotated[Words, tyro.conf.arg(metavar="STATUS,...")] = ()
-    """Exit with code 1 if a verdict, or with --baseline a comparison, is one of these statuses,
-    separated by commas."""
+    """Exit with code 1 if a scorer of --scores has such a status, or cannot be decided at all."""
+    verbose: Annotated[Flag, tyro.conf.arg(aliases=["-v"])] = False
+    """Say more about each scorer."""
 
     def run(self) -> int:
         """Read, audit, write, and print the summary."""
@@ -80,22 +99,28 @@ class Audit:
         check_folder(self.out)
         result = self._result()
         report = result.write(self.out)
-        print(result.summary())
+        print(result.summary(verbose=self.verbose))
         print(f"\nReport: {report}")
-        return 1 if _statuses(result) & fail_on else 0
+        failed = _failed(result, fail_on) if isinstance(result, AuditResult) else []
+        for sentence in failed:
+            print(f"--fail-on: {sentence}")
+        return 1 if failed else 0
 
     def _fail_on(self) -> set[str]:
-        wanted = set(names(self.fail_on))
-        if wanted and self.picks is not None:
-            raise InputError("--fail-on needs verdicts, and picks have none.")
-        compared = wanted & set(STANDINGS) - set(STATUSES)
-        if compared and self.baseline is None:
-            raise InputError(f"--fail-on {min(compared)} compares two tables; give --baseline.")
+        """The statuses asked for, each of which must be one; none where the flag is not given."""
+        wanted = {part.strip() for word in self.fail_on for part in word.split(",")}
         known = dict.fromkeys((*STATUSES, *STANDINGS))
         unknown = sorted(wanted - set(known))
         if unknown:
             raise InputError(
                 f"--fail-on: '{unknown[0]}' is not a status; those are {', '.join(known)}."
+            )
+        compared = wanted & set(STANDINGS) - set(STATUSES)
+        if compared and self.picks is None and self.baseline is None:
+            raise InputError(f"--fail-on {min(compared)} compares two tables; give --baseline.")
+        if wanted and self.picks is None and not names(self.scores):
+            raise InputError(
+                "--fail-on needs to know which scorers it checks; name them with --scores."
             )
         return wanted
 
@@ -104,12 +129,9 @@ class Audit:
             raise InputError("Give one table of scored candidates, or --picks with judged picks.")
         how = {"command": command_line()} | self._given("seed", "resamples", "level")
         if self.picks is not None:
-            for flag in ("baseline", "baseline_scores", "margin"):
-                if getattr(self, flag) not in (None, ()):
-                    raise InputError(
-                        f"--{flag.replace('_', '-')} is about scores, and picks have none."
-                    )
-            return audit_picks(self.picks, **how)
+            self._refuse("judged picks", _OF_TABLES)
+            return audit_picks(self.picks, **how, **self._given(*_OF_PICKS))
+        self._refuse("a table of candidates", ("selector",))
         with progress_bar() as tick:
             return audit(
                 self.table,
@@ -119,7 +141,9 @@ class Audit:
                 tick=tick,
                 **how,
                 baseline_scores=self._renamed(),
-                **self._given(*RESERVED, "values", "delta", "rho", "baseline", "margin"),
+                **self._given(*RESERVED, "values", "delta", "rho", "unit", "min_pool"),
+                **self._given("baseline", "margin"),
+                **self._range(),
             )
 
     def _renamed(self) -> dict[str, str] | None:
@@ -133,13 +157,38 @@ class Audit:
         return {old: new for old, _, new in pairs} or None
 
     def _given(self, *flags: str) -> dict[str, Any]:
-        """The flags that the audits take under the same names."""
-        return {flag: getattr(self, flag) for flag in flags}
+        """The flags that were given and that the audits take under the same names."""
+        given = {flag: getattr(self, flag) for flag in flags}
+        return {flag: value for flag, value in given.items() if value is not None}
+
+    def _range(self) -> dict[str, Any]:
+        if not self.value_range:
+            return {}
+        ends = numbers("--value-range", self.value_range, float)
+        if len(ends) != 2:
+            raise InputError("--value-range takes the smallest and the largest value, as in 0,1.")
+        return {"value_range": ends}
+
+    def _refuse(self, what: str, flags: tuple[str, ...]) -> None:
+        """Raise where a flag was given that says nothing about what is audited."""
+        for flag in flags:
+            if getattr(self, flag) not in (None, ()):
+                raise InputError(
+                    f"--{flag.replace('_', '-')} says nothing about {what}; leave it out."
+                )
 
 
-def _statuses(result: AuditResult | PicksResult) -> set[str]:
-    """Every status that --fail-on may name."""
-    if isinstance(result, PicksResult):
-        return set()
-    compared = () if result.baseline is None else result.baseline.scorers.values()
-    return {what.status for what in (*result.verdicts.values(), *compared)}
+def _failed(result: AuditResult, fail_on: set[str]) -> list[str]:
+    """Why the check fails, scorer by scorer; what cannot be decided at all is no pass."""
+    failed = []
+    if fail_on & set(STATUSES):
+        for name, verdict in result.verdicts.items():
+            if not verdict.checks:
+                failed.append(f"{name}: {verdict.reason}")
+            elif verdict.status in fail_on:
+                failed.append(f"{name} is {verdict.status}")
+    if result.baseline is not None and fail_on & set(STANDINGS):
+        for name, standing in result.baseline.scorers.items():
+            if standing.low is None or standing.status in fail_on:
+                failed.append(f"{name}, compared: {standing.status}. {standing.reason}")
+    return failed

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -15,6 +16,7 @@ from toptail.stats.best_of_k import Floats, Ints
 RESERVED = ("query", "candidate", "support", "cluster", "group")
 VALUE_NAMES = ("value", "values", "correct")
 SCORE_NAMES = ("score", "scores")
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?[\d.]*\d,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 
 
 class Columns(TypedDict, total=False):
@@ -50,6 +52,11 @@ def parts(where: str, present: Sequence[str], columns: Columns) -> dict[str, str
     if unknown:
         raise TypeError(f"there is no part '{unknown[0]}' that a column could play")
     played = {part: name for part in RESERVED if (name := columns.get(part)) is not None}
+    return play(where, present, played)  # type: ignore[arg-type]
+
+
+def play(where: str, present: Sequence[str], played: Mapping[str, str]) -> dict[str, str]:
+    """The names of a table's columns, where some play a part (part -> its column)."""
     for part, name in played.items():
         if name not in present:
             raise InputError(
@@ -57,7 +64,12 @@ def parts(where: str, present: Sequence[str], columns: Columns) -> dict[str, str
                 f"the columns are {', '.join(present)}."
             )
     used = {*played, *played.values()}
-    return {name: name for name in present if name not in used} | played  # type: ignore[return-value]
+    return {name: name for name in present if name not in used} | dict(played)
+
+
+def called(played: Mapping[str, object]) -> dict[str, str]:
+    """The parts whose column has another name than the part."""
+    return {part: str(name) for part, name in played.items() if name not in (None, part)}
 
 
 class Roles(NamedTuple):
@@ -65,6 +77,8 @@ class Roles(NamedTuple):
 
     scores: list[str]
     values: list[str]
+    guessed: bool = False
+    """Whether nothing says that these are scores: they are all the other number columns."""
 
 
 def find_roles(
@@ -97,7 +111,7 @@ def find_roles(
     both = [name for name in chosen_scores if name in chosen_values]
     if both:
         raise InputError(f"{where}: the column '{both[0]}' is named both as a score and a value.")
-    return Roles(chosen_scores, chosen_values)
+    return Roles(chosen_scores, chosen_values, guessed=not scores and not named_scores)
 
 
 def _is_called(name: str, word: str, names: Sequence[str]) -> bool:
@@ -160,11 +174,11 @@ def holds_numbers(kind: pa.DataType) -> bool:
 
 
 def mostly_numbers(column: pa.ChunkedArray) -> bool:
-    """Whether a text column's first thousand entries are mostly numbers."""
+    """Whether a text column's first thousand entries are mostly numbers, also 0,5 for 0.5."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return False
     head = column.slice(0, 1_000).to_pylist()
-    return sum(_is_number(entry) for entry in head) * 2 > len(head)
+    return sum(_is_number(e) or _has_decimal_comma(e) for e in head) * 2 > len(head)
 
 
 def _is_number(entry: object) -> bool:
@@ -175,6 +189,10 @@ def _is_number(entry: object) -> bool:
     return True
 
 
+def _has_decimal_comma(entry: object) -> bool:
+    return isinstance(entry, str) and _DECIMAL_COMMA.fullmatch(entry) is not None
+
+
 def is_list(kind: pa.DataType) -> bool:
     """Whether a column holds one list per row."""
     return bool(
@@ -182,8 +200,13 @@ def is_list(kind: pa.DataType) -> bool:
     )
 
 
-def numbers(where: str, name: str, column: pa.Array, row: str = "row") -> Floats:
-    """A column as finite float64, or an :class:`InputError` naming the first bad row."""
+def numbers(
+    where: str, name: str, column: pa.Array, row: str = "row", *, score: bool = False
+) -> Floats:
+    """A column as float64, or an :class:`InputError` naming the first bad row.
+
+    Every number is finite, but a ``score`` may be -inf, the lowest there is.
+    """
     kind = column.type
     if not (holds_numbers(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
         at, text = _first_text(column)
@@ -198,18 +221,25 @@ def numbers(where: str, name: str, column: pa.Array, row: str = "row") -> Floats
     if pa.types.is_boolean(kind):
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
     array = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    check_finite(where, name, array, row)
+    check_finite(where, name, array, row, score=score)
     return np.asarray(array, dtype=np.float64)
 
 
-def check_finite(where: str, name: str, array: Floats, row: str = "row") -> None:
-    """Raise :class:`InputError` naming the first NaN or infinite entry."""
+def check_finite(
+    where: str, name: str, array: Floats, row: str = "row", *, score: bool = False
+) -> None:
+    """Raise :class:`InputError` naming the first NaN or infinite entry; a score may be -inf."""
     finite = np.isfinite(array)
-    if not finite.all():
-        at = first(~finite)
+    good = finite if not score or finite.all() else finite | np.isneginf(array)
+    if not good.all():
+        at = first(~good)
+        needed = (
+            "score must be a finite number, or -inf for the lowest"
+            if score
+            else ("value must be a finite number")
+        )
         raise InputError(
-            f"{where}: column '{name}' holds {array[at - 1]} in {row} {at}; "
-            "every score and value must be a finite number."
+            f"{where}: column '{name}' holds {array[at - 1]} in {row} {at}; every {needed}."
         )
 
 
@@ -217,6 +247,8 @@ def _first_text(column: pa.Array) -> tuple[int, str]:
     """The first entry that is not a number, for the error message."""
     values = column.to_pylist()
     for at, value in enumerate(values):
+        if _has_decimal_comma(value):
+            return at, f"{value!r} with a decimal comma; write numbers with a decimal point"
         if not _is_number(value):
             return at, repr(value)[:40]
     return 0, f"{values[0]!r} as text" if values else "nothing"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -20,6 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.pools.frames import as_table
 
 FORMATS = {
     ".parquet": "parquet",
@@ -28,6 +31,7 @@ FORMATS = {
     ".tsv": "tsv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
     ".arrow": "arrow",
     ".feather": "arrow",
     ".npz": "npz",
@@ -37,14 +41,26 @@ _SMALLEST = zipfile.ZIP_LZMA
 """Codes of many thousand values take up to a tenth less room than with the usual deflation."""
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+"""What separates columns in the files that are written; a file that is read tells by its head."""
+
+_SEPARATORS = (",", ";", "\t")
+_TEXTS = ("csv", "tsv", "jsonl", "json")
 
 
 def file_format(path: Path) -> str:
-    """The format that the file's name promises, or an :class:`InputError`."""
-    known = FORMATS.get(path.suffix.lower())
-    if known is None:
+    """The format that the file's name promises, or an :class:`InputError`.
+
+    Formats made of text may be packed: ``scores.csv.gz``.
+    """
+    packed = path.suffix.lower() == ".gz"
+    ending = (Path(path.stem).suffix + path.suffix) if packed else path.suffix
+    known = FORMATS.get(ending.lower().removesuffix(".gz"))
+    if known is None or (packed and known not in _TEXTS):
         endings = ", ".join(FORMATS)
-        raise InputError(f"{path}: unknown file type '{path.suffix}'; expected one of {endings}.")
+        raise InputError(
+            f"{path}: unknown file type '{ending}'; expected one of {endings}, or of those made "
+            "of text with .gz behind."
+        )
     return known
 
 
@@ -82,6 +98,8 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
         raise InputError(f"{path}: a .npz file holds arrays, not a table.")
     if kind == "jsonl":
         table = _read_jsonl(path)
+    elif kind == "json":
+        table = _read_json(path)
     else:
         with _refusing(path, {"parquet": "Parquet", "arrow": "Arrow"}.get(kind, "CSV")):
             if kind == "parquet":
@@ -90,19 +108,58 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
             elif kind == "arrow":
                 table = pa.feather.read_table(path, memory_map=False)
             else:
-                parse = pa.csv.ParseOptions(delimiter=DELIMITERS[kind])
+                parse = pa.csv.ParseOptions(delimiter=_separator(path, DELIMITERS[kind]))
                 table = pa.csv.read_csv(path, parse_options=parse)
-    check_names(str(path), table.column_names)
+    with _refusing(path, "table"):  # names need not be UTF-8
+        names = table.column_names
+    check_names(str(path), names)
     return table
 
 
+def _separator(path: Path, usual: str) -> str:
+    """What separates the columns: of comma, semicolon and tab, the most frequent in the head."""
+    with pa.input_stream(str(path)) as file:  # unpacks by the name's ending
+        head = file.read(1 << 16).decode("utf-8", "replace").lstrip("\ufeff\r\n")
+    names = re.split(r"[\r\n]", re.sub(r'"[^"]*"', "", head.replace('""', "")), maxsplit=1)[0]
+    return max((usual, *_SEPARATORS), key=names.count)
+
+
+def _read_json(path: Path) -> pa.Table:
+    """A list of objects (rows), or an object of lists (columns; pandas makes them objects)."""
+    with _refusing(path, "JSON"), pa.input_stream(str(path)) as file:
+        text = file.read().decode("utf-8-sig")
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":  # one object after the other: JSON Lines by another name
+            return _read_jsonl(path)
+        raise InputError(f"{path}: not a readable JSON file ({_brief(error)}).") from None
+    except RecursionError:
+        raise InputError(f"{path}: not a table; its JSON is nested too deeply.") from None
+    if isinstance(data, dict) and all(isinstance(column, dict) for column in data.values()):
+        rows = [list(column) for column in data.values()]
+        if any(names != rows[0] for names in rows):
+            raise InputError(f"{path}: the columns of the JSON object do not name the same rows.")
+        data = {name: list(column.values()) for name, column in data.items()}
+    if not isinstance(data, list | dict):
+        raise InputError(
+            f"{path}: the JSON holds no table; expected a list of objects, or an object of columns."
+        )
+    return as_table(data, str(path))
+
+
 def _read_jsonl(path: Path, block: int = 1 << 24) -> pa.Table:
+    with _refusing(path, "JSON Lines"), pa.input_stream(str(path)) as file:
+        start = file.read(1 << 16).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if start not in (b"{", b""):  # pyarrow does not survive a first line that is null
+        raise InputError(f"{path}: not a JSON Lines file; expected one object on each line.")
     try:
         with _refusing(path, "JSON Lines"):
             return pa.json.read_json(path, read_options=pa.json.ReadOptions(block_size=block))
     except InputError as error:
         # A row longer than a block cannot be read: the second try takes the file as one block.
-        whole = min(path.stat().st_size + 1, (1 << 31) - 1)
+        with pa.input_stream(str(path)) as file:
+            whole = min(len(file.read()) + 1, (1 << 31) - 1)
         if "straddling" not in str(error) or whole <= block:
             raise
         return _read_jsonl(path, whole)

@@ -11,7 +11,7 @@ import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.pools.columns import Columns, choose, listed
-from toptail.pools.picks import JudgedPicks
+from toptail.pools.picks import JudgedPicks, PickColumns
 from toptail.pools.scored import ScoredPools
 from toptail.pools.tables import pools_from_arrays
 
@@ -34,12 +34,7 @@ def to_pools(data: Any, columns: Columns) -> ScoredPools:
 
 
 def _chosen(pools: ScoredPools, columns: Columns) -> ScoredPools:
-    for part, name in columns.items():
-        if name is not None and part not in ("scores", "values"):
-            raise InputError(
-                f"{pools.source}: {option(part, name)} names a column of a table, and these are "
-                f"pools; name it where they are made from the table."
-            )
+    _check_unnamed(pools.source, "pools", columns, besides=("scores", "values"))
     scores = listed(columns.get("scores"))
     if scores is None:
         return pools
@@ -47,10 +42,23 @@ def _chosen(pools: ScoredPools, columns: Columns) -> ScoredPools:
     return replace(pools, scores={name: pools.scores[name] for name in chosen})
 
 
-def to_picks(data: Any) -> JudgedPicks:
+def _check_unnamed(
+    where: str, what: str, columns: Mapping[str, object], besides: tuple[str, ...] = ()
+) -> None:
+    """Raise :class:`InputError` where columns are named of what is no table any more."""
+    for part, name in columns.items():
+        if name is not None and part not in besides:
+            raise InputError(
+                f"{where}: {option(part, name)} names a column of a table, and these are "
+                f"{what}; name it where they are made from the table."
+            )
+
+
+def to_picks(data: Any, columns: PickColumns) -> JudgedPicks:
     """Picks from picks, the path of a file, or any table."""
     if isinstance(data, JudgedPicks):
+        _check_unnamed(data.source, "picks", columns)
         return data
     if isinstance(data, (str, os.PathLike)):
-        return JudgedPicks.read(data)
-    return JudgedPicks.from_arrow(data)
+        return JudgedPicks.read(data, **columns)
+    return JudgedPicks.from_arrow(data, **columns)

@@ -43,8 +43,8 @@ class ScoredPools(Container):
     """Candidate pools with scores and judged values; pools may differ in size.
 
     Candidates of a query lie side by side: query q owns rows
-    ``offsets[q]:offsets[q + 1]`` of every per-candidate column. All scores and values
-    are finite; larger is better for both.
+    ``offsets[q]:offsets[q + 1]`` of every per-candidate column. Larger is better for scores
+    and values. All are finite, except that a score may be -inf, the lowest there is.
 
     Make one with :meth:`read` (a file), :meth:`from_arrow` (any data frame that speaks
     Arrow) or :meth:`from_arrays` (NumPy).
@@ -72,6 +72,8 @@ class ScoredPools(Container):
     """Content hash of the file they came from."""
     called: Mapping[str, str] = field(default_factory=dict)
     """Part (``group``, ``cluster``, ...) -> the column that plays it, where called otherwise."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Number column that was left out -> why it does not look like a score."""
 
     def __post_init__(self) -> None:
         for name, column in (*self.scores.items(), *self.values.items()):
@@ -105,6 +107,16 @@ class ScoredPools(Container):
     def scorers(self) -> dict[str, dict[int | None, str]]:
         """Scorer -> training seed -> its column; the seed of a scorer without seeds is None."""
         return group_seeds(self.scores, self.source)
+
+    @property
+    def constant_scorers(self) -> list[str]:
+        """Scorers that give all candidates of a query the same score, at every query."""
+        starts = self.offsets[:-1]
+        constant = {
+            name: bool((np.minimum.reduceat(c, starts) == np.maximum.reduceat(c, starts)).all())
+            for name, c in self.scores.items()
+        }
+        return [n for n, seeds in self.scorers.items() if all(constant[c] for c in seeds.values())]
 
     def _summary(self) -> str:
         sizes = self.sizes
@@ -161,6 +173,7 @@ class ScoredPools(Container):
         group: ArrayLike | None = None,
         size: ArrayLike | None = None,
         source: str = "arrays",
+        called: Mapping[str, str] | None = None,
     ) -> ScoredPools:
         """Pools from dense ``[queries, candidates]`` arrays.
 
@@ -177,7 +190,10 @@ class ScoredPools(Container):
         size
             ``[queries]``: how many of a row's entries count where pools differ in size; the
             rest is padding and is not looked at.
+        source, called
+            What to call the arrays, and those that play a part (:attr:`called`), in errors.
         """
+        own = dict(called or {})
         scored = scores if isinstance(scores, Mapping) else {"score": scores}
         judged = values if isinstance(values, Mapping) else {"value": values}
         first = np.asarray(next(iter(judged.values()), None))
@@ -197,15 +213,16 @@ class ScoredPools(Container):
                 raise InputError(f"{source}: '{name}' must hold numbers, not {data.dtype}.")
             return data.reshape(-1) if size is None else data[keep]
 
-        def columns(arrays: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+        def columns(arrays: Mapping[str, ArrayLike], score: bool) -> dict[str, Floats]:
             result = {name: flat(name, a).astype(np.float64) for name, a in arrays.items()}
             for name, column in result.items():
-                check_finite(source, name, column, row="entry")
+                check_finite(source, name, column, row="entry", score=score)
             return result
 
-        def labels(name: str, array: ArrayLike | None) -> pa.Array | None:
+        def labels(part: str, array: ArrayLike | None) -> pa.Array | None:
             if array is None:
                 return None
+            name = own.get(part, part)
             result = pa.array(np.asarray(array))
             if len(result) != m:
                 raise InputError(f"{source}: '{name}' has {len(result)} labels for {m} queries.")
@@ -214,16 +231,20 @@ class ScoredPools(Container):
         names = labels("query", np.arange(m) if query is None else query)
         assert names is not None
         if len(names.unique()) != m:
-            raise InputError(f"{source}: 'query' holds the same label twice.")
+            name = own.get("query", "query")
+            raise InputError(f"{source}: '{name}' holds the same label twice.")
         return cls(
             query=names,
             offsets=np.concatenate([[0], np.cumsum(sizes)]),
-            scores=columns(scored),
-            values=columns(judged),
-            support=None if support is None else flat("support", support).astype(bool),
+            scores=columns(scored, score=True),
+            values=columns(judged, score=False),
+            support=None
+            if support is None
+            else flat(own.get("support", "support"), support).astype(bool),
             cluster=labels("cluster", cluster),
             group=labels("group", group),
             source=source,
+            called=own,
         )
 
     @classmethod
@@ -251,7 +272,7 @@ class ScoredPools(Container):
 
     @classmethod
     def read(cls, path: str | PathLike[str], **columns: Unpack[Columns]) -> ScoredPools:
-        """Pools from a Parquet, CSV, JSON Lines, Arrow or npz file, with its hash.
+        """Pools from a Parquet, CSV, JSON, JSON Lines, Arrow or npz file, with its hash.
 
         ``columns`` name the parts of the table as in :meth:`from_arrow`.
         """
@@ -261,17 +282,17 @@ class ScoredPools(Container):
 
     def to_arrow(self) -> pa.Table:
         """The long table; its metadata says which columns are scores and which values."""
-        from toptail.pools.tables import pools_to_table
+        from toptail.pools.written import pools_to_table
 
         return pools_to_table(self)
 
     def write(self, path: str | Path) -> None:
-        """Write as Parquet, CSV, JSON Lines, Arrow or npz by the name's ending, atomically.
+        """Write as Parquet, CSV, JSON, JSON Lines, Arrow or npz by the name's ending, atomically.
 
-        Reading the file back gives an equal container. CSV and JSON Lines do not record
-        which columns are scores: name them when reading, unless the defaults find them.
+        Reading the file back gives an equal container. CSV and JSON do not record which
+        columns are scores: name them when reading, unless the defaults find them.
         CSV has no types: text labels made of digits come back as numbers.
         """
-        from toptail.pools.tables import write_pools
+        from toptail.pools.written import write_pools
 
         write_pools(self, Path(path))

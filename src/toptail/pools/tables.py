@@ -1,4 +1,4 @@
-"""``ScoredPools`` from and to tables and files."""
+"""``ScoredPools`` from tables and files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.feather
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
@@ -21,6 +18,7 @@ from toptail.pools.columns import (
     RESERVED,
     Columns,
     Roles,
+    called,
     codes,
     find_roles,
     first,
@@ -34,8 +32,6 @@ from toptail.pools.columns import (
     parts,
 )
 from toptail.pools.files import (
-    DELIMITERS,
-    atomic,
     check_names,
     check_readable,
     file_format,
@@ -43,13 +39,12 @@ from toptail.pools.files import (
     read_schema,
     read_table,
     sha256,
-    write_arrays,
 )
 from toptail.pools.frames import plain
 from toptail.pools.scored import ScoredPools
+from toptail.pools.skipped import by_content, by_name, without
+from toptail.pools.written import METADATA
 from toptail.stats.best_of_k import Ints
-
-_METADATA = b"toptail"
 
 
 def read_pools(path: Path, columns: Columns) -> ScoredPools:
@@ -77,13 +72,11 @@ def _renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
 
 
 def _called(columns: Columns) -> dict[str, str]:
-    """The parts whose column has another name than the part."""
-    named = {part: columns.get(part) for part in RESERVED}
-    return {part: str(name) for part, name in named.items() if name not in (None, part)}
+    return called({part: columns.get(part) for part in RESERVED})
 
 
 def _stored_roles(where: str, metadata: bytes | str) -> dict[str, list[str]]:
-    """Which columns are scores and values, as this library wrote it into the file."""
+    """Which columns are scores and values, as :mod:`toptail.pools.written` has it."""
     try:
         roles = json.loads(metadata)
         if all(isinstance(roles[key], list) for key in ("scores", "values")):
@@ -97,7 +90,7 @@ def _roles(
     where: str, schema: pa.Schema, columns: Columns, as_numbers: frozenset[str] = frozenset()
 ) -> Roles:
     numeric = {f.name: holds_numbers(f.type) or f.name in as_numbers for f in schema}
-    return _find(where, numeric, columns, (schema.metadata or {}).get(_METADATA))
+    return _find(where, numeric, columns, (schema.metadata or {}).get(METADATA))
 
 
 def _find(
@@ -114,30 +107,37 @@ def _find(
 def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPools:
     """Long or list-per-query table to :class:`ScoredPools`."""
     check_names(where, table.column_names)
+    own = _Own(_called(columns))
     table = _renamed(table, parts(where, table.column_names, columns))
     if table.num_rows == 0:
         raise InputError(f"{where}: the table has no rows.")
     # A text column that is mostly numbers is a score with a typo, not a remark.
     mistyped = frozenset(n for n in table.column_names if mostly_numbers(table[n]))
     roles = _roles(where, table.schema, columns, mistyped)
+    skipped = by_name(roles.scores) if roles.guessed else {}
+    roles = without(where, roles, skipped)
     lists = [n for n in (*roles.scores, *roles.values) if is_list(table.schema.field(n).type)]
     if lists:
-        table = _explode(table, roles, where)
+        table = _explode(table, roles, where, own)
     elif "query" not in table.column_names:
         raise InputError(
             f"{where}: there is no column 'query', which says which candidates form one pool; "
             f"name it with {option('query')} (columns: {', '.join(table.column_names)})."
         )
     data = {name: plain(table[name]) for name in table.column_names}
-    query_code, query = codes(where, "query", data["query"])
+    query_code, query = codes(where, own["query"], data["query"])
+    if roles.guessed:
+        skipped |= _by_content({n: data[n] for n in roles.scores}, query_code, len(query))
+        roles = without(where, roles, skipped)
     # Everything is checked in the file's own order, so that errors name the file's rows.
-    checked = {name: numbers(where, name, data[name]) for name in (*roles.scores, *roles.values)}
-    support = flags(where, "support", data["support"]) if "support" in data else None
+    scores = {name: numbers(where, name, data[name], score=True) for name in roles.scores}
+    values = {name: numbers(where, name, data[name]) for name in roles.values}
+    support = flags(where, own["support"], data["support"]) if "support" in data else None
     candidate = data.get("candidate")
     if candidate is not None:
-        _check_unique(where, query_code, candidate)
+        _check_unique(where, own["candidate"], query_code, candidate)
     per_query = {
-        name: per_query_labels(where, name, data[name], query_code, len(query))
+        name: per_query_labels(where, own[name], data[name], query_code, len(query))
         for name in ("cluster", "group")
         if name in data
     }
@@ -149,18 +149,37 @@ def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPoo
     return ScoredPools(
         query=query,
         offsets=np.concatenate([[0], np.cumsum(counts)]),
-        scores={name: checked[name][order] for name in roles.scores},
-        values={name: checked[name][order] for name in roles.values},
+        scores={name: column[order] for name, column in scores.items()},
+        values={name: column[order] for name, column in values.items()},
         support=None if support is None else support[order],
         candidate=candidate,
         cluster=per_query.get("cluster"),
         group=per_query.get("group"),
         source=where,
-        called=_called(columns),
+        called=dict(own),
+        skipped=skipped,
     )
 
 
-def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
+class _Own(dict[str, str]):
+    """Part -> the user's own name of the column that plays it; any other name is its own."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+def _by_content(columns: Mapping[str, pa.Array], query: Ints, queries: int) -> dict[str, str]:
+    """Column -> why its numbers are not those of a score, for those of which that is so."""
+    whole = {n: c.to_numpy() for n, c in columns.items() if _is_whole(c)}
+    found = {name: by_content(column, query, queries) for name, column in whole.items()}
+    return {name: why for name, why in found.items() if why}
+
+
+def _is_whole(column: pa.Array) -> bool:
+    return bool(pa.types.is_integer(column.type)) and not column.null_count
+
+
+def _explode(table: pa.Table, roles: Roles, where: str, own: _Own) -> pa.Table:
     """One row per query with lists to one row per candidate."""
     data = [*roles.scores, *roles.values]
     lists = {
@@ -168,26 +187,27 @@ def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
         for name in (*data, *RESERVED)
         if name in table.column_names and is_list(table.schema.field(name).type)
     }
+    first_list = own[next(iter(lists))]
     scalar = next((name for name in data if name not in lists), None)
     if scalar is not None:
         raise InputError(
-            f"{where}: '{next(iter(lists))}' holds one list per row but '{scalar}' does not; "
+            f"{where}: '{first_list}' holds one list per row but '{scalar}' does not; "
             "score and value columns must all be lists, or none."
         )
     lengths = None
     for name, array in lists.items():
         if array.null_count:
             raise InputError(
-                f"{where}: the list '{name}' is missing in row {first(array.is_null())}."
+                f"{where}: the list '{own[name]}' is missing in row {first(array.is_null())}."
             )
-        own = np.asarray(pc.list_value_length(array)).astype(np.int64)
-        if lengths is not None and not np.array_equal(own, lengths):
-            at = first(own != lengths)
+        length = np.asarray(pc.list_value_length(array)).astype(np.int64)
+        if lengths is not None and not np.array_equal(length, lengths):
+            at = first(length != lengths)
             raise InputError(
-                f"{where}: in row {at} the list '{name}' has {own[at - 1]} entries "
-                f"but '{next(iter(lists))}' has {lengths[at - 1]}."
+                f"{where}: in row {at} the list '{own[name]}' has {length[at - 1]} entries "
+                f"but '{first_list}' has {lengths[at - 1]}."
             )
-        lengths = own
+        lengths = length
     assert lengths is not None
     if (lengths == 0).any():
         raise InputError(
@@ -198,7 +218,7 @@ def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
         table = table.append_column("query", pa.array(np.arange(table.num_rows)))
     query = plain(table["query"])
     if len(query.unique()) != len(query):
-        raise InputError(f"{where}: 'query' names the same query in two rows of lists.")
+        raise InputError(f"{where}: '{own['query']}' names the same query in two rows of lists.")
     columns = {
         name: lists[name].flatten() if name in lists else plain(table[name]).take(parent)
         for name in table.column_names
@@ -207,9 +227,9 @@ def _explode(table: pa.Table, roles: Roles, where: str) -> pa.Table:
     return pa.table(columns)
 
 
-def _check_unique(where: str, query_code: Ints, candidate: pa.Array) -> None:
+def _check_unique(where: str, name: str, query_code: Ints, candidate: pa.Array) -> None:
     """Raise where a (query, candidate) pair stands in two rows."""
-    candidate_code, labels = codes(where, "candidate", candidate)
+    candidate_code, labels = codes(where, name, candidate)
     at = first_repeat(query_code * len(labels) + candidate_code)
     if at is not None:
         raise InputError(
@@ -234,76 +254,6 @@ def per_query_labels(
     return column.take(pa.array(first_row))
 
 
-def pools_to_table(pools: ScoredPools) -> pa.Table:
-    """The long table of the pools, with the roles of its columns as metadata."""
-    parent = pa.array(np.repeat(np.arange(pools.queries), pools.sizes))
-    columns: dict[str, Any] = {"query": pools.query.take(parent)}
-    if pools.candidate is not None:
-        columns["candidate"] = pools.candidate
-    columns |= {**pools.scores, **pools.values}
-    if pools.support is not None:
-        columns["support"] = pools.support
-    for name, labels in (("cluster", pools.cluster), ("group", pools.group)):
-        if labels is not None:
-            columns[name] = labels.take(parent)
-    return pa.table(columns).replace_schema_metadata({_METADATA: _written_roles(pools)})
-
-
-def _written_roles(pools: ScoredPools) -> str:
-    """What :func:`_stored_roles` reads."""
-    return json.dumps({"scores": list(pools.scores), "values": list(pools.values)})
-
-
-def write_pools(pools: ScoredPools, path: Path) -> None:
-    """Write the pools to ``path``; see :meth:`ScoredPools.write`."""
-    kind = file_format(path)
-    if kind == "npz":
-        write_arrays(path, _npz_arrays(pools, path))
-        return
-    atomic(path, lambda target: write_table(pools_to_table(pools), target, kind))
-
-
-def write_table(table: pa.Table, target: Path, kind: str) -> None:
-    """Write a table in one of the formats of :data:`toptail.pools.files.FORMATS` (not npz)."""
-    if kind == "parquet":
-        pq.write_table(table, target)
-    elif kind == "arrow":
-        pa.feather.write_feather(table, target)
-    elif kind in DELIMITERS:
-        options = pa.csv.WriteOptions(delimiter=DELIMITERS[kind])
-        pa.csv.write_csv(table, target, write_options=options)
-    else:
-        with target.open("w", encoding="utf-8") as file:
-            for batch in table.to_batches(max_chunksize=1 << 16):
-                file.writelines(json.dumps(row) + "\n" for row in batch.to_pylist())
-
-
-def _npz_arrays(pools: ScoredPools, path: Path) -> dict[str, NDArray[Any]]:
-    """Dense arrays; ragged pools are padded with 0 and carry their ``size``."""
-    if pools.candidate is not None:
-        raise InputError(f"{path}: npz files have no place for candidate labels; use .parquet.")
-    width = int(pools.sizes.max())
-    keep = np.arange(width) < pools.sizes[:, None]
-
-    def dense(column: NDArray[Any]) -> NDArray[Any]:
-        result = np.zeros(keep.shape, dtype=column.dtype)
-        result[keep] = column
-        return result
-
-    arrays = {name: dense(column) for name, column in {**pools.scores, **pools.values}.items()}
-    if pools.support is not None:
-        arrays["support"] = dense(pools.support)
-    for name in ("query", "cluster", "group"):
-        labels = getattr(pools, name)
-        if labels is not None:
-            text = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
-            arrays[name] = np.array(labels.to_pylist(), np.str_) if text else labels.to_numpy()
-    if not keep.all():
-        arrays["size"] = pools.sizes
-    arrays["toptail"] = np.array(_written_roles(pools))
-    return arrays
-
-
 def pools_from_arrays(
     where: str, arrays: Mapping[str, NDArray[Any]], columns: Columns
 ) -> ScoredPools:
@@ -314,6 +264,14 @@ def pools_from_arrays(
     dense = {name: a for name, a in named.items() if a.ndim == 2}
     numeric = {name: a.dtype.kind in "fiu" for name, a in dense.items()}
     roles = _find(where, numeric, columns, stored)
+    skipped = {}
+    if roles.guessed:
+        skipped = by_name(roles.scores)
+        for name in (name for name in roles.scores if name not in skipped):
+            m, n = dense[name].shape
+            why = by_content(dense[name].reshape(-1), np.repeat(np.arange(m), n), m)
+            skipped |= {name: why} if why else {}
+        roles = without(where, roles, skipped)
     pools = ScoredPools.from_arrays(
         {name: dense[name] for name in roles.scores},
         {name: dense[name] for name in roles.values},
@@ -323,5 +281,6 @@ def pools_from_arrays(
         group=named.get("group"),
         size=named.get("size"),
         source=where,
+        called=_called(columns),
     )
-    return replace(pools, called=_called(columns))
+    return replace(pools, skipped=skipped)

@@ -8,7 +8,8 @@ from toptail.report.figures import save_figures
 from toptail.report.html import render_html
 from toptail.report.latex import render_latex
 from toptail.report.markdown import render_markdown
-from toptail.report.text import Audit, summary_lines
+from toptail.report.summary import summary_lines
+from toptail.report.text import Audit
 
 __all__ = ["render", "render_html", "render_latex", "render_markdown", "summary_lines"]
 

@@ -113,6 +113,11 @@ def _selectors(audit: Audit) -> Iterable[Row]:
         yield {"selector": name} | entry
 
 
+def _pick_groups(audit: Audit) -> Iterable[Row]:
+    for group, part in audit.get("groups", {}).items():
+        yield from ({"group": group} | row for row in _comparisons(part))
+
+
 _TABLES: Final[Mapping[str, Mapping[str, Callable[[Audit], Iterable[Row]]]]] = {
     "pools": {
         "verdicts": _verdicts,
@@ -126,7 +131,7 @@ _TABLES: Final[Mapping[str, Mapping[str, Callable[[Audit], Iterable[Row]]]]] = {
         "comparisons": _comparisons,
         "checks": _checks,
     },
-    "picks": {"differences": _comparisons, "selectors": _selectors},
+    "picks": {"differences": _comparisons, "selectors": _selectors, "groups": _pick_groups},
 }
 """Kind of audit -> name of a table -> its rows."""
 

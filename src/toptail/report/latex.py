@@ -1,13 +1,17 @@
 r"""The audit as LaTeX tables for a paper's appendix, to be read in with ``\input``.
 
-The output needs the packages booktabs and longtable, and any engine: text outside ASCII
-is written with commands, so that pdfLaTeX accepts every name.
+The output needs the packages booktabs, graphicx and longtable, and any engine: text outside
+ASCII is written with commands, so that pdfLaTeX accepts every name. Long names and headings
+break, and a table that is still wider than the page is made smaller.
 """
 
 from __future__ import annotations
 
+import math
 import re
+import textwrap
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -16,7 +20,13 @@ from toptail.report.table import Cell, Table
 from toptail.report.text import Audit, data_sentences, one_line, scope_sentence
 
 K_COLUMNS: Final = 6  # numbers with intervals that fit beside each other on a page
-PAGE_ROWS: Final = 32  # a longer table breaks over pages
+HEADING: Final = 10  # characters of a line of a number's heading
+PAGE_LINES: Final = 48  # a longer table breaks over pages
+LONG_NAME: Final = 24  # characters; a column with a longer name breaks its lines
+
+_PIECES: Final = re.compile(r"[^\W_]{1,20}(?![^\W_])[\W_]{0,4}|[^\W_]{1,12}|[\W_]{1,4}")
+_SIZE: Final = r"\footnotesize\setlength{\tabcolsep}{3pt}"
+_BREAK: Final = r"\allowbreak{}"
 
 _WORDS: Final = ("cdot", "times", "pm", "le", "ge", "approx", "to", "surd", "infty")
 _LETTERS: Final = ("ss", "o", "O", "ae", "AE", "l", "L")
@@ -60,10 +70,17 @@ _GREEK_CAPITALS: Final = frozenset("ΓΔΘΛΞΠΣΥΦΨΩ")  # the others look 
 
 
 def escape(text: object) -> str:
-    """Make text mean itself in LaTeX, on one line."""
-    latex = "".join(map(_character, one_line(text)))
+    """Make text mean itself in LaTeX, on one line; long words get places to break."""
+    latex = " ".join(map(_word, one_line(text).split(" ")))
     # Two hyphens would join to a dash; hyphens occur in names of files and columns.
     return re.sub(r"-(?=-)", "-{}", latex)
+
+
+def _word(word: str) -> str:
+    # TeX itself hyphenates words; names break after what separates their parts, and where a part
+    # has more letters than any word.
+    pieces = _PIECES.findall(word) if len(word) > HEADING else [word]
+    return _BREAK.join("".join(map(_character, piece)) for piece in pieces)
 
 
 def _character(c: str) -> str:
@@ -86,15 +103,17 @@ def _character(c: str) -> str:
 def render_latex(audit: Audit) -> str:
     r"""Render every table of the audit as booktabs tables, ready for ``\input``."""
     lines = [
-        "% Tables of a toptail audit. In the preamble: \\usepackage{booktabs,longtable}",
+        "% Tables of a toptail audit. In the preamble: \\usepackage{booktabs,graphicx,longtable}",
         *(f"% {_comment(label)}: {_comment(text)}" for label, text in method_rows(audit)),
         "",
+        r"\begingroup\raggedright",
         *(escape(sentence) for sentence in data_sentences(audit)),
     ]
     if audit["kind"] == "pools":
         lines.append(escape(scope_sentence(audit)))
     lines += [f"Warning: {escape(sentence)}" for sentence in audit["warnings"]]
     lines += [f"Note: {escape(sentence)}" for sentence in audit["notes"]]
+    lines.append(r"\par\endgroup")
     for table in tables_of(audit):
         lines += ["", tabular(_for_paper(table))]
     if meanings := status_lines(audit):
@@ -125,21 +144,33 @@ def tabular(table: Table) -> str:
     caption = rf"\caption{{\textbf{{{escape(table.title)}.}} {escape(table.caption)}}}"
     label = rf"\label{{tab:audit-{table.name}}}"
     blocks = list(table.blocks(K_COLUMNS)) if table.over_k else [table]
-    if len(table.rows) > PAGE_ROWS:
+    if len(blocks) * sum(_heights(table)) > PAGE_LINES:
         # Only the first block carries the caption and its number.
         first, *more = blocks
         longs = [_long(first, [f"{caption}{label}\\\\"]), *(_long(block, []) for block in more)]
-        return "\n".join([r"\begingroup\footnotesize", *longs, r"\endgroup"])
-    opening = [r"\begin{table}[htbp]", r"\centering\footnotesize", caption, label, r"\smallskip"]
+        return "\n".join(
+            [r"\begingroup\scriptsize\setlength{\tabcolsep}{2pt}", *longs, r"\endgroup"]
+        )
+    opening = [r"\begin{table}[htbp]", rf"\centering{_SIZE}", caption, label, r"\smallskip"]
     bodies = "\n\n\\medskip\n".join(map(_short, blocks))
     return "\n".join([*opening, bodies, r"\end{table}"])
 
 
+def _heights(table: Table) -> Iterator[int]:
+    """Lines that each row takes, by its details and its longest name."""
+    long = _long_names(table)
+    for row in table.rows:
+        names = [len(cell.text) for cell, breaks in zip(row, long, strict=True) if breaks]
+        stacked = table.stacked and any(cell.detail for cell in row)
+        yield max(1 + stacked, math.ceil(max(names, default=0) / LONG_NAME))
+
+
 def _short(table: Table) -> str:
-    """Set a table that fits on a page."""
+    """Set a table that fits on a page, made smaller where it would be wider than that."""
     lines = [r"\toprule", _head(table), r"\midrule", *_rows(table), r"\bottomrule"]
-    begin, end = rf"\begin{{tabular}}{{{_alignment(table)}}}", r"\end{tabular}"
-    return "\n".join([begin, *(f"  {line}" for line in lines), end])
+    begin, end = rf"\sbox0{{\begin{{tabular}}{{{_alignment(table)}}}", r"\end{tabular}}"
+    fit = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi"
+    return "\n".join([begin, *(f"  {line}" for line in lines), end, fit])
 
 
 def _long(table: Table, caption: list[str]) -> str:
@@ -151,21 +182,58 @@ def _long(table: Table, caption: list[str]) -> str:
 
 
 def _alignment(table: Table) -> str:
-    letters = {"name": "l", "word": "l", "number": "r", "prose": r"p{0.3\linewidth}"}
-    return "".join(letters[column.kind] for column in table.columns)
+    """Columns of one line, except prose and long names, which break."""
+    letters = {"name": "l", "word": "l", "number": "r", "prose": r"p{0.24\linewidth}"}
+    long = _long_names(table)
+    wide = r"p{0.22\linewidth}" if sum(long) == 1 else r"p{0.18\linewidth}"
+    kinds = zip(table.columns, long, strict=True)
+    return "".join(wide if breaks else letters[column.kind] for column, breaks in kinds)
+
+
+def _long_names(table: Table) -> list[bool]:
+    """Which columns hold a name that is too long for one line."""
+
+    def longest(at: int) -> int:
+        cells = [row[at] for row in table.rows]
+        return max(len(text) for cell in cells for text in (cell.text, cell.detail))
+
+    return [
+        column.kind in ("name", "word") and max(len(column.label), longest(at)) > LONG_NAME
+        for at, column in enumerate(table.columns)
+    ]
 
 
 def _head(table: Table) -> str:
-    return _line([escape(column.label) for column in table.columns])
+    return _line(
+        [
+            _heading(column.label) if column.kind == "number" else escape(column.label)
+            for column in table.columns
+        ]
+    )
+
+
+def _heading(label: str) -> str:
+    """A number's heading in as many lines as keep it narrow."""
+    lines = textwrap.wrap(label, HEADING, break_long_words=False, break_on_hyphens=False)
+    stack = r"\\".join(map(escape, lines))
+    return stack if len(lines) == 1 else rf"\shortstack[r]{{{stack}}}"
 
 
 def _rows(table: Table) -> list[str]:
-    lines = []
+    long, lines = _long_names(table), []
     for row in table.rows:
-        lines.append(_line([escape(cell.text if table.stacked else cell.plain) for cell in row]))
+        texts = [escape(cell.text if table.stacked else cell.plain) for cell in row]
+        lines.append(
+            _line([_ragged(t) if breaks else t for t, breaks in zip(texts, long, strict=True)])
+        )
         if table.stacked and any(cell.detail for cell in row):
             lines += [_line([_small(cell) for cell in row]), r"\addlinespace[2pt]"]
     return lines
+
+
+def _ragged(text: str) -> str:
+    # Inside a group that ends its own paragraph: outside it, "\\" must still end the row.
+    return rf"{{\raggedright {text}\par}}"
 
 
 def _small(cell: Cell) -> str:

@@ -9,7 +9,7 @@ from toptail.report.text import Audit, one_line, percent, value_decimals
 
 def picks_tables(audit: Audit) -> list[Table]:
     """Every table of the audit."""
-    tables = [differences_table(audit), selectors_table(audit)]
+    tables = [differences_table(audit), selectors_table(audit), groups_table(audit)]
     return [table for table in tables if table.rows]
 
 
@@ -42,6 +42,36 @@ def differences_table(audit: Audit) -> Table:
                 p_cell(c["p_holm"]),
             )
             for c in audit["comparisons"]
+        ),
+    )
+
+
+def groups_table(audit: Audit) -> Table:
+    """Paired differences inside each group of queries."""
+    decimals = value_decimals(audit)
+    return Table(
+        "groups",
+        "Groups",
+        "The same differences inside each group of queries. Holm p is corrected for the number of "
+        "comparisons of this table.",
+        (
+            Column(one_line(audit.get("group_column") or "Group"), "name"),
+            Column("A", "word"),
+            Column("B", "word"),
+            *numbers("A − B", "Queries", "p", "Holm p"),
+        ),
+        tuple(
+            (
+                name_cell(group),
+                name_cell(c["a"]),
+                name_cell(c["b"]),
+                difference_cell(c["difference"], c["low"], c["high"], decimals),
+                count_cell(c["queries"]),
+                p_cell(c["p"]),
+                p_cell(c["p_holm"]),
+            )
+            for group, part in (audit.get("groups") or {}).items()
+            for c in part["comparisons"]
         ),
     )
 

@@ -216,63 +216,6 @@ def scope_sentence(audit: Audit) -> str:
     return f"Nothing is extrapolated past K = {audit['k'][-1]}, the largest K measured."
 
 
-# ----------------------------------------------------------------------------- terminal
-
-
-def summary_lines(audit: Audit) -> list[str]:
-    """Plain-text summary for the terminal; a scorer's first line is its verdict."""
-    lines = [*data_sentences(audit), ""]
-    lines += _picks_summary(audit) if audit["kind"] == "picks" else _pools_summary(audit)
-    for label in ("warning", "note"):
-        lines += [f"{label}: {one_line(sentence)}" for sentence in audit[f"{label}s"]]
-    return lines
-
-
-def _pools_summary(audit: Audit) -> list[str]:
-    decimals, k_max = value_decimals(audit), audit["k"][-1]
-    names = ranked(audit)
-    width = min(32, max((len(one_line(name)) for name in names), default=0))
-    lines = [
-        f"Value of a random candidate {number(audit['random'], decimals)}; best possible at "
-        f"K = {k_max}: {number(audit['oracle'][-1], decimals)}.",
-        "",
-    ]
-    for name in names:
-        scorer = audit["scorers"][name]
-        verdict = scorer["verdict"]
-        captured = with_interval(*(scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")))
-        lines.append(
-            f"{verdict['status']:<12}  {one_line(name):<{width}}  "
-            f"best K {k_word(verdict['k_best'], MISSING)}, "
-            f"{signed(scorer['gain_per_doubling'], decimals)} per doubling of K"
-        )
-        lines.append(f"    {one_line(verdict['reason'])}")
-        lines.append(f"    Share of the possible gain captured at K = {k_max}: {captured}")
-        if audit.get("groups"):
-            parts = ", ".join(
-                f"{one_line(group)} {part['scorers'][name]['verdict']['status']}"
-                for group, part in audit["groups"].items()
-            )
-            lines.append(f"    By {one_line(audit.get('group_column') or 'group')}: {parts}")
-    return [*lines, "", scope_sentence(audit)]
-
-
-def _picks_summary(audit: Audit) -> list[str]:
-    decimals = value_decimals(audit)
-    means = [
-        f"{one_line(name)}: {with_interval(s['mean'], s['low'], s['high'], decimals)}"
-        for name, s in audit["selectors"].items()
-    ]
-    differences = [
-        f"{one_line(c['a'])} − {one_line(c['b'])}: "
-        f"{with_interval(c['difference'], c['low'], c['high'], decimals)}, "
-        f"Holm p {p_value(c['p_holm'])}, "
-        f"smallest detectable effect {number(c['detectable'], decimals)}"
-        for c in audit["comparisons"]
-    ]
-    return [*means, "", *differences]
-
-
 def short(name: object, width: int) -> str:
     """Shorten a name for a figure, keeping both ends, where columns usually differ."""
     text = one_line(name)

@@ -21,7 +21,8 @@ from toptail.pools.container import queries
 from toptail.report.arrow import arrow_table, table_names
 from toptail.report.figures import draw
 from toptail.report.notebook import notebook_html
-from toptail.report.text import data_sentences, one_line, summary_lines
+from toptail.report.summary import summary_lines
+from toptail.report.text import data_sentences, one_line
 from toptail.results.folder import read_audit, write_report
 
 
@@ -73,9 +74,9 @@ class Result:
         """One of the report's figures as a Matplotlib figure, by default the first."""
         return draw(self._content, name)
 
-    def summary(self) -> str:
-        """The result in words, as the command line prints it."""
-        return "\n".join(summary_lines(self._content))
+    def summary(self, *, verbose: bool = False) -> str:
+        """The result in words, as the command line prints it; ``verbose`` says more."""
+        return "\n".join(summary_lines(self._content, verbose=verbose))
 
     @property
     def warnings(self) -> tuple[str, ...]:

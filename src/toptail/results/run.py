@@ -11,6 +11,7 @@ from toptail.audit.settings import Unit
 from toptail.errors import InputError, check_whole, option
 from toptail.pools.columns import Columns, listed
 from toptail.pools.given import to_picks, to_pools
+from toptail.pools.picks import PickColumns
 from toptail.results.result import AuditResult, PicksResult
 
 LEAST_RESAMPLES: Final = 100
@@ -57,7 +58,8 @@ def audit(
         data support. By default the columns of these names, where there are any.
     scores
         Score columns; a scorer ``raw`` stands for its seeds ``raw@42``, ``raw@43``. By default
-        those named ``score...``, else every number column that is not a value.
+        those named ``score...``, else every number column that is not a value and does not look
+        like an index, a length, a count, a seed or an id.
     values
         The value column to judge by; by default ``value`` or ``correct``.
     replicates
@@ -156,6 +158,11 @@ def audit(
 def audit_picks(
     data: Any,
     *,
+    query: str | None = None,
+    selector: str | None = None,
+    values: str | None = None,
+    cluster: str | None = None,
+    group: str | None = None,
     baseline: str | None = None,
     seed: int = Settings.seed,
     resamples: int = Settings.resamples,
@@ -170,7 +177,10 @@ def audit_picks(
     data
         :class:`toptail.JudgedPicks`, the path of a file, or any table as :func:`toptail.audit`
         takes it, with the columns ``query``, ``selector``, ``value``, and optional
-        ``replicate``, ``key`` and ``cluster``.
+        ``replicate``, ``key``, ``cluster`` and ``group``.
+    query, selector, values, cluster, group
+        The columns of queries, selectors and values, of labels of queries to resample by, and
+        of labels of queries to report by, where they are called otherwise.
     baseline
         The selector to compare with first; ``random`` by default where there is one.
     seed, resamples, level, command
@@ -179,8 +189,11 @@ def audit_picks(
         The probability with which the smallest detectable difference would be detected.
     """
     check_whole("resamples", resamples, LEAST_RESAMPLES)
+    columns = PickColumns(
+        query=query, selector=selector, values=values, cluster=cluster, group=group
+    )
     content = picks_content(
-        to_picks(data),
+        to_picks(data, columns),
         seed=seed,
         resamples=resamples,
         level=level,
