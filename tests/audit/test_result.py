@@ -127,7 +127,7 @@ def test_an_unknown_table_or_figure_lists_those_there_are(result: AuditResult) -
 
 
 def test_plot_gives_a_figure_of_its_own(result: AuditResult, picks: PicksResult) -> None:
-    assert "Best-of-K" in result.plot().axes[0].get_title(loc="left")
+    assert "Best-of-K" in result.plot("best_of_k").axes[0].get_title(loc="left")
     assert len(result.plot("deciles").axes) == 2
     assert "differences" in picks.plot().axes[0].get_title(loc="left")
 
