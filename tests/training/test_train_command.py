@@ -100,8 +100,12 @@ def test_the_behaviour_model_is_the_one_that_the_studies_train(small: Train) -> 
     both = replace(small, critics=("raw,diffusion",), steps=70, temperature=None)
     raw, model = both.chosen()
     layers = dict(raw.settings)["hidden"]
-    how = {"batch_size": both.batch_size, "learning_rate": both.learning_rate}
-    settings = TrainingSettings(diffusion_steps=70, diffusion_settings=(("hidden", layers),), **how)
+    settings = TrainingSettings(
+        diffusion_steps=70,
+        batch_size=both.batch_size,
+        learning_rate=both.learning_rate,
+        diffusion_settings=(("hidden", layers),),
+    )
     expected = replace(settings.behaviour_model(model.task), log_every=model.log_every)
     assert model == expected
     assert raw.critic == "raw"
