@@ -22,7 +22,7 @@ _PART = 8_000
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Clusters:
     """Sums of clusters: what one part of a population is made of."""
 
     change: Floats
@@ -45,7 +45,7 @@ class Case:
     """What is true in it."""
     wrong: Literal["safe", "unsafe", "none"]
     """The status that would be wrong; ``none`` where the wanted one is counted."""
-    parts: tuple[Part, Part]
+    parts: tuple[Clusters, Clusters]
     """The good and the bad clusters."""
     bad: float
     """Share of bad clusters."""
@@ -82,7 +82,7 @@ def part(
     replicates: Floats | None = None,
     per_cluster: int = 1,
     unequal: np.random.Generator | None = None,
-) -> Part:
+) -> Clusters:
     """What a part is made of, from the scores and values ``[queries, candidates]`` of its pools.
 
     Clusters are ``per_cluster`` neighbours; with ``unequal`` from 1 to twice as many.
@@ -113,10 +113,10 @@ def part(
         np.add.reduceat(column, starts, axis=0)[:-1] if per_cluster > 1 else column
         for column in columns
     )
-    return Part(change, headroom[:, 0], low, high, queries[:, 0])
+    return Clusters(change, headroom[:, 0], low, high, queries[:, 0])
 
 
-def _share(parts: tuple[Part, Part], target: float, family: Family, which: str) -> float:
+def _share(parts: tuple[Clusters, Clusters], target: float, family: Family, which: str) -> float:
     """Share of bad clusters that makes the worst step (or the gain) exactly the target."""
     (good, top), (bad, low_top) = ((p.change.mean(axis=0), float(p.headroom.mean())) for p in parts)
     # (1 - b) good + b bad = target ((1 - b) top + b low_top), for every step
@@ -145,7 +145,7 @@ def _trapped(score: Floats, value: Floats, depth: float | Floats) -> tuple[Float
 def _exact(
     name: str,
     wrong: Literal["safe", "unsafe"],
-    parts: tuple[Part, Part],
+    parts: tuple[Clusters, Clusters],
     family: Family,
     target: float,
     which: str = "worst",
@@ -160,7 +160,7 @@ DELTA: Final = 0.02
 _EIGHT, _TWO, _FOUR, _SIXTEEN = (Family.up_to(k) for k in (8, 2, 4, 16))
 
 
-def _plain(rng: np.random.Generator, depth: float = 0.0) -> tuple[Part, Part]:
+def _plain(rng: np.random.Generator, depth: float = 0.0) -> tuple[Clusters, Clusters]:
     good, bad = _correlated(rng, 8, 0.6), _correlated(rng, 8, 0.6)
     return part(*good, _EIGHT), part(*_trapped(*bad, depth), _EIGHT)
 
@@ -280,7 +280,7 @@ def _noisy(rng: np.random.Generator, wrong: Literal["safe", "unsafe"], twice: bo
         return _exact(name, wrong, pair, _EIGHT, target)
     tops = [float(p.headroom.mean()) for p in truth]
     real = tuple(
-        Part(p.change, np.full(len(p.headroom), top), p.least, p.most, p.queries)
+        Clusters(p.change, np.full(len(p.headroom), top), p.least, p.most, p.queries)
         for p, top in zip(pair, tops, strict=True)
     )
     bad = _share((real[0], real[1]), target, _EIGHT, "worst")

@@ -77,11 +77,13 @@ def weighted_sums(
         total, added = np.zeros(count), np.zeros((count, sums.shape[1]))
         extra = stream.standard_exponential(count)
         step = max(1, _TILE // rows)
+        tile, product = np.empty(count * step), np.empty_like(added)  # made once: they stay warm
         for first in range(0, clusters, step):
             part = sums[first : first + step]
-            weights = stream.standard_exponential((count, part.shape[0]))
+            weights = tile[: count * len(part)].reshape(count, len(part))
+            stream.standard_exponential(out=weights)
             total += weights.sum(axis=1)
-            added += weights @ part
+            added += np.matmul(weights, part, out=product)
         result[use] = added * (clusters / total)[:, None]
         unseen[use] = extra * clusters / total
 
