@@ -53,13 +53,15 @@ class Unseen:
 
 
 def unseen_cluster(ends: Sequence[Floats], headroom: Floats) -> Unseen:
-    r"""A cluster like those seen, each counting by its headroom.
+    r"""A cluster like those seen that have the most to lose.
 
     ``ends`` are the least and the most of each change ``[clusters, entries]``.
-    :math:`D_0 = \sum H D^\mp / \sum H` and :math:`H_0 = \sum H^2 / \sum H` over clusters (the
-    axis before the last): clusters with much to lose count more. NaN without headroom.
+    :math:`D_0 = \sum H^3 D^\mp / \sum H^3` and :math:`H_0 = \sum H^4 / \sum H^3` over clusters (the
+    axis before the last). By H alone, harm that sits in the clusters with the most headroom is
+    counted too low. NaN without headroom.
     """
-    weight = headroom / _positive(headroom.sum(axis=-2, keepdims=True))
+    relative = headroom / _positive(headroom.max(axis=-2, keepdims=True))
+    weight = relative**3 / (relative**3).sum(axis=-2, keepdims=True)
 
     def weighted(column: Floats) -> Floats:
         return np.asarray((weight * column).sum(axis=-2))
