@@ -54,10 +54,12 @@ def test_the_simulation_judges_as_the_audit_does() -> None:
     found = _shares(case, table, 20_000, rng)
     steps = toptail.audit({"s": score, "value": value}, resamples=20_000).verdicts["s"].steps
     assert steps is not None
-    np.testing.assert_allclose(found.value[0], [step["value"] for step in steps])
-    np.testing.assert_allclose(found.low(0.025)[0], [step["low"] for step in steps], atol=0.01)
-    high = found.simultaneous_high(0.05, 0.025)[0][0]
-    np.testing.assert_allclose(high, [step["high"] for step in steps], atol=0.015)
+    value, low, high = (
+        np.array([step[end] for step in steps], dtype=float) for end in ("value", "low", "high")
+    )
+    np.testing.assert_allclose(found.value[0], value)
+    np.testing.assert_allclose(found.low(0.025)[0], low, atol=0.01)
+    np.testing.assert_allclose(found.simultaneous_high(0.05, 0.025)[0][0], high, atol=0.015)
 
 
 @pytest.mark.parametrize("shift", [-0.4, 0.0, 0.4])

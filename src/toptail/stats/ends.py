@@ -127,7 +127,8 @@ class Shares:
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.arange(resamples), axis=-1)
         worst = np.sort(rank.max(axis=-2), axis=-1)
-        together, alone = (int(np.ceil((1.0 - x) * resamples)) - 1 for x in (error, tail))
+        together = int(np.ceil((1.0 - error) * resamples)) - 1
+        alone = int(np.ceil((1.0 - tail) * (resamples - 1)))  # no lower than the quantile
         at = np.maximum(worst[..., together, None], alone)
         chosen = np.take_along_axis(order, at[..., None], axis=-1)
         drawn = np.take_along_axis(self.upper, chosen, axis=-1)[..., 0]
