@@ -42,12 +42,14 @@ def test_a_row_is_one_pool_of_one_query(stages: Stages) -> None:
     assert pools.scorers["reversed"] == {1: "reversed@1", 2: "reversed@2"}
 
 
-def test_exact_is_safe_and_reversed_unsafe_under_both_judges(stages: Stages) -> None:
+def test_exact_gains_and_reversed_is_unsafe_under_both_judges(stages: Stages) -> None:
     data = read_selection(stages.path)
     for judge in data.judges:
         result = audit_pools(data, judge, resamples=200)
         status = {name: s["verdict"]["status"] for name, s in result["scorers"].items()}
-        assert status == {"exact": "safe", "reversed": "unsafe"}
+        # Six clusters establish harm, and rule nothing out.
+        assert status == {"exact": "inconclusive", "reversed": "unsafe"}
+        assert result["scorers"]["exact"]["gain"]["low"][-1] > 0
         assert (result["pools"], result["queries"], result["clusters"]) == (36, 18, 6)
         assert {name: (g["pools"], g["queries"]) for name, g in result["groups"].items()} == {
             "near": (12, 6),

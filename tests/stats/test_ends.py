@@ -96,7 +96,7 @@ def test_ends_equal_another_route_to_the_same_law() -> None:
     rng = np.random.default_rng(0)
     headroom = rng.gamma(4.0, 1.0, (12, 1))
     change = headroom * 0.3 + rng.normal(0, 1.0, (12, 2))
-    ghost_headroom = float((headroom**2).sum() / headroom.sum())
+    ghost_headroom = float((headroom**4).sum() / (headroom**3).sum())
     ghost_change = -ghost_headroom  # every cluster loses its headroom at worst
     w = stats.dirichlet.rvs(np.ones(13), size=60_000, random_state=5)
     drawn = [

@@ -17,7 +17,6 @@ from toptail.stats.best_of_k import (
     Ints,
     average_ties,
     best_of_k,
-    oracle,
     selection_weights,
     split_oracle,
     tie_starts,
@@ -111,7 +110,7 @@ def possible_per_query(pools: ScoredPools, judged: Judgement, family: Family) ->
         least, most = _extremes(block.size, family)
         out.least[block.queries], out.most[block.queries] = value @ least, value @ most
         if judged.replicates is None:
-            out.oracle[block.queries] = oracle(value, family.shown)
+            out.oracle[block.queries] = value @ _weights(block.size, family.shown)
         else:
             halves = np.stack([block.take(replicate) for replicate in judged.replicates])
             out.oracle[block.queries] = split_oracle(halves, family.shown)

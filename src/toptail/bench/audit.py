@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from toptail.bench.table import Row
 from toptail.pools import ScoredPools
-from toptail.stats import best_of_k, kendall_tau_b
+from toptail.stats import best_of_k, bootstrap_sums, kendall_tau_b, weighted_sums
 from toptail.stats.best_of_k import Floats
 
 
@@ -26,19 +26,33 @@ def bench_audit(queries: int = 10_000, candidates: int = 1_000) -> Iterator[Row]
     process, whose peak memory the operating system reports.
     """
     seconds = {}
-    for size in (queries // 10, queries):
+    shapes = (
+        (queries // 10, candidates),
+        (queries, candidates),
+        (10 * queries, candidates // 10),
+    )
+    for shape in shapes:
         with tempfile.TemporaryDirectory(prefix="toptail-bench-") as folder:
             path = Path(folder) / "scores.parquet"
-            _pools(size, candidates, scorers=4).write(path)
+            _pools(*shape, scorers=4).write(path)
             out = Path(folder) / "out"
-            seconds[size], memory = _run_audit(path, out)
+            seconds[shape], memory = _run_audit(path, out)
         yield Row(
-            f"full audit, {size:,} queries x {candidates:,} candidates x 4 scorers",
-            f"{seconds[size]:.1f} s, {memory / 2**30:.2f} GiB",
+            f"full audit, {shape[0]:,} queries x {shape[1]:,} candidates x 4 scorers",
+            f"{seconds[shape]:.1f} s, {memory / 2**30:.2f} GiB",
             "10,000 resamples, from Parquet, whole process",
         )
-    ratio = seconds[queries] / seconds[queries // 10]
-    yield Row("growth for 10 times the queries", f"{ratio:.1f} times the time", "linear is 10")
+    small, whole, split = (seconds[shape] for shape in shapes)
+    yield Row(
+        "growth for 10 times the queries", f"{whole / small:.1f} times the time", "linear is 10"
+    )
+    yield Row(
+        "the same rows as 10 times the queries",
+        f"{split / whole:.1f} times the time",
+        "rows alone would be 1",
+    )
+    for count in (queries, 10 * queries):
+        yield _resampling(count)
     yield _against_monte_carlo()
     for n in (64, 1_000):
         yield _tau_against_scipy(n)
@@ -71,6 +85,19 @@ def _run_audit(path: Path, out: Path) -> tuple[float, int]:
     if status != 0:
         raise RuntimeError(f"toptail audit failed with status {status}")
     return elapsed, usage.ru_maxrss * 1024
+
+
+def _resampling(queries: int, columns: int = 180, resamples: int = 500) -> Row:
+    """Weights in tiles against clusters drawn with replacement, which leave the cache."""
+    sums = np.random.default_rng(0).normal(size=(queries, columns))
+    ours, _ = _timed(lambda: weighted_sums(sums, np.random.default_rng(1), resamples))
+    theirs, _ = _timed(lambda: bootstrap_sums(sums, np.random.default_rng(1), resamples // 10))
+    theirs *= 10
+    return Row(
+        f"resampling {queries:,} queries x {columns} columns",
+        f"{1e3 * ours / resamples:.2f} ms each",
+        f"{1e3 * theirs / resamples:.2f} ms by drawing with replacement: {theirs / ours:.1f} times",
+    )
 
 
 def _against_monte_carlo(queries: int = 5, candidates: int = 1_000) -> Row:

@@ -11,7 +11,7 @@ from toptail.audit.settings import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS, Steps, status_of
 from toptail.bench.table import Row
 from toptail.bench.verdict_before import status_before
-from toptail.bench.verdict_cases import CASES, Case, Part
+from toptail.bench.verdict_cases import CASES, Case, Clusters
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.ends import Shares, Unseen, extreme_weights, shares, unseen_cluster
 
@@ -22,7 +22,7 @@ _SEED = 14
 
 
 @dataclass(frozen=True)
-class Cell:
+class Counted:
     """One case at one number of clusters: how often each rule said the word in question."""
 
     clusters: int
@@ -58,7 +58,7 @@ def cells_of(
     resamples: int,
     seed: int,
     sizes: tuple[int, ...] = QUERIES,
-) -> list[Cell]:
+) -> list[Counted]:
     """The shares of one case at every number of clusters."""
     counted = case.wrong
     if counted == "none":
@@ -73,11 +73,11 @@ def cells_of(
             ours = _ours(case, drawn, resamples, rule, rng)
             before = _before(case, drawn, resamples, rule, rng)
             said += [ours.count(counted), before.count(counted)]
-        cells.append(Cell(clusters, *(float(x) for x in said / repetitions)))
+        cells.append(Counted(clusters, *(float(x) for x in said / repetitions)))
     return cells
 
 
-def _draw(case: Case, tables: int, clusters: int, rng: np.random.Generator) -> Part:
+def _draw(case: Case, tables: int, clusters: int, rng: np.random.Generator) -> Clusters:
     """Tables of clusters from the population: every array ``[tables, clusters, ...]``."""
     shape = tables, clusters
     bad = (rng.random(shape) < case.bad)[..., None]
@@ -85,13 +85,13 @@ def _draw(case: Case, tables: int, clusters: int, rng: np.random.Generator) -> P
 
     def take(name: str) -> Floats:
         good, hurt = (getattr(p, name)[i] for p, i in zip(case.parts, at, strict=True))
-        return np.where(bad if good.ndim == 3 else bad[..., 0], hurt, good)
+        return np.asarray(np.where(bad if good.ndim == 3 else bad[..., 0], hurt, good))
 
-    return Part(*(take(name) for name in ("change", "headroom", "least", "most", "queries")))
+    return Clusters(*(take(name) for name in ("change", "headroom", "least", "most", "queries")))
 
 
 def _ours(
-    case: Case, drawn: Part, resamples: int, rule: Rule, rng: np.random.Generator
+    case: Case, drawn: Clusters, resamples: int, rule: Rule, rng: np.random.Generator
 ) -> list[str]:
     found = _shares(case, drawn, resamples, rng)
     low, high = found.low(rule.tail), found.simultaneous_high(1 - rule.level, rule.tail)[0]
@@ -103,7 +103,7 @@ def _ours(
     ]
 
 
-def _shares(case: Case, drawn: Part, resamples: int, rng: np.random.Generator) -> Shares:
+def _shares(case: Case, drawn: Clusters, resamples: int, rng: np.random.Generator) -> Shares:
     """The steps of every table with draws, as an audit makes them."""
     clusters = drawn.headroom.shape[1]
     headroom = drawn.headroom[..., None]
@@ -126,7 +126,7 @@ def _shares(case: Case, drawn: Part, resamples: int, rng: np.random.Generator) -
 
 
 def _before(
-    case: Case, drawn: Part, resamples: int, rule: Rule, rng: np.random.Generator
+    case: Case, drawn: Clusters, resamples: int, rule: Rule, rng: np.random.Generator
 ) -> list[str]:
     clusters = drawn.headroom.shape[1]
     times = rng.multinomial(clusters, np.full(clusters, 1 / clusters), resamples).astype(float)

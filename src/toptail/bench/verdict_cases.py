@@ -22,7 +22,7 @@ _PART = 8_000
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Clusters:
     """Sums of clusters: what one part of a population is made of."""
 
     change: Floats
@@ -45,7 +45,7 @@ class Case:
     """What is true in it."""
     wrong: Literal["safe", "unsafe", "none"]
     """The status that would be wrong; ``none`` where the wanted one is counted."""
-    parts: tuple[Part, Part]
+    parts: tuple[Clusters, Clusters]
     """The good and the bad clusters."""
     bad: float
     """Share of bad clusters."""
@@ -74,7 +74,7 @@ class Case:
         return (1 - self.bad) * good + self.bad * bad
 
 
-def part(
+def clusters_of(
     score: Floats,
     value: Floats,
     family: Family,
@@ -82,7 +82,7 @@ def part(
     replicates: Floats | None = None,
     per_cluster: int = 1,
     unequal: np.random.Generator | None = None,
-) -> Part:
+) -> Clusters:
     """What a part is made of, from the scores and values ``[queries, candidates]`` of its pools.
 
     Clusters are ``per_cluster`` neighbours; with ``unequal`` from 1 to twice as many.
@@ -113,10 +113,10 @@ def part(
         np.add.reduceat(column, starts, axis=0)[:-1] if per_cluster > 1 else column
         for column in columns
     )
-    return Part(change, headroom[:, 0], low, high, queries[:, 0])
+    return Clusters(change, headroom[:, 0], low, high, queries[:, 0])
 
 
-def _share(parts: tuple[Part, Part], target: float, family: Family, which: str) -> float:
+def _share(parts: tuple[Clusters, Clusters], target: float, family: Family, which: str) -> float:
     """Share of bad clusters that makes the worst step (or the gain) exactly the target."""
     (good, top), (bad, low_top) = ((p.change.mean(axis=0), float(p.headroom.mean())) for p in parts)
     # (1 - b) good + b bad = target ((1 - b) top + b low_top), for every step
@@ -145,7 +145,7 @@ def _trapped(score: Floats, value: Floats, depth: float | Floats) -> tuple[Float
 def _exact(
     name: str,
     wrong: Literal["safe", "unsafe"],
-    parts: tuple[Part, Part],
+    parts: tuple[Clusters, Clusters],
     family: Family,
     target: float,
     which: str = "worst",
@@ -160,9 +160,9 @@ DELTA: Final = 0.02
 _EIGHT, _TWO, _FOUR, _SIXTEEN = (Family.up_to(k) for k in (8, 2, 4, 16))
 
 
-def _plain(rng: np.random.Generator, depth: float = 0.0) -> tuple[Part, Part]:
+def _plain(rng: np.random.Generator, depth: float = 0.0) -> tuple[Clusters, Clusters]:
     good, bad = _correlated(rng, 8, 0.6), _correlated(rng, 8, 0.6)
-    return part(*good, _EIGHT), part(*_trapped(*bad, depth), _EIGHT)
+    return clusters_of(*good, _EIGHT), clusters_of(*_trapped(*bad, depth), _EIGHT)
 
 
 def _loss_rho(rng: np.random.Generator) -> Case:
@@ -175,27 +175,27 @@ def _loss_delta(rng: np.random.Generator) -> Case:
 
 def _no_gain(rng: np.random.Generator) -> Case:
     score, value = _correlated(rng, 8, 0.6)
-    parts = part(score, value, _EIGHT), part(-score, value, _EIGHT)
+    parts = clusters_of(score, value, _EIGHT), clusters_of(-score, value, _EIGHT)
     return _exact("gain = 0", "safe", parts, _EIGHT, 0.0, "gain")
 
 
 def _no_effect(rng: np.random.Generator) -> Case:
-    score, value = _correlated(rng, 8, 0.0)
-    parts = part(score, value, _EIGHT), part(-score, value, _EIGHT)
-    return _exact("no effect at all", "unsafe", parts, _EIGHT, 0.0, "gain")
+    score, value = _correlated(rng, 8, 0.1)
+    parts = clusters_of(score, value, _EIGHT), clusters_of(-score, value, _EIGHT)
+    return _exact("gain = 0", "unsafe", parts, _EIGHT, 0.0, "gain")
 
 
 def _rare(rng: np.random.Generator) -> Case:
     score, value = _correlated(rng, 8, 0.9)
     cursed = rng.random(value.shape) < 0.01
     score, value = np.where(cursed, 9.0, score), np.where(cursed, value - 30.0, value)
-    both = part(score, value, _EIGHT)
+    both = clusters_of(score, value, _EIGHT)
     return Case("1 % deeply cursed candidates", "safe", (both, both), 0.0, _EIGHT)
 
 
 def _tenth(rng: np.random.Generator) -> Case:
     good, bad = _correlated(rng, 8, 0.9), _correlated(rng, 8, 0.9)
-    parts = part(*good, _EIGHT), part(*_trapped(*bad, 9.0), _EIGHT)
+    parts = clusters_of(*good, _EIGHT), clusters_of(*_trapped(*bad, 9.0), _EIGHT)
     return Case("a tenth of the queries harmful", "safe", parts, 0.1, _EIGHT)
 
 
@@ -206,8 +206,8 @@ def _largest(rng: np.random.Generator) -> Case:
     traps = _trapped(score, value, 0.0)[1]
     hurt = np.arange(_PART)[:, None] >= 0.9 * _PART
     parts = (
-        part(score, value, _EIGHT),
-        part(score, np.where(hurt, traps, value), _EIGHT),
+        clusters_of(score, value, _EIGHT),
+        clusters_of(score, np.where(hurt, traps, value), _EIGHT),
     )
     return _exact("loss = ρ, in the tenth with the most headroom", "safe", parts, _EIGHT, -RHO)
 
@@ -217,7 +217,7 @@ def _beyond(rng: np.random.Generator, declared: bool) -> Case:
     good = good[0], np.clip(good[1], -2.0, 2.0)
     score, value = _correlated(rng, 8, 0.8)
     bad = _trapped(score, np.clip(value, -2.0, 2.0), 8.0)
-    parts = part(*good, _EIGHT), part(*bad, _EIGHT)
+    parts = clusters_of(*good, _EIGHT), clusters_of(*bad, _EIGHT)
     name = "loss = ρ, rare and beyond any candidate seen" + (", range declared" if declared else "")
     return _exact(name, "safe", parts, _EIGHT, -RHO, width=12.0 if declared else None)
 
@@ -225,27 +225,30 @@ def _beyond(rng: np.random.Generator, declared: bool) -> Case:
 def _heavy(rng: np.random.Generator) -> Case:
     score, value = _correlated(rng, 8, 0.9)
     bad = _trapped(score, value, rng.pareto(1.5, _PART))
-    parts = part(score, value, _EIGHT), part(*bad, _EIGHT)
+    parts = clusters_of(score, value, _EIGHT), clusters_of(*bad, _EIGHT)
     return _exact("loss = 2ρ, heavy tails", "safe", parts, _EIGHT, -2 * RHO)
 
 
 def _heavy_delta(rng: np.random.Generator) -> Case:
     lucky = rng.pareto(1.5, (_PART, 1)) * (rng.random((_PART, 8)) < 0.05)
     score, value = _correlated(rng, 8, 0.5)
-    parts = part(score, value + lucky, _EIGHT), part(*_trapped(score, value, 1.0), _EIGHT)
+    parts = (
+        clusters_of(score, value + lucky, _EIGHT),
+        clusters_of(*_trapped(score, value, 1.0), _EIGHT),
+    )
     return _exact("loss = δ, heavy tails", "unsafe", parts, _EIGHT, -DELTA)
 
 
 def _coin(wrong: Literal["safe", "unsafe"]) -> Case:
     value = np.tile([0.0, 1.0], (100, 1))
-    parts = part(value, value, _TWO), part(-value, value, _TWO)
+    parts = clusters_of(value, value, _TWO), clusters_of(-value, value, _TWO)
     return _exact("gain = 0, coin-flip pairs", wrong, parts, _TWO, 0.0, "gain")
 
 
 def _ties(rng: np.random.Generator) -> Case:
     score, value = _correlated(rng, 8, 0.7)
     score, value = np.round(score), np.round(value)
-    parts = part(score, value, _EIGHT), part(-score, value, _EIGHT)
+    parts = clusters_of(score, value, _EIGHT), clusters_of(-score, value, _EIGHT)
     return _exact("loss = ρ, ties", "safe", parts, _EIGHT, -RHO)
 
 
@@ -255,8 +258,8 @@ def _clusters(
     good, bad = _correlated(rng, 8, 0.6), _correlated(rng, 8, 0.6)
     bad = (-bad[0], bad[1]) if which == "gain" else _trapped(*bad, 0.0)
     parts = (
-        part(*good, _EIGHT, per_cluster=5, unequal=rng),
-        part(*bad, _EIGHT, per_cluster=5, unequal=rng),
+        clusters_of(*good, _EIGHT, per_cluster=5, unequal=rng),
+        clusters_of(*bad, _EIGHT, per_cluster=5, unequal=rng),
     )
     return _exact(f"{name}, unequal clusters", wrong, parts, _EIGHT, target, which)
 
@@ -269,10 +272,12 @@ def _noisy(rng: np.random.Generator, wrong: Literal["safe", "unsafe"], twice: bo
         score, value = _correlated(rng, 8, 0.6)
         if trap:
             score, value = _trapped(score, value, 0.0)
-        truth.append(part(score, value, _EIGHT))
+        truth.append(clusters_of(score, value, _EIGHT))
         judged = value + rng.normal(size=(2, *value.shape))
         both = judged if twice else judged[:1]
-        parts.append(part(score, both.mean(axis=0), _EIGHT, replicates=judged if twice else None))
+        parts.append(
+            clusters_of(score, both.mean(axis=0), _EIGHT, replicates=judged if twice else None)
+        )
     how = "judged twice" if twice else "judged once"
     name = f"loss = {'ρ' if wrong == 'safe' else 'δ'}, noisy judge, {how}"
     pair = parts[0], parts[1]
@@ -280,7 +285,7 @@ def _noisy(rng: np.random.Generator, wrong: Literal["safe", "unsafe"], twice: bo
         return _exact(name, wrong, pair, _EIGHT, target)
     tops = [float(p.headroom.mean()) for p in truth]
     real = tuple(
-        Part(p.change, np.full(len(p.headroom), top), p.least, p.most, p.queries)
+        Clusters(p.change, np.full(len(p.headroom), top), p.least, p.most, p.queries)
         for p, top in zip(pair, tops, strict=True)
     )
     bad = _share((real[0], real[1]), target, _EIGHT, "worst")
@@ -290,11 +295,11 @@ def _noisy(rng: np.random.Generator, wrong: Literal["safe", "unsafe"], twice: bo
 
 
 def _tiny(rng: np.random.Generator) -> Case:
-    score, value = _correlated(rng, 8, 0.0)
+    score, value = _correlated(rng, 8, 0.1)
     value = value * 1e-310
     judged, power = Judgement(value.reshape(-1)).rescaled()
     value = judged.value.reshape(value.shape)
-    parts = part(score, value, _EIGHT), part(-score, value, _EIGHT)
+    parts = clusters_of(score, value, _EIGHT), clusters_of(-score, value, _EIGHT)
     name, scale = "gain = 0, denormal values", float(np.abs(value).max())
     case = _exact(name, "safe", parts, _EIGHT, 0.0, "gain", scale=scale)
     return replace(case, power=power)
@@ -302,18 +307,18 @@ def _tiny(rng: np.random.Generator) -> Case:
 
 def _no_variance(_: np.random.Generator) -> Case:
     value = np.tile([0.0, 1.0, 1.0, 1.0], (100, 1))
-    parts = part(value, value, _FOUR), part(-value, value, _FOUR)
+    parts = clusters_of(value, value, _FOUR), clusters_of(-value, value, _FOUR)
     return _exact("loss = ρ, all good queries identical", "safe", parts, _FOUR, -RHO)
 
 
 def _good(rng: np.random.Generator, strength: float) -> Case:
-    both = part(*_correlated(rng, 16, strength), _SIXTEEN)
+    both = clusters_of(*_correlated(rng, 16, strength), _SIXTEEN)
     return Case(f"good, correlation {strength:g}", "none", (both, both), 0.0, _SIXTEEN)
 
 
 def _bad(rng: np.random.Generator) -> Case:
     good, bad = _correlated(rng, 16, 0.6), _correlated(rng, 16, 0.6)
-    parts = part(*good, _SIXTEEN), part(*_trapped(*bad, 0.0), _SIXTEEN)
+    parts = clusters_of(*good, _SIXTEEN), clusters_of(*_trapped(*bad, 0.0), _SIXTEEN)
     case = _exact("harmful, −30 %", "unsafe", parts, _SIXTEEN, -0.30)
     return replace(case, wrong="none")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import tyro
 
@@ -54,6 +54,6 @@ class Bench:
             raise InputError("'toptail bench quality' needs a data set: --task NAME_OR_FILE.")
         module, name = _BENCHES[self.what]
         bench = getattr(import_module(f"toptail.bench.{module}"), name)
-        given = {"quality": [self.task], "verdict": [self.repetitions]}
+        given: dict[str, list[Any]] = {"quality": [self.task], "verdict": [self.repetitions]}
         rows: Iterator[Row] = bench(*given.get(self.what, []))
         return rows

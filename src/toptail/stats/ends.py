@@ -53,13 +53,15 @@ class Unseen:
 
 
 def unseen_cluster(ends: Sequence[Floats], headroom: Floats) -> Unseen:
-    r"""A cluster like those seen, each counting by its headroom.
+    r"""A cluster like those seen that have the most to lose.
 
     ``ends`` are the least and the most of each change ``[clusters, entries]``.
-    :math:`D_0 = \sum H D^\mp / \sum H` and :math:`H_0 = \sum H^2 / \sum H` over clusters (the
-    axis before the last): clusters with much to lose count more. NaN without headroom.
+    :math:`D_0 = \sum H^3 D^\mp / \sum H^3` and :math:`H_0 = \sum H^4 / \sum H^3` over clusters (the
+    axis before the last). By H alone, harm that sits in the clusters with the most headroom is
+    counted too low. NaN without headroom.
     """
-    weight = headroom / _positive(headroom.sum(axis=-2, keepdims=True))
+    relative = headroom / _positive(headroom.max(axis=-2, keepdims=True))
+    weight = relative**3 / (relative**3).sum(axis=-2, keepdims=True)
 
     def weighted(column: Floats) -> Floats:
         return np.asarray((weight * column).sum(axis=-2))
@@ -125,7 +127,8 @@ class Shares:
         rank = np.empty_like(order)
         np.put_along_axis(rank, order, np.arange(resamples), axis=-1)
         worst = np.sort(rank.max(axis=-2), axis=-1)
-        together, alone = (int(np.ceil((1.0 - x) * resamples)) - 1 for x in (error, tail))
+        together = int(np.ceil((1.0 - error) * resamples)) - 1
+        alone = int(np.ceil((1.0 - tail) * (resamples - 1)))  # no lower than the quantile
         at = np.maximum(worst[..., together, None], alone)
         chosen = np.take_along_axis(order, at[..., None], axis=-1)
         drawn = np.take_along_axis(self.upper, chosen, axis=-1)[..., 0]

@@ -19,9 +19,12 @@ from scipy.special import ndtr, ndtri, stdtrit
 from toptail.stats.best_of_k import Floats
 
 _DRAWS_PER_BLOCK = 1 << 21
-# A tile of weights (2 MiB) and the clusters that it meets stay in the cache.
+# A tile of weights and the clusters that it meets stay in the cache. Products of at most
+# _SERIAL multiplications are made by one core, which leaves the others to other tiles.
 _TILE = 1 << 18
 _TILE_ROWS = 256
+_GROUP = 8
+_SERIAL = 1 << 18
 
 
 def bootstrap_sums(
@@ -68,22 +71,28 @@ def weighted_sums(
     """
     clusters = sums.shape[0]
     result, unseen = np.empty((resamples, sums.shape[1])), np.empty(resamples)
-    rows = max(_TILE_ROWS, _TILE // clusters)
+    columns = sums.shape[1]
+    rows = max(_TILE_ROWS, _TILE // clusters // _GROUP * _GROUP)
+    depth = max(1, min(clusters, _SERIAL // (_GROUP * columns)))
     starts = range(0, resamples, rows)
 
     def block(start: int, stream: np.random.Generator) -> None:
         use = slice(start, min(start + rows, resamples))
-        count = use.stop - start
-        total, added = np.zeros(count), np.zeros((count, sums.shape[1]))
-        extra = stream.standard_exponential(count)
-        step = max(1, _TILE // rows)
-        for first in range(0, clusters, step):
-            part = sums[first : first + step]
-            weights = stream.standard_exponential((count, part.shape[0]))
-            total += weights.sum(axis=1)
-            added += weights @ part
-        result[use] = added * (clusters / total)[:, None]
-        unseen[use] = extra * clusters / total
+        groups = -(-(use.stop - start) // _GROUP)  # whole groups; what is too much is dropped
+        extra, total = stream.standard_exponential((groups, _GROUP)), np.zeros((groups, _GROUP))
+        added = np.zeros((groups, _GROUP, columns))
+        tile, product = np.empty((*added.shape[:2], depth)), np.empty_like(added)
+        for first in range(0, clusters, depth):
+            part = sums[first : first + depth]
+            weights = tile[..., : len(part)]
+            if len(part) < depth:
+                weights = np.ascontiguousarray(weights)
+            stream.standard_exponential(out=weights)
+            total += weights.sum(axis=2)
+            added += np.matmul(weights, part, out=product)
+        scale = clusters / total
+        result[use] = (added * scale[..., None]).reshape(-1, columns)[: use.stop - start]
+        unseen[use] = (extra * scale).reshape(-1)[: use.stop - start]
 
     with ThreadPoolExecutor(available_threads()) as pool:
         work = pool.map(block, starts, rng.spawn(len(starts)))
