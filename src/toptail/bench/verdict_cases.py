@@ -216,10 +216,10 @@ def _beyond(rng: np.random.Generator, declared: bool) -> Case:
     good = _correlated(rng, 8, 0.8)
     good = good[0], np.clip(good[1], -2.0, 2.0)
     score, value = _correlated(rng, 8, 0.8)
-    bad = _trapped(score, np.clip(value, -2.0, 2.0), 8.0)
+    bad = _trapped(score, np.clip(value, -2.0, 2.0), 20.0)
     parts = clusters_of(*good, _EIGHT), clusters_of(*bad, _EIGHT)
     name = "loss = ρ, rare and beyond any candidate seen" + (", range declared" if declared else "")
-    return _exact(name, "safe", parts, _EIGHT, -RHO, width=12.0 if declared else None)
+    return _exact(name, "safe", parts, _EIGHT, -RHO, width=24.0 if declared else None)
 
 
 def _heavy(rng: np.random.Generator) -> Case:
