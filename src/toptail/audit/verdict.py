@@ -259,6 +259,11 @@ def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, ask
         between = "" if "" in ends else f" ({ends[0]} to {ends[1]})"
         return f"{_percent(steps.value[at])}{between}"
 
+    def least(at: int) -> str:
+        """The end that decides; the other one is another question's."""
+        end = _percent(steps.low[at])
+        return _percent(steps.value[at]) + (f" (at least {end})" if end else "")
+
     def step(at: int) -> str:
         return f"from K = {steps.k[at][0]} to K = {steps.k[at][1]}"
 
@@ -284,12 +289,12 @@ def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, ask
     k_max = asked.family.k_max
     if status == "safe":
         return (
-            f"Search helps up to K = {k_max} by {said(steps.gain)} of {unit}; a fall of more than "
+            f"Search helps up to K = {k_max} by {least(steps.gain)} of {unit}; a fall of more than "
             f"{rule.rho:.0%} is ruled out at every step."
         )
     return (
         f"Search does no harm above {rule.rho:.0%} of {unit}, but its gain up to "
-        f"K = {k_max} cannot be told from zero: {said(steps.gain)} of {unit}."
+        f"K = {k_max} cannot be told from zero: {least(steps.gain)} of {unit}."
     )
 
 
