@@ -58,7 +58,8 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
         page.on("requestfailed", lambda request: trouble.append(f"failed: {request.url}"))
         page.on("request", lambda request: requests.append(request.url))
         page.goto(path.as_uri())
-        page.wait_for_function("document.querySelector('.plot svg, .plot .empty') !== null")
+        # Not wait_for_function: it evaluates a string, which the page's own policy forbids.
+        page.wait_for_selector(".plot svg, .plot .empty", state="attached")
         return page
 
     yield open_page
