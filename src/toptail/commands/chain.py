@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from toptail.commands.train import BEHAVIOUR
 from toptail.errors import InputError
 from toptail.lab.critics.registry import MAIN, names
 from toptail.lab.experts.walking import guide_of
-from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.studies.selection.config import SelectionConfig
 from toptail.lab.studies.semantics.config import SemanticsConfig
 from toptail.lab.studies.semantics.train import SemanticsTraining
@@ -28,9 +28,6 @@ Lane: TypeAlias = Literal["accelerator", "simulator"]
 
 CONTROLS = {"pointmaze": names("control")}
 """Families whose tables have the function-class controls."""
-
-BEHAVIOUR = Diffusion.name
-"""The behaviour model's name among the runs."""
 
 SEMANTICS = "semantics"
 """How the names of those pieces begin."""
@@ -57,7 +54,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class ChainConfig:
-    """Where a chain's files go, and what its commands are told beyond their defaults."""
+    """Where a chain's files go, and how much it does."""
 
     data: Path
     """Folder of the data sets."""
@@ -71,14 +68,6 @@ class ChainConfig:
     """Whether the two-head critics are trained, in mazes."""
     deployment: bool = True
     """Whether actors are trained and closed loops run."""
-    collecting: tuple[str, ...] = ()
-    """More arguments of ``data collect``."""
-    training: tuple[str, ...] = ()
-    """More arguments of ``train``."""
-    semantics: tuple[str, ...] = ()
-    """More arguments of ``study semantics``."""
-    selection: tuple[str, ...] = ()
-    """More arguments of ``study selection``."""
 
 
 def chain(config: ChainConfig, tasks: Sequence[str]) -> list[Piece]:
@@ -99,7 +88,7 @@ def _task(config: ChainConfig, name: str, before: tuple[str, ...]) -> Iterator[P
     label, file = task.paper_name or name, config.data / f"{name}.npz"
     collected = f"collect {label}"
     both = tuple(split_path(file, split) for split in ("train", "val"))
-    command = ("data", "collect", name, "--out", str(file), *config.collecting)
+    command = ("data", "collect", name, "--out", str(file))
     yield Piece(collected, command, "simulator", (), both)
 
     trainings = {
@@ -108,7 +97,6 @@ def _task(config: ChainConfig, name: str, before: tuple[str, ...]) -> Iterator[P
             (
                 *("train", "--task", name, "--out", str(config.runs), "--critics", critic),
                 *("--seeds", ",".join(map(str, seeds)), "--steps", str(_steps(config, name))),
-                *config.training,
             ),
             "accelerator",
             (collected,),
@@ -126,7 +114,7 @@ def _task(config: ChainConfig, name: str, before: tuple[str, ...]) -> Iterator[P
     study = ("study", "semantics", "--task", name, "--runs", str(config.runs))
     yield Piece(
         f"{SEMANTICS} {label}",
-        (*study, "--out", str(folder), *config.semantics),
+        (*study, "--out", str(folder)),
         "accelerator",
         (*every, *before),
         (folder / "scores" / name / "draws.npz", folder / "report.html"),
@@ -163,7 +151,7 @@ def _selection(
     folder = config.out / "selection" / name
     study = (
         *("study", "selection", "--task", name),
-        *("--runs", str(config.runs), "--out", str(folder.parent), *config.selection, "--stage"),
+        *("--runs", str(config.runs), "--out", str(folder.parent), "--stage"),
     )
     scored = f"selection {label}"
     main = tuple(folder / "scores" / f"{critic}@42.npz" for critic in MAIN)

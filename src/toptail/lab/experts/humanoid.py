@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.lab.experts.body import SUBSTEPS, Body, Floats, Ids, turn
+from toptail.lab.tasks.batch import humanoid_body
 
 _TORSO, _HEAD = 1, 2
-_LIMBS = (16, 10, 13, 7)
-"""Hands and feet, in the observation's order."""
 _STANDING, _FALLEN = 1.2, 0.8
 """Heights of the head above which it stands and below which it has fallen."""
 _STARTS = {0: (0.35, 0.25), 5_000_000: (0.05, 0.10)}
@@ -87,20 +86,8 @@ class Humanoid(Body):
 
     def observations(self) -> Floats:
         """Joints, head height, extremities, torso vertical, velocities, direction."""
-        rotation = self._xmat.reshape(self.size, -1, 3, 3)[:, _TORSO]
-        limbs = self._xpos[:, _LIMBS] - self._xpos[:, [_TORSO]]
-        return np.concatenate(
-            [
-                self.qpos[:, 7:],
-                self._xpos[:, _HEAD, 2:],
-                (limbs @ rotation).reshape(self.size, -1),
-                rotation[:, 2],
-                self._sensors[:, :3],
-                self.qvel,
-                self.commands,
-            ],
-            axis=1,
-        )
+        state = (self.qpos, self.qvel, self._xpos, self._xmat, self._sensors)
+        return np.concatenate([humanoid_body(*state), self.commands], axis=1)
 
     def standing(self) -> NDArray[np.bool_]:
         """Tell whose head is above 1.2."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -17,6 +16,7 @@ from toptail.lab.experts.actor import Walker, shipped_path
 from toptail.lab.experts.soccer import SoccerMind, dribbling_inputs, walking_inputs
 from toptail.lab.tasks.expert import Expert, Situation
 from toptail.lab.tasks.names import TaskName
+from toptail.pools.files import sha256
 
 _BODIES = {"antmaze": "ant", "humanoidmaze": "humanoid"}
 
@@ -53,7 +53,7 @@ def _loaded(path: Path) -> Walker:
 
 def _named(path: Path) -> str:
     """A walker's body and the hash of its file."""
-    return f"{_loaded(path).body} {hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+    return f"{_loaded(path).body} {sha256(path)[:16]}"
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,8 @@ class MazeBatch:
         if self.family == "pointmaze":
             return self.qpos.copy()
         if self.family == "humanoidmaze":
-            return self._humanoid_observations()
+            state = (self.qpos, self.qvel, self._xpos, self._xmat, self._sensors)
+            return np.concatenate([self.qpos[:, :2], humanoid_body(*state)], axis=1)
         return np.concatenate([self.qpos, self.qvel], axis=1)
 
     def positions(self) -> Positions:
@@ -123,18 +124,23 @@ class MazeBatch:
         if not clear.all():
             self._batch.step(ids=~clear, nstep=_SUBSTEPS)
 
-    def _humanoid_observations(self) -> FloatArray:
-        rotation = self._xmat.reshape(self.size, -1, 3, 3)[:, _TORSO]
-        limbs = self._xpos[:, _LIMBS] - self._xpos[:, [_TORSO]]
-        return np.concatenate(
-            [
-                self.qpos[:, :2],
-                self.qpos[:, 7:],
-                self._xpos[:, _HEAD, 2:],
-                (limbs @ rotation).reshape(self.size, -1),
-                rotation[:, 2],
-                self._sensors[:, :3],
-                self.qvel,
-            ],
-            axis=1,
-        )
+
+def humanoid_body(
+    qpos: FloatArray, qvel: FloatArray, xpos: FloatArray, xmat: FloatArray, sensors: FloatArray
+) -> FloatArray:
+    """The humanoid's observation without its place, ``[n, 67]``, of what MuJoCo computed.
+
+    Joints, head height, hands and feet as the torso sees them, the torso's vertical, the centre of
+    mass's velocity, all velocities.
+    """
+    rotation = xmat.reshape(len(qpos), -1, 3, 3)[:, _TORSO]
+    limbs = xpos[:, _LIMBS] - xpos[:, [_TORSO]]
+    parts = [
+        qpos[:, 7:],
+        xpos[:, _HEAD, 2:],
+        (limbs @ rotation).reshape(len(qpos), -1),
+        rotation[:, 2],
+        sensors[:, :3],
+        qvel,
+    ]
+    return np.concatenate(parts, axis=1)
