@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from toptail.audit.per_query import Judgement
+from toptail.audit.per_query import BLOCK, Judgement, values_at
+from toptail.audit.population import least_size
 from toptail.audit.run import check_values, judgement
 from toptail.audit.settings import Settings
 from toptail.errors import InputError
@@ -18,11 +19,6 @@ from toptail.pools.columns import codes, listed
 from toptail.stats.best_of_k import Floats, Ints, best_of_k, oracle, rounding, split_oracle
 from toptail.stats.ends import Unseen, shares, unseen_cluster
 from toptail.stats.resample import cluster_sums, weighted_sums
-
-_SMALL: Final = 0.05
-"""The share of the shared queries whose small pools do not decide K."""
-_BLOCK: Final = 1 << 17
-"""Candidates in a block: its temporaries stay in the cache."""
 
 
 class Ends(NamedTuple):
@@ -100,13 +96,7 @@ class Side:
 
     def worth(self, scorer: str, k: int) -> Floats:
         """Value of the best of K by a scorer ``[queries]``, the mean over its seeds."""
-        columns = [self.pools.scores[name] for name in self.pools.scorers[scorer].values()]
-        result = np.zeros(self.pools.queries)
-        for block in self.pools.blocks(_BLOCK):
-            value = block.take(self.judged.value)
-            for column in columns:
-                result[block.queries] += best_of_k(block.take(column), value, [k])[:, 0]
-        return result / len(columns)
+        return values_at(self.pools, self.judged, list(self.pools.scorers[scorer].values()), k)
 
     def possible(self, k: int) -> tuple[Floats, Floats, Floats]:
         """Least and most that the best of K by any score is worth, and headroom ``[queries]``.
@@ -114,7 +104,7 @@ class Side:
         The headroom is that of the split oracle where the judge is noisy.
         """
         least, most, headroom = np.empty((3, self.pools.queries))
-        for block in self.pools.blocks(_BLOCK):
+        for block in self.pools.blocks(BLOCK):
             value = block.take(self.judged.value)
             least[block.queries] = best_of_k(-value, value, [k])[:, 0]
             most[block.queries] = top = oracle(value, [k])[:, 0]
@@ -163,7 +153,7 @@ class Shared:
                 f"{where}: no shared query has {min_pool or 2} candidates in both tables, so there "
                 "is nothing to compare."
             )
-        keep = size >= (min_pool or np.quantile(several, _SMALL, method="lower"))
+        keep = size >= least_size(several, min_pool)
         (newer, first), (older, second) = new.at(new_at[keep]), old.at(old_at[keep])
         return cls(newer, older, first, second, int(size[keep].min()), size.size)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -27,7 +27,7 @@ from toptail.stats.rank import dense_ranks, placements, row_auc, tau_b_of_ranks
 from toptail.stats.resample import available_threads
 
 # Blocks of about this many candidates: their temporaries stay in cache.
-_BLOCK = 1 << 17
+BLOCK = 1 << 17
 _BINS = 10
 # Values below 2**-400 are scaled: the squares of their differences are not numbers any more.
 _TINY = -400
@@ -116,7 +116,7 @@ def possible_per_query(pools: ScoredPools, judged: Judgement, family: Family) ->
             out.oracle[block.queries] = split_oracle(halves, family.shown)
 
     with ThreadPoolExecutor(available_threads()) as pool:
-        list(pool.map(measure, pools.blocks(_BLOCK)))
+        list(pool.map(measure, pools.blocks(BLOCK)))
     return out
 
 
@@ -146,7 +146,7 @@ def score_columns(
         for name in pools.scores
     }
     off = None if pools.support is None else 1.0 - pools.support
-    blocks = list(pools.blocks(_BLOCK))
+    blocks = list(pools.blocks(BLOCK))
 
     def measure(block: Block) -> None:
         value = block.take(judged.value)
@@ -243,11 +243,11 @@ def _extremes(n: int, family: Family) -> tuple[Floats, Floats]:
     return extreme_weights(n, family.shown, family.first, family.second)
 
 
-def mean_values(pools: ScoredPools, judged: Judgement, k: int) -> dict[str, float]:
-    """Score column -> V(K) over all queries, and nothing else."""
-    result = dict.fromkeys(pools.scores, 0.0)
-    for block in pools.blocks(_BLOCK):
+def values_at(pools: ScoredPools, judged: Judgement, columns: Sequence[str], k: int) -> Floats:
+    """V(K) of score columns, the mean over them ``[queries]``, and nothing else."""
+    result = np.zeros(pools.queries)
+    for block in pools.blocks(BLOCK):
         value = block.take(judged.value)
-        for name, column in pools.scores.items():
-            result[name] += float(best_of_k(block.take(column), value, [k]).sum())
-    return {name: total / pools.queries for name, total in result.items()}
+        for name in columns:
+            result[block.queries] += best_of_k(block.take(pools.scores[name]), value, [k])[:, 0]
+    return result / len(columns)

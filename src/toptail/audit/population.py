@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.audit.per_query import Judgement, mean_values
+from toptail.audit.per_query import Judgement, values_at
 from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
@@ -89,11 +89,14 @@ def population(pools: ScoredPools, judged: Judgement, settings: Settings) -> Pop
 
 
 def _least(sizes: NDArray[np.int64], settings: Settings) -> int:
-    if settings.min_pool is not None:
-        return int(settings.min_pool)
-    if settings.pools_per_query > 1:  # the pools of a query stay together
-        return int(sizes.min())
-    return int(np.quantile(sizes, _SMALL, method="lower"))
+    if settings.min_pool is None and settings.pools_per_query > 1:
+        return int(sizes.min())  # the pools of a query stay together
+    return least_size(sizes, settings.min_pool)
+
+
+def least_size(sizes: NDArray[np.int64], min_pool: int | None) -> int:
+    """The smallest pool to let in: what was asked for, or where few small ones are left out."""
+    return int(np.quantile(sizes, _SMALL, method="lower") if min_pool is None else min_pool)
 
 
 def _select(
@@ -106,9 +109,8 @@ def _select(
 
 def _described(pools: ScoredPools, judged: Judgement, k: int) -> dict[str, Any]:
     """One population: how large, and what each scorer's pick of K is worth."""
-    values = mean_values(pools, judged, k)
     scorers = {
-        name: float(np.mean([values[column] for column in members.values()]))
+        name: float(values_at(pools, judged, list(members.values()), k).mean())
         for name, members in pools.scorers.items()
     }
     sizes = pools.sizes

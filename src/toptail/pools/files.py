@@ -157,10 +157,12 @@ def _read_jsonl(path: Path, block: int = 1 << 24) -> pa.Table:
         with _refusing(path, "JSON Lines"):
             return pa.json.read_json(path, read_options=pa.json.ReadOptions(block_size=block))
     except InputError as error:
+        if "straddling" not in str(error):
+            raise
         # A row longer than a block cannot be read: the second try takes the file as one block.
         with pa.input_stream(str(path)) as file:
             whole = min(len(file.read()) + 1, (1 << 31) - 1)
-        if "straddling" not in str(error) or whole <= block:
+        if whole <= block:
             raise
         return _read_jsonl(path, whole)
 
