@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.paper.claims_controlled import MAIN
+from toptail.lab.paper.claims_controlled import MAIN, training_length
 from toptail.lab.paper.claims_controlled_robustness import ROBUSTNESS
 from toptail.lab.paper.claims_selection import SELECTION
 from toptail.lab.paper.claims_selection_judges import JUDGED
@@ -18,6 +18,7 @@ from toptail.lab.paper.claims_semantics_order import ORDER
 from toptail.lab.paper.claims_semantics_search import SEARCH
 from toptail.lab.paper.claims_semantics_stability import STABILITY
 from toptail.lab.paper.ledger import Claim, ClaimEntry, write_ledger
+from toptail.lab.paper.numbers import Tables
 from toptail.lab.paper.reported import cells
 from toptail.lab.paper.vocabulary import CRITICS
 from toptail.lab.studies.folder import read_json, read_stored, write_json
@@ -29,6 +30,9 @@ CLAIMS: Mapping[str, tuple[Claim, ...]] = {
     "selection": (*SELECTION, *JUDGED),
 }
 """The claims about each study, in the order in which a reader of the paper meets them."""
+
+NOTES: Mapping[str, Callable[[Tables], str]] = {"controlled": training_length}
+"""What a reader of a whole ledger must know."""
 
 
 def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:
@@ -45,21 +49,27 @@ def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:
         paper = cells(table["label"], table["rows"])
         if table.get("paper") != paper:
             write_json(file, table | {"paper": paper})
-    record = read_stored(path / "record.json") or {}
-    return write_ledger(path, CLAIMS[study], stored_results(path), record)
+    _shrink_landscape(path)
+    record, results = read_stored(path / "record.json") or {}, stored_results(path)
+    notes = NOTES[study](results) if study in NOTES else ""
+    return write_ledger(path, study, CLAIMS[study], results, record, notes)
 
 
 def stored_results(folder: Path) -> dict[str, Mapping[str, Any]]:
     """A folder's results by name, as claims are decided from them; what is missing stays out."""
-    files = [*sorted((folder / "tables").glob("*.json")), folder / "curves.json"]
-    found = {file.stem: read_stored(file) for file in (*files, folder / "theory.json")}
-    results: dict[str, Mapping[str, Any]] = {name: x for name, x in found.items() if x is not None}
+    beside = (folder / f"{name}.json" for name in ("curves", "theory", "landscape"))
+    files = [*sorted((folder / "tables").glob("*.json")), *beside]
+    found = {file.stem: read_stored(file) for file in files}
+    return {name: x for name, x in found.items() if x is not None}
+
+
+def _shrink_landscape(folder: Path) -> None:
+    """Keep what a claim needs of ``landscape.npz``, which is too large to ship with results."""
     if (folder / "landscape.npz").is_file():
-        results["landscape"] = _landscape(folder / "landscape.npz")
-    return results
+        write_json(folder / "landscape.json", _picks(folder / "landscape.npz"))
 
 
-def _landscape(path: Path) -> dict[str, Any]:
+def _picks(path: Path) -> dict[str, Any]:
     """Lengths of the actions that each critic picked in the drawn run."""
     arrays = read_arrays(path)
     candidates = np.asarray(arrays["candidates"], dtype=float)

@@ -18,7 +18,7 @@ from toptail.lab.paper.criteria import (
     spelled,
     where,
 )
-from toptail.lab.paper.findings import Answer, Finding, by_intervals, from_tasks, ruled, scope
+from toptail.lab.paper.findings import Answer, Finding, from_tasks, ruled, scope
 from toptail.lab.paper.ledger import Claim
 from toptail.lab.paper.numbers import (
     BY_TASK,
@@ -49,8 +49,6 @@ from toptail.lab.paper.vocabulary import (
 HARD = "hard_negative_auc"
 LEAST = (*RANKERS, *TDQ)
 """A statement about TD-Q and the contrastive critics is decided where at least these are there."""
-REVERSED = 0.005
-"""Two critics change places only if they differ by more than this in both orders."""
 WORKS = short_by_at_most(0.05)
 """How far behind TD-Q's a tau still works."""
 
@@ -81,8 +79,8 @@ def hybrid_between(tables: Tables) -> Finding:
 
 @ruled(
     EIGHT,
-    f"no two critics change places between random and hard negatives by more than {REVERSED} in "
-    "both; on the declared tasks, with disjoint intervals in both instead",
+    "no two critics change places between random and hard negatives, with disjoint intervals in "
+    "both",
 )
 def hard_order(tables: Tables) -> Finding:
     """No two critics change places between random and hard negatives."""
@@ -90,7 +88,6 @@ def hard_order(tables: Tables) -> Finding:
         each("retrieval", metric, CRITICS, "{critic}", required=LEAST) for metric in ("auc", HARD)
     )
     found = where(tables, hard.given(easy), EIGHT)
-    intervals = by_intervals(found)
     parts: dict[str, dict[str, Answer]] = {}
     swaps = []
     for task, after in found.items():
@@ -100,25 +97,22 @@ def hard_order(tables: Tables) -> Finding:
             f"{a} and {b} on {task}"
             for a in both
             for b in both
-            if _ahead(before[a], before[b], intervals) and _ahead(after[b], after[a], intervals)
+            if _ahead(before[a], before[b]) and _ahead(after[b], after[a])
         ]
         parts[task] = {task: not mine}
         swaps += mine
-    apart = "with disjoint intervals" if intervals else f"by more than {REVERSED}"
     return from_tasks(
         parts,
         Number(float(len(swaps))),
-        f"Criterion: no two of the critics change places {apart} in both. The "
+        "Criterion: no two of the critics change places with disjoint intervals in both. The "
         f"number counts those that do{': ' + ', '.join(swaps) if swaps else ''}."
         + scope(list(found), EIGHT),
     )
 
 
-def _ahead(x: Number, y: Number, intervals: bool) -> bool:
+def _ahead(x: Number, y: Number) -> bool:
     """Whether one number is clearly the larger."""
-    if intervals and x.interval is not None and y.interval is not None:
-        return x.low > y.high
-    return x.mean > y.mean + REVERSED
+    return x.low > y.high
 
 
 @ruled(
@@ -129,16 +123,15 @@ def _ahead(x: Number, y: Number, intervals: bool) -> bool:
 def joint_order(tables: Tables) -> Finding:
     """The joint variant orders like TD-Q on PointMaze and AntMaze, and weakly on HumanoidMaze."""
     found = where(tables, each("twohead", "tau", ("tdq_ref", "joint"), "{critic}"), CORE)
-    intervals = by_intervals(found)
     parts: dict[str, dict[str, Answer]] = {}
     less_than = {}
     for task, cells in found.items():
         less_than[task] = difference(cells["joint"], cells["tdq_ref"])
         if task == HUMANOID:
             share = quotient(cells["joint"], cells["tdq_ref"])
-            parts[task] = {f"weak on {task}": WEAKLY.asked(share, intervals)}
+            parts[task] = {f"weak on {task}": WEAKLY.asked(share)}
         else:
-            parts[task] = {f"works on {task}": WORKS.asked(less_than[task], intervals)}
+            parts[task] = {f"works on {task}": WORKS.asked(less_than[task])}
     at = pick(less_than, "first")
     return from_tasks(
         parts,

@@ -25,7 +25,7 @@ from toptail.lab.paper.criteria import (
     where,
     wholly_above,
 )
-from toptail.lab.paper.findings import Answer, Finding, by_intervals, from_tasks, ruled, scope
+from toptail.lab.paper.findings import Answer, Finding, from_tasks, ruled, scope
 from toptail.lab.paper.ledger import Claim
 from toptail.lab.paper.numbers import (
     BY_TASK,
@@ -37,7 +37,7 @@ from toptail.lab.paper.numbers import (
     curve,
     each,
     less,
-    mean_curve,
+    of_curve,
     over_tdq,
     quotient,
     ratio,
@@ -73,13 +73,16 @@ WITHOUT_TRAJECTORY = listed(
 
 def kept(tables: Tables, task: str) -> Named:
     """What the largest K keeps of the peak's gain over random; 1 where the peak is the end."""
-    found = {}
-    for critic in CONTRASTIVE:
-        y = mean_curve(tables, task, critic, "value")
-        random = float(tables["curves"]["tasks"][task][critic]["random"])
-        gain = max(y) - random
-        found[f"{critic} on {task}"] = Number((y[-1] - random) / gain if gain > 0 else -math.inf)
-    return found
+
+    def share(critic: str) -> Number:
+        def of(y: list[float]) -> float:
+            random = float(tables["curves"]["tasks"][task][critic]["random"])
+            gain = max(y) - random
+            return (y[-1] - random) / gain if gain > 0 else -math.inf
+
+        return of_curve(tables, task, critic, "value", of)
+
+    return {f"{critic} on {task}": share(critic) for critic in CONTRASTIVE}
 
 
 def by_size(critics: Sequence[str]) -> Numbers:
@@ -100,15 +103,14 @@ CLEAR = wholly_above(ZERO)
 def off_support_rises(tables: Tables) -> Finding:
     """The excess off-support rate of contrastive critics is above zero and grows with K."""
     found = where(tables, each(ROBUST, "excess_off_200", CRITICS, "{critic}"), NAVIGATION)
-    intervals = by_intervals(found)
     parts: dict[str, dict[str, Answer]] = {task: {} for task in found}
     ends = {}
     for task, cells in found.items():
         for critic in CONTRASTIVE:
-            y = mean_curve(tables, task, critic, "excess_off_support")
+            rise = of_curve(tables, task, critic, "excess_off_support", lambda y: y[-1] - y[1])
             ends[f"{critic} on {task}"] = cells[critic]
-            above_zero = CLEAR.asked(cells[critic], intervals)
-            parts[task][f"{critic} on {task}"] = above_zero if y[-1] > y[1] else False
+            parts[task][f"{critic} on {task}"] = CLEAR.asked(cells[critic])
+            parts[task][f"the rise of {critic} on {task}"] = above(ZERO).asked(rise)
     return from_tasks(
         parts,
         ends[pick(ends, "lowest")],

@@ -15,9 +15,11 @@ from operator import eq, ge, gt, le, lt
 from typing import TypeVar
 
 from toptail.lab.paper.findings import (
+    PART,
     Answer,
     Finding,
-    by_intervals,
+    alike,
+    certain,
     elsewhere,
     from_tasks,
     scope,
@@ -80,13 +82,12 @@ class Condition:
         """Whether a number meets it."""
         return bool(self.holds(x if isinstance(x, Number) else Number(x)))
 
-    def asked(self, x: Number, intervals: bool = True) -> Answer:
+    def asked(self, x: Number) -> Answer:
         """Whether a number's whole interval meets it, or misses it; None in between.
 
-        A number without an interval is asked by its mean, and so is any where ``intervals`` do
-        not decide.
+        A number without an interval is asked by its mean.
         """
-        if not intervals or x.interval is None:
+        if x.interval is None:
             return self(x)
         low, high = x.interval
         points = (low, x.mean, high, *(edge for edge in self.edges if low <= edge <= high))
@@ -275,6 +276,8 @@ class Criterion:
     """Which tasks are asked, where that depends on the stored results."""
     certain: bool = False
     """Whether no score could fail it as it is measured."""
+    differ: str = "the critic"
+    """What the numbers of one task differ in."""
     joined: tuple[Criterion, ...] = ()
     """Criteria that must be met, too."""
 
@@ -285,11 +288,14 @@ class Criterion:
     def __call__(self, tables: Tables) -> Finding:
         """Decide from stored results."""
         by_task = self._measured(tables)
-        decided, intervals = list(by_task), by_intervals(by_task)
+        decided = list(by_task)
         parts: dict[str, dict[str, Answer]] = {task: {} for task in by_task}
+        halves: dict[int, dict[str, Answer]] = {}
         for task, found in by_task.items():
             for criterion, numbers in found:
-                parts[task] |= criterion._parts(task, numbers, intervals)
+                answers = criterion._parts(task, numbers)
+                parts[task] |= answers
+                halves.setdefault(id(criterion), {}).update(answers)
         numbers = self._of(self, by_task)
         at = pick(numbers, self.shown or self.condition.worst)
         finding = from_tasks(
@@ -299,9 +305,10 @@ class Criterion:
             + (self._paper(tables) if self.own else "")
             + "".join(more(tables, decided) for more in self.beside)
             + scope(decided, self.tasks),
+            on=PART if self.joined and alike(halves.values()) else self.differ,
         )
-        if self.certain and finding.status == "seen":
-            finding = replace(finding, status="true by construction")
+        if self.certain:
+            finding = certain(finding)
         return elsewhere(finding, decided, self.tasks)
 
     def _measured(self, tables: Tables) -> dict[str, list[tuple[Criterion, Named]]]:
@@ -316,11 +323,9 @@ class Criterion:
             raise NotMeasuredError(self.said)
         return result
 
-    def _parts(self, task: str, numbers: Named, intervals: bool) -> dict[str, Answer]:
+    def _parts(self, task: str, numbers: Named) -> dict[str, Answer]:
         condition = self.apart.get(task, self.condition)
-        return {
-            self.part.format(name): condition.asked(x, intervals) for name, x in numbers.items()
-        }
+        return {self.part.format(name): condition.asked(x) for name, x in numbers.items()}
 
     @staticmethod
     def _of(criterion: Criterion, by_task: Mapping[str, list[tuple[Criterion, Named]]]) -> Named:

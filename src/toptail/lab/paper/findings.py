@@ -1,8 +1,7 @@
 """What stored tables say about a claim: statuses, and how the answers of its parts make one.
 
-On the tasks whose criteria were declared before a critic was trained on them, a number is asked
-with its 95 % interval: a condition is met only by the whole interval, missed only by the whole
-interval, and open otherwise. A claim that none of them decides is asked by the means, as it was.
+A number is asked with its 95 % interval: a condition is met only by the whole interval, missed
+only by the whole interval, and open otherwise. A number that can have none is asked by itself.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from toptail.lab.paper.numbers import Interval, Number, Tables
-from toptail.lab.paper.vocabulary import DECLARED
 
 Status = Literal[
     "seen", "depends", "not seen", "inconclusive", "other task", "true by construction"
@@ -33,7 +31,7 @@ INTERVALS: Final = (
     "interval misses it, and is open otherwise. The interval of a difference or a ratio is that "
     "of two independent numbers. A number without an interval is compared by itself."
 )
-"""The rule by which the declared tasks decide."""
+"""The rule by which every statement is decided."""
 
 Answer: TypeAlias = bool | None
 """Whether a part of a statement holds; None where its interval leaves it open."""
@@ -51,6 +49,10 @@ class Finding:
     """Its 95 % interval, where it has one."""
     comment: str
     """The criterion and what stands behind the number, in plain sentences."""
+    over: str = ""
+    """What the interval is over: seeds, trajectories, queries, episodes."""
+    on: str = ""
+    """What the statement depends on, where its status is ``depends``."""
 
 
 Decision = Callable[[Tables], Finding]
@@ -78,13 +80,15 @@ def ruled(tasks: Sequence[str], said: str) -> Callable[[Decision], Ruling]:
     return lambda decision: Ruling(decision, tasks, said)
 
 
-def by_intervals(tasks: Iterable[str]) -> bool:
-    """Whether intervals decide: one of the declared tasks is among those that were measured."""
-    return not set(DECLARED).isdisjoint(tasks)
+PART = "the part of the statement"
+"""What a statement depends on whose parts say different things."""
 
 
-def from_parts(parts: Mapping[str, Answer], x: Number, comment: str) -> Finding:
-    """Decide a statement about several cases; name those that fail and those left open."""
+def from_parts(parts: Mapping[str, Answer], x: Number, comment: str, on: str = PART) -> Finding:
+    """Decide a statement about several cases; name those that fail and those left open.
+
+    ``on`` is what the cases differ in: what the statement depends on if only some of them hold.
+    """
     failing = [name for name, answer in parts.items() if answer is False]
     left_open = [name for name, answer in parts.items() if answer is None]
     status: Status = "seen"
@@ -96,7 +100,7 @@ def from_parts(parts: Mapping[str, Answer], x: Number, comment: str) -> Finding:
         comment += f" It does not hold for: {', '.join(failing)}."
     if left_open:
         comment += f" Open, the interval containing the limit: {', '.join(left_open)}."
-    return Finding(status, x.mean, x.interval, comment)
+    return Finding(status, x.mean, x.interval, comment, x.over, on if status == "depends" else "")
 
 
 def from_tasks(
@@ -104,15 +108,24 @@ def from_tasks(
     x: Number,
     comment: str,
     among: Mapping[str, Answer] | None = None,
+    on: str = PART,
 ) -> Finding:
     """Decide a statement about several tasks, and say on how many of them it was seen.
 
-    ``among`` are parts that are about all tasks together.
+    ``among`` are parts that are about all tasks together, ``on`` is what the parts of one task
+    differ in.
     """
     parts = {name: answer for found in by_task.values() for name, answer in found.items()}
-    if by_intervals(by_task) and len(by_task) > 1:
+    if len(by_task) > 1:
         comment += count_seen(by_task)
-    return from_parts({**parts, **(among or {})}, x, comment)
+    if not among and alike(by_task.values()):
+        on = "the task"
+    return from_parts({**parts, **(among or {})}, x, comment, on)
+
+
+def alike(groups: Iterable[Mapping[str, Answer]]) -> bool:
+    """Whether no group has both parts that hold and parts that fail: the groups differ."""
+    return not any({True, False} <= set(parts.values()) for parts in groups)
 
 
 def count_seen(by_task: Mapping[str, Mapping[str, Answer]]) -> str:
@@ -134,12 +147,6 @@ def count_seen(by_task: Mapping[str, Mapping[str, Answer]]) -> str:
     return f"{text}."
 
 
-def _all(answers: Iterable[Answer]) -> Answer:
-    """Whether all hold; open where none fails and one is open."""
-    found = set(answers)
-    return False if False in found else None if None in found else True
-
-
 def elsewhere(finding: Finding, decided: Sequence[str], about: Sequence[str]) -> Finding:
     """The finding as it is, or ``other task`` where none of the statement's tasks decided it."""
     if not about or set(about) & set(decided):
@@ -147,6 +154,13 @@ def elsewhere(finding: Finding, decided: Sequence[str], about: Sequence[str]) ->
     text = f" The paper says it of {', '.join(about)}; this was measured on {', '.join(decided)}."
     would = f" By its criterion it would be “{finding.status}”."
     return replace(finding, status="other task", comment=finding.comment + text + would)
+
+
+def certain(finding: Finding) -> Finding:
+    """A finding that no score could have made fail: seen is then true by construction."""
+    if finding.status != "seen":
+        return finding
+    return replace(finding, status="true by construction")
 
 
 def scope(decided: Sequence[str], among: Sequence[str]) -> str:

@@ -3,24 +3,55 @@
 A claim carries the paper's sentence and, beside it, the criterion that decides it from stored
 tables and from nothing else, so that every entry can be decided again, by a test or by a reader.
 What stands behind each word ("near-zero", "most", "comparable") is said in the entry's comment. A
-claim whose tables were not made by a run is left open rather than decided.
+claim whose tables were not made by a run is left open rather than decided. A sentence that the
+paper says twice has one entry. A criterion that is another one than when its result was first seen
+says so: `Changed`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
 from toptail.audit.record import jsonable
-from toptail.lab.paper.findings import STATUSES, Decision, Status
+from toptail.lab.paper.findings import INTERVALS, STATUSES, Decision, Status
 from toptail.lab.paper.numbers import NotMeasuredError, Tables
 from toptail.lab.studies.folder import write_json
 from toptail.pools.files import atomic
 
 ALWAYS: Final = ("seen", "depends", "not seen")
 """Statuses that a tally counts even where there are none of them."""
+
+
+CHANGED_SAID: Final = "Criterion changed after the result was seen."
+"""How a ledger marks such an entry."""
+
+
+class Quoted(TypedDict):
+    """Another place where the paper says the same."""
+
+    id: str
+    """Short name that ledgers had for it."""
+    sentence: str
+    """The paper's statement there."""
+    where: str
+    """Section, table or figure label in the paper."""
+
+
+class Changed(TypedDict):
+    """What decided a statement when its result was first seen, where that is another criterion."""
+
+    criterion: str
+    """The criterion then, in words."""
+    status: Status
+    """What it had decided."""
+    why: str
+    """Why it was changed."""
 
 
 class ClaimEntry(TypedDict):
@@ -34,14 +65,22 @@ class ClaimEntry(TypedDict):
     """Section, table or figure label in the paper."""
     status: Status
     """Whether it was seen: `STATUSES` says what each word means."""
+    depends_on: str | None
+    """What it depends on, where its status is ``depends``."""
     number: float | None
     """The number that decided it."""
     interval: list[float | None] | None
     """Its 95 % interval, where it has one."""
+    interval_over: str | None
+    """What the interval is over: seeds, trajectories, queries, episodes."""
     run: str
     """The command that made the tables."""
     comment: str
     """The criterion and what stands behind the number."""
+    also: list[Quoted]
+    """Other places where the paper says the same."""
+    changed: Changed | None
+    """The criterion that its result was first seen under, where that was another."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +95,23 @@ class Claim:
     """Section, table or figure label in the paper."""
     criterion: Decision
     """A `Criterion`, or a function where a statement needs one of its own."""
+    also: tuple[Quoted, ...] = ()
+    """Other places where the paper says it."""
+
+
+@cache
+def changed_criteria() -> dict[str, dict[str, Changed]]:
+    """By study and claim, the criteria that results were first seen under."""
+    text = (files("toptail.lab.paper") / "changed.json").read_text(encoding="utf-8")
+    content: dict[str, dict[str, Changed]] = json.loads(text)
+    return content
 
 
 def decide(
-    claims: Iterable[Claim], tables: Tables, run: str
+    claims: Iterable[Claim], tables: Tables, run: str, study: str = ""
 ) -> tuple[list[ClaimEntry], list[Claim]]:
     """The entries of ``claims.json`` that the tables decide, in order, and the claims left open."""
+    changed = changed_criteria().get(study, {})
     entries: list[ClaimEntry] = []
     left_open: list[Claim] = []
     for claim in claims:
@@ -76,23 +126,36 @@ def decide(
                 "sentence": claim.sentence,
                 "where": claim.label,
                 "status": finding.status,
+                "depends_on": finding.on or None,
                 "number": jsonable(finding.number),
                 "interval": jsonable(finding.interval),
+                "interval_over": finding.over or None,
                 "run": run,
                 "comment": finding.comment,
+                "also": list(claim.also),
+                "changed": changed.get(claim.id),
             }
         )
     return entries, left_open
 
 
 def write_ledger(
-    out: Path, claims: Iterable[Claim], tables: Tables, record: Mapping[str, Any]
+    out: Path,
+    study: str,
+    claims: Iterable[Claim],
+    tables: Tables,
+    record: Mapping[str, Any],
+    notes: str = "",
 ) -> list[ClaimEntry]:
-    """Decide the claims that the tables decide; store ``claims.json`` and ``claims.md``."""
+    """Decide the claims that the tables decide; store ``claims.json`` and ``claims.md``.
+
+    ``notes`` is what a reader must know about all of them.
+    """
     run = f"{record.get('command', '')} (config {record.get('config_hash', '')})"
-    entries, left_open = decide(claims, tables, run.strip())
+    entries, left_open = decide(claims, tables, run.strip(), study)
     write_json(out / "claims.json", entries)
-    text = "# What the paper says, and what this run saw\n\n" + render_markdown(entries)
+    lead = f"{counted(entries)}. {INTERVALS} {notes}".strip()
+    text = f"# What the paper says, and what this run saw\n\n{lead}\n\n{render_markdown(entries)}"
     if left_open:
         text += "\nNot decided by this run (it made no table for them):\n\n"
         text += "".join(f"- {claim.sentence} (`{claim.label}`)\n" for claim in left_open)
@@ -107,23 +170,47 @@ def render_markdown(entries: Sequence[ClaimEntry]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for entry in entries:
-        interval = entry["interval"]
         cells = [
-            f"**{entry['status']}**",
-            entry["sentence"],
-            f"`{entry['where']}`",
+            f"**{entry['status']}**" + (f" on {on}" if (on := entry["depends_on"]) else ""),
+            " ".join([entry["sentence"], *(f"Also: “{q['sentence']}”" for q in entry["also"])]),
+            ", ".join(f"`{where}`" for where in (entry["where"], *_places(entry))),
             _digits(entry["number"]),
-            "–" if interval is None else f"[{_digits(interval[0])}, {_digits(interval[1])}]",
-            entry["comment"],
+            _interval(entry),
+            " ".join([entry["comment"], *marked(entry["changed"])]),
         ]
         lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def marked(changed: Changed | None) -> list[str]:
+    """How an entry says that its criterion is another one than when its result was first seen."""
+    if changed is None:
+        return []
+    before = f"Before: {changed['criterion']} ({changed['status']})."
+    return [f"**{CHANGED_SAID}** {before} Why: {changed['why']}."]
 
 
 def tally(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Count the entries of each status; of the rarer ones, where there are any."""
     found = [str(entry["status"]) for entry in entries]
     return {s: found.count(s) for s in STATUSES if s in ALWAYS or s in found}
+
+
+def counted(entries: Sequence[Mapping[str, Any]]) -> str:
+    """The tally in words, as pages that quote a ledger write it."""
+    counts = ", ".join(f"{count} {status}" for status, count in tally(entries).items())
+    return f"{len(entries)} statements: {counts}"
+
+
+def _places(entry: ClaimEntry) -> list[str]:
+    return [quoted["where"] for quoted in entry["also"]]
+
+
+def _interval(entry: ClaimEntry) -> str:
+    if entry["interval"] is None:
+        return "–"
+    low, high = entry["interval"]
+    return f"[{_digits(low)}, {_digits(high)}] over {entry['interval_over']}"
 
 
 def _digits(x: float | None) -> str:

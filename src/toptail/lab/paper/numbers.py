@@ -2,7 +2,8 @@
 
 `each`, `curve`, `seed_curve`, `spread` look numbers up; `ratio`, `less`, `paired`, `most` and
 `least` make numbers of them. All of these are about one task at a time and raise
-`NotMeasuredError` where the stored results do not hold what they need.
+`NotMeasuredError` where the stored results do not hold what they need. An interval is the table's
+own, or one over training seeds where the table has none; `Number.over` says which.
 """
 
 from __future__ import annotations
@@ -13,11 +14,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import fdtri, stdtrit
 
 Interval = tuple[float, float]
 Tables = Mapping[str, Mapping[str, Any]]
 """Stored results by name: ``tables/NAME.json`` as NAME, and curves, theory and landscape."""
+
+
+SEEDS, TRAJECTORIES = "training seeds", "whole trajectories"
+RESAMPLED: Mapping[str, str] = {
+    "deployment": "episodes",
+    "support-decomposition": "queries",
+}
+"""What the intervals of a stored table are over, where that is not whole trajectories."""
 
 
 class NotMeasuredError(LookupError):
@@ -34,6 +43,8 @@ class Number:
     """Its 95 % interval, where it has one: the table's own, or one over seeds."""
     seeds: Mapping[str, float] = field(default_factory=dict)
     """The value of each seed."""
+    over: str = ""
+    """What the interval is over; empty where there is none."""
 
     @property
     def std(self) -> float:
@@ -71,7 +82,8 @@ class Number:
 def from_seeds(values: Mapping[str, float]) -> Number:
     """Mean of one number per seed, with its interval over seeds."""
     numbers = list(values.values())
-    return Number(float(np.mean(numbers)), seed_interval(numbers), values)
+    interval = seed_interval(numbers)
+    return Number(float(np.mean(numbers)), interval, values, SEEDS if interval else "")
 
 
 def seed_interval(values: Iterable[float]) -> Interval | None:
@@ -99,11 +111,16 @@ def stored(
 
 
 def number(tables: Tables, table: str, task: str, row: str, metric: str) -> Number:
-    """Look up a cell as a number with the interval that its table stores."""
+    """Look up a cell as a number with its table's interval, or else with one over seeds."""
     cell = stored(tables, table, task, row, metric)
     low, high = cell.get("low"), cell.get("high")
     seeds = {seed: float(v) for seed, v in cell.get("seeds", {}).items() if v is not None}
-    return Number(float(cell["mean"]), None if low is None or high is None else (low, high), seeds)
+    if low is None or high is None:
+        return (
+            replace(from_seeds(seeds), mean=float(cell["mean"])) if seeds else Number(cell["mean"])
+        )
+    over = RESAMPLED.get(table, TRAJECTORIES)
+    return Number(float(cell["mean"]), (low, high), seeds, over)
 
 
 def seeded(tables: Tables, table: str, task: str, row: str, metric: str) -> Number:
@@ -208,31 +225,41 @@ def spread(
     return Numbers(of)
 
 
-def mean_curve(tables: Tables, task: str, critic: str, name: str) -> list[float]:
-    """The mean curve of one critic on a task; raises where it is missing or has gaps."""
+Of = Callable[[list[float]], float]
+"""A number of a curve."""
+
+
+def of_curve(tables: Tables, task: str, critic: str, name: str, of: Of) -> Number:
+    """A number of one critic's mean curve on a task; raises where that is missing or has gaps.
+
+    Points of a curve rise and fall together, so that their own intervals say nothing about a
+    number of several. The interval is one over seeds, each of which has a curve.
+    """
     try:
-        mean = tables["curves"]["tasks"][task][critic][name]
+        stored_curve = tables["curves"]["tasks"][task][critic][name]
     except KeyError as missing:
         raise NotMeasuredError(f"curves: {task}/{critic}/{name}") from missing
-    if isinstance(mean, Mapping):
-        mean = mean["mean"]
-    if any(value is None for value in mean):
+    if any(value is None for value in stored_curve["mean"]):
         raise NotMeasuredError(f"curves: {task}/{critic}/{name} has gaps")
-    return [float(value) for value in mean]
+    whole = [y for y in stored_curve["seeds"].items() if None not in y[1]]
+    mean, seeds = of(stored_curve["mean"]), {seed: of(y) for seed, y in whole}
+    ends = seed_interval(seeds.values())
+    if ends is None:
+        return Number(mean, None, seeds)
+    half = (ends[1] - ends[0]) / 2
+    return Number(mean, (mean - half, mean + half), seeds, SEEDS)
 
 
-def curve(name: str, critics: Sequence[str], of: Callable[[list[float]], float]) -> Numbers:
+def curve(name: str, critics: Sequence[str], of: Of) -> Numbers:
     """A number of every critic's mean curve."""
     return Numbers(
         lambda tables, task: {
-            f"{c} on {task}": Number(of(mean_curve(tables, task, c, name))) for c in critics
+            f"{c} on {task}": of_curve(tables, task, c, name, of) for c in critics
         }
     )
 
 
-def seed_curve(
-    name: str, critics: Sequence[str], of: Callable[[list[float]], float], called: str = ALONE
-) -> Numbers:
+def seed_curve(name: str, critics: Sequence[str], of: Of, called: str = ALONE) -> Numbers:
     """A number of every seed's curve, of the controlled study's curves."""
 
     def one(tables: Tables, critic: str) -> Number:
@@ -279,7 +306,7 @@ def quotient(x: Number, reference: Number) -> Number:
     if x.interval is None or reference.interval is None or not math.isfinite(mean):
         return Number(mean)
     if reference.interval[0] <= 0:
-        return Number(mean, (-math.inf, math.inf))
+        return Number(mean, (-math.inf, math.inf), over=_both(x, reference))
     product = x.mean * reference.mean
 
     def end(mine: float, sign: int) -> float:
@@ -290,7 +317,7 @@ def quotient(x: Number, reference: Number) -> Number:
         inside = product**2 - mine * (2 * x.mean - mine) * scale
         return (product + sign * math.sqrt(max(inside, 0.0))) / scale
 
-    return Number(mean, (end(x.low, -1), end(x.high, 1)))
+    return Number(mean, (end(x.low, -1), end(x.high, 1)), over=_both(x, reference))
 
 
 def difference(x: Number, y: Number) -> Number:
@@ -304,7 +331,25 @@ def difference(x: Number, y: Number) -> Number:
         return Number(mean)
     down = math.hypot(x.mean - x.low, y.high - y.mean)
     up = math.hypot(x.high - x.mean, y.mean - y.low)
-    return Number(mean, (mean - down, mean + up))
+    return Number(mean, (mean - down, mean + up), over=_both(x, y))
+
+
+def _both(x: Number, y: Number) -> str:
+    """What the interval of two numbers is over, which are taken as independent."""
+    return f"{' and '.join(dict.fromkeys((x.over, y.over)))}, both numbers as independent"
+
+
+def spread_ratio(x: Number, y: Number) -> Number:
+    """One standard deviation over seeds over another, with its interval by Fisher's F.
+
+    As if seeds were normal; the only interval that a spread of a few seeds can have.
+    """
+    mean = times(x.std, y.std)
+    if not math.isfinite(mean):
+        return Number(mean)
+    n, m = len(x.seeds) - 1, len(y.seeds) - 1
+    low, high = (mean / math.sqrt(float(fdtri(n, m, p))) for p in (0.975, 0.025))
+    return Number(mean, (low, high), over=SEEDS)
 
 
 def less(top: Numbers, bottom: Numbers, what: str) -> Numbers:

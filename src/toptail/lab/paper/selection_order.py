@@ -8,30 +8,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from toptail.lab.paper.criteria import (
-    WEAK,
+    HALF,
     WEAK_OR_INVERTED,
+    ZERO,
     Condition,
     Criterion,
+    above,
     at_least,
     at_most,
     below,
+    spelled,
 )
 from toptail.lab.paper.findings import (
     Answer,
     Finding,
-    by_intervals,
     elsewhere,
     from_parts,
     ruled,
     scope,
 )
 from toptail.lab.paper.numbers import (
-    Interval,
     Named,
     NotMeasuredError,
     Number,
     Numbers,
     Tables,
+    from_seeds,
     number,
     quotient,
 )
@@ -60,6 +62,8 @@ FLAT = below(0.415)
 """The largest tau_b that the paper still calls near-flat is 0.41."""
 ORDERS = at_least(0.595)
 """The smallest tau_b at which the paper says that a score orders is 0.60."""
+JUDGE = "the judge"
+"""What a statement depends on that one judge confirms and another does not."""
 RANDOM_LEVEL = at_least(0.655)
 """The paper calls normalized regrets from 0.66 to 1.15 random-level."""
 
@@ -117,15 +121,8 @@ def on_included(metric: str, critics: Sequence[str], condition: Condition, said:
         digits=".2f",
         beside=(caveat,),
         chosen=only_task(),
+        differ="the judge and the critic",
     )
-
-
-def over_seeds(
-    tables: Tables, table: str, task: str, more: str, fewer: str, metric: str
-) -> Interval | None:
-    """Student-t interval over training seeds of the paired difference of two rows."""
-    first, second = (number(tables, table, task, row, metric) for row in (more, fewer))
-    return first.minus(second).interval
 
 
 @ruled(
@@ -134,7 +131,7 @@ def over_seeds(
     "candidate",
 )
 def contrastive_fail_to_order(tables: Tables) -> Finding:
-    """Every contrastive tau_b is below half of TD-Q's."""
+    """Every contrastive tau_b is at most half of TD-Q's."""
     task = one_task(tables)
     parts: dict[str, Answer] = {}
     texts = []
@@ -142,154 +139,175 @@ def contrastive_fail_to_order(tables: Tables) -> Finding:
         tdq = number(tables, MAIN, task, "tdq", prefix + TAU)
         for critic in CONTRASTIVE:
             tau = number(tables, MAIN, task, critic, prefix + TAU)
-            if by_intervals([task]):
-                answer = WEAK_OR_INVERTED.asked(quotient(tau, tdq))
-            else:
-                answer = tau.high < WEAK * tdq.mean
-            parts[f"{critic} ({judge})"] = answer
+            parts[f"{critic} ({judge})"] = WEAK_OR_INVERTED.asked(quotient(tau, tdq))
             texts.append(f"{critic} {tau.mean:.2f} against {tdq.mean:.2f} ({judge})")
     first = next(iter(judges(tables, task).values()))
     raw = number(tables, MAIN, task, "raw", first + TAU)
     finding = from_parts(
         parts,
         raw,
-        "Criterion: tau_b and its interval lie below half of TD-Q's, under every judge of every "
-        f"candidate. On {task}: {', '.join(texts)}. The number is raw's.{caveat(tables, [task])}"
+        f"Criterion: tau_b is {WEAK_OR_INVERTED} of TD-Q's, under every judge of every candidate. "
+        f"On {task}: {', '.join(texts)}. The number is raw's.{caveat(tables, [task])}"
         + scope([task], CORE),
+        JUDGE,
     )
     return elsewhere(finding, [task], CORE)
+
+
+SAME_GAP = at_least(HALF)
+"""The share of TD-Q's lead over the cosine critic at which two heads show the same gap."""
 
 
 @ruled(
     CORE,
-    f"q_td's tau_b is {ORDERS} and that of f_cos, from the same checkpoint on the same pools, "
-    f"{FLAT}, under every judge of every candidate",
+    "the lead in tau_b of q_td over f_cos, from the same checkpoint on the same pools, is above "
+    f"zero and {SAME_GAP} of TD-Q's over the cosine critic, under every judge of every candidate",
 )
 def two_head_gap(tables: Tables) -> Finding:
-    """On one checkpoint q_td orders and f_cos does not."""
+    """On one checkpoint q_td orders better than f_cos, by as much as two critics differ."""
     task = one_task(tables)
-    intervals = by_intervals([task])
     parts: dict[str, Answer] = {}
     texts, gaps = [], []
     for judge, prefix in judges(tables, task, HEADS[0]).items():
-        q_td, f_cos = (number(tables, MAIN, task, head, prefix + TAU) for head in HEADS)
-        parts[f"q_td orders ({judge})"] = ORDERS.asked(q_td, intervals)
-        parts[f"f_cos is flat ({judge})"] = FLAT.asked(f_cos, intervals)
-        texts.append(f"{judge}: q_td {q_td.mean:.2f}, f_cos {f_cos.mean:.2f}")
-        gaps.append(q_td.mean - f_cos.mean)
+        q_td, f_cos, tdq, cosine = (
+            number(tables, MAIN, task, row, prefix + TAU) for row in (*HEADS, "tdq", "cosine")
+        )
+        gap, other = q_td.minus(f_cos), tdq.minus(cosine)
+        parts[f"a gap ({judge})"] = above(ZERO).asked(gap)
+        parts[f"as large ({judge})"] = SAME_GAP.asked(quotient(gap, other))
+        texts.append(
+            f"{judge}: q_td {q_td.mean:.2f}, f_cos {f_cos.mean:.2f}, their gap {gap.mean:.2f} and "
+            f"that of the two critics {other.mean:.2f}"
+        )
+        gaps.append(gap)
     finding = from_parts(
         parts,
-        Number(gaps[0], over_seeds(tables, MAIN, task, *HEADS, TAU)),
-        f"Criterion: q_td's tau_b is {ORDERS}, the paper's 0.60, and that of f_cos, from the same "
-        f"checkpoint on the same pools, {FLAT}, the paper's 0.41. On {task}, by "
-        f"{'; by '.join(texts)}. The number is the gap, its interval is over training seeds."
-        f"{caveat(tables, [task])}" + scope([task], CORE),
+        gaps[0],
+        "Criterion: q_td's tau_b less that of f_cos, from the same checkpoint on the same pools, "
+        f"is above zero and {SAME_GAP} of TD-Q's less the cosine critic's. On {task}, by "
+        f"{'; by '.join(texts)}. The number is the gap.{caveat(tables, [task])}"
+        + scope([task], CORE),
+        JUDGE,
     )
     return elsewhere(finding, [task], CORE)
 
 
-def square(tables: Tables, metric: str = TAU) -> dict[str, dict[str, float]]:
+def square(tables: Tables, metric: str = TAU) -> dict[str, Named]:
     """The four cells of the 2 x 2, by judge."""
     critics = ("raw", "nce_mlp", "td_bilinear", "tdq")
     return {
-        judge: {c: number(tables, SQUARE, POINT, c, prefix + metric).mean for c in critics}
+        judge: {c: number(tables, SQUARE, POINT, c, prefix + metric) for c in critics}
         for judge, prefix in judges(tables, POINT, "raw", SQUARE).items()
     }
 
 
-def effect(tables: Tables, more: str, fewer: str) -> tuple[dict[str, float], Number]:
-    """What one cell of the 2 x 2 has more than another, by judge; the first with an interval."""
-    rises = {judge: tau[more] - tau[fewer] for judge, tau in square(tables).items()}
-    over = over_seeds(tables, SQUARE, POINT, more, fewer, TAU)
-    return rises, Number(next(iter(rises.values())), over)
+def effect(tables: Tables, more: str, fewer: str) -> Named:
+    """What one cell of the 2 x 2 has more than another, seed by seed, by judge."""
+    return {judge: tau[more].minus(tau[fewer]) for judge, tau in square(tables).items()}
+
+
+def size(x: Number) -> Number:
+    """An effect without its direction, seed by seed."""
+    return x if x.mean >= 0 else from_seeds({seed: -value for seed, value in x.seeds.items()})
 
 
 def objective_explains_most(tables: Tables) -> Finding:
     """Each effect of the objective is larger than each effect of the function class."""
-    parts, texts, least = {}, [], []
+    parts: dict[str, Answer] = {}
+    texts, margins = [], []
     for judge, tau in square(tables).items():
-        objective = (tau["td_bilinear"] - tau["raw"], tau["tdq"] - tau["nce_mlp"])
-        function = (tau["nce_mlp"] - tau["raw"], tau["tdq"] - tau["td_bilinear"])
-        parts[judge] = min(objective) > max(map(abs, function))
+        objective = (tau["td_bilinear"].minus(tau["raw"]), tau["tdq"].minus(tau["nce_mlp"]))
+        function = (tau["nce_mlp"].minus(tau["raw"]), tau["tdq"].minus(tau["td_bilinear"]))
+        smaller = min(objective, key=lambda x: x.mean)
+        margin = smaller.minus(max(map(size, function), key=lambda x: x.mean))
+        parts[judge] = above(ZERO).asked(margin)
         texts.append(
-            f"{judge}: objective {objective[0]:+.2f} (bilinear) and {objective[1]:+.2f} (MLP), "
-            f"function class {function[0]:+.2f} (contrastive) and {function[1]:+.2f} (Bellman)"
+            f"{judge}: objective {objective[0].mean:+.2f} (bilinear) and {objective[1].mean:+.2f} "
+            f"(MLP), function class {function[0].mean:+.2f} (contrastive) and "
+            f"{function[1].mean:+.2f} (Bellman)"
         )
-        least.append(min(objective))
+        margins.append(margin)
     return from_parts(
         parts,
-        Number(least[0]),
-        "Criterion: the smaller of the two effects of the objective on tau_b exceeds the larger of "
-        f"the two of the function class. By {'; by '.join(texts)}. The number is the smaller "
-        "effect of the objective.",
+        margins[0],
+        "Criterion: the smaller of the two effects of the objective on tau_b less the larger of "
+        f"the two of the function class, seed by seed, is {above(ZERO)}. By {'; by '.join(texts)}. "
+        "The number is that difference.",
+        JUDGE,
     )
 
 
 def bellman_raises_tau(tables: Tables) -> Finding:
     """Bellman training raises tau_b in both classes by at least half of what the paper has."""
     limits = {"bilinear": at_least(0.30 / 2), "MLP": at_least(0.44 / 2)}
-    bilinear, first = effect(tables, "td_bilinear", "raw")
-    rises = {"bilinear": bilinear, "MLP": effect(tables, "tdq", "nce_mlp")[0]}
+    rises = {
+        "bilinear": effect(tables, "td_bilinear", "raw"),
+        "MLP": effect(tables, "tdq", "nce_mlp"),
+    }
     texts = [
-        f"{judge}: {', '.join(f'{NAMES[c]} {x:.2f}' for c, x in tau.items())}"
+        f"{judge}: {', '.join(f'{NAMES[c]} {x.mean:.2f}' for c, x in tau.items())}"
         for judge, tau in square(tables).items()
     ]
     return from_parts(
-        {f"{n} ({judge})": limits[n](rises[n][judge]) for judge in bilinear for n in limits},
-        first,
+        {
+            f"{n} ({judge})": limits[n].asked(rise)
+            for n, by_judge in rises.items()
+            for judge, rise in by_judge.items()
+        },
+        next(iter(rises["bilinear"].values())),
         f"Criterion: a rise of {limits['bilinear']} in the bilinear and of {limits['MLP']} in the "
         f"MLP class, half of the paper's. tau_b by {'; by '.join(texts)}. The number is the rise "
-        "in the bilinear class, its interval is over training seeds.",
+        "in the bilinear class.",
+        JUDGE,
     )
 
 
 def architecture_changes_little(tables: Tables) -> Finding:
     """Matching the architecture raises the contrastive tau_b by little."""
     little = at_most(0.12)
-    rises, first = effect(tables, "nce_mlp", "raw")
-    text = ", ".join(f"{judge} {rise:+.2f}" for judge, rise in rises.items())
+    rises = effect(tables, "nce_mlp", "raw")
     return from_parts(
-        {judge: little(rise) for judge, rise in rises.items()},
-        first,
-        f"Criterion: a change of {little:+}, twice the paper's. Contrastive MLP less raw: {text}. "
-        "The interval is over training seeds.",
+        {judge: little.asked(rise) for judge, rise in rises.items()},
+        next(iter(rises.values())),
+        f"Criterion: a change of {little:+}, twice the paper's. Contrastive MLP less raw: "
+        f"{spelled(rises, '+.2f')}.",
+        JUDGE,
     )
 
 
 def bottleneck(tables: Tables) -> Finding:
     """The bilinear class lowers the Bellman tau_b by at least half of what the paper has."""
     much = at_least(0.105)
-    drops, first = effect(tables, "tdq", "td_bilinear")
+    drops = effect(tables, "tdq", "td_bilinear")
     text = ", ".join(
-        f"{tau['tdq']:.2f} to {tau['td_bilinear']:.2f} ({judge})"
+        f"{tau['tdq'].mean:.2f} to {tau['td_bilinear'].mean:.2f} ({judge})"
         for judge, tau in square(tables).items()
     )
     return from_parts(
-        {judge: much(drop) for judge, drop in drops.items()},
-        first,
+        {judge: much.asked(drop) for judge, drop in drops.items()},
+        next(iter(drops.values())),
         f"Criterion: TD bilinear's tau_b lies below TD-Q's by {much}, half of the paper's drop. "
-        f"{text}. The number is the drop, its interval is over training seeds.",
+        f"{text}. The number is the drop.",
+        JUDGE,
     )
 
 
 def worst_bellman_beats_best_contrastive(tables: Tables) -> Finding:
     """The worse Bellman cell beats the better contrastive one, in tau_b and in regret."""
-    parts: dict[str, bool] = {}
+    parts: dict[str, Answer] = {}
     texts, margins = [], []
-    regrets = square(tables, REGRET)
-    for judge, tau in square(tables).items():
-        regret = regrets[judge]
-        worst = min(tau["td_bilinear"], tau["tdq"]), max(regret["td_bilinear"], regret["tdq"])
-        best = max(tau["raw"], tau["nce_mlp"]), min(regret["raw"], regret["nce_mlp"])
-        parts |= {f"tau_b ({judge})": worst[0] > best[0], f"regret ({judge})": worst[1] < best[1]}
-        texts.append(
-            f"{judge}: tau_b {worst[0]:.2f} against {best[0]:.2f}, regret {worst[1]:.2f} against "
-            f"{best[1]:.2f}"
-        )
-        margins.append(worst[0] - best[0])
+    for metric, sign, name in ((TAU, 1, "tau_b"), (REGRET, -1, "regret")):
+        for judge, cells in square(tables, metric).items():
+            worst = min((cells["td_bilinear"], cells["tdq"]), key=lambda x: sign * x.mean)
+            best = max((cells["raw"], cells["nce_mlp"]), key=lambda x: sign * x.mean)
+            margin = worst.minus(best) if sign > 0 else best.minus(worst)
+            parts[f"{name} ({judge})"] = above(ZERO).asked(margin)
+            texts.append(f"{name} {worst.mean:.2f} against {best.mean:.2f} ({judge})")
+            margins.append(margin)
     return from_parts(
         parts,
-        Number(margins[0]),
-        f"Worse Bellman cell against better contrastive cell, by {'; by '.join(texts)}. The number "
-        "is the margin in tau_b.",
+        margins[0],
+        "Criterion: the worse Bellman cell's lead over the better contrastive cell, seed by seed, "
+        f"is {above(ZERO)} on every metric: {', '.join(texts)}. The number is the lead in tau_b.",
+        JUDGE,
     )

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from toptail.lab.paper.criteria import Condition, Criterion, spelled
-from toptail.lab.paper.findings import Finding, Ruling
-from toptail.lab.paper.numbers import Tables
+from toptail.lab.paper.findings import Answer, Finding, Ruling
+from toptail.lab.paper.numbers import Tables, number
+
+TEMPERATURE = "the temperature and the loss"
+"""What a statement about cosine training depends on that some settings decide otherwise."""
+
+
+Settings = dict[str, float]
+"""A setting on a task, and its mean."""
 
 
 def settings(
     tables: Tables, metric: str, condition: Condition
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Settings that meet a condition, and those that do not.
+) -> tuple[Settings, Settings, Settings]:
+    """Settings that meet a condition, those that do not, and those that leave it open.
 
     Settings in which any seed collapsed say nothing about ordering and stay out.
     """
-    met: dict[str, float] = {}
-    failed: dict[str, float] = {}
-    rows = tables.get("temperature", {}).get("rows", {})
-    for task, by_setting in rows.items():
+    by: dict[Answer, Settings] = {True: {}, False: {}, None: {}}
+    for task, by_setting in tables.get("temperature", {}).get("rows", {}).items():
         for setting, cells in by_setting.items():
-            mean = cells.get(metric, {}).get("mean")
-            if mean is None or cells["collapsed"]["mean"] > 0:
-                continue
-            (met if condition(mean) else failed)[f"{setting} on {task}"] = mean
-    return met, failed
+            if metric in cells and cells["collapsed"]["mean"] == 0:
+                x = number(tables, "temperature", task, setting, metric)
+                by[condition.asked(x)][f"{setting} on {task}"] = x.mean
+    return by[True], by[False], by[None]
+
+
+def told(met: Settings, failed: Settings, left_open: Settings) -> str:
+    """In how many settings a condition holds, and in which."""
+    lists = {"met": met, "not met": failed, "open": left_open}
+    each = [f" ({word}: {spelled(found)})" for word, found in lists.items() if found]
+    return f"{len(met)} of {len(met) + len(failed) + len(left_open)}{''.join(each)}."
 
 
 def with_temperatures(criterion: Criterion, metric: str, what: str) -> Ruling:
@@ -35,20 +48,17 @@ def with_temperatures(criterion: Criterion, metric: str, what: str) -> Ruling:
 
     def decide(tables: Tables) -> Finding:
         finding = criterion(tables)
-        met, failed = settings(tables, metric, criterion.condition)
-        if not met and not failed:
+        met, failed, left_open = settings(tables, metric, criterion.condition)
+        if not met and not failed and not left_open:
             return finding
-        text = (
-            f" Over the temperature study's settings without collapse, {what} is "
-            f"{criterion.condition} in {len(met)} of {len(met) + len(failed)}"
-            + (f" (met: {spelled(met)})" if met else "")
-            + (f" (not met: {spelled(failed)})" if failed else "")
-            + "."
+        comment = (
+            f"{finding.comment} Over the temperature study's settings without collapse, {what} is "
+            f"{criterion.condition} in {told(met, failed, left_open)}"
         )
         unlike = {"seen": failed, "not seen": met, "inconclusive": met and failed}
-        split = unlike.get(finding.status)
-        status = "depends" if split else finding.status
-        return Finding(status, finding.number, finding.interval, finding.comment + text)
+        if unlike.get(finding.status):
+            return replace(finding, status="depends", on=TEMPERATURE, comment=comment)
+        return replace(finding, comment=comment)
 
     said = f"{criterion.words()}; where the temperature study was run, {what} in all its settings"
     return Ruling(decide, criterion.tasks, said)
