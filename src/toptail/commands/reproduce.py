@@ -1,19 +1,22 @@
-"""``toptail reproduce``: one table or figure of the paper, measured again."""
+"""``toptail reproduce``: one table or figure of the paper, measured again; or the ledgers."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import tyro
 
 from toptail.commands.options import Flag, Words
 from toptail.commands.study import COMMANDS
 from toptail.commands.terminal import print_table
-from toptail.errors import InputError
-from toptail.lab.studies.study import studies, study_of
+from toptail.errors import InputError, option
+from toptail.lab.studies.study import studies, study_in, study_of
+
+LEDGER: Final = "ledger"
+"""The label of all ledgers."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +24,11 @@ class Reproduce:
     """Run what a table or figure of the paper needs, and render it."""
 
     label: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="LABEL")]
-    """The paper's label of the table or figure."""
+    """The paper's label of the table or figure; 'ledger' decides every ledger below OUT again, from
+    its stored files alone."""
     out: Path | None = None
-    """Folder of the study: runs/controlled, runs/semantics or runs/selection unless given. What is
-    stored there is not computed again."""
+    """Folder of the study: runs/controlled, runs/semantics or runs/selection unless given (for the
+    ledgers: results). What is stored there is not computed again."""
     task: Annotated[Words, tyro.conf.arg(metavar="NAME|FILE")] = ()
     """Data sets, outside the 2-D world: OGBench names, the paper's names, or paths."""
     runs: Path | None = None
@@ -34,6 +38,8 @@ class Reproduce:
 
     def run(self) -> int:
         """Make what is missing, then print the table or name the figure's files."""
+        if self.label == LEDGER:
+            return decide_ledgers(self.out or Path("results"))
         study = study_of(self.label)
         out = self.out or Path("runs") / study.name
         command = COMMANDS[study.name].for_label(
@@ -60,13 +66,28 @@ class Reproduce:
         return shlex.join(["toptail", "reproduce", self.label, *flags, *["--train"] * self.train])
 
 
+def decide_ledgers(out: Path) -> int:
+    """Decide every ledger below a folder again, and say how many statements have each status."""
+    from toptail.lab.paper import annotate, counted
+
+    folders = sorted(path.parent for path in out.rglob("claims.json"))
+    if not folders:
+        raise InputError(
+            f"There is no ledger below {out} (no claims.json): name a folder that 'toptail study' "
+            f"wrote with {option('out', 'FOLDER')}."
+        )
+    for folder in folders:
+        print(f"{folder}: {counted(annotate(folder, study_in(folder).name))}.")
+    return 0
+
+
 def _labels() -> str:
     """The labels that each study makes, as the help lists them."""
     lines = [
         f"{study.where[0].upper()}{study.where[1:]}: {', '.join(study.labels)}."
         for study in studies().values()
     ]
-    return " ".join(["The labels are the paper's.", *lines])
+    return " ".join(["The labels are the paper's.", *lines, f"All ledgers: {LEDGER}."])
 
 
 Reproduce.__doc__ = f"{Reproduce.__doc__}\n\n    {_labels()}\n    "

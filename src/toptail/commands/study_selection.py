@@ -16,6 +16,7 @@ from toptail.commands.studying import check_runs, finish_study, make_runs, print
 from toptail.errors import InputError
 from toptail.lab.studies.selection.config import STAGES, SelectionConfig
 from toptail.lab.studies.selection.contract import STUDY
+from toptail.lab.studies.selection.specs import DEPLOYED
 from toptail.lab.studies.study import Request
 
 TABLES: Final = "tables"
@@ -91,7 +92,7 @@ class StudySelection:
         """What a table or figure of the paper needs, of one task."""
         if len(task) > 1:
             raise InputError(f"{label} is made for one task at a time; give one --task.")
-        deployed = label == "app:closed-loop"
+        deployed = label in DEPLOYED
         needed = [stage for stage in STAGES if stage != "deployment" or deployed]
         stages = (*(needed if runs is not None else ()), TABLES)
         return cls(task[0] if task else "PointMaze", runs, out, train=train, stage=stages)

@@ -1,6 +1,15 @@
 """The paper: what it reports, what it claims, and what a study's stored tables say about it."""
 
 from toptail.lab.paper.annotate import CLAIMS, annotate
-from toptail.lab.paper.ledger import Claim, ClaimEntry, decide, render_markdown, tally
+from toptail.lab.paper.ledger import Claim, ClaimEntry, counted, decide, render_markdown, tally
 
-__all__ = ["CLAIMS", "Claim", "ClaimEntry", "annotate", "decide", "render_markdown", "tally"]
+__all__ = [
+    "CLAIMS",
+    "Claim",
+    "ClaimEntry",
+    "annotate",
+    "counted",
+    "decide",
+    "render_markdown",
+    "tally",
+]

@@ -30,6 +30,7 @@ from toptail.lab.paper.findings import Finding, Status, from_parts
 from toptail.lab.paper.ledger import Claim
 from toptail.lab.paper.numbers import (
     ALONE,
+    RESAMPLED,
     Named,
     NotMeasuredError,
     Number,
@@ -145,7 +146,7 @@ def removed(key: str, name: str) -> Numbers:
     def pooled(tables: Tables, table: str, task: str, row: str, metric: str) -> Number:
         cell = stored(tables, table, task, row, metric, "pooled")
         ends = None if cell.get("low") is None else (cell["low"], cell["high"])
-        return Number(cell["pooled"], ends)
+        return Number(cell["pooled"], ends, over=RESAMPLED[table])
 
     return each("support-decomposition", f"share/{key}", ("raw",), name, lookup=pooled)
 
@@ -227,7 +228,7 @@ def readout_control(tables: Tables) -> Finding:
             "the TD head stays inside": inside.asked(off_td),
         },
         removed,
-        f"Criterion: the cosine readout's regret {FAILS} with off-support picks {MOST} of the time, "
+        f"Criterion: the cosine readout's regret {FAILS} with off-support picks {MOST} the time, "
         f"the TD head's {NEAR_ORACLE} with {inside:%} off support. Regret {f_cos.mean:.3f} → "
         f"{q_td.mean:.3f}, off support {percent(off_cos.mean)} → "
         f"{percent(off_td.mean)} on the same pools and embeddings; the number is the regret that "

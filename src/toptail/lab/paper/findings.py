@@ -153,12 +153,12 @@ def elsewhere(finding: Finding, decided: Sequence[str], about: Sequence[str]) ->
         return finding
     text = f" The paper says it of {', '.join(about)}; this was measured on {', '.join(decided)}."
     would = f" By its criterion it would be “{finding.status}”."
-    return replace(finding, status="other task", comment=finding.comment + text + would)
+    return replace(finding, status="other task", comment=finding.comment + text + would, on="")
 
 
 def certain(finding: Finding) -> Finding:
-    """A finding that no score could have made fail: seen is then true by construction."""
-    if finding.status != "seen":
+    """A finding that no score could have made fail; one that fails all the same stays as it is."""
+    if finding.status not in ("seen", "inconclusive"):
         return finding
     return replace(finding, status="true by construction")
 

@@ -28,8 +28,11 @@ ALWAYS: Final = ("seen", "depends", "not seen")
 """Statuses that a tally counts even where there are none of them."""
 
 
-CHANGED_SAID: Final = "Criterion changed after the result was seen."
-"""How a ledger marks such an entry."""
+BEFORE: Final = (
+    "Results that were seen before this rule had been decided by their means; an entry whose "
+    "criterion is another one than then says so."
+)
+"""What is said of the rule in every ledger."""
 
 
 class Quoted(TypedDict):
@@ -44,7 +47,7 @@ class Quoted(TypedDict):
 
 
 class Changed(TypedDict):
-    """What decided a statement when its result was first seen, where that is another criterion."""
+    """What decided a statement when its result was first seen; in ``changed.json``."""
 
     criterion: str
     """The criterion then, in words."""
@@ -79,8 +82,8 @@ class ClaimEntry(TypedDict):
     """The criterion and what stands behind the number."""
     also: list[Quoted]
     """Other places where the paper says the same."""
-    changed: Changed | None
-    """The criterion that its result was first seen under, where that was another."""
+    changed: str | None
+    """That its criterion is another one than when its result was first seen; which, and why."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ def decide(
                 "run": run,
                 "comment": finding.comment,
                 "also": list(claim.also),
-                "changed": changed.get(claim.id),
+                "changed": _marked(changed.get(claim.id)),
             }
         )
     return entries, left_open
@@ -154,7 +157,7 @@ def write_ledger(
     run = f"{record.get('command', '')} (config {record.get('config_hash', '')})"
     entries, left_open = decide(claims, tables, run.strip(), study)
     write_json(out / "claims.json", entries)
-    lead = f"{counted(entries)}. {INTERVALS} {notes}".strip()
+    lead = f"{counted(entries)}. {INTERVALS} {BEFORE}{notes}"
     text = f"# What the paper says, and what this run saw\n\n{lead}\n\n{render_markdown(entries)}"
     if left_open:
         text += "\nNot decided by this run (it made no table for them):\n\n"
@@ -176,18 +179,10 @@ def render_markdown(entries: Sequence[ClaimEntry]) -> str:
             ", ".join(f"`{where}`" for where in (entry["where"], *_places(entry))),
             _digits(entry["number"]),
             _interval(entry),
-            " ".join([entry["comment"], *marked(entry["changed"])]),
+            f"{entry['comment']} {entry['changed'] or ''}".strip(),
         ]
         lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
     return "\n".join(lines) + "\n"
-
-
-def marked(changed: Changed | None) -> list[str]:
-    """How an entry says that its criterion is another one than when its result was first seen."""
-    if changed is None:
-        return []
-    before = f"Before: {changed['criterion']} ({changed['status']})."
-    return [f"**{CHANGED_SAID}** {before} Why: {changed['why']}."]
 
 
 def tally(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -200,6 +195,14 @@ def counted(entries: Sequence[Mapping[str, Any]]) -> str:
     """The tally in words, as pages that quote a ledger write it."""
     counts = ", ".join(f"{count} {status}" for status, count in tally(entries).items())
     return f"{len(entries)} statements: {counts}"
+
+
+def _marked(changed: Changed | None) -> str | None:
+    """How an entry says that its criterion was another one when its result was first seen."""
+    if changed is None:
+        return None
+    before = f"Before: {changed['criterion']} ({changed['status']})."
+    return f"Criterion changed after the result was seen. {before} Why: {changed['why']}."
 
 
 def _places(entry: ClaimEntry) -> list[str]:

@@ -37,8 +37,8 @@ RARER: Final[Mapping[str, str]] = {
 
 _DECIDING: Final = (
     "“Seen” and “not seen” are decided from the stored tables by the criterion in each entry; "
-    "“depends” means that it holds in part of the cases the statement speaks of. Intervals are "
-    "95 %."
+    "“depends” means that it holds in part of the cases the statement speaks of, and says what it "
+    "depends on. Intervals are 95 %."
 )
 
 
@@ -64,6 +64,8 @@ class View:
     """Anchor of the page's part that shows it."""
     show: Callable[[Any], Sequence[Item]]
     """Finds it in the study's results."""
+    label: str = ""
+    """A name by which ``toptail reproduce`` finds its tables."""
 
 
 Shown: TypeAlias = TableSpec | FigureSpec | View
@@ -212,15 +214,19 @@ def data_address(svg: bytes, png: bytes) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def claim_entry(entry: Mapping[str, Any]) -> dict[str, str]:
+def claim_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """A claim of ``claims.json`` as the page shows it."""
     low, high = entry["interval"] or (None, None)
-    x = entry["number"]
+    x, on, over = entry["number"], entry.get("depends_on"), entry.get("interval_over")
     shown = "" if x is None else str(int(x)) if x == int(x) else number(x, 3)
+    interval = f"{bracket(low, high, 3)} over {over}" if over else bracket(low, high, 3)
     return {
+        "also": (),
+        "changed": None,
         **entry,
         "mark": {"seen": "pass", "not seen": "fail"}.get(entry["status"], "undecided"),
-        "number": f"{shown} {bracket(low, high, 3)}".strip(),
+        "word": f"{entry['status']} on {on}" if on else entry["status"],
+        "number": f"{shown} {interval}".strip(),
     }
 
 

@@ -17,7 +17,7 @@ from toptail.errors import InputError
 from toptail.lab.studies.figures import Drawing, FigureSpec
 from toptail.lab.studies.folder import read_stored
 from toptail.lab.studies.kept import Keeping, Keepsake
-from toptail.lab.studies.page import Part, Shown, Texts, write_page
+from toptail.lab.studies.page import Part, Sheet, Shown, Texts, View, write_page
 from toptail.lab.studies.results import StudyResults
 from toptail.lab.studies.show import shown_tables
 from toptail.lab.studies.tables import TableSpec
@@ -115,22 +115,26 @@ class Study:
     @property
     def labels(self) -> tuple[str, ...]:
         """What others call its tables and figures, such as the paper's labels."""
-        tables = [(spec.label,) for spec in self.content if isinstance(spec, TableSpec)]
+        tables = [(s.label, *s.aliases) for s in self.content if isinstance(s, TableSpec)]
         figures = [spec.labels for spec in self.content if isinstance(spec, FigureSpec)]
-        found = (label for labels in (*tables, *figures) for label in labels if label)
+        views = [(view.label,) for view in self.content if isinstance(view, View)]
+        found = (label for labels in (*tables, *figures, *views) for label in labels if label)
         return tuple(dict.fromkeys(found))
 
     def tables(self, folder: str | Path, names: Iterable[str]) -> list[Table]:
         """The stored tables of these names or labels, as the page shows them."""
         results, wanted = self.read(Path(folder)), set(names)
-        return [
+        found = [
             shown_tables(spec, results)[0]
             for spec in self.content
             if isinstance(spec, TableSpec)
             and not spec.of
-            and wanted & {spec.name, spec.label}
+            and wanted & {spec.name, spec.label, *spec.aliases}
             and results.tables.get(spec.stored, {}).get("rows")
         ]
+        views = [v for v in self.content if isinstance(v, View) and v.label in wanted]
+        sheets = [item for view in views for item in view.show(results)]
+        return found + [sheet.table for sheet in sheets if isinstance(sheet, Sheet)]
 
     def figures(self, folder: str | Path, label: str) -> list[Path]:
         """Where the figures of a label are, without the ending of their names."""

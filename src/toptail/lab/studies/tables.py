@@ -102,6 +102,8 @@ class TableSpec:
     """Anchor of the page's part that shows it; empty: the page does not."""
     label: str = ""
     """A name for it that others may use, such as the paper's; its own name unless given."""
+    aliases: tuple[str, ...] = ()
+    """Further names by which ``toptail reproduce`` finds it."""
     of: str = ""
     """The stored table that it shows some metrics of, where that has a spec of its own."""
     decimals: int = 3

@@ -160,7 +160,9 @@ CONTENT: Final[tuple[Shown, ...]] = (
     ),
     FigureSpec("norm", "The norm channel", "pictures", ("fig:toy-regret",), _NORM),
     View("pictures", norm_sheets),
-    FigureSpec("decomposition", "Support decomposition", "regret", (), _DECOMPOSITION),
+    FigureSpec(
+        "decomposition", "Support decomposition", "regret", ("decomposition",), _DECOMPOSITION
+    ),
     _table(
         "support-decomposition",
         "Where the regret comes from",
@@ -179,6 +181,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
             **dict.fromkeys(("regret/{by}", "off_support/{by}", "same_pick/{by}")),
         },
         part="regret",
+        aliases=("decomposition",),
         tasks="first",
     ),
     _table(
@@ -192,6 +195,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
             "picks_changed": Metric("Picks changed", show=changed),
         },
         part="regret",
+        aliases=("noise",),
         tasks="first",
         order=list,
     ),
@@ -206,7 +210,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
     ),
     *(_table(f"sweep-{name}", f"Sweep of {name}", "", _PICK) for name in SWEEPS),
     _table("choice", "How the default setting was fixed", "", _PICK),
-    View("theory", theory_sheets),
+    View("theory", theory_sheets, label="theory"),
 )
 """Every table and figure, in the order of the page."""
 

@@ -95,6 +95,9 @@ _PICKED: Final[Mapping[str, str | Metric | None]] = {
 
 _REFERENCE: Final = judge_name("reference")
 
+DEPLOYED: Final = ("app:closed-loop", "closed-loop", "actors")
+"""What the stage deployment is reproduced by."""
+
 CONTENT: Final[tuple[Shown, ...]] = (
     View("declared", _declared),
     _table(
@@ -168,7 +171,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "closed_loop",
         "Best of K at every step",
         "deployment-part",
-        ("app:closed-loop",),
+        DEPLOYED[:2],
         _CLOSED_LOOP,
     ),
     _table(
@@ -186,6 +189,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
             "score_deviation/{group}": None,
         },
         part="deployment-part",
+        aliases=DEPLOYED,
     ),
 )
 """Every table and figure, in the order of the page."""
