@@ -249,8 +249,8 @@ class TestComparison:
         assert "two numbers" not in reason(pairs["raw", "regret"], "Regret", study)
 
     def test_every_table_of_the_paper_is_rendered(self, folder: Path) -> None:
-        tables = STUDY.tables(folder, STUDY.labels)
         expected = {label for label in STUDY.labels if label.startswith("tab:")}
+        tables = STUDY.tables(folder, expected)
         assert {table.name for table in tables} == expected
         assert len(expected) == 3
         radii = next(t for t in tables if t.name == "tab:r-sweep")
@@ -259,6 +259,22 @@ class TestComparison:
             "R = 0.25: regret",
             "R = 0.25: off support",
         ]
+
+    @pytest.mark.parametrize(
+        ("label", "title"),
+        [
+            ("theory", "The theory, checked by running it"),
+            ("decomposition", "Where the regret comes from"),
+            ("noise", "Transition noise"),
+        ],
+    )
+    def test_what_the_paper_has_no_table_of_has_a_label_too(
+        self, folder: Path, label: str, title: str
+    ) -> None:
+        assert label in STUDY.labels
+        assert [table.title for table in STUDY.tables(folder, [label])] == [title]
+        drawn = [path.name for path in STUDY.figures(folder, label)]
+        assert drawn == (["decomposition"] if label == "decomposition" else [])
 
 
 class TestInput:

@@ -37,6 +37,7 @@ from toptail.lab.paper.numbers import (
     less,
     most,
     number,
+    of_curve,
     paired,
     ratio,
     spread,
@@ -85,14 +86,15 @@ def test_without_an_interval_only_the_mean_can_be_clear() -> None:
 
 
 def cell(mean: float, **more: Any) -> dict[str, Any]:
-    return {"mean": mean, "seeds": {"1": mean - 0.1, "2": mean + 0.1}, **more}
+    seeds = {"1": mean - 0.1, "2": mean + 0.1}
+    return {"mean": mean, "seeds": seeds, "low": mean, "high": mean, **more}
 
 
 def stored() -> dict[str, Any]:
     """Two tasks; hybrid and the second metric are on one of them alone."""
     point = {
         "tdq": {"tau": cell(0.6), "auc": cell(0.9)},
-        "raw": {"tau": cell(0.3, low=0.2, high=0.4), "auc": cell(0.8)},
+        "raw": {"tau": cell(0.3, low=0.25, high=0.4), "auc": cell(0.8)},
         "hybrid": {"tau": cell(0.1)},
     }
     ant = {"tdq": {"tau": cell(0.5)}, "raw": {"tau": cell(-0.2, low=-0.3, high=-0.1)}}
@@ -105,19 +107,21 @@ RAW = Criterion(each("main", "tau", ("raw",)), TASKS, at_most(0.2), "tau of {con
 
 def test_every_number_is_asked_and_the_worst_is_shown() -> None:
     finding = RAW(stored())
-    assert (finding.status, finding.number, finding.interval) == ("depends", 0.3, (0.2, 0.4))
+    assert (finding.status, finding.number, finding.interval) == ("depends", 0.3, (0.25, 0.4))
     assert finding.comment == (
         "Criterion: tau of at most 0.2. Measured: raw on PointMaze 0.300; raw on Puzzle -0.200; "
-        "the number is the highest. It does not hold for: raw on PointMaze."
+        "the number is the highest. Seen on 1 of 2 tasks: Puzzle; not on PointMaze. It does not "
+        "hold for: raw on PointMaze."
     )
+    assert (finding.on, finding.over) == ("the task", "whole trajectories")
 
 
 def test_a_task_may_have_a_condition_of_its_own() -> None:
     said = "tau of {condition}, {PointMaze} on PointMaze"
     numbers = each("main", "tau", ("raw",))
-    apart = Criterion(numbers, TASKS, at_most(0.2), said, apart={"PointMaze": at_most(0.3)})
+    apart = Criterion(numbers, TASKS, at_most(0.2), said, apart={"PointMaze": at_most(0.4)})
     assert apart(stored()).status == "seen"
-    assert "tau of at most 0.2, at most 0.3 on PointMaze." in apart(stored()).comment
+    assert "tau of at most 0.2, at most 0.4 on PointMaze." in apart(stored()).comment
 
 
 def test_unmeasured_tasks_stay_out_and_are_named_and_none_leaves_it_open() -> None:
@@ -192,3 +196,51 @@ def test_which_number_is_shown() -> None:
     numbers = {"a": Number(0.4), "b": Number(-0.6), "c": Number(0.9)}
     shown = ("first", "lowest", "highest", "farthest from zero", "farthest from 0.5")
     assert [pick(numbers, which) for which in shown] == ["a", "b", "c", "c", "b"]
+
+
+def test_a_table_without_an_interval_gives_one_over_seeds() -> None:
+    tables = stored()
+    tables["main"]["rows"]["Puzzle"]["raw"]["tau"] = cell(0.2, low=None, high=None)
+    x = number(tables, "main", "Puzzle", "raw", "tau")
+    # t(0.975, 1) = 12.7062; the seeds 0.1 and 0.3 have a standard error of 0.1.
+    assert x.interval == pytest.approx((0.2 - 1.27062, 0.2 + 1.27062), abs=1e-5)
+    assert (x.over, tables["main"]["rows"]["Puzzle"]["raw"]["tau"]["low"]) == (
+        "training seeds",
+        None,
+    )
+    tables["main"]["rows"]["Puzzle"]["raw"]["tau"]["seeds"] = {"1": 0.2}
+    alone = number(tables, "main", "Puzzle", "raw", "tau")
+    assert (alone.interval, alone.over) == (None, "")
+
+
+def test_a_number_of_a_curve_has_an_interval_over_the_seeds_curves() -> None:
+    shape = {"mean": [0.0, 0.2], "seeds": {"1": [0.0, 0.1], "2": [0.0, 0.3], "3": [None, 0.3]}}
+    tables = {"curves": {"tasks": {"Puzzle": {"raw": {"value": shape}}}}}
+    x = of_curve(tables, "Puzzle", "raw", "value", lambda y: y[-1] - y[0])
+    assert (x.mean, x.over) == (0.2, "training seeds")
+    assert x.interval == pytest.approx((0.2 - 1.27062, 0.2 + 1.27062), abs=1e-5)
+    shape["mean"] = [None, 0.2]
+    with pytest.raises(NotMeasuredError):
+        of_curve(tables, "Puzzle", "raw", "value", max)
+
+
+@pytest.mark.parametrize(
+    ("raw", "hybrid", "auc", "on"),
+    [(0.3, 0.1, 0.9, "the critic"), (0.1, 0.1, 0.8, "the part of the statement")],
+)
+def test_a_criterion_says_what_it_depends_on(
+    raw: float, hybrid: float, auc: float, on: str
+) -> None:
+    tables = stored()
+    row = tables["main"]["rows"]["PointMaze"]
+    row["raw"] = {"tau": cell(raw), "auc": cell(auc)}
+    row["hybrid"] = {"tau": cell(hybrid), "auc": cell(auc)}
+    critics = ("raw", "hybrid")
+    both = Criterion(
+        each("main", "tau", critics), ("PointMaze",), at_most(0.2), "tau of {condition}"
+    ) & Criterion(
+        each("main", "auc", critics), ("PointMaze",), at_least(0.85), "AUC", part="AUC of {}"
+    )
+    assert (both(tables).status, both(tables).on) == ("depends", on)
+    row["raw"] = row["hybrid"] = {"tau": cell(0.1), "auc": cell(0.9)}
+    assert (both(tables).status, both(tables).on) == ("seen", "")

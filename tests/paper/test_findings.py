@@ -13,14 +13,15 @@ from toptail.lab.paper.findings import (
     STATUSES,
     Answer,
     Finding,
-    by_intervals,
+    Status,
+    certain,
     count_seen,
     elsewhere,
     from_parts,
     from_tasks,
 )
 from toptail.lab.paper.ledger import render_markdown, tally
-from toptail.lab.paper.numbers import Number, difference, quotient
+from toptail.lab.paper.numbers import Number, difference, from_seeds, quotient, spread_ratio
 from toptail.lab.studies import page
 
 ONE = Number(1.0)
@@ -71,13 +72,10 @@ def test_an_interval_meets_misses_or_leaves_open(
     assert (asked(holds), asked(fails), asked(left_open)) == (True, False, None)
 
 
-def test_without_intervals_the_mean_decides() -> None:
+def test_without_an_interval_the_mean_decides() -> None:
     wide = Number(0.4, (0.0, 1.0))
-    assert at_most(0.5).asked(wide, intervals=False) is True
     assert at_most(0.5).asked(wide) is None
     assert at_most(0.5).asked(Number(0.4)) is True
-    assert by_intervals(["PointMaze", "AntSoccer"])
-    assert not by_intervals(["PointMaze", "Puzzle"])
 
 
 def test_it_is_counted_on_how_many_tasks() -> None:
@@ -92,20 +90,61 @@ def test_it_is_counted_on_how_many_tasks() -> None:
     assert finding.status == "depends"
     assert said in finding.comment
     assert "does not hold for: e, all together." in finding.comment
-    assert from_tasks({"PointMaze": {"a": True}, "Puzzle": {"b": True}}, ONE, "x.").comment == "x."
+    assert from_tasks({"PointMaze": {"a": True}}, ONE, "x.").comment == "x."
 
 
 def test_another_task_is_a_status_of_its_own() -> None:
     finding = Finding("not seen", 1.0, None, "x.")
     assert elsewhere(finding, ["PointMaze"], ["PointMaze", "AntMaze"]) is finding
     assert elsewhere(finding, ["PointMaze"], ["AntMaze"]).status == "other task"
+    split = Finding("depends", 1.0, None, "x.", on="the critic")
+    assert elsewhere(split, ["PointMaze"], ["AntMaze"]).on == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("seen", "true by construction"),
+        ("inconclusive", "true by construction"),
+        ("depends", "depends"),
+        ("not seen", "not seen"),
+    ],
+)
+def test_what_cannot_fail_is_true_by_construction_unless_it_fails(
+    before: Status, after: Status
+) -> None:
+    assert certain(Finding(before, 1.0, None, "x.")).status == after
+
+
+def test_a_statement_depends_on_the_task_where_each_task_has_one_answer() -> None:
+    split: dict[str, dict[str, Answer]] = {
+        "PointMaze": {"a": True, "b": None},
+        "Puzzle": {"c": False},
+    }
+    assert from_tasks(split, ONE, "x.", on="the critic").on == "the task"
+    mixed: dict[str, dict[str, Answer]] = {
+        "PointMaze": {"a": True, "b": False},
+        "Puzzle": {"c": True},
+    }
+    assert from_tasks(mixed, ONE, "x.", on="the critic").on == "the critic"
+    assert from_tasks({"Puzzle": {"c": True}}, ONE, "x.", on="the critic").on == ""
+
+
+def test_spreads_are_compared_by_fishers_f() -> None:
+    wide, narrow = (from_seeds({str(i): s * i for i in range(5)}) for s in (2.0, 1.0))
+    ratio = spread_ratio(wide, narrow)
+    # F(0.975; 4, 4) = 9.6045, whose square root is 3.0991.
+    assert ratio.mean == pytest.approx(2.0)
+    assert ratio.interval == pytest.approx((2 / 3.0991, 2 * 3.0991), rel=1e-4)
+    assert spread_ratio(wide, from_seeds({"1": 1.0})).interval is None
 
 
 def test_every_reader_of_statuses_knows_them_all() -> None:
     assert set(STATUSES) == {*page.STATUSES, *page.RARER}
     entries = [
-        {"id": s, "sentence": "x", "where": "abstract", "status": s, "number": 1.0,
-         "interval": None, "run": "", "comment": "y."}
+        {"id": s, "sentence": "x", "where": "abstract", "status": s, "depends_on": None,
+         "number": 1.0, "interval": None, "interval_over": None, "run": "", "comment": "y.",
+         "also": [], "changed": None}
         for s in STATUSES
     ]  # fmt: skip
     assert tally(entries) == dict.fromkeys(STATUSES, 1)

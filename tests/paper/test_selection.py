@@ -21,6 +21,8 @@ Tables = dict[str, Any]
 P = "PointMaze"
 NOT_SEEN = {"actors-comparable": "other task", "needs-value": "not seen"}
 """What a PointMaze like the paper's does not decide, or decides against it: its own closed loop."""
+LEFT_OPEN = dict.fromkeys(("contrastive-random-regret", "near-base-rate"), "inconclusive")
+"""What so few queries leave open."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def test_ids_are_unique_and_every_claim_quotes_a_place() -> None:
 
 def test_a_world_like_the_papers_is_seen_and_other_tasks_are_left_open(tables: Tables) -> None:
     entries, left_open = decide(SELECTION, tables, "test")
-    assert {e["id"]: e["status"] for e in entries if e["status"] != "seen"} == NOT_SEEN
+    assert {e["id"]: e["status"] for e in entries if e["status"] != "seen"} == NOT_SEEN | LEFT_OPEN
     assert {claim.id for claim in left_open} == {
         *("antmaze-null", "humanoidmaze-null", "twice-base-rate", "ant-reference-invalid"),
         *("antmaze-judges", "humanoidmaze-judges", "antsoccer-excluded", "antsoccer-policy"),
@@ -55,14 +57,12 @@ def test_without_tables_everything_is_left_open() -> None:
 
 
 def put(table: str, row: str, metric: str, mean: float, half: float = 0.001) -> Callable[..., None]:
-    """Change one cell."""
+    """Change one cell, and its seeds with it."""
 
     def change(tables: Tables) -> None:
-        tables[table]["rows"][P][row][metric] |= {
-            "mean": mean,
-            "low": mean - half,
-            "high": mean + half,
-        }
+        cell = tables[table]["rows"][P][row][metric]
+        seeds = {seed: mean + i * half / 10 for i, seed in enumerate(cell["seeds"])}
+        cell |= {"mean": mean, "low": mean - half, "high": mean + half, "seeds": seeds}
 
     return change
 
@@ -83,12 +83,12 @@ MAIN, TAU, REGRET, DELTA = "fixed-query", "tau_b_64", "nregret_64", "rollout_del
         ("contrastive-flat", [put(MAIN, "hybrid", TAU, 0.5)], "depends"),
         ("contrastive-random-regret", [put(MAIN, "cosine", REGRET, 0.2)], "depends"),
         ("two-head-gap", [put(MAIN, "two_head_joint.f_cos", TAU, 0.9)], "depends"),
-        ("tdq-gains", [put(MAIN, "tdq", DELTA, 0.001, 0.01)], "not seen"),
+        ("tdq-gains", [put(MAIN, "tdq", DELTA, -0.02, 0.01)], "not seen"),
+        ("tdq-gains", [put(MAIN, "tdq", DELTA, 0.001, 0.01)], "inconclusive"),
         ("raw-half", [put(MAIN, "raw", DELTA, 0.0119)], "depends"),
         ("cosine-nothing", [put(MAIN, "cosine", DELTA, 0.01)], "not seen"),
         ("rollouts-reveal-costs", [put(MAIN, "raw", DELTA, 0.05)], "depends"),
         ("objective-explains-most", [put("function-class", "nce_mlp", TAU, 0.95)], "depends"),
-        ("attributed-to-objective", [put("function-class", "nce_mlp", TAU, 0.95)], "depends"),
         ("bellman-raises-tau", [put("function-class", "td_bilinear", TAU, 0.2)], "depends"),
         ("architecture-changes-little", [put("function-class", "nce_mlp", TAU, 0.5)], "depends"),
         ("bottleneck", [put("function-class", "td_bilinear", TAU, 0.99)], "depends"),
@@ -98,7 +98,6 @@ MAIN, TAU, REGRET, DELTA = "fixed-query", "tau_b_64", "nregret_64", "rollout_del
             "depends",
         ),
         ("worst-bellman", [put("function-class", "raw", TAU, 0.99)], "depends"),
-        ("bellman-succeeds-matched", [put("function-class", "raw", TAU, 0.99)], "depends"),
         ("negative-medians", [put(MAIN, "cosine", "median_selected", 0.8)], "depends"),
         ("none-above", [put(MAIN, "hybrid", "share_above_0.9", 0.1)], "depends"),
         ("pointmaze-admitted", [put("judges", "reference", "spearman", 0.5)], "depends"),
@@ -110,12 +109,12 @@ MAIN, TAU, REGRET, DELTA = "fixed-query", "tau_b_64", "nregret_64", "rollout_del
         ("near-base-rate", [put(MAIN, "raw", "off_over_base", 2.5)], "depends"),
         (
             "reference-agrees",
-            [put("judges", "rollouts", "spearman_within/reference", 0.05, 0.1)],
+            [put("judges", "rollouts", "spearman_within/reference", -0.2, 0.1)],
             "not seen",
         ),
-        ("hybrid-gains", [put(MAIN, "hybrid", DELTA, 0.001, 0.01)], "not seen"),
+        ("hybrid-gains", [put(MAIN, "hybrid", DELTA, -0.02, 0.01)], "not seen"),
         ("seed-spread", [put(MAIN, "tdq", TAU, 0.3)], "not seen"),
-        ("tdq-worsens", [put("deployment", "tdq", "closed_loop/K=64", 0.4)], "not seen"),
+        ("tdq-worsens", [put("deployment", "tdq", "closed_loop/K=64", 0.99)], "not seen"),
         ("flat-one-step", [put("deployment", "tdq", "score_spread", 0.3)], "depends"),
     ],
 )
@@ -148,13 +147,15 @@ def test_no_gain_is_seen_only_where_a_gain_would_show(tables: Tables) -> None:
     changed = deepcopy(tables)
     assert status(changed)["cosine-nothing"] == "seen"
     changed["judges"]["rows"][P]["rollouts"]["largest_half_width"]["mean"] = 0.02
+    assert status(changed)["cosine-nothing"] == "inconclusive"
+    put(MAIN, "cosine", DELTA, 0.01)(changed)
     assert status(changed)["cosine-nothing"] == "not seen"
 
 
 def test_a_gain_that_may_be_as_large_is_no_cost(tables: Tables) -> None:
     changed = deepcopy(tables)
     put(MAIN, "hybrid", DELTA, 0.005, 0.01)(changed)
-    assert status(changed)["rollouts-reveal-costs"] == "depends"
+    assert status(changed)["rollouts-reveal-costs"] == "inconclusive"
 
 
 def test_statements_about_every_task_name_those_that_were_not_measured(tables: Tables) -> None:
@@ -288,7 +289,6 @@ def test_actors_are_antmazes(tables: Tables) -> None:
     [
         ("tdq-orders", "tdq"),
         ("contrastive-flat", "raw"),
-        ("two-head-gap", "two_head_joint"),
         ("contrastive-fail-to-order", "raw"),
     ],
 )
@@ -297,6 +297,68 @@ def test_on_antmaze_an_interval_leaves_the_order_open(tables: Tables, claim: str
     assert status(other)[claim] == "seen"
     other[MAIN]["rows"]["AntMaze"][row][TAU] |= {"low": 0.0, "high": 1.0}
     assert status(other)[claim] == "inconclusive"
+
+
+def heads(tables: Tables, value: dict[str, float], cosine: float) -> Tables:
+    """The tau_b of two heads by seed, under every judge; TD-Q's lead over cosine is 0.5."""
+    changed = deepcopy(tables)
+    rows = changed[MAIN]["rows"][P]
+    for prefix in ("", "geodesic/"):
+        flat = dict.fromkeys(value, cosine)
+        tau = {
+            HEADS[0]: value,
+            HEADS[1]: flat,
+            "tdq": dict.fromkeys(value, cosine + 0.5),
+            "cosine": flat,
+        }
+        for row, seeds in tau.items():
+            rows[row][prefix + TAU] |= {"seeds": seeds}
+    return changed
+
+
+def test_two_heads_show_a_gap_whatever_their_levels(tables: Tables) -> None:
+    """A flat head may lie above another cell's bound; a gap of nothing is none."""
+    apart = {"42": 0.74, "43": 0.75, "44": 0.73}
+    assert status(heads(tables, apart, 0.42))["two-head-gap"] == "seen"
+    assert status(heads(tables, apart, 0.49))["two-head-gap"] == "inconclusive"
+    assert status(heads(tables, apart, 0.60))["two-head-gap"] == "depends"
+    assert status(heads(tables, apart, 0.90))["two-head-gap"] == "not seen"
+
+
+@pytest.mark.parametrize(
+    ("claim", "change"),
+    [
+        ("contrastive-flat", put(MAIN, "raw", TAU, 0.405, 0.02)),
+        ("near-base-rate", put(MAIN, "cosine", "off_over_base", 1.45, 0.2)),
+        ("bottleneck", put("function-class", "td_bilinear", TAU, 0.79, 1.0)),
+        ("architecture-changes-little", put("function-class", "nce_mlp", TAU, 0.5, 2.0)),
+        ("raw-half", put(MAIN, "raw", DELTA, 0.006, 0.01)),
+        ("contrastive-fail-to-order", put(MAIN, "raw", TAU, 0.4, 0.1)),
+        ("pointmaze-admitted", put("judges", "reference", "spearman", 0.72, 0.05)),
+    ],
+)
+def test_on_pointmaze_an_interval_leaves_it_open(
+    tables: Tables, claim: str, change: Callable[..., None]
+) -> None:
+    changed = deepcopy(tables)
+    change(changed)
+    assert status(changed)[claim] == "inconclusive"
+
+
+def test_a_statement_that_one_judge_confirms_depends_on_the_judge(tables: Tables) -> None:
+    changed = deepcopy(tables)
+    put("function-class", "nce_mlp", TAU, 0.95)(changed)
+    entries, _ = decide(SELECTION, changed, "test")
+    found = {entry["id"]: entry["depends_on"] for entry in entries}
+    assert found["objective-explains-most"] == "the judge"
+    assert found["tdq-gains"] is None
+
+
+def test_a_median_outside_the_papers_range_is_no_agreement(tables: Tables) -> None:
+    changed = deepcopy(tables)
+    for critic in ("cosine", "hybrid"):
+        put(MAIN, critic, "median_selected", -0.064)(changed)
+    assert status(changed)["negative-medians"] == "depends"
 
 
 def test_a_null_needs_the_reference_and_the_logged_action(tables: Tables) -> None:
@@ -328,5 +390,5 @@ def test_an_unreliable_judge_is_named_in_what_it_decides(tables: Tables) -> None
 
 def test_the_ledger_is_stored(finished: Path) -> None:
     entries = read_json(finished / "claims.json")
-    assert {e["id"]: e["status"] for e in entries if e["status"] != "seen"} == NOT_SEEN
+    assert {e["id"]: e["status"] for e in entries if e["status"] != "seen"} == NOT_SEEN | LEFT_OPEN
     assert "AntMaze" in (finished / "claims.md").read_text(encoding="utf-8")

@@ -90,8 +90,8 @@ def base_rate(tables: Tables, _tasks: Sequence[str] = HERE) -> str:
 def training_length(tables: Tables, _tasks: Sequence[str] = HERE) -> str:
     """Say how the training length was chosen, and what held-out retrieval would have chosen."""
     text = (
-        " The training length was fitted to the paper: on other seeds, TD-Q's regret comes nearest "
-        "to the reported one there."
+        " The training length was fitted to the paper: it is the one at which, on other seeds, "
+        "TD-Q's regret comes nearest to the reported one."
     )
     rows = tables.get("sweep-steps", {}).get("rows", {})
     auc = {
@@ -399,8 +399,9 @@ MAIN: tuple[Claim, ...] = (
     Claim("raw-norm-high",
           "Raw norms stay high as K increases …", "fig:toy-regret",
           Criterion(seed_curve("phi_norm", ("raw",), multiple), HERE, at_least(1 - MATERIAL),
-                    "The number is the embedding norm of {shown}'s pick at the largest K relative "
-                    "to that of a random candidate.", shown="first",
+                    "Criterion: the embedding norm of {shown}'s pick at the largest K relative to "
+                    f"that of a random candidate is {{condition}}, within {MATERIAL:.0%}, and also "
+                    "at least 1. The number is that ratio.", shown="first",
                     part=f"a norm within {MATERIAL:.0%} of a random candidate's",
                     beside=(in_seeds(seed_curve("phi_norm", ("raw",), multiple), at_least(1.0)),
                             norms_beside, largest_k))

@@ -87,10 +87,10 @@ def from_seeds(values: Mapping[str, float]) -> Number:
 
 
 def seed_interval(values: Iterable[float]) -> Interval | None:
-    """95 % Student-t interval of a mean over seeds; None for a single seed."""
+    """95 % Student-t interval of a mean over seeds; None for one seed, or without numbers."""
     numbers = list(values)
     n = len(numbers)
-    if n < 2:
+    if n < 2 or not all(map(math.isfinite, numbers)):
         return None
     mean = float(np.mean(numbers))
     half = float(stdtrit(n - 1, 0.975) * np.std(numbers, ddof=1) / math.sqrt(n))
