@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,30 @@ def test_the_radius_sweep_is_made_for_its_own_label_alone(calls: list[Any]) -> N
 def test_the_2d_world_needs_no_data(flags: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="leave out --task, --runs and --train"):
         Reproduce("tab:toy-support", **flags).run()
+
+
+@pytest.mark.parametrize("label", ["app:closed-loop", "closed-loop", "actors"])
+def test_what_is_deployed_is_made_for_its_labels(label: str, calls: list[Any]) -> None:
+    assert Reproduce(label, runs=Path("r")).run() == 0
+    assert "deployment" in calls[-1].stage
+
+
+def test_ledgers_are_decided_again_from_stored_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = Path(__file__).parents[1] / "results"
+    shutil.copytree(results / "controlled", tmp_path / "here" / "controlled")
+    kept = (results / "controlled" / "claims.md").read_text(encoding="utf-8")
+    written = tmp_path / "here" / "controlled" / "claims.md"
+    written.write_text("another", encoding="utf-8")
+    assert main(["reproduce", "ledger", "--out", str(tmp_path)]) == 0
+    assert written.read_text(encoding="utf-8") == kept
+    assert kept.splitlines()[2].partition(".")[0] in capsys.readouterr().out
+
+
+def test_a_folder_without_a_ledger_is_said_to_have_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="There is no ledger below"):
+        Reproduce("ledger", out=tmp_path).run()
 
 
 def test_an_unknown_label_is_named_with_those_there_are() -> None:

@@ -13,59 +13,64 @@ import pytest
 
 from tests.controlled.synthetic import write_folder
 from toptail.errors import InputError
-from toptail.lab.paper import CLAIMS, annotate, tally
+from toptail.lab.paper import CLAIMS, annotate
 from toptail.lab.paper.reported import WITHOUT_CELLS, cells, labels
+from toptail.lab.studies.study import study_in
 
 RESULTS = Path(__file__).parents[2] / "results"
-STORED = {
-    "controlled": RESULTS / "controlled",
-    "semantics": RESULTS / "semantics",
-    "selection": RESULTS / "selection" / "pointmaze-medium-navigate-v0",
-}
+STORED = sorted(
+    path.parent.relative_to(RESULTS).as_posix() for path in RESULTS.rglob("claims.json")
+)
+"""Every folder with a ledger."""
 
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def copy(study: str, target: Path) -> Path:
-    """The files of a stored study that the paper's room reads."""
-    shutil.copytree(STORED[study] / "tables", target / "tables")
-    for name in ("curves.json", "theory.json", "landscape.npz", "record.json"):
-        if (STORED[study] / name).is_file():
-            shutil.copy(STORED[study] / name, target / name)
-    return target
+def copy(stored: str, target: Path) -> tuple[Path, str]:
+    """The files of a stored study that the paper's room reads, and the study."""
+    source = RESULTS / stored
+    shutil.copytree(source / "tables", target / "tables")
+    for name in ("curves.json", "theory.json", "landscape.json", "record.json"):
+        if (source / name).is_file():
+            shutil.copy(source / name, target / name)
+    return target, study_in(source).name
 
 
-@pytest.mark.parametrize("study", CLAIMS)
+def test_every_study_has_a_stored_ledger() -> None:
+    assert {study_in(RESULTS / stored).name for stored in STORED} == set(CLAIMS)
+
+
+@pytest.mark.parametrize("stored", STORED)
 class TestStoredResults:
-    def test_the_ledger_comes_out_as_it_is_stored(self, study: str, tmp_path: Path) -> None:
-        entries = annotate(copy(study, tmp_path), study)
-        stored = read(STORED[study] / "claims.json")
-        if not (tmp_path / "landscape.npz").is_file():  # too large to be kept with the results
-            stored = [entry for entry in stored if entry["id"] != "landscape"]
-        same = ("id", "sentence", "where", "status", "run")
-        assert [[e[key] for key in same] for e in read(tmp_path / "claims.json")] == [
-            [e[key] for key in same] for e in stored
-        ]
-        assert tally(entries) == tally(stored)
-        for entry, before in zip(entries, stored, strict=True):
-            assert entry["number"] == pytest.approx(before["number"], abs=1e-9)
-            if before["interval"] is not None:
-                assert entry["interval"] == pytest.approx(before["interval"], abs=1e-9)
+    def test_the_ledger_comes_out_as_it_is_stored(self, stored: str, tmp_path: Path) -> None:
+        annotate(*copy(stored, tmp_path))
+        entries, before = (read(f / "claims.json") for f in (tmp_path, RESULTS / stored))
+        numbers = ("number", "interval")
+        for entry, other in zip(entries, before, strict=True):
+            for key in numbers:
+                assert entry[key] == pytest.approx(other[key], abs=1e-9)
+            assert {k: v for k, v in entry.items() if k not in numbers} == {
+                k: v for k, v in other.items() if k not in numbers
+            }
+        text, kept = (
+            (f / "claims.md").read_text(encoding="utf-8") for f in (tmp_path, RESULTS / stored)
+        )
+        assert text == kept
 
     def test_the_papers_cells_are_those_of_the_stored_tables(
-        self, study: str, tmp_path: Path
+        self, stored: str, tmp_path: Path
     ) -> None:
-        folder = copy(study, tmp_path)
+        folder, study = copy(stored, tmp_path)
         for file in (folder / "tables").glob("*.json"):
             file.write_text(json.dumps(read(file) | {"paper": {}}), encoding="utf-8")
         annotate(folder, study)
         for file in (folder / "tables").glob("*.json"):
-            assert read(file) == read(STORED[study] / "tables" / file.name)
+            assert read(file) == read(RESULTS / stored / "tables" / file.name)
 
-    def test_a_table_that_has_them_is_not_written_again(self, study: str, tmp_path: Path) -> None:
-        folder = copy(study, tmp_path)
+    def test_a_table_that_has_them_is_not_written_again(self, stored: str, tmp_path: Path) -> None:
+        folder, study = copy(stored, tmp_path)
         before = {f: f.stat().st_mtime_ns for f in (folder / "tables").iterdir()}
         annotate(folder, study)
         assert {f: f.stat().st_mtime_ns for f in (folder / "tables").iterdir()} == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from toptail.lab.paper.findings import (
     from_parts,
     from_tasks,
 )
-from toptail.lab.paper.ledger import render_markdown, tally
+from toptail.lab.paper.ledger import counted, render_markdown, tally
 from toptail.lab.paper.numbers import Number, difference, from_seeds, quotient, spread_ratio
 from toptail.lab.studies import page
 
@@ -141,7 +142,7 @@ def test_spreads_are_compared_by_fishers_f() -> None:
 
 def test_every_reader_of_statuses_knows_them_all() -> None:
     assert set(STATUSES) == {*page.STATUSES, *page.RARER}
-    entries = [
+    entries: list[Any] = [
         {"id": s, "sentence": "x", "where": "abstract", "status": s, "depends_on": None,
          "number": 1.0, "interval": None, "interval_over": None, "run": "", "comment": "y.",
          "also": [], "changed": None}
@@ -150,7 +151,9 @@ def test_every_reader_of_statuses_knows_them_all() -> None:
     assert tally(entries) == dict.fromkeys(STATUSES, 1)
     assert dict(page.claim_tally(entries)) == dict.fromkeys(STATUSES, 1)
     assert tally([]) == {"seen": 0, "depends": 0, "not seen": 0}
-    assert all(f"**{s}**" in render_markdown(entries) for s in STATUSES)  # type: ignore[arg-type]
+    assert all(f"**{s}**" in render_markdown(entries) for s in STATUSES)
+    assert counted(entries[:3]) == "3 statements: 1 seen, 1 depends, 1 not seen"
+    assert counted([entries[1]] * 2) == "2 statements: 0 seen, 2 depend, 0 not seen"
 
 
 def test_intervals_of_differences_and_ratios_are_those_of_independent_numbers() -> None:

@@ -193,8 +193,9 @@ def tally(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 def counted(entries: Sequence[Mapping[str, Any]]) -> str:
     """The tally in words, as pages that quote a ledger write it."""
-    counts = ", ".join(f"{count} {status}" for status, count in tally(entries).items())
-    return f"{len(entries)} statements: {counts}"
+    plural = {"depends": "depend"}
+    counts = [f"{n} {plural.get(s, s) if n != 1 else s}" for s, n in tally(entries).items()]
+    return f"{len(entries)} statements: {', '.join(counts)}"
 
 
 def _marked(changed: Changed | None) -> str | None:

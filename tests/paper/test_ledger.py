@@ -1,0 +1,161 @@
+"""A sentence stands once, what changed says so, and pages quote the ledgers as they are stored."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toptail.lab.paper import CLAIMS, counted, decide, render_markdown
+from toptail.lab.paper.criteria import Criterion
+from toptail.lab.paper.declare import declared_claims
+from toptail.lab.paper.findings import STATUSES, Decision, Finding, Ruling
+from toptail.lab.paper.ledger import Claim, Quoted, changed_criteria
+from toptail.lab.paper.sweeps import Swept
+from toptail.lab.studies.page import claim_entry, template
+
+ROOT = Path(__file__).parents[2]
+LEDGERS = {
+    "controlled": "controlled",
+    "semantics": "semantics",
+    "selection": "selection/pointmaze-medium-navigate-v0",
+}
+
+
+def stored(study: str) -> list[dict[str, Any]]:
+    text = (ROOT / "results" / LEDGERS[study] / "claims.json").read_text(encoding="utf-8")
+    entries: list[dict[str, Any]] = json.loads(text)
+    return entries
+
+
+def page(name: str) -> str:
+    """A page's words, however its lines are broken."""
+    return " ".join((ROOT / name).read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize(
+    ("name", "study"),
+    [
+        ("docs/controlled.md", "controlled"),
+        ("docs/results/semantics.md", "semantics"),
+        ("docs/results/selection.md", "selection"),
+        *(("docs/results/ledger.md", study) for study in LEDGERS),
+    ],
+)
+def test_pages_count_what_the_stored_ledgers_hold(name: str, study: str) -> None:
+    text = re.sub(r" \(about [^)]*\)", "", page(name))
+    assert counted(stored(study)) in text
+
+
+def test_the_readme_counts_all_of_them_and_what_is_declared() -> None:
+    assert counted([entry for study in LEDGERS for entry in stored(study)]) in page("README.md")
+    assert f"the {len(list(declared_claims()))} statements that they decide" in page("README.md")
+
+
+def rows() -> Iterator[tuple[str, str, str]]:
+    """Entry, status before and now, of the tables of the ledgers' page."""
+    for line in (ROOT / "docs/results/ledger.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        found = re.fullmatch("`([a-z0-9-]+)`", cells[0])
+        if found is not None:
+            yield found[1], cells[-2] if len(cells) == 5 else "", cells[-1]
+
+
+def test_the_page_has_the_statuses_of_the_ledgers() -> None:
+    now = {
+        entry["id"]: " on ".join(filter(None, (entry["status"], entry["depends_on"])))
+        for study in LEDGERS
+        for entry in stored(study)
+    }
+    before = {n: c["status"] for found in changed_criteria().values() for n, c in found.items()}
+    table = list(rows())
+    assert len(table) > 35
+    assert {name: status for name, _, status in table} == {name: now[name] for name, _, _ in table}
+    told = {name: status for name, status, _ in table if status}
+    assert {n: s.partition(", then ")[0] for n, s in told.items() if n in before} == {
+        n: s for n, s in before.items() if n in told
+    }
+
+
+def criteria(decision: Decision) -> tuple[str, ...] | Decision:
+    """What a decision asks and of which tasks, in words where it has them."""
+    if isinstance(decision, Swept):
+        return criteria(decision.decision)
+    if isinstance(decision, Ruling):
+        return decision.said, *decision.tasks
+    return (decision.stated(), *decision.tasks) if isinstance(decision, Criterion) else decision
+
+
+def test_no_sentence_and_no_criterion_stands_twice() -> None:
+    claims = [claim for found in CLAIMS.values() for claim in found]
+    quotes = [quoted for claim in claims for quoted in claim.also]
+    names = [claim.id for claim in claims] + [quoted["id"] for quoted in quotes]
+    sentences = [claim.sentence for claim in claims] + [quoted["sentence"] for quoted in quotes]
+    assert len(set(names)) == len(names)
+    assert len(set(sentences)) == len(sentences)
+    for found in CLAIMS.values():
+        asked = [(claim.label, criteria(claim.criterion)) for claim in found]
+        assert len(set(asked)) == len(asked)
+        functions = [c for _, c in asked if not isinstance(c, tuple)]
+        assert len(set(functions)) == len(functions)
+
+
+def test_what_changed_is_about_entries_that_there_are() -> None:
+    for study, found in changed_criteria().items():
+        assert set(found) <= {claim.id for claim in CLAIMS[study]}
+        for changed in found.values():
+            assert changed["status"] in STATUSES
+            assert changed["criterion"]
+            assert not changed["why"].endswith(".")
+
+
+def test_every_stored_status_that_is_another_one_than_first_seen_is_marked() -> None:
+    """Statuses of the three ledgers as they were first stored, by the means."""
+    for study in LEDGERS:
+        for entry in stored(study):
+            changed = changed_criteria()[study].get(entry["id"])
+            assert (entry["changed"] is None) == (changed is None)
+            if changed is not None:
+                assert f"({changed['status']})" in entry["changed"]
+
+
+QUOTED = Quoted(id="again", sentence="The same | again.", where="abstract")
+
+
+def made_up() -> list[Any]:
+    """An entry that depends, says what it is over, quotes two places and changed."""
+    finding = Finding("depends", 0.5, (0.4, 0.6), "Criterion: x.", "queries", "the setting")
+    claim = Claim("only-tdq", "Only it.", "tab:main", lambda _: finding, (QUOTED,))
+    return list(decide([claim], {}, "a run", "controlled")[0])
+
+
+def test_an_entry_says_what_it_depends_on_what_it_is_over_and_what_changed() -> None:
+    (entry,) = made_up()
+    assert (entry["depends_on"], entry["interval_over"]) == ("the setting", "queries")
+    assert entry["also"] == [QUOTED]
+    assert entry["changed"].startswith("Criterion changed after the result was seen. Before: ")
+    line = render_markdown([entry]).splitlines()[2]
+    for words in (
+        *("**depends** on the setting", "Also: “The same \\| again.”", "`tab:main`, `abstract`"),
+        *("[0.4, 0.6] over queries", "Criterion changed after the result was seen."),
+    ):
+        assert words in line
+
+
+def test_a_page_shows_the_same_and_still_reads_older_ledgers() -> None:
+    (entry,) = made_up()
+    shown = template("parts.html").module.claim_list([claim_entry(entry)])  # type: ignore[attr-defined]
+    for words in (
+        *("depends on the setting", "The same | again.", "over queries"),
+        "Criterion changed after the result was seen.",
+    ):
+        assert words in shown
+    keys = ("id", "sentence", "where", "status", "number", "interval", "run", "comment")
+    older = claim_entry({key: entry[key] for key in keys})
+    shown = template("parts.html").module.claim_list([older])  # type: ignore[attr-defined]
+    assert "Criterion changed" not in shown
+    assert "Only it." in shown
