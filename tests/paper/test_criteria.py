@@ -18,8 +18,6 @@ from toptail.lab.paper.criteria import (
     at_most,
     below,
     between,
-    clearly_above,
-    clearly_below,
     exactly,
     listed,
     near,
@@ -60,8 +58,6 @@ HIGH, LOW = Number(0.3, (0.2, 0.4)), Number(0.3, (-0.1, 0.7))
         (exactly(0.0), "exactly 0", 0.0, 1e-12),
         (at_least(0.1) & below(Words(1.0, "one")), "at least 0.1 and below one", 0.5, 1.0),
         (wholly_above(ZERO), "above zero with its whole interval", HIGH, LOW),
-        (clearly_above(ZERO), "clearly above zero", HIGH, LOW),
-        (clearly_below(0.5), "clearly below 0.5", HIGH, LOW),
     ],
 )
 def test_a_condition_prints_its_limit_and_keeps_it(
@@ -78,8 +74,7 @@ def test_limits_are_printed_as_asked() -> None:
     assert f"{below(0.005):%}" == "below 0.5 %"
 
 
-def test_without_an_interval_only_the_mean_can_be_clear() -> None:
-    assert clearly_above(0.0)(0.1)
+def test_without_an_interval_nothing_is_said_of_it() -> None:
     assert not wholly_above(0.0)(0.1)
     with pytest.raises(NotMeasuredError):
         _ = Number(0.1).low

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.paper.claims_controlled import MAIN, training_length
+from toptail.lab.paper.claims_controlled import MAIN
 from toptail.lab.paper.claims_controlled_robustness import ROBUSTNESS
 from toptail.lab.paper.claims_selection import SELECTION
 from toptail.lab.paper.claims_selection_judges import JUDGED
@@ -17,6 +17,7 @@ from toptail.lab.paper.claims_semantics_checks import CHECKS
 from toptail.lab.paper.claims_semantics_order import ORDER
 from toptail.lab.paper.claims_semantics_search import SEARCH
 from toptail.lab.paper.claims_semantics_stability import STABILITY
+from toptail.lab.paper.controlled_decisions import training_length
 from toptail.lab.paper.ledger import Claim, ClaimEntry, write_ledger
 from toptail.lab.paper.numbers import Tables
 from toptail.lab.paper.reported import cells

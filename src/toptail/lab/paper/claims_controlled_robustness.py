@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from toptail.lab.paper.claims_controlled import (
+from toptail.lab.paper.controlled_decisions import (
     HERE,
     INSIDE,
     NEAR_ZERO,

@@ -172,20 +172,6 @@ def wholly_above(x: float) -> Condition:
     )
 
 
-def clearly_below(x: float) -> Condition:
-    """A mean, and its interval where there is one, under a limit."""
-    return Condition(
-        "clearly below {}", (x,), "highest", lambda n: (n.interval or (n.mean,))[-1] < x, (x,)
-    )
-
-
-def clearly_above(x: float) -> Condition:
-    """A mean, and its interval where there is one, over a limit."""
-    return Condition(
-        "clearly above {}", (x,), "lowest", lambda n: (n.interval or (n.mean,))[0] > x, (x,)
-    )
-
-
 def spelled(numbers: Mapping[str, Number] | Mapping[str, float], digits: str = ".3f") -> str:
     """Name number; name number. The digits are a format, ``.1%`` one in percent."""
     means = {name: x.mean if isinstance(x, Number) else x for name, x in numbers.items()}
