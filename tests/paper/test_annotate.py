@@ -83,6 +83,17 @@ def test_a_folder_with_little_in_it_leaves_claims_open(tmp_path: Path) -> None:
     assert "Not decided by this run" in (folder / "claims.md").read_text(encoding="utf-8")
 
 
+def test_what_the_ledger_needs_of_the_drawn_run_is_kept_small(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "run")
+    before = annotate(folder, "controlled")
+    assert set(read(folder / "landscape.json")["pick_norm"]) == {"tdq", "raw", "cosine", "hybrid"}
+    (folder / "landscape.npz").unlink()
+    assert annotate(folder, "controlled") == before
+    assert "landscape" in {entry["id"] for entry in before}
+    head = (folder / "claims.md").read_text(encoding="utf-8").splitlines()[2]
+    assert "The training length was fitted to the paper" in head
+
+
 def test_a_study_that_the_paper_does_not_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no study 'mine'; its studies are controlled"):
         annotate(tmp_path, "mine")

@@ -12,6 +12,7 @@ import pytest
 
 from tests.controlled.synthetic import cell, results, share
 from toptail.lab.paper import CLAIMS, decide, render_markdown, tally
+from toptail.lab.paper.controlled_decisions import training_length
 from toptail.lab.paper.findings import STATUSES, from_parts
 from toptail.lab.paper.numbers import NotMeasuredError, Number, from_seeds, number, seed_interval
 
@@ -202,6 +203,38 @@ def test_a_cell_without_a_number_leaves_its_claim_open() -> None:
     content["toy-support"]["rows"]["controlled"]["raw"]["regret"]["mean"] = None
     with pytest.raises(NotMeasuredError):
         BY_ID["selection-costs"].criterion(content)
+
+
+def test_a_network_that_was_trained_again_says_nothing_about_those_that_were_not() -> None:
+    content = copy.deepcopy(RESULTS)
+    row = content["noise"]["rows"]["controlled@sigma=0.05"]
+    row["tdq_noisy_reward"] = row["tdq"] | {"picks_changed": cell(0.18, 0.1)}
+    finding = BY_ID["noise-selections"].criterion(content)
+    assert finding.status == "true by construction"
+    assert "picks otherwise in 18 % of the pools" in finding.comment
+
+
+def test_positives_that_are_drawn_by_geometric_offsets_are_ordered() -> None:
+    finding = BY_ID["positives-unordered"].criterion(RESULTS)
+    assert (finding.status, finding.on) == ("depends", "how often each positive is drawn")
+    (check,) = (c for c in RESULTS["theory"]["checks"] if "graded" in c["claim"])
+    near, far = check["details"]["distances"]
+    assert finding.number == pytest.approx((far - near) * -math.log(0.99))
+
+
+def test_norms_that_cannot_fall_leave_half_of_the_statement_open() -> None:
+    finding = BY_ID["other-norms-fall"].criterion(RESULTS)
+    assert finding.status == "inconclusive"
+    assert "output of a LayerNorm" in finding.comment
+
+
+def test_the_choice_of_the_training_length_is_said() -> None:
+    said = training_length(RESULTS)
+    assert "fitted to the paper" in said
+    assert "at 30000 steps raw picks off support in 95.0 %" in said  # the highest AUC made up
+    assert "at 1000 steps" not in said
+    assert said in BY_ID["only-tdq"].criterion(RESULTS).comment
+    assert training_length({}).endswith("nearest to the reported one.")
 
 
 def test_a_failing_case_is_named() -> None:
