@@ -103,6 +103,14 @@ def test_settings_that_train_none_of_the_critics_stay_out() -> None:
     assert BY_ID["readout-control"].answers(content) == {}  # type: ignore[attr-defined]
 
 
+def test_a_run_without_sweeps_says_so() -> None:
+    content = {k: v for k, v in results().items() if not k.startswith("sweep-")}
+    finding = BY_ID["only-tdq"](content)
+    assert finding.status == "seen"
+    assert finding.comment.endswith("decided at the default setting alone.")
+    assert "at the default setting alone" not in BY_ID["only-tdq"](results()).comment
+
+
 def test_a_critic_that_a_setting_did_not_train_is_the_defaults() -> None:
     content = results()
     row = {"raw": {"regret": cell(0.3), "off_support": cell(0.2), "value": cell(-0.34)}}

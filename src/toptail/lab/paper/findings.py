@@ -96,7 +96,7 @@ def from_parts(parts: Mapping[str, Answer], x: Number, comment: str, on: str = P
         status = "depends" if any(parts.values()) else "not seen"
     elif left_open:
         status = "inconclusive"
-    if status == "depends":
+    if 0 < len(failing) < len(parts):
         comment += f" It does not hold for: {', '.join(failing)}."
     if left_open:
         comment += f" Open, the interval containing the limit: {', '.join(left_open)}."

@@ -17,6 +17,9 @@ TASK = "controlled"
 SETTING = "the setting"
 """What a statement depends on that some settings of the sweeps decide otherwise."""
 
+UNSWEPT = "No sweep has what it asks: decided at the default setting alone."
+"""What is said where a run swept nothing that a statement speaks of."""
+
 _ANSWERS: Mapping[str, Answer] = {
     "seen": True,
     "true by construction": True,
@@ -43,7 +46,7 @@ class Swept:
         finding = self.decision(tables)
         answers = self.answers(tables)
         if not answers:
-            return finding
+            return replace(finding, comment=f"{finding.comment} {UNSWEPT}")
         by = {
             wanted: [name for name, answer in answers.items() if answer is wanted]
             for wanted in (True, False, None)
