@@ -15,6 +15,7 @@ from toptail.lab.paper.findings import (
     Answer,
     Finding,
     Status,
+    both,
     certain,
     count_seen,
     elsewhere,
@@ -115,6 +116,16 @@ def test_what_cannot_fail_is_true_by_construction_unless_it_fails(
     before: Status, after: Status
 ) -> None:
     assert certain(Finding(before, 1.0, None, "x.")).status == after
+
+
+@pytest.mark.parametrize(
+    ("answers", "answer"),
+    [((True, True), True), ((True, None), None), ((None, False), False), ((True, False), False)],
+)
+def test_a_part_that_asks_two_things_holds_if_both_do(
+    answers: tuple[Answer, Answer], answer: Answer
+) -> None:
+    assert both(*answers) is answer
 
 
 def test_a_statement_depends_on_the_task_where_each_task_has_one_answer() -> None:

@@ -103,6 +103,18 @@ class TestPage:
         assert "Raw bilinear 0.720 and 0.500" in by_heart
         assert "TD-Q" not in by_heart
 
+    def test_the_summary_says_who_was_measured_where(self, folder: Path) -> None:
+        rows = {
+            "PointMaze": {"tdq": {"nregret_geodesic": cell(0.1)}, "raw": {}},
+            "AntMaze": {"tdq": {"nregret_gamma": cell(0.2)}},
+        }
+        tau = {"PointMaze": {"raw": {"tau": cell(0.3)}, "tdq": {"tau": cell(0.6)}}}
+        tau["AntMaze"] = {"tdq": {"tau": cell(0.7)}}
+        study = with_tables(folder, **{"value-oracle": {"rows": rows}, "main": {"rows": tau}})
+        order, regret = summary(study)
+        assert "on PointMaze and AntMaze: TD-Q 0.60 to 0.70; Raw bilinear 0.30 (PointMaze)" in order
+        assert "shortest way through the maze on PointMaze: TD-Q 0.10." in regret
+
     def test_a_small_fall_is_not_called_learned_by_heart(self, folder: Path) -> None:
         stored = read_semantics(folder).tables["seen"]
         assert len(memory_lines(stored)) == 1

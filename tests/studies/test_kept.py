@@ -205,6 +205,10 @@ class TestMerged:
         assert merged({}, after) == after
         assert merged(before, {}) == before
 
+    def test_a_task_that_came_later_stands_where_the_paper_has_it(self) -> None:
+        found = merged({"PointMaze": {}, "Scene": {}}, {"AntMaze": {}, "Scene": {}})
+        assert list(found) == ["PointMaze", "AntMaze", "Scene"]
+
     def test_only_a_kept_folder_has_anything_that_stays(self, tmp_path: Path) -> None:
         old, new = table(a={"m": cell(1, 42)}), table(b={"m": cell(2, 42)})
         write_json(tmp_path / "tables" / "t.json", old)

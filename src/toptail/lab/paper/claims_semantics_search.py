@@ -25,7 +25,7 @@ from toptail.lab.paper.criteria import (
     where,
     wholly_above,
 )
-from toptail.lab.paper.findings import Answer, Finding, from_tasks, ruled, scope
+from toptail.lab.paper.findings import Answer, Finding, both, from_tasks, ruled, scope
 from toptail.lab.paper.ledger import Claim
 from toptail.lab.paper.numbers import (
     BY_TASK,
@@ -109,8 +109,8 @@ def off_support_rises(tables: Tables) -> Finding:
         for critic in CONTRASTIVE:
             rise = of_curve(tables, task, critic, "excess_off_support", lambda y: y[-1] - y[1])
             ends[f"{critic} on {task}"] = cells[critic]
-            parts[task][f"{critic} on {task}"] = CLEAR.asked(cells[critic])
-            parts[task][f"the rise of {critic} on {task}"] = above(ZERO).asked(rise)
+            answer = both(CLEAR.asked(cells[critic]), above(ZERO).asked(rise))
+            parts[task][f"{critic} on {task}"] = answer
     return from_tasks(
         parts,
         ends[pick(ends, "lowest")],

@@ -128,6 +128,11 @@ def alike(groups: Iterable[Mapping[str, Answer]]) -> bool:
     return not any({True, False} <= set(parts.values()) for parts in groups)
 
 
+def both(*answers: Answer) -> Answer:
+    """One answer of a part that asks several things: all hold, one fails, or it is open."""
+    return False if False in answers else None if None in answers else True
+
+
 def count_seen(by_task: Mapping[str, Mapping[str, Answer]]) -> str:
     """On how many tasks every part holds, and on which not."""
     whole = {

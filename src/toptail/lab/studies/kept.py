@@ -18,6 +18,7 @@ from toptail.lab.critics.registry import CRITICS
 from toptail.lab.studies.compact import Way
 from toptail.lab.studies.folder import read_json, read_stored, write_json
 from toptail.lab.studies.store import KEPT, Stored
+from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.pools.columns import split_seed
 from toptail.pools.files import staged_folder
 
@@ -35,6 +36,8 @@ _RESULTS = (
     *("audit*/audit.json", "audit*/audit.md", "picks.parquet", "queries.npz"),
 )
 """Files that ship as they are, whichever study made them."""
+
+_TASKS = tuple(PAPER_TASKS)
 
 
 @dataclass(frozen=True)
@@ -231,4 +234,9 @@ def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any
             result[name] = old if shorter else new
         elif name not in after:
             result[name] = old
-    return {name: result[name] for name in (*before, *after)}
+    return {name: result[name] for name in sorted(dict.fromkeys((*before, *after)), key=_place)}
+
+
+def _place(name: str) -> int:
+    """Where a name stands among others: the paper's tasks in its order, whichever came first."""
+    return _TASKS.index(name) if name in _TASKS else len(_TASKS)

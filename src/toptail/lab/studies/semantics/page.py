@@ -73,7 +73,11 @@ def summary(study: SemanticsResults) -> list[str]:
             "Normalized regret of the same picks by the shortest way through the maze",
         ),
     ):
-        rows = study.rows(table)
+        rows = {
+            task: {s: cells for s, cells in scorers.items() if metric in cells}
+            for task, scorers in study.rows(table).items()
+        }
+        rows = {task: scorers for task, scorers in rows.items() if scorers}
         parts = [
             f"{scorer_name(s)} {spread}"
             for s in drawn(s for task in rows.values() for s in task)
@@ -85,13 +89,14 @@ def summary(study: SemanticsResults) -> list[str]:
 
 
 def _range(rows: Mapping[str, Any], scorer: str, metric: str) -> str:
-    """A scorer's mean on the one task, or the smallest and largest over tasks."""
-    means = [task.get(scorer, {}).get(metric, {}).get("mean") for task in rows.values()]
-    known = sorted(x for x in means if x is not None)
+    """A scorer's mean on the one task, or the smallest and largest over tasks, and which if few."""
+    means = {name: task.get(scorer, {}).get(metric, {}).get("mean") for name, task in rows.items()}
+    known = {name: mean for name, mean in means.items() if mean is not None}
     if not known:
         return ""
-    ends = [number(known[0]), number(known[-1])]
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+    ends = [number(end(known.values())) for end in (min, max)]
+    few = "" if len(known) == len(rows) else f" ({join(known)})"
+    return (ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}") + few
 
 
 def _method(study: SemanticsResults) -> list[tuple[str, str | None]]:
