@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -237,5 +238,9 @@ def test_a_criterion_says_what_it_depends_on(
         each("main", "auc", critics), ("PointMaze",), at_least(0.85), "AUC", part="AUC of {}"
     )
     assert (both(tables).status, both(tables).on) == ("depends", on)
+    tables["main"]["rows"]["Puzzle"] |= {c: {"tau": cell(0.1), "auc": cell(0.9)} for c in critics}
+    row["raw"] = row["hybrid"] = {"tau": cell(0.3), "auc": cell(0.9)}
+    on_both = replace(both, tasks=TASKS, joined=(replace(both.joined[0], tasks=TASKS),))
+    assert on_both(tables).on == "the part of the statement and the task"
     row["raw"] = row["hybrid"] = {"tau": cell(0.1), "auc": cell(0.9)}
     assert (both(tables).status, both(tables).on) == ("seen", "")

@@ -8,7 +8,7 @@ the tasks that have both; the number shown is a's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import eq, ge, gt, le, lt
@@ -277,11 +277,13 @@ class Criterion:
         decided = list(by_task)
         parts: dict[str, dict[str, Answer]] = {task: {} for task in by_task}
         halves: dict[int, dict[str, Answer]] = {}
+        cells: list[dict[str, Answer]] = []
         for task, found in by_task.items():
             for criterion, numbers in found:
                 answers = criterion._parts(task, numbers)
                 parts[task] |= answers
                 halves.setdefault(id(criterion), {}).update(answers)
+                cells.append(answers)
         numbers = self._of(self, by_task)
         at = pick(numbers, self.shown or self.condition.worst)
         finding = from_tasks(
@@ -291,11 +293,19 @@ class Criterion:
             + (self._paper(tables) if self.own else "")
             + "".join(more(tables, decided) for more in self.beside)
             + scope(decided, self.tasks),
-            on=PART if self.joined and alike(halves.values()) else self.differ,
+            on=self._differ(halves.values(), cells),
         )
         if self.certain:
             finding = certain(finding)
         return elsewhere(finding, decided, self.tasks)
+
+    def _differ(
+        self, halves: Iterable[Mapping[str, Answer]], cells: Iterable[Mapping[str, Answer]]
+    ) -> str:
+        """What parts differ in that no task tells apart: halves, halves by task, or neither."""
+        if self.joined and alike(halves):
+            return PART
+        return f"{PART} and the task" if self.joined and alike(cells) else self.differ
 
     def _measured(self, tables: Tables) -> dict[str, list[tuple[Criterion, Named]]]:
         """The numbers of every criterion, on the tasks that have all; at least one does."""
