@@ -2,7 +2,8 @@ r"""The exact value of PointMaze: the fewest steps to a goal in the task's own d
 
 A step takes the point from x to P(x + 0.2 a), with a in the box [-1, 1]^2 and P what the simulator
 does to a point that was put into a wall: it is moved straight out until 0.177 of the depth is left.
-Nothing else moves it, and nothing is random. A goal is reached at Euclidean distance 1. The value is
+Nothing else moves it, nothing is random, and a goal is reached at Euclidean distance 1. A candidate
+is worth
 
 .. math:: Q^*(s, a, g) = \gamma^{\,1 + N(s', g)}, \qquad s' = P(s + 0.2 a),
 
@@ -22,7 +23,7 @@ the simulator are in ``docs/references.md``.
 What others build upon:
 
 - ``PointSteps.of(task).lengths(starts, goals)``: L, shaped as the leading axes of both broadcast
-  (``[n, 2]`` with ``[n, 2]`` gives ``[n]``, ``[n, 1, 2]`` with ``[m, 2]`` the table ``[n, m]``), and
+  (``[n, 2]`` with ``[n, 2]`` gives ``[n]``, ``[n, 1, 2]`` with ``[m, 2]`` a table ``[n, m]``), and
   ``.steps(starts, goals)``, the same in whole steps N; 0 within the tolerance.
 - ``next_positions(task, states, actions)`` in `toptail.lab.judges.point`: the simulator's s'.
 - ``discounted(steps, gamma, step_reward)``: steps as a value, in either convention of rewards.
