@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.selection.slow_steps import RADIUS, Search
+from tests.selection.slow_steps import RADIUS, Search, moved_out
 
 from toptail.lab.judges.euclidean import euclidean_values
 from toptail.lab.judges.exact import PointSteps, exact_values
@@ -34,11 +34,13 @@ Points = NDArray[np.float64]
 TOUCHES_NOTHING = RADIUS / np.sqrt(2)
 
 
-def search(task: str, spacing: float, goals: int) -> None:
-    """Compare steps with those of search, with the simulator's own contacts."""
+def search(task: str, spacing: float, goals: int, simulated: bool) -> None:
+    """Compare steps with those of search, with contacts as modelled or the simulator's own."""
 
-    def contact(_: Maze, points: Points) -> Points:
-        return next_positions(task, points, np.zeros((1, 2)))
+    def contact(maze: Maze, points: Points) -> Points:
+        if simulated:
+            return next_positions(task, points, np.zeros((1, 2)))
+        return moved_out(maze, points)
 
     rng = np.random.default_rng(0)
     steps = PointSteps.of(task)
@@ -99,13 +101,16 @@ def judges(file: Path, queries: int, candidates: int, gamma: float) -> None:
     pools = data.actions[rng.integers(0, len(data), (queries, candidates))]
     # Data-like: actions that were taken near the state, whichever the goal.
     for q, state in enumerate(states):
-        near = np.argsort(((data.observations - state) ** 2).sum(axis=1))[: 4 * candidates]
+        away = ((data.observations - state) ** 2).sum(axis=1)
+        near = np.argpartition(away, 4 * candidates)[: 4 * candidates]
         pools[q] = data.actions[rng.choice(near, candidates, replace=False)]
     task = file.name.removesuffix(".npz")
     values = {
         "exact": exact_values(task, states, pools, goals, gamma).astype(np.float64),
         "euclidean": euclidean_values(task, states, pools, goals, gamma).astype(np.float64),
     }
+    pooled = kendall_tau_b(*(v[:, 0] for v in values.values()))
+    print(f"tau_b of the two over {queries} triples, one of each query: {float(pooled):.3f}")
     print("| picks and order of | judged by | tau_b | normalized regret | queries that differ |")
     print("|---|---|---|---|---|")
     for score, judge in (("exact", "euclidean"), ("euclidean", "exact")):
@@ -122,12 +127,14 @@ def judges(file: Path, queries: int, candidates: int, gamma: float) -> None:
 
 
 def main() -> None:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parts = parser.add_subparsers(dest="what", required=True)
     one = parts.add_parser("search")
     one.add_argument("task")
     one.add_argument("--spacing", type=float, default=0.02)
     one.add_argument("--goals", type=int, default=8)
+    one.add_argument("--simulated", action="store_true")
     two = parts.add_parser("simulator")
     two.add_argument("task")
     two.add_argument("--pairs", type=int, default=60)
