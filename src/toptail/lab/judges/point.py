@@ -1,0 +1,75 @@
+"""PointMaze's point: in which mazes its ways are known, and where an action takes it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.lab.tasks.batch import MazeBatch
+from toptail.lab.tasks.maze import POINT_REACH
+from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
+
+Points = NDArray[np.float64]
+
+EXACT, EUCLIDEAN = "exact", "euclidean"
+"""The judges that know the ways of PointMaze, as files and tables name them."""
+GEODESIC = "geodesic"
+"""The Euclidean judge's name in results that are older than the exact one."""
+
+POINT_RADIUS = 0.7
+"""Radius of PointMaze's agent."""
+STEP = 0.2
+"""How far an action of 1 moves the point in a coordinate."""
+TOLERANCE = 1.0
+"""Distance within which PointMaze counts a goal as reached."""
+_SIMULATIONS = 64
+
+
+def knows_ways(task: str) -> bool:
+    """Whether the ways of a data set are known: PointMaze's, without teleports."""
+    if PAPER_TASKS.get(task, task) not in OGBENCH_NAMES:
+        return False  # of a data set of one's own nobody knows the maze
+    name = parse_name(task)
+    return name.family == "pointmaze" and name.variant != "teleport"
+
+
+def point_environment(task: str) -> str:
+    """The environment's id of a PointMaze data set whose ways are known; others are refused."""
+    if not knows_ways(task):
+        raise InputError(
+            f"Ways are known of a point only, in mazes without teleports, and '{task}' is no such "
+            "PointMaze: use the other judges."
+        )
+    return parse_name(task).environment
+
+
+@cache
+def _simulations(environment: str) -> MazeBatch:
+    """Made once: starting the simulator takes longer than stepping it."""
+    return MazeBatch(environment, _SIMULATIONS)
+
+
+def next_positions(
+    task: str, states: NDArray[np.floating[Any]], actions: NDArray[np.floating[Any]]
+) -> Points:
+    """Where the simulator takes the point from ``[..., 2]`` by ``[..., 2]``; axes broadcast.
+
+    Only points that may touch a wall are simulated, to the same bits: see `MazeBatch`.
+    """
+    shape = np.broadcast_shapes(states.shape, actions.shape)
+    at, by = (np.broadcast_to(x, shape).reshape(-1, 2) for x in (states, actions))
+    batch = _simulations(point_environment(task))
+    # As the simulator computes it: the position in float64, the action's product in its own type.
+    after = at.astype(np.float64) + STEP * by
+    touching = np.flatnonzero(~batch.maze.clear_of_walls(after, POINT_REACH))
+    for block in range(0, len(touching), batch.size):
+        rows = touching[block : block + batch.size]
+        padded = np.resize(rows, batch.size)  # the last block repeats its rows
+        batch.restore(at[padded], np.zeros((batch.size, 2)))
+        batch.step(by[padded])
+        after[rows] = batch.positions()[: len(rows)]
+    return after.reshape(shape)
