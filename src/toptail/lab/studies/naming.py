@@ -48,9 +48,12 @@ def is_circular(scorer: str) -> bool:
 
 
 def drawn(scorers: Iterable[str]) -> list[str]:
-    """Which scorers a figure shows: all but the two-head variants, which have their own table."""
-    found = in_order(scorers)
-    return [s for s in found if (c := critic_of(s)) is None or c.group != "two_head"] or found
+    """Which scorers a figure shows: all but those that have a table of their own.
+
+    These are the two-head variants, and the critics that take the objective apart.
+    """
+    found, apart = in_order(scorers), ("two_head", "factor")
+    return [s for s in found if (c := critic_of(s)) is None or c.group not in apart] or found
 
 
 def setting_in(text: str) -> float | str:
