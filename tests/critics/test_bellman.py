@@ -24,6 +24,7 @@ from tests.critics.full_cases import (
 )
 from tests.critics.slow_full import expectile
 from toptail.lab.critics.bellman import Bellman, expectile_loss
+from toptail.lab.critics.learner import Batch
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.critics.tdq import TDQ
 from toptail.lab.critics.two_head_separate import TwoHeadSeparate
@@ -79,7 +80,7 @@ def test_missing_columns() -> None:
         needed = ["next_states", *(["masks"] if make(name).reads_rewards else [])]
         for column in needed:
             with pytest.raises(ValueError, match=rf"needs batch\.{column}"):
-                jax.eval_shape(loss, params, batch._replace(**{column: None}), KEY)
+                jax.eval_shape(loss, params, Batch(**{**batch._asdict(), column: None}), KEY)
 
 
 @pytest.mark.parametrize("name", CRITICS)

@@ -6,6 +6,7 @@ and three by way of 2, where it goes on: the best first action is one, the behav
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -42,7 +43,7 @@ def steps() -> Array:
 
 def frequency() -> Array:
     """How often the behaviour is in each state."""
-    return np.linalg.matrix_power(steps(), 2000)[0]
+    return np.asarray(np.linalg.matrix_power(steps(), 2000)[0])
 
 
 def at_offset() -> Array:
@@ -134,8 +135,8 @@ class Draws:
 @cache
 def learned(name: str, elsewhere: bool = False, **settings: float) -> Array:
     """Scores [state, action, goal] of a critic after training."""
-    small = {"hidden": (32, 32), "tau": 0.05, "gamma": GAMMA}
-    critic = full_size(name, **small, **settings)
+    small: dict[str, Any] = {"hidden": (32, 32), "tau": 0.05, "gamma": GAMMA}
+    critic = full_size(name, **(small | settings))
     config = TrainConfig(critic, 1500, ROWS, 4e-3, Draws(elsewhere))
     one = jnp.eye(STATES)
     like = Batch(one, jnp.eye(ACTIONS), one, jnp.zeros(1))
@@ -147,7 +148,7 @@ def learned(name: str, elsewhere: bool = False, **settings: float) -> Array:
 OPTIMISM = 0.99
 """Expectile of the optimal cells: at TD-Q's 0.9, one good action in ten is only half the story."""
 
-EXACT = {
+EXACT: Mapping[str, Callable[[], Array]] = {
     "nce_mlp": lambda: np.log(ratio()) - np.log(ROWS - 1),
     "mc_regression": mean_return,
     "c_learning": lambda: np.log(ratio()),
