@@ -97,9 +97,11 @@ class BellmanCritic(EmbeddingCritic):
 
     def now_and_next(self, params: Params, batch: Batch) -> tuple[jax.Array, jax.Array]:
         """V(s, g) and V(s', g) of the value goals, each [B]."""
-        states = jnp.concatenate([batch.states, column(batch, "next_states")])
-        goals = jnp.concatenate([batch.td_goals, batch.td_goals])
-        rows = jnp.concatenate([states, goals], axis=-1)
-        both = self.value.apply(params["value"], {"v": rows})["v"]
-        now, after = jnp.split(both[0, :, 0].astype(jnp.float32), 2)
-        return now, after
+
+        def of(value: Params, states: jax.Array) -> jax.Array:
+            rows = jnp.concatenate([states, batch.td_goals], axis=-1)
+            return self.value.apply(value, {"v": rows})["v"][0, :, 0].astype(jnp.float32)
+
+        # The second has no gradient, and in one pass with the first would get one, of zeros.
+        frozen = jax.lax.stop_gradient(params["value"])
+        return of(params["value"], batch.states), of(frozen, column(batch, "next_states"))
