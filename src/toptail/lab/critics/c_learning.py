@@ -79,11 +79,13 @@ class CLearning(TDQ):
         reached = jnp.concatenate(
             [batch.states, column(batch, "next_goals"), batch.actions], axis=-1
         )
-        stack, twice = self.stack.with_copy(params, "q", "q_next")
-        trained = stack.apply(twice, {"q": pair, "v": now, "q_next": reached})
+        rows = {"q": jnp.concatenate([reached, pair]), "v": now}
+        sides = self.stack.apart(params)
+        x, u = (net.apply(own, {s: rows[s]})[s] for s, (net, own) in sides.items())
         frozen = self.stack.apply(params[TARGET], {"q": pair, "v": after})
-        own, u, positive = (trained[name][..., 0].astype(jnp.float32) for name in trained)
-        target, next_u = (frozen[name][..., 0].astype(jnp.float32) for name in frozen)
+        outputs = (x, u, frozen["q"], frozen["v"])
+        x, u, target, next_u = (out[..., 0].astype(jnp.float32) for out in outputs)
+        positive, own = jnp.split(x, 2, axis=1)
         return self.losses(positive, own, u[0], jnp.min(target, axis=0), next_u[0])
 
     def losses(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
@@ -129,14 +129,9 @@ class TDQ(Critic):
         *,
         features: bool,
     ) -> jax.Array:
-        only_q = {
-            name: value if name == "kernel_q" else value[: self.ensemble]
-            for name, value in params.items()
-            if name not in (TARGET, "kernel_v")
-        }
         x, lead = flat_rows(states, goals, actions)
-        only = replace(self.stack, groups=self.stack.groups[:1])
-        out = only.apply(only_q, {"q": x}, features=features)["q"]
+        only, own = self.stack.apart(params)["q"]
+        out = only.apply(own, {"q": x}, features=features)["q"]
         return out.reshape(self.ensemble, *lead, out.shape[-1]).astype(jnp.float32)
 
     def readouts(self) -> Mapping[str, Read]:
