@@ -13,7 +13,6 @@ import numpy as np
 
 from tests.critics.slow_full import Rows, Settings, Tree
 from toptail.lab.critics.base import Critic
-from toptail.lab.critics.bellman import Bellman
 from toptail.lab.critics.full import full_size
 from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.networks import Encoders
@@ -37,7 +36,9 @@ def make(name: str, **changes: Any) -> Critic:
         "td_weight": SLOW.td_weight,
         "temperature": SLOW.temperature,
         "negatives": BATCH - 1,
-        "bellman": Bellman(SLOW.gamma, SLOW.expectile, TAU),
+        "gamma": SLOW.gamma,
+        "expectile": SLOW.expectile,
+        "tau": TAU,
     }
     return full_size(name, **(settings | changes))
 
@@ -51,7 +52,9 @@ def random_batch(seed: int = 1, size: int = BATCH, scale: float = 1.0) -> Batch:
         return jnp.asarray(scale * rng.normal(size=(size, width)), jnp.float32)
 
     reached = jnp.asarray(rng.random(size) < 1 / 3, jnp.float32)
-    return Batch(rows(s), rows(a), rows(g), reached - 1.0, rows(g), rows(s), 1.0 - reached)
+    steps = (rows(s), rows(a), rows(g), reached - 1.0, rows(g), rows(s), 1.0 - reached)
+    offsets = jnp.asarray(rng.integers(1, 60, size), jnp.float32)
+    return Batch(*steps, offsets, rows(g), rows(g))
 
 
 def rough(params: Params, seed: int = 2) -> Params:

@@ -30,6 +30,9 @@ class Rows(NamedTuple):
     value_goals: Array
     next_states: Array
     masks: Array
+    offsets: Array
+    next_goals: Array
+    random_goals: Array
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,10 @@ from tests.critics.full_cases import (
 )
 from tests.critics.slow_full import expectile
 from toptail.lab.critics.bellman import Bellman, expectile_loss
+from toptail.lab.critics.learner import Batch
 from toptail.lab.critics.registry import CRITICS
+from toptail.lab.critics.tdq import TDQ
+from toptail.lab.critics.two_head_separate import TwoHeadSeparate
 from toptail.lab.training.loop import TrainConfig, init_state, make_train, train_step
 
 BELLMAN = [name for name, each in facts().items() if each.target]
@@ -74,10 +77,20 @@ def test_missing_columns() -> None:
     batch = random_batch()
     for name in BELLMAN:
         loss, params = make(name).loss, random_params(make(name))
-        with pytest.raises(ValueError, match=r"batch\.masks"):
-            jax.eval_shape(loss, params, batch._replace(masks=None), KEY)
-        with pytest.raises(ValueError, match=r"batch\.next_states"):
-            jax.eval_shape(loss, params, batch._replace(next_states=None), KEY)
+        needed = ["next_states", *(["masks"] if make(name).reads_rewards else [])]
+        for column in needed:
+            with pytest.raises(ValueError, match=rf"needs batch\.{column}"):
+                jax.eval_shape(loss, params, Batch(**{**batch._asdict(), column: None}), KEY)
+
+
+@pytest.mark.parametrize("name", CRITICS)
+def test_who_reads_rewards(name: str) -> None:
+    """Whoever says so has another loss with other rewards, and nobody else."""
+    critic, batch = make(name), random_batch()
+    params = random_params(critic)
+    loss = quick_jit(lambda rewards: critic.loss(params, batch._replace(rewards=rewards), KEY)[0])
+    changed = float(loss(batch.rewards)) != float(loss(batch.rewards - 1.0))
+    assert changed == critic.reads_rewards
 
 
 def leaves(tree: Any) -> dict[str, np.ndarray[Any, Any]]:
@@ -95,7 +108,7 @@ def test_after_update(name: str) -> None:
         if not label.startswith("['target']"):
             np.testing.assert_array_equal(leaf, leaves(params)[label], err_msg=label)
     trained, before = leaves(target_source(name, params)), leaves(params["target"])
-    joint = name in ("tdq", "two_head_separate")  # V is the last network of the Q stack
+    joint = isinstance(critic, TDQ | TwoHeadSeparate)  # V is the last network of the Q stack
     assert len(before) > 0
     for label, leaf in leaves(after["target"]).items():
         rates = [TAU] * len(leaf)

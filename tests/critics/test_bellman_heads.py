@@ -21,7 +21,7 @@ from tests.critics.full_cases import (
     random_params,
     rough,
 )
-from toptail.lab.critics.bellman import Bellman
+from toptail.lab.critics.bellman import Bellman, BellmanCritic
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.critics.hybrid import Hybrid
 from toptail.lab.critics.learner import Batch, Info, Params
@@ -84,8 +84,8 @@ def test_embed_goals_gradient_is_that_of_one_pass_each() -> None:
     assert_same_gradient(*both(params))
 
 
-def test_with_copy_of_any_group() -> None:
-    """First, middle or last: the copy answers as its original, and the rest stays."""
+def test_groups_apart() -> None:
+    """Each answers as it does in company, to its own number of rows, and knows nothing else."""
     stack = Stack((("a", 1), ("b", 2), ("c", 1)), (8,), 3)
     widths = {"a": 2, "b": 4, "c": 3}
     shapes = jax.eval_shape(lambda key: stack.init(key, widths), KEY)
@@ -93,21 +93,19 @@ def test_with_copy_of_any_group() -> None:
     rng = np.random.default_rng(5)
     rows = {k: rng.normal(size=(6, w)).astype(np.float32) for k, w in widths.items()}
 
-    def outputs(p: Params, rows: dict[str, jax.Array]) -> dict[str, dict[str, jax.Array]]:
-        found = {"": stack.apply(p, rows)}
-        for name in widths:
-            wide, wide_params = stack.with_copy({**p, "head": {}}, name, "again")
-            assert wide.groups == (*stack.groups, ("again", dict(stack.groups)[name]))
-            assert set(wide_params) == {*p, "kernel_again"}
-            found[name] = wide.apply(wide_params, {**rows, "again": rows[name][::-1]})
-        return found
+    def outputs(p: Params, rows: dict[str, jax.Array]) -> list[dict[str, jax.Array]]:
+        found = {}
+        for place, (name, (alone, own)) in enumerate(stack.apart({**p, "head": {}}).items()):
+            assert alone.groups == (stack.groups[place],)
+            assert set(own) == {f"kernel_{name}", *(x for x in p if x[-1].isdigit())}
+            found[name] = alone.apply(own, {name: rows[name][: 2 + place]})[name]
+        return [stack.apply(p, rows), found]
 
-    found = jax.tree.map(np.asarray, quick_jit(outputs)(params, rows))
-    plain = found.pop("")
-    for name, got in found.items():
-        np.testing.assert_allclose(got.pop("again"), plain[name][:, ::-1], rtol=1e-5, atol=1e-6)
-        for group, own in plain.items():
-            np.testing.assert_allclose(got[group], own, rtol=1e-5, atol=1e-6, err_msg=group)
+    together, apart = jax.tree.map(np.asarray, quick_jit(outputs)(params, rows))
+    assert list(apart) == list(widths)
+    for place, (name, got) in enumerate(apart.items()):
+        expected = together[name][:, : 2 + place]
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def plain_loss(
@@ -166,13 +164,29 @@ def products(closed: Any) -> list[tuple[int, ...]]:
     return found
 
 
-def test_embed_goals_computes_phi_once() -> None:
-    """Two goal sets: three groups of networks per layer in one product, not four."""
+def test_embed_goals_computes_each_side_once() -> None:
+    """Two goal sets: phi of the pairs and psi of twice as many rows, a product per layer each."""
     params, batch = random_params(ENCODERS), random_batch()
     with no_promotion():
         traced = jax.make_jaxpr(ENCODERS.embed_goals)(
             params, batch.states, batch.actions, batch.goals, batch.td_goals
         )
-    networks, rows = 3 * SLOW.members, len(batch.states)
+    members, rows = SLOW.members, len(batch.states)
     widths = (*ENCODERS.hidden, ENCODERS.embed_dim)
-    assert products(traced) == [(networks, rows, width) for width in widths]
+    expected = [(members, n, width) for n in (rows, 2 * rows) for width in widths]
+    assert products(traced) == expected
+
+
+def test_v_of_the_next_states_has_no_backward_pass() -> None:
+    """A product per layer for it; V of the states has two more each, but for its inputs'."""
+    critic, batch = make("td_bilinear"), random_batch()
+    assert isinstance(critic, BellmanCritic)
+    params = random_params(critic)
+
+    def total(p: Params) -> jax.Array:
+        now, after = critic.now_and_next(p, batch)
+        return jnp.sum(now) + jnp.sum(after)
+
+    layers = len(critic.encoders.hidden) + 1
+    backward = 2 * layers - 1 + 1  # and the sum of the last bias
+    assert len(products(jax.make_jaxpr(jax.grad(total))(params))) == 2 * layers + backward

@@ -100,9 +100,9 @@ def test_permuted_batch(c: Case) -> None:
     error = np.linalg.norm(flat(grads) - flat(permuted_grads))
     assert error < rounding * np.linalg.norm(flat(grads))
     # Moving the goals alone is another batch.
-    other, _ = c.gradient(
-        c.params, batch._replace(goals=batch.goals[order], value_goals=batch.td_goals[order])
-    )
+    columns = [name for name in Batch._fields if name.endswith("goals")]
+    moved = {name: getattr(batch, name)[order] for name in columns}
+    other, _ = c.gradient(c.params, batch._replace(**moved))
     assert other["loss"] != pytest.approx(loss["loss"], rel=1e-3)
 
 

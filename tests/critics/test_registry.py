@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from inspect import isabstract
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -20,6 +20,7 @@ from toptail.lab.critics.one_step import ONE_STEP
 from toptail.lab.critics.registry import (
     CRITICS,
     MAIN,
+    Group,
     critic_of,
     load,
     names,
@@ -115,7 +116,10 @@ def test_places_and_groups() -> None:
     assert MAIN == ("tdq", "raw", "cosine", "hybrid")
     assert names("control") == ("td_bilinear", "nce_mlp")
     assert names("two_head") == ("two_head_separate", "two_head_joint")
-    assert names() == (*MAIN, *names("two_head"), *names("control"), *names("other"))
+    assert names("factor") == ("c_learning", "mc_regression", "td_mean", "c_learning_max")
+    groups: tuple[Group, ...] = get_args(Group)
+    assert names() == tuple(name for group in groups for name in names(group))
+    assert names("main", "two_head") == (*MAIN, *names("two_head"))
     assert len({entry.place for entry in CRITICS.values()}) == len(CRITICS)
 
 
@@ -131,7 +135,7 @@ def test_scorers_and_their_titles() -> None:
 
 
 def test_which_scorers_are_values() -> None:
-    paper = [entry for entry in CRITICS.values() if entry.group != "other"]
+    paper = [entry for entry in CRITICS.values() if entry.group not in ("factor", "other")]
     scorers = {name: each for entry in paper for name, each in entry.scorers.items()}
     values = {name for name, each in scorers.items() if each.value}
     assert values == {"tdq", "two_head_separate", "two_head_joint", "td_bilinear"}
@@ -156,6 +160,27 @@ def test_what_the_studies_ask() -> None:
         ("contrastive", "mlp"): "nce_mlp",
         ("bellman", "bilinear"): "td_bilinear",
         ("bellman", "mlp"): "tdq",
+    }
+
+
+def test_the_objectives_factors_and_ideals() -> None:
+    """Every cell that can be filled is, in one function class; and each names what it aims at."""
+    paper = [entry for entry in CRITICS.values() if entry.group != "other"]
+    found = {entry.cell: entry.name for entry in paper if entry.cell and entry.network == "mlp"}
+    assert found == {
+        ("monte_carlo", "classification", "behaviour"): "nce_mlp",
+        ("monte_carlo", "regression", "behaviour"): "mc_regression",
+        ("bootstrapped", "classification", "behaviour"): "c_learning",
+        ("bootstrapped", "regression", "behaviour"): "td_mean",
+        ("bootstrapped", "classification", "optimal"): "c_learning_max",
+        ("bootstrapped", "regression", "optimal"): "tdq",
+    }
+    ideals = {entry.name: entry.ideal for entry in paper}
+    assert set(ideals.values()) == {"q_star", "q_behaviour", "log_ratio", "gamma_d"}
+    values = {name for entry in paper for name, each in entry.scorers.items() if each.value}
+    assert {name for name, ideal in ideals.items() if str(ideal).startswith("q_")} == {
+        *values,
+        "c_learning_max",
     }
 
 

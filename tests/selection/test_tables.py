@@ -19,11 +19,14 @@ from toptail.lab.studies.selection.judge_tables import (
     rollout_cells,
 )
 from toptail.lab.studies.selection.load import read_selection
+from toptail.lab.studies.selection.specs import TABLES
 from toptail.lab.studies.selection.tables import (
     MeasuredPicks,
+    factored_table,
     fixed_query_table,
     function_class_table,
 )
+from toptail.lab.studies.show import show
 from toptail.lab.studies.store import Stored
 from toptail.stats import wilson
 
@@ -213,6 +216,30 @@ def test_function_class_has_the_papers_layout(tmp_path: Path, measured: Measured
     paper = cells(content["label"], content["rows"])["PointMaze"]
     assert paper["td_bilinear"]["tau_b_64"] == {"mean": 0.7, "std": 0.01}
     assert content["layout"]["td"] == {"bilinear": "td_bilinear", "mlp": "tdq"}
+
+
+def test_factored_has_a_row_for_every_cell(tmp_path: Path, measured: MeasuredPicks) -> None:
+    assert factored_table(measured) is None  # no critic that takes the objective apart was scored
+    stages = Stages(tmp_path, per_group=2)
+    stages.reference()
+    for critic in ("td_mean", "nce_mlp", "tdq", "hybrid", "c_learning"):
+        stages.score(f"{critic}@42", stages.noisy(0.5))
+    content = factored_table(measure(stages))
+    assert content is not None
+    rows = content["rows"]["PointMaze"]
+    assert set(rows) == {"td_mean", "nce_mlp", "tdq", "c_learning"}  # hybrid has two objectives
+    assert set(rows["tdq"]) == {"tau_b_64", "nregret_64"}  # the one judge there is
+    assert content["layout"]["td_mean"] == {
+        "cell": ("bootstrapped", "regression", "behaviour"),
+        "ideal": "q_behaviour",
+    }
+    shown = show(TABLES["factored"], content)
+    assert [row[0].text for row in shown.rows] == [
+        "Monte Carlo, classification, behaviour: Contrastive, MLP network",
+        "Bootstrapped, classification, behaviour: C-learning",
+        "Bootstrapped, regression, behaviour: TD-Q of the behaviour",
+        "Bootstrapped, regression, optimal: TD-Q",
+    ]
 
 
 def judges_of(stages: Stages) -> dict[str, Any]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.studies.naming import is_circular, is_control
+from toptail.lab.studies.naming import drawn, is_circular, is_control
 
 
 def test_values_that_a_value_network_judges_are_marked() -> None:
     scorers = [scorer for entry in CRITICS.values() for scorer in entry.scorers]
     marked = {scorer for scorer in scorers if is_circular(scorer)}
     # The two heads' q_td are values whether or not their network is shared.
-    assert marked == {"tdq", "td_bilinear", "two_head_separate", "two_head_joint"}
+    assert marked == {"tdq", "td_mean", "td_bilinear", "two_head_separate", "two_head_joint"}
     assert not is_circular("mine")
 
 
@@ -19,3 +19,9 @@ def test_a_users_scorer_is_no_control() -> None:
     assert is_control("nce_mlp")
     assert not is_control("raw")
     assert not is_control("mine")
+
+
+def test_figures_leave_out_what_has_a_table_of_its_own() -> None:
+    apart = ["two_head_joint", "two_head_joint.f_cos", "c_learning", "td_mean"]
+    assert drawn(["mine", *apart, "nce_mlp", "raw"]) == ["raw", "mine", "nce_mlp"]
+    assert drawn(apart) == apart  # unless there is nothing else

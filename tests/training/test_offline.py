@@ -89,7 +89,7 @@ def drawn(name: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Rows of transitions, contrastive goals and value goals."""
     data, sampling = device_data(trajectories()), SAMPLINGS[name]
     draw = jax.jit(lambda key: sampling.rows(key, data, DRAWS))
-    row, goal, value = (np.asarray(x) for x in draw(jax.random.key(5)))
+    row, goal, value, _ = (np.asarray(x) for x in draw(jax.random.key(5)))
     return row, goal, value
 
 
@@ -143,11 +143,19 @@ def long_data(rows: int) -> OfflineData:
     return OfflineData(nothing, nothing, last, jnp.zeros(1, jnp.int32))
 
 
+def test_random_goals_have_no_regard_to_the_row() -> None:
+    """Every row of the data set, one as often as another, whatever the transition."""
+    data = device_data(trajectories())
+    draw = jax.jit(lambda key: SAMPLINGS["geometric"].rows(key, data, DRAWS))
+    row, _, _, anywhere = (np.asarray(x) for x in draw(jax.random.key(6)))
+    check(row, anywhere, dict.fromkeys(transition_rows(), np.full(ROWS, 1 / ROWS)))
+
+
 def test_long_distances() -> None:
     """At the default discount of 0.99: distances of 1 to 600 one by one, then the rest."""
     sampling = GoalSampling(current=0.0, future=1.0)
     data = long_data(5000)
-    _, goal, value = jax.jit(lambda key: sampling.rows(key, data, DRAWS))(jax.random.key(2))
+    _, goal, value, _ = jax.jit(lambda key: sampling.rows(key, data, DRAWS))(jax.random.key(2))
     distance = np.arange(1, 601)
     expected = DRAWS * np.append(0.01 * 0.99 ** (distance - 1), 0.99**600)
     for draws in (np.asarray(goal), np.asarray(value)):
@@ -166,7 +174,7 @@ def test_draws_are_independent() -> None:
     for uniform_future in (False, True):
         sampling = GoalSampling(0.9, 0.3, 0.4, uniform_future=uniform_future)
         draw = jax.jit(partial(sampling.rows, data=long_data(2000), size=DRAWS))
-        _, goal, value = (np.asarray(x) for x in draw(jax.random.key(3)))
+        _, goal, value, _ = (np.asarray(x) for x in draw(jax.random.key(3)))
         bound = 4.5 / np.sqrt(DRAWS)
         # Random goals are nearly all beyond 100; uncut they would hide the future ones.
         for other in (np.minimum(value, 100), value == 0, value > 100):
@@ -188,7 +196,7 @@ def test_batch(reward: Any, reached: float, on_the_way: float) -> None:
     data, key = device_data(trajectories()), jax.random.key(9)
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
         batch = jax.jit(lambda key: sampling(key, data, 4096))(key)
-        row, goal, value = (np.asarray(x) for x in sampling.rows(key, data, 4096))
+        row, goal, value, anywhere = (np.asarray(x) for x in sampling.rows(key, data, 4096))
     assert all(column.dtype == jnp.float32 for column in batch)
     for column, name in (
         (batch.states, 10 * row),
@@ -196,8 +204,11 @@ def test_batch(reward: Any, reached: float, on_the_way: float) -> None:
         (batch.next_states, 10 * (row + 1)),
         (batch.goals, 10 * goal),
         (batch.value_goals, 10 * value),
+        (batch.next_goals, 10 * (row + 1)),
+        (batch.random_goals, 10 * anywhere),
     ):
         np.testing.assert_array_equal(column[:, 0], name)
+    np.testing.assert_array_equal(batch.offsets, goal - row)
     there = row == value
     assert 0.15 < there.mean() < 0.35  # the current goals, and a few random ones
     np.testing.assert_array_equal(batch.rewards, np.where(there, reached, on_the_way))

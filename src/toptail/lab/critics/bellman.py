@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
 from toptail.errors import InputError, option
 from toptail.lab.critics.embedding import EmbeddingCritic
-from toptail.lab.critics.learner import TARGET, Batch, Info, Params
+from toptail.lab.critics.learner import TARGET, Batch, Info, Params, column
 from toptail.lab.critics.losses import squared_td_error
 from toptail.lab.critics.stack import Stack, StackedEncoders
 
@@ -61,25 +61,19 @@ class Bellman:
         Of the value goals, as the batch's rewards and masks are: q and target_q [members, B] from
         the trained Q networks and their slow copies, v and next_v [B] at (s, g) and at (s', g).
         """
-        if batch.masks is None:
-            raise ValueError("Bellman targets need batch.masks: where does the episode end?")
-        goal = batch.rewards + self.gamma * batch.masks * jax.lax.stop_gradient(next_v)
+        masks = column(batch, "masks")
+        goal = batch.rewards + self.gamma * masks * jax.lax.stop_gradient(next_v)
         q_loss, info = squared_td_error(q, goal[None])
         smaller = jax.lax.stop_gradient(jnp.min(target_q, axis=0))
         v_loss = expectile_loss(smaller - v, self.expectile)
         return q_loss + v_loss, {"q_loss": q_loss, "v_loss": v_loss, "q_mean": jnp.mean(q), **info}
 
 
-def next_states(batch: Batch) -> jax.Array:
-    """The states after the actions, which every Bellman target needs."""
-    if batch.next_states is None:
-        raise ValueError("Bellman targets need batch.next_states")
-    return batch.next_states
-
-
 @dataclass(frozen=True)
 class BellmanCritic(EmbeddingCritic):
     """A part of embedding critics: a network V(s, g) of a Q network's shape, and a slow target."""
+
+    reads_rewards: ClassVar[bool] = True
 
     encoders: StackedEncoders = StackedEncoders()
     """Sizes of the two encoders."""
@@ -103,9 +97,11 @@ class BellmanCritic(EmbeddingCritic):
 
     def now_and_next(self, params: Params, batch: Batch) -> tuple[jax.Array, jax.Array]:
         """V(s, g) and V(s', g) of the value goals, each [B]."""
-        states = jnp.concatenate([batch.states, next_states(batch)])
-        goals = jnp.concatenate([batch.td_goals, batch.td_goals])
-        rows = jnp.concatenate([states, goals], axis=-1)
-        both = self.value.apply(params["value"], {"v": rows})["v"]
-        now, after = jnp.split(both[0, :, 0].astype(jnp.float32), 2)
-        return now, after
+
+        def of(value: Params, states: jax.Array) -> jax.Array:
+            rows = jnp.concatenate([states, batch.td_goals], axis=-1)
+            return self.value.apply(value, {"v": rows})["v"][0, :, 0].astype(jnp.float32)
+
+        # The second has no gradient, and in one pass with the first would get one, of zeros.
+        frozen = jax.lax.stop_gradient(params["value"])
+        return of(params["value"], batch.states), of(frozen, column(batch, "next_states"))

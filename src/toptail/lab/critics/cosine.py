@@ -25,6 +25,8 @@ ENTRY = Entry(
         Readout("phi_norm", "contrastive", beside="norm"),
     ),
     one_step="cosine",
+    ideal="log_ratio",
+    cell=("monte_carlo", "classification", "behaviour"),
 )
 
 

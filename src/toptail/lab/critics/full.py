@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,6 @@ from toptail.lab.critics.registry import load, names
 def full_size(
     name: str,
     *,
-    bellman: Bellman | None = None,
     reward: Reward = "-1/0",
     td_weight: float | None = None,
     **settings: Any,
@@ -24,8 +23,9 @@ def full_size(
     """Build the critic of that name; settings that it does not have are ignored.
 
     A setting is a field of the critic's class, or of the settings inside it (its encoders, say).
-    The defaults are the reference agents': three hidden layers of 512, embeddings of 512, two
-    copies of each network, expectile 0.9, discount 0.99, target rate 0.005.
+    Where the critic does not say otherwise, the defaults are the reference agents': three hidden
+    layers of 512, embeddings of 512, two copies of each network, expectile 0.9, discount 0.99,
+    target rate 0.005.
 
     ``td_weight`` is the weight of the Bellman loss beside the contrastive one (hybrid and
     two-head critics). Unless given, it measures the TD error in units of the value's range, which
@@ -34,10 +34,10 @@ def full_size(
     """
     for setting in settings.keys() - _known():
         raise InputError(f"No critic has a setting '{setting}'.")
-    bellman = bellman or Bellman()
     if td_weight is None:
-        td_weight = (1.0 - bellman.gamma) ** 2 if reward == "-1/0" else 1.0
-    critic: Critic = _filled(load(name), {**settings, "bellman": bellman, "td_weight": td_weight})
+        gamma = settings.get("gamma", Bellman.gamma)
+        td_weight = (1.0 - gamma) ** 2 if reward == "-1/0" else 1.0
+    critic: Critic = _filled(load(name)(), {**settings, "td_weight": td_weight})
     return critic
 
 
@@ -56,12 +56,13 @@ def setting_names(learner: Any) -> Iterator[str]:
             yield from setting_names(inner)
 
 
-def _filled(kind: type[Any], settings: Mapping[str, Any]) -> Any:
-    """An instance of a dataclass with the settings that it and the dataclasses inside it have."""
+def _filled(default: Any, settings: Mapping[str, Any]) -> Any:
+    """A dataclass with the settings that it and the dataclasses inside it have; the rest stays."""
     own = {}
-    for field in fields(kind):
+    for field in fields(default):
+        inner = getattr(default, field.name)
         if field.name in settings:
             own[field.name] = settings[field.name]
-        elif is_dataclass(field.default):
-            own[field.name] = _filled(type(field.default), settings)
-    return kind(**own)
+        elif is_dataclass(inner):
+            own[field.name] = _filled(inner, settings)
+    return replace(default, **own)

@@ -43,6 +43,15 @@ class Batch(NamedTuple):
     masks: jax.Array | None = None
     """[B] 0 where the episode ends with this step (the goal is reached), else 1."""
 
+    offsets: jax.Array | None = None
+    """[B] steps from the state to its contrastive positive."""
+
+    next_goals: jax.Array | None = None
+    """[B, goal_dim] the state after the action, as a goal."""
+
+    random_goals: jax.Array | None = None
+    """[B, goal_dim] goals of the whole data set, drawn without regard to the row."""
+
     @property
     def td_goals(self) -> jax.Array:
         """[B, goal_dim] the goals of the TD loss."""
@@ -59,6 +68,9 @@ class Learner(ABC):
 
     name: ClassVar[str]
     """Its name in tables, files and flags."""
+
+    reads_rewards: ClassVar[bool] = False
+    """Whether the batch's rewards have a part in its loss, so that the reward is its setting."""
 
     @abstractmethod
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
@@ -93,6 +105,14 @@ class Learner(ABC):
         """
         del params, states, actions, goals
         return {}
+
+
+def column(batch: Batch, name: str) -> jax.Array:
+    """A column that not every batch has."""
+    found: jax.Array | None = getattr(batch, name)
+    if found is None:
+        raise ValueError(f"This loss needs batch.{name}.")
+    return found
 
 
 def half_kernels(params: Params) -> Params:

@@ -9,12 +9,12 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Critic, Read
-from toptail.lab.critics.learner import Batch, Info, Params, half_kernels
+from toptail.lab.critics.base import Read
+from toptail.lab.critics.joint_mlp import JointMLP
+from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.losses import softplus
 from toptail.lab.critics.networks import require_sizes
 from toptail.lab.critics.registry import Entry, Readout
-from toptail.lab.critics.stack import Stack, flat_rows
 from toptail.lab.critics.tdq import ensemble_readouts
 
 ENTRY = Entry(
@@ -29,6 +29,8 @@ ENTRY = Entry(
         Readout("logit_min", "contrastive"),
         Readout("logit_lcb", "contrastive"),
     ),
+    ideal="log_ratio",
+    cell=("monte_carlo", "classification", "behaviour"),
 )
 
 
@@ -52,7 +54,7 @@ def sampled_binary_nce(
 
 
 @dataclass(frozen=True)
-class NCEMLP(Critic):
+class NCEMLP(JointMLP):
     """Twin logits MLP_j([s; g; a]) of TD-Q's shape, trained by binary NCE; the score is their mean.
 
     A joint network cannot score all B x B pairs of a batch in one step's budget. Each row meets
@@ -63,44 +65,12 @@ class NCEMLP(Critic):
     name: ClassVar[str] = "nce_mlp"
     deployed: ClassVar[str] = "logit"
 
-    hidden: tuple[int, ...] = (512, 512, 512)
-    """Width of each hidden layer."""
-
-    ensemble: int = 2
-    """Networks; all are trained, the score is their mean."""
-
     negatives: int = 7
     """Goals of other rows that each row meets in a step."""
 
-    beta: float = 1.0
-    """Standard deviations that the readout ``logit_lcb`` subtracts from the mean logit."""
-
-    bfloat16: bool = False
-    """Whether matrix products and activations are bfloat16."""
-
     def __post_init__(self) -> None:
-        require_sizes(self.hidden, ensemble=self.ensemble, negatives=self.negatives)
-
-    @property
-    def stack(self) -> Stack:
-        """The networks."""
-        return Stack((("q", self.ensemble),), self.hidden, 1, self.bfloat16)
-
-    def compute_params(self, params: Params) -> Params:
-        """Kernels in bfloat16 where the products are."""
-        return half_kernels(params) if self.bfloat16 else params
-
-    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
-        """Fresh networks."""
-        return self.stack.init(key, {"q": state_dim + goal_dim + action_dim})
-
-    def members(
-        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
-    ) -> jax.Array:
-        """Each network's logit of rows [..., dim]: [members, ...]."""
-        x, lead = flat_rows(states, goals, actions)
-        out = self.stack.apply(params, {"q": x})["q"]
-        return out.reshape(self.ensemble, *lead).astype(jnp.float32)
+        super().__post_init__()
+        require_sizes(self.hidden, negatives=self.negatives)
 
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         """Contrast each row's own goal with some of the others."""

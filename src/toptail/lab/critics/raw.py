@@ -26,6 +26,8 @@ ENTRY = Entry(
         Readout("phi_norm", "contrastive", beside="norm"),
     ),
     one_step="raw",
+    ideal="log_ratio",
+    cell=("monte_carlo", "classification", "behaviour"),
 )
 
 

@@ -19,12 +19,21 @@ from toptail.errors import InputError
 if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic
 
-Group: TypeAlias = Literal["main", "two_head", "control", "other"]
-"""The paper's four critics; two heads in one checkpoint; objective and network exchanged; and
-whatever else somebody wants to compare with them."""
+Group: TypeAlias = Literal["main", "two_head", "control", "factor", "other"]
+"""The paper's four critics; two heads in one checkpoint; objective and network exchanged; the
+objective taken apart; and whatever else somebody wants to compare with them."""
 
-Objective: TypeAlias = Literal["bellman", "contrastive", "both"]
-"""Whose gradient reaches the parameters that a readout is read from."""
+Objective: TypeAlias = Literal["bellman", "contrastive", "both", "returns"]
+"""Whose gradient reaches the parameters that a readout is read from: Bellman targets, own goals
+against others, these two, or what followed in the data."""
+
+Cell: TypeAlias = tuple[
+    Literal["monte_carlo", "bootstrapped"],
+    Literal["classification", "regression"],
+    Literal["behaviour", "optimal"],
+]
+"""An objective by its factors: what a target is made of, what is done with it, and whose future
+it is about."""
 
 Network: TypeAlias = Literal["mlp", "bilinear", "cosine", "head"]
 """What computes the deployed scalar: an MLP of (s, a, g), phi . psi, the cosine of the two, or a
@@ -88,6 +97,14 @@ class Entry:
     one_step: str | None = None
     """What it is called in the controlled world, whose episodes have one step; None if it is not
     there."""
+
+    ideal: str | None = None
+    """What its deployed readout would order actions by if it were learned perfectly: ``q_star``,
+    ``q_behaviour``, ``log_ratio`` (of a goal's discounted probability to its frequency) or
+    ``gamma_d`` (its mean over goals that follow); None if nobody knows."""
+
+    cell: Cell | None = None
+    """The factors of its objective, where its deployed readout has one objective alone."""
 
     def __post_init__(self) -> None:
         def titled(each: Readout) -> Readout:
@@ -163,9 +180,9 @@ CRITICS: Final[Mapping[str, Entry]] = _entries()
 """Every critic, by its place."""
 
 
-def names(group: Group | None = None) -> tuple[str, ...]:
-    """Names of all critics, or of a group's."""
-    return tuple(e.name for e in CRITICS.values() if group is None or e.group == group)
+def names(*groups: Group) -> tuple[str, ...]:
+    """Names of all critics, or of some groups'."""
+    return tuple(e.name for e in CRITICS.values() if not groups or e.group in groups)
 
 
 MAIN: Final = names("main")

@@ -98,24 +98,15 @@ class Stack:
         parts: list[jax.Array] = jnp.split(stacked, list(accumulate(counts[:-1])))
         return parts
 
-    def with_copy(self, params: Params, name: str, copy: str) -> tuple[Stack, Params]:
-        """The stack with group ``name`` once more, as its last group ``copy``, and its parameters.
-
-        The two groups may read different inputs. They share their weights, so the gradients of
-        both add up.
-        """
-        names = [group for group, _ in self.groups]
-        place, depth = names.index(name), len(self.hidden)
-        wide = {f"kernel_{group}": params[f"kernel_{group}"] for group in names}
-        wide[f"kernel_{copy}"] = params[f"kernel_{name}"]
-        for label in (
-            *(f"{part}_{i}" for i in range(depth) for part in ("bias", "scale", "shift")),
-            *(f"kernel_{i + 1}" for i in range(depth)),
-            f"bias_{depth}",
-        ):
-            parts = self._split(params[label])
-            wide[label] = jnp.concatenate([*parts, parts[place]])
-        return replace(self, groups=(*self.groups, (copy, self.groups[place][1]))), wide
+    def apart(self, params: Params) -> dict[str, tuple[Stack, Params]]:
+        """Each group as a stack of its own, with its parameters: then it may read other rows."""
+        shared = {label: self._split(x) for label, x in params.items() if _is_shared(label)}
+        found = {}
+        for place, (name, count) in enumerate(self.groups):
+            own = {label: parts[place] for label, parts in shared.items()}
+            own[f"kernel_{name}"] = params[f"kernel_{name}"]
+            found[name] = (replace(self, groups=((name, count),)), own)
+        return found
 
     def _first(self, params: Params, inputs: Mapping[str, jax.Array]) -> jax.Array:
         """The first product of all members at once: narrow inputs are filled up with zeros."""
@@ -128,6 +119,11 @@ class Stack:
             rows.append(jnp.broadcast_to(x, (count, *x.shape[-2:])))
             kernels.append(jnp.pad(kernel, [(0, 0), (0, missing), (0, 0)]))
         return _product(jnp.concatenate(rows), jnp.concatenate(kernels), self.dtype)
+
+
+def _is_shared(label: str) -> bool:
+    """Whether parameters are those of all groups, which are numbered; first kernels are named."""
+    return label.rpartition("_")[2].isdigit()
 
 
 def _product(x: jax.Array, kernel: jax.Array, dtype: jnp.dtype) -> jax.Array:
@@ -200,30 +196,28 @@ class StackedEncoders(Encoders):
     ) -> tuple[Embeddings, ...]:
         """Embed rows of states and actions once, with each of several sets of goals [..., dim].
 
-        One pass computes phi of the pairs and psi of every set; the results share phi.
+        phi of the pairs and psi of all sets are computed once each; the results share phi.
         """
         lead = jnp.broadcast_shapes(*(x.shape[:-1] for x in (states, actions, *goal_sets)))
         axes = jnp.zeros((*lead, 0))
-        stack, inputs = self.stack, {"phi": flat_rows(states, actions, axes)[0]}
-        for i, goals in enumerate(goal_sets):
-            name = f"psi_{i}" if i else "psi"
-            if i:
-                stack, params = stack.with_copy(params, "psi", name)
-            inputs[name] = flat_rows(goals, axes)[0]
-        out = stack.apply(params, inputs)
+        pairs = flat_rows(states, actions, axes)[0]
+        goals = [flat_rows(goals, axes)[0] for goals in goal_sets]
+        if len(goals) == 1:
+            out = self.stack.apply(params, {"phi": pairs, "psi": goals[0]})
+            phi, psis = out["phi"], [out["psi"]]
+        else:
+            # psi reads more rows than phi: a stack of its own takes them without copies of it.
+            rows, sides = {"phi": pairs, "psi": jnp.concatenate(goals)}, self.stack.apart(params)
+            phi, psi = (net.apply(own, {s: rows[s]})[s] for s, (net, own) in sides.items())
+            psis = jnp.split(psi, len(goals), axis=1)
 
         def shaped(x: jax.Array) -> jax.Array:
             return x.reshape(self.ensemble, *lead, self.embed_dim).astype(jnp.float32)
 
-        phi, *psis = (shaped(out[name]) for name in inputs)
-        return tuple(Embeddings(phi, psi) for psi in psis)
+        shared = shaped(phi)
+        return tuple(Embeddings(shared, shaped(psi)) for psi in psis)
 
     def side(self, params: Params, side: Side, rows: jax.Array) -> jax.Array:
         """One encoder without the other, of its inputs [n, in]: [members, n, d] in float32."""
-        first = 0 if side == "phi" else self.ensemble
-        own = slice(first, first + self.ensemble)
-        # The first kernels have the names of their groups; whatever is numbered is of all groups.
-        part = {name: x[own] for name, x in params.items() if name.rpartition("_")[2].isdigit()}
-        part[f"kernel_{side}"] = params[f"kernel_{side}"]
-        alone = replace(self.stack, groups=((side, self.ensemble),))
-        return alone.apply(part, {side: rows})[side].astype(jnp.float32)
+        alone, own = self.stack.apart(params)[side]
+        return alone.apply(own, {side: rows})[side].astype(jnp.float32)

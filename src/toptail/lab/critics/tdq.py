@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from toptail.lab.critics.base import Critic, Read
-from toptail.lab.critics.bellman import Bellman, next_states
-from toptail.lab.critics.learner import TARGET, Batch, Info, Params, half_kernels
+from toptail.lab.critics.bellman import Bellman
+from toptail.lab.critics.learner import TARGET, Batch, Info, Params, column, half_kernels
 from toptail.lab.critics.networks import norm, require_sizes
 from toptail.lab.critics.registry import Entry, Readout
 from toptail.lab.critics.stack import Stack, flat_rows
@@ -30,6 +30,8 @@ ENTRY = Entry(
         Readout("feature_norm", "bellman"),
     ),
     one_step="tdq",
+    ideal="q_star",
+    cell=("bootstrapped", "regression", "optimal"),
 )
 
 
@@ -44,6 +46,7 @@ class TDQ(Critic):
 
     name: ClassVar[str] = "tdq"
     deployed: ClassVar[str] = "q"
+    reads_rewards: ClassVar[bool] = True
 
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer."""
@@ -91,12 +94,16 @@ class TDQ(Critic):
         target = {name: follow(name, value) for name, value in params[TARGET].items()}
         return {**params, TARGET: target}
 
+    def value_goals(self, batch: Batch) -> jax.Array:
+        """The goals [B, goal_dim] that Q and V are fitted for."""
+        return batch.td_goals
+
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         """IQL on the value goals."""
         del key
-        goals = batch.td_goals
+        goals = self.value_goals(batch)
         now = jnp.concatenate([batch.states, goals], axis=-1)
-        after = jnp.concatenate([next_states(batch), goals], axis=-1)
+        after = jnp.concatenate([column(batch, "next_states"), goals], axis=-1)
         pair = jnp.concatenate([now, batch.actions], axis=-1)
         trained = self.stack.apply(params, {"q": pair, "v": now})
         frozen = self.stack.apply(params[TARGET], {"q": pair, "v": after})
@@ -122,14 +129,9 @@ class TDQ(Critic):
         *,
         features: bool,
     ) -> jax.Array:
-        only_q = {
-            name: value if name == "kernel_q" else value[: self.ensemble]
-            for name, value in params.items()
-            if name not in (TARGET, "kernel_v")
-        }
         x, lead = flat_rows(states, goals, actions)
-        only = replace(self.stack, groups=self.stack.groups[:1])
-        out = only.apply(only_q, {"q": x}, features=features)["q"]
+        only, own = self.stack.apart(params)["q"]
+        out = only.apply(own, {"q": x}, features=features)["q"]
         return out.reshape(self.ensemble, *lead, out.shape[-1]).astype(jnp.float32)
 
     def readouts(self) -> Mapping[str, Read]:

@@ -30,6 +30,7 @@ ENTRY = Entry(
         Readout("q_td_min", "bellman", value=True),
         Readout("q_td_lcb", "bellman", value=True),
     ),
+    ideal="q_star",
 )
 
 
@@ -39,6 +40,7 @@ class TwoHeadSeparate(CosineContrast):
 
     name: ClassVar[str] = "two_head_separate"
     deployed: ClassVar[str] = "q_td"
+    reads_rewards: ClassVar[bool] = True
 
     gciql: TDQ = TDQ()
     """The Bellman head with its own encoder."""

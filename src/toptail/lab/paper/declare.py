@@ -121,11 +121,12 @@ def _training() -> dict[str, Any]:
     from toptail.lab.studies.trained import TrainingSettings
     from toptail.lab.training.config import RunConfig
 
+    declared = names("main", "two_head", "control")
     return {
         **asdict(TrainingSettings()),
         "gamma": RunConfig.gamma,
         "reward": RunConfig.reward,
-        "critics": {name: asdict(full_size(name)) for name in names()},  # type: ignore[call-overload]
+        "critics": {name: asdict(full_size(name)) for name in declared},  # type: ignore[call-overload]
     }
 
 

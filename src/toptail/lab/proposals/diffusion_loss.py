@@ -81,7 +81,7 @@ def _errors(
 ) -> tuple[jax.Array, jax.Array]:
     """Errors [rows], and the last row of each row's trajectory."""
     key_rows, key_level, key_noise = jax.random.split(key, 3)
-    row, goal, _ = sampling.rows(key_rows, data, rows)
+    row, goal, *_ = sampling.rows(key_rows, data, rows)
     actions = data.actions[row]
     level = model.draw_levels(key_level, rows)
     noise = jax.random.normal(key_noise, actions.shape)

@@ -35,6 +35,28 @@ def in_order(scorers: Iterable[str]) -> list[str]:
     return sorted(dict.fromkeys(scorers), key=place)
 
 
+def factors_name(scorer: str) -> str:
+    """A scorer with the factors of its objective before its name."""
+    critic = critic_of(scorer)
+    if critic is None or critic.cell is None:
+        return scorer_name(scorer)
+    words = ", ".join(critic.cell).replace("monte_carlo", "Monte Carlo").replace("boot", "Boot")
+    return f"{words}: {scorer_name(scorer)}"
+
+
+def by_factors(scorers: Iterable[str]) -> list[str]:
+    """Classification before regression, and in either the behaviour first, by Monte Carlo."""
+
+    def place(scorer: str) -> tuple[str, str, bool]:
+        critic = critic_of(scorer)
+        if critic is None or critic.cell is None:
+            return "", "", False
+        target, fit, policy = critic.cell
+        return fit, policy, target == "bootstrapped"
+
+    return sorted(in_order(scorers), key=place)
+
+
 def is_control(scorer: str) -> bool:
     """Whether a scorer is this project's own control, not one of the paper's or a user's."""
     critic = critic_of(scorer)
@@ -48,9 +70,12 @@ def is_circular(scorer: str) -> bool:
 
 
 def drawn(scorers: Iterable[str]) -> list[str]:
-    """Which scorers a figure shows: all but the two-head variants, which have their own table."""
-    found = in_order(scorers)
-    return [s for s in found if (c := critic_of(s)) is None or c.group != "two_head"] or found
+    """Which scorers a figure shows: all but those that have a table of their own.
+
+    These are the two-head variants, and the critics that take the objective apart.
+    """
+    found, apart = in_order(scorers), ("two_head", "factor")
+    return [s for s in found if (c := critic_of(s)) is None or c.group not in apart] or found
 
 
 def setting_in(text: str) -> float | str:

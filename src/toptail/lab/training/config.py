@@ -50,7 +50,7 @@ class LearnerConfig(ABC):
     """Discount, of the goals' distances and of the value target."""
 
     reward: Reward = "-1/0"
-    """The reward that value goals give; without effect on critics that have no value target."""
+    """The reward that value goals give; without effect on critics that do not read it."""
 
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
@@ -74,10 +74,11 @@ class LearnerConfig(ABC):
         if not 0 < self.gamma < 1:
             raise InputError(f"{option('gamma', self.gamma)} must lie between 0 and 1.")
         # Only what the learner has may count, or a flag for one critic would rename another.
-        known = set(setting_names(self.build()))
+        learner = self.build()
+        known = set(setting_names(learner))
         kept = tuple(sorted((name, value) for name, value in self.settings if name in known))
         object.__setattr__(self, "settings", kept)
-        if "bellman" not in known:
+        if not learner.reads_rewards:
             object.__setattr__(self, "reward", type(self).reward)
 
     @abstractmethod
@@ -147,15 +148,10 @@ class RunConfig(LearnerConfig):
 
     def build(self) -> Critic:
         """The critic with its settings."""
-        from toptail.lab.critics.bellman import Bellman
         from toptail.lab.critics.full import full_size
 
-        own = dict(self.settings)
-        value = {name: own.pop(name) for name in ("expectile", "tau") if name in own}
-        bellman = Bellman(gamma=self.gamma, **value)
-        return full_size(
-            self.critic, bfloat16=self.bfloat16, bellman=bellman, reward=self.reward, **own
-        )
+        shared = {"bfloat16": self.bfloat16, "gamma": self.gamma}
+        return full_size(self.critic, reward=self.reward, **shared, **dict(self.settings))
 
 
 def changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

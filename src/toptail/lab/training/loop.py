@@ -110,13 +110,26 @@ def run_steps(
     """
 
     def body(carry: tuple[TrainState, Params], _: None) -> tuple[tuple[TrainState, Params], Info]:
-        state, compute = carry
+        state, copies = carry
+        compute = jax.tree.map(
+            lambda own, copy: own if copy is None else copy, state.params, copies
+        )
         state, info = train_step(config, state, data, compute)
-        return (state, config.learner.compute_params(state.params)), info
+        return (state, _copies(config.learner, state.params)), info
 
-    start = (state, config.learner.compute_params(state.params))
+    start = (state, _copies(config.learner, state.params))
     (state, _), info = jax.lax.scan(body, start, None, length=steps)
     return state, info
+
+
+def _copies(learner: Learner, params: Params) -> Params:
+    """What the loss computes with, None where that is the parameter itself.
+
+    Carried beside itself it would be copied in every step, by a kernel of its own for each vector.
+    """
+    compute = learner.compute_params(params)
+    copies: Params = jax.tree.map(lambda own, it: None if it is own else it, params, compute)
+    return copies
 
 
 def make_train(config: TrainConfig) -> Callable[[jax.Array, Any], tuple[TrainState, Info]]:

@@ -56,6 +56,22 @@ def device_data(trajectories: Trajectories) -> OfflineData:
     )
 
 
+class Drawn(NamedTuple):
+    """Rows of the data set, each [size]."""
+
+    row: jax.Array
+    """Transitions."""
+
+    goal: jax.Array
+    """Contrastive goals."""
+
+    value_goal: jax.Array
+    """Value goals."""
+
+    anywhere: jax.Array
+    """Rows of any trajectory, drawn without regard to the transition."""
+
+
 @dataclass(frozen=True)
 class GoalSampling:
     """How transitions and their goals are drawn; an instance is a sampler for the trainer.
@@ -92,10 +108,8 @@ class GoalSampling:
                 "more than 1."
             )
 
-    def rows(
-        self, key: jax.Array, data: OfflineData, size: int
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Draw rows [size] of transitions, of contrastive goals, and of value goals."""
+    def rows(self, key: jax.Array, data: OfflineData, size: int) -> Drawn:
+        """Draw rows [size] of transitions, and of goals for them."""
         k_row, k_goal, k_future, k_random, k_kind = jax.random.split(key, 5)
         row = data.transitions[jax.random.randint(k_row, (size,), 0, data.transitions.shape[0])]
         last = data.last[row]
@@ -109,7 +123,7 @@ class GoalSampling:
         anywhere = jax.random.randint(k_random, (size,), 0, data.observations.shape[0])
         kind = jax.random.uniform(k_kind, (size,))
         value = jnp.where(kind < self.current + self.future, future, anywhere)
-        return row, goal, jnp.where(kind < self.current, row, value)
+        return Drawn(row, goal, jnp.where(kind < self.current, row, value), anywhere)
 
     def _distance(self, key: jax.Array, size: int) -> jax.Array:
         """Geometric distances by inversion: ceil(log(1 - u) / log(gamma)), at least 1."""
@@ -119,7 +133,7 @@ class GoalSampling:
 
     def __call__(self, key: jax.Array, data: OfflineData, size: int) -> Batch:
         """Draw a batch."""
-        row, goal, value_goal = self.rows(key, data, size)
+        row, goal, value_goal, anywhere = self.rows(key, data, size)
         reached = (row == value_goal).astype(jnp.float32)
         return Batch(
             states=data.observations[row],
@@ -129,4 +143,7 @@ class GoalSampling:
             value_goals=data.observations[value_goal],
             next_states=data.observations[row + 1],
             masks=1.0 - reached,
+            offsets=(goal - row).astype(jnp.float32),
+            next_goals=data.observations[row + 1],
+            random_goals=data.observations[anywhere],
         )

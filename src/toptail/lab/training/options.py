@@ -66,7 +66,7 @@ class RunOptions:
     """Reward of the value target: -1 until the goal, or 1 at the goal; -1/0 unless given."""
 
     expectile: float | None = None
-    """Expectile of V in the value target; 0.9 unless given."""
+    """Expectile of V in the value target; 0.9 unless given or the critic has its own."""
 
     def settings(self) -> dict[str, Any]:
         """The critics' settings that were given, by the names that critics have for them."""
@@ -112,8 +112,9 @@ class RunOptions:
             )
             for critic in critics
         ]
-        known = {name for config in configs for name in setting_names(config.build())}
-        known |= {"reward"} if "bellman" in known else set()
+        learners = [config.build() for config in configs]
+        known = {name for learner in learners for name in setting_names(learner)}
+        known |= {"reward"} if any(learner.reads_rewards for learner in learners) else set()
         for name in {*given, *(("reward",) if self.reward else ())} - known:
             raise InputError(
                 f"{option(name)} has no effect on {', '.join(critics)}: leave it out, or train a "

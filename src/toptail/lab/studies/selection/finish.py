@@ -16,6 +16,7 @@ from toptail.lab.studies.selection.rollout_design import TRAINING_SEED
 from toptail.lab.studies.selection.tables import (
     RESAMPLES,
     MeasuredPicks,
+    factored_table,
     fixed_query_table,
     function_class_table,
 )
@@ -46,6 +47,7 @@ def write_results(
     tables: dict[str, dict[str, Any] | None] = {
         "fixed-query": fixed_query_table(measured, deltas, reliable=admitted),
         "function-class": function_class_table(measured),
+        "factored": factored_table(measured),
         "judges": judges,
         "deployment": deployment_table(data),
     }

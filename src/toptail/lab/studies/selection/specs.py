@@ -8,6 +8,7 @@ from typing import Final
 
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.lab.studies.figures import FigureSpec
+from toptail.lab.studies.naming import by_factors, factors_name
 from toptail.lab.studies.page import Listing, Part, Shown, View
 from toptail.lab.studies.selection.page import declared_rows
 from toptail.lab.studies.selection.results import SelectionResults, judge_name, selector_name
@@ -170,6 +171,23 @@ CONTENT: Final[tuple[Shown, ...]] = (
         part="tab:function-class",
         label="tab:function-class",
         show=square_tables,
+    ),
+    _table(
+        "factored",
+        "The objective, factored",
+        "What a target is made of (what followed, or the critic itself a step later), what is done "
+        "with it (classified or regressed on), and whose future it is about. τ_b and normalized "
+        "regret, mean ± standard deviation over seeds, with 95 % intervals.",
+        {
+            "tau_b_{k}": f"{_REFERENCE}: τ_b",
+            "nregret_{k}": f"{_REFERENCE}: regret",
+            "{judge}/tau_b_{k}": "{judge}: τ_b",
+            "{judge}/nregret_{k}": "{judge}: regret",
+        },
+        part="tab:function-class",
+        row_name=factors_name,
+        order=by_factors,
+        decimals=2,
     ),
     FigureSpec(
         "closed_loop",

@@ -1,8 +1,8 @@
-"""The tables of the critics: ``fixed-query``, ``function-class``, and the curves over K."""
+"""The critics' tables ``fixed-query``, ``function-class`` and ``factored``; curves over K."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import Any
 
@@ -189,17 +189,37 @@ def function_class_table(measured: MeasuredPicks) -> dict[str, Any] | None:
     data, layout = measured.data, function_classes()
     if not any(name in measured.rows for name in names("control")):
         return None
-    metrics = [f"{m}_{data.size}" for m in ("tau_b", "nregret")]
-    metrics += [f"{judge}/{m}" for judge in data.judges if judge != REFERENCE for m in metrics[:2]]
-    rows = {
-        name: {m: measured.rows[name][m] for m in metrics if m in measured.rows[name]}
-        for row in layout.values()
-        for name in row.values()
-        if name in measured.rows
-    }
+    rows = _order_and_regret(measured, (name for row in layout.values() for name in row.values()))
     caption = f"{data.key} fixed-query: objective versus function class, K={data.size}"
     notes = ["raw and nce_mlp are contrastive; td_bilinear and tdq are trained on Bellman targets."]
     return TABLES["function-class"].table(caption, {data.key: rows}, notes, layout=layout)
+
+
+def _order_and_regret(
+    measured: MeasuredPicks, scorers: Iterable[str]
+) -> dict[str, dict[str, StoredCell]]:
+    """tau_b and regret under every judge, of those scorers that were measured."""
+    data = measured.data
+    metrics = [f"{m}_{data.size}" for m in ("tau_b", "nregret")]
+    metrics += [f"{judge}/{m}" for judge in data.judges if judge != REFERENCE for m in metrics[:2]]
+    return {
+        name: {m: measured.rows[name][m] for m in metrics if m in measured.rows[name]}
+        for name in scorers
+        if name in measured.rows
+    }
+
+
+def factored_table(measured: MeasuredPicks) -> dict[str, Any] | None:
+    """The objective by its factors; None where no critic that takes it apart was scored."""
+    data = measured.data
+    if not any(name in measured.rows for name in names("factor")):
+        return None
+    cells = {entry.name: entry for entry in CRITICS.values() if entry.cell is not None}
+    rows = _order_and_regret(measured, cells)
+    caption = f"{data.key} fixed-query: the objective, factored, K={data.size}"
+    notes = ["Monte-Carlo estimates know the behaviour's future alone: they have no optimal cell."]
+    layout = {name: {"cell": cells[name].cell, "ideal": cells[name].ideal} for name in rows}
+    return TABLES["factored"].table(caption, {data.key: rows}, notes, layout=layout)
 
 
 def function_classes() -> dict[str, dict[str, str]]:

@@ -28,7 +28,7 @@ def train_selection(
         """Everything that the study needs, in the order of training."""
         reference = training.critic(data.name, REFERENCE_CRITIC)
         yield TrainingJob(reference, config.reference.seeds, runs)
-        for critic in names():
+        for critic in names("main", "two_head", "control", "other"):
             yield TrainingJob(training.critic(data.name, critic), config.seeds, runs)
         if training.diffusion_steps:
             model = training.behaviour_model(data.name)

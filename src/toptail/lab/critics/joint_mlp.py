@@ -1,0 +1,54 @@
+"""Twin networks of the joint input (s, g, a), whatever they are trained by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from toptail.lab.critics.base import Critic
+from toptail.lab.critics.learner import Params, half_kernels
+from toptail.lab.critics.networks import require_sizes
+from toptail.lab.critics.stack import Stack, flat_rows
+
+
+@dataclass(frozen=True)
+class JointMLP(Critic):
+    """Scalars MLP_j([s; g; a]) of TD-Q's Q networks' shape; the score is their mean."""
+
+    hidden: tuple[int, ...] = (512, 512, 512)
+    """Width of each hidden layer."""
+
+    ensemble: int = 2
+    """Networks; all are trained, the score is their mean."""
+
+    beta: float = 1.0
+    """Standard deviations that the lower bound subtracts from the mean."""
+
+    bfloat16: bool = False
+    """Whether matrix products and activations are bfloat16."""
+
+    def __post_init__(self) -> None:
+        require_sizes(self.hidden, ensemble=self.ensemble)
+
+    @property
+    def stack(self) -> Stack:
+        """The networks."""
+        return Stack((("q", self.ensemble),), self.hidden, 1, self.bfloat16)
+
+    def compute_params(self, params: Params) -> Params:
+        """Kernels in bfloat16 where the products are."""
+        return half_kernels(params) if self.bfloat16 else params
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        """Fresh networks."""
+        return self.stack.init(key, {"q": state_dim + goal_dim + action_dim})
+
+    def members(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> jax.Array:
+        """Each network's output for rows [..., dim]: [members, ...]."""
+        x, lead = flat_rows(states, goals, actions)
+        out = self.stack.apply(params, {"q": x})["q"]
+        return out.reshape(self.ensemble, *lead).astype(jnp.float32)

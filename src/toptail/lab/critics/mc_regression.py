@@ -1,0 +1,61 @@
+"""Monte-Carlo regression: squared error to gamma^d of what followed, in TD-Q's function class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from toptail.lab.critics.base import Read
+from toptail.lab.critics.joint_mlp import JointMLP
+from toptail.lab.critics.learner import Batch, Info, Params, column
+from toptail.lab.critics.registry import Entry, Readout
+from toptail.lab.critics.tdq import ensemble_readouts
+
+ENTRY = Entry(
+    name="mc_regression",
+    title="Monte-Carlo regression",
+    place=10,
+    group="factor",
+    network="mlp",
+    deployed="q",
+    readouts=(
+        Readout("q", "returns"),
+        Readout("q_min", "returns"),
+        Readout("q_lcb", "returns"),
+    ),
+    ideal="gamma_d",
+    cell=("monte_carlo", "regression", "behaviour"),
+)
+
+
+@dataclass(frozen=True)
+class MCRegression(JointMLP):
+    """Twin MLP_j([s; g; a]) of TD-Q's shape, fitted to gamma^d at goals that follow after d steps.
+
+    Each row meets its contrastive positive, with the target gamma^d, and a goal of any trajectory,
+    with the target 0. Nothing is bootstrapped.
+    """
+
+    name: ClassVar[str] = "mc_regression"
+    deployed: ClassVar[str] = "q"
+
+    gamma: float = 0.99
+    """Discount."""
+
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        """Mean squared error over both goals of each row."""
+        del key
+        goals = jnp.stack([batch.goals, column(batch, "random_goals")])
+        q = self.members(params, batch.states, batch.actions, goals)
+        followed = self.gamma ** column(batch, "offsets")
+        error = q - jnp.stack([followed, jnp.zeros_like(followed)])[None]
+        loss = jnp.mean(error * error)
+        return loss, {"rmse": jnp.sqrt(loss), "q_mean": jnp.mean(q)}
+
+    def readouts(self) -> Mapping[str, Read]:
+        """Mean, minimum and lower confidence bound of the networks."""
+        return ensemble_readouts(self.members, self.beta)
