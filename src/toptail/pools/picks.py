@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.pools.columns import called, codes, first_repeat, numbers, play
 from toptail.pools.container import Container, named, queries
-from toptail.pools.files import atomic, check_names, file_format, read_table, sha256
+from toptail.pools.files import atomic, sha256
 from toptail.pools.frames import as_table, plain
+from toptail.pools.table_files import check_names, file_format, read_table
 from toptail.pools.tables import per_query_labels
 from toptail.pools.written import write_table
 from toptail.stats.best_of_k import Floats, Ints

@@ -31,18 +31,11 @@ from toptail.pools.columns import (
     numbers,
     parts,
 )
-from toptail.pools.files import (
-    check_names,
-    check_readable,
-    file_format,
-    read_arrays,
-    read_schema,
-    read_table,
-    sha256,
-)
+from toptail.pools.files import check_readable, read_arrays, sha256
 from toptail.pools.frames import plain
 from toptail.pools.scored import ScoredPools
 from toptail.pools.skipped import by_content, by_name, without
+from toptail.pools.table_files import check_names, file_format, read_schema, read_table
 from toptail.pools.written import METADATA
 from toptail.stats.best_of_k import Ints
 

@@ -1,0 +1,103 @@
+"""The door for every file that a person gives: what cannot be read is said in one sentence.
+
+Whatever a parser throws on a damaged or hostile file becomes an :class:`InputError`, and what a
+file would unpack to is looked at before room is made for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from toptail.errors import InputError, NotDoneError, printable
+
+MOST: Final = "TOPTAIL_MAX_GB"
+"""Environment variable, also set by ``--max-gb``: gigabytes that a file may unpack to."""
+
+_RATIO: Final = 1_000
+_UNSUSPECTED: Final = 1 << 30
+"""A file may unpack to a thousand times its size, or to a gigabyte."""
+
+
+@contextmanager
+def refusing(
+    path: object, kind: str, hint: str = "it may be truncated or of another type"
+) -> Iterator[None]:
+    """Turn whatever is raised about a person's file into one sentence."""
+    try:
+        yield
+    except (InputError, NotDoneError, NameError):  # a NameError is a bug
+        raise
+    except MemoryError:
+        raise NotDoneError(f"{path}: reading it takes more memory than there is.") from None
+    except RecursionError:
+        raise InputError(f"{path}: not a readable {kind}; it is nested too deeply.") from None
+    except Exception as error:
+        raise InputError(f"{path}: not a readable {kind}, {hint} ({brief(error)}).") from None
+
+
+def brief(error: BaseException) -> str:
+    """What an error says, on one line and not too long."""
+    text = printable(" ".join(str(error).split())) or type(error).__name__
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
+def check_unpacked(path: Path, size: int) -> None:
+    """Raise :class:`InputError` where a file unpacks to much more than it is, or than fits."""
+    packed = path.stat().st_size
+    allowed = _allowed()
+    if allowed is None:
+        allowed = max(_RATIO * packed, _UNSUSPECTED)
+        if (memory := _memory()) is not None:
+            allowed = min(allowed, memory)
+    if size > allowed:
+        raise InputError(
+            f"{path}: unpacks to {size / 1e9:,.1f} GB from {packed / 1e6:,.1f} MB, and "
+            f"{allowed / 1e9:,.1f} GB are allowed; if the file is what it should be, allow more "
+            f"with --max-gb, or {MOST} in the environment."
+        )
+
+
+def _allowed() -> float | None:
+    """Bytes that a person allowed."""
+    text = os.environ.get(MOST)
+    if not text:
+        return None
+    try:
+        allowed = 1e9 * float(text)
+    except ValueError:
+        allowed = -1.0
+    if not allowed > 0:
+        raise InputError(f"{MOST}={text} is no number of gigabytes above 0.")
+    return allowed
+
+
+def _memory() -> int | None:
+    """Bytes of memory that the machine has; None where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def read_json(
+    path: Path, advice: str, *, constant: Callable[[str], Any] | None = None
+) -> Any:
+    """The content of a JSON file; one that cannot be read is refused with an advice."""
+    try:
+        with refusing(path, "JSON file", "it may be truncated or damaged"):
+            return json.loads(path.read_text(encoding="utf-8"), parse_constant=constant)
+    except InputError as error:
+        raise InputError(f"{str(error).removesuffix('.')}; {advice}.") from None
+
+
+def read_object(path: Path, advice: str) -> dict[str, Any]:
+    """The content of a JSON file that holds an object."""
+    content = read_json(path, advice)
+    if not isinstance(content, dict):
+        raise InputError(f"{path} does not hold a JSON object; {advice}.")
+    return content
