@@ -114,7 +114,7 @@ def run() -> None:
         interrupts.leave()
     except OSError as error:  # what was printed last did not arrive
         code = _say(told(error, "the output").for_command_line, Exit.NOT_DONE)
-        drop(sys.stdout)
+        drop(sys.stdout.fileno())
     except Exception:
         if interrupts.pressed():
             interrupts.leave()

@@ -19,7 +19,7 @@ class Patient(TextIOWrapper):
         try:
             return super().write(text)
         except BrokenPipeError:
-            drop(self)
+            drop(self.fileno())
             return len(text)
 
     def flush(self) -> None:
@@ -27,7 +27,7 @@ class Patient(TextIOWrapper):
         try:
             super().flush()
         except BrokenPipeError:
-            drop(self)
+            drop(self.fileno())
 
 
 def open_output() -> None:
@@ -41,8 +41,8 @@ def open_output() -> None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
-def drop(stream: TextIOWrapper) -> None:
-    """Let what is still to be written vanish."""
+def drop(handle: int) -> None:
+    """Let what is still to be written to an open file vanish."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
+    os.dup2(nowhere, handle)
     os.close(nowhere)

@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -74,7 +74,7 @@ def _telling(path: Path) -> Iterator[None]:
 def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
     """Read every array of an npz file; pickled content is refused, never loaded."""
     check_readable(path)
-    with refusing(path, ".npz file"), path.open("rb") as stream:
+    with refusing(path, "is not a readable .npz file"), path.open("rb") as stream:
         if stream.read(6) == b"\x93NUMPY":
             raise InputError(f"{path}: holds one bare array; save named arrays with np.savez.")
         with zipfile.ZipFile(stream) as archive:
@@ -146,13 +146,13 @@ def atomic(path: Path, write: Callable[[Path], object]) -> None:
 
 
 @contextmanager
-def staged_folder(path: Path) -> Iterator[Path]:
+def staged_folder(path: Path, gone: Collection[str] = ()) -> Iterator[Path]:
     """A temporary folder that becomes ``path`` if the block succeeds, and vanishes if not.
 
     Where ``path`` already exists, the new folder gets those of its files that it does not have
-    itself, and takes its place in one step. Only where that cannot be, files are replaced one by
-    one: a folder that somebody works in, one that is a file system of its own, or a file system
-    that cannot exchange folders.
+    itself, but for those that are ``gone`` by then, and takes its place in one step. Only where
+    that cannot be, files are replaced one by one: a folder that somebody works in, one that is a
+    file system of its own, or a file system that cannot exchange folders.
     """
     check_folder(path)
     with ExitStack() as stack:
@@ -164,7 +164,7 @@ def staged_folder(path: Path) -> Iterator[Path]:
         yield stage
         stage.chmod(0o777 & ~_umask())
         if not _moved(stage, home):
-            _take_place(stage, home)
+            _take_place(stage, home, {home / name for name in gone})
 
 
 def _is_fixed(folder: Path) -> bool:
@@ -185,24 +185,26 @@ def _moved(stage: Path, home: Path) -> bool:
     return True
 
 
-def _take_place(stage: Path, home: Path) -> None:
+def _take_place(stage: Path, home: Path, gone: Collection[Path]) -> None:
     """Put what is staged into a folder that is there."""
     if stage.parent != home:
         shutil.copymode(home, stage)
-        _carry_over(home, stage)
+        _carry_over(home, stage, gone)
         if exchange(stage, home):
             return
     for file in sorted(path for path in stage.rglob("*") if path.is_symlink() or path.is_file()):
         target = home / file.relative_to(stage)
         target.parent.mkdir(parents=True, exist_ok=True)
         file.replace(target)
+    for path in gone:
+        path.unlink(missing_ok=True)
 
 
-def _carry_over(old: Path, new: Path) -> None:
+def _carry_over(old: Path, new: Path, gone: Collection[Path]) -> None:
     """Give a new folder what only the old one has, as hard links where there are such."""
     for path in sorted(old.iterdir()):
         target = new / path.name
-        if path.name.startswith(PREFIX):
+        if path.name.startswith(PREFIX) or path in gone:
             continue
         is_folder = path.is_dir() and not path.is_symlink()
         if target.exists() and is_folder != target.is_dir():
@@ -210,7 +212,7 @@ def _carry_over(old: Path, new: Path) -> None:
         if is_folder:
             target.mkdir(exist_ok=True)
             shutil.copymode(path, target)
-            _carry_over(path, target)
+            _carry_over(path, target, gone)
         elif not target.exists():
             try:
                 os.link(path, target, follow_symlinks=False)

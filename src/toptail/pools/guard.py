@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -25,19 +25,19 @@ _UNSUSPECTED: Final = 1 << 30
 
 @contextmanager
 def refusing(
-    path: object, kind: str, hint: str = "it may be truncated or of another type"
+    path: object, what: str, advice: str = "it may be truncated or of another type"
 ) -> Iterator[None]:
-    """Turn whatever is raised about a person's file into one sentence."""
+    """Turn whatever is raised about a person's file into a sentence: ``PATH WHAT (…); ADVICE``."""
     try:
         yield
     except (InputError, NotDoneError, NameError):  # a NameError is a bug
         raise
     except MemoryError:
         raise NotDoneError(f"{path}: reading it takes more memory than there is.") from None
-    except RecursionError:
-        raise InputError(f"{path}: not a readable {kind}; it is nested too deeply.") from None
     except Exception as error:
-        raise InputError(f"{path}: not a readable {kind}, {hint} ({brief(error)}).") from None
+        deep = isinstance(error, RecursionError)
+        why = "it is nested too deeply" if deep else brief(error)
+        raise InputError(f"{path} {what} ({why}); {advice}.") from None
 
 
 def brief(error: BaseException) -> str:
@@ -84,20 +84,15 @@ def _memory() -> int | None:
         return None
 
 
-def read_json(
-    path: Path, advice: str, *, constant: Callable[[str], Any] | None = None
-) -> Any:
-    """The content of a JSON file; one that cannot be read is refused with an advice."""
-    try:
-        with refusing(path, "JSON file", "it may be truncated or damaged"):
-            return json.loads(path.read_text(encoding="utf-8"), parse_constant=constant)
-    except InputError as error:
-        raise InputError(f"{str(error).removesuffix('.')}; {advice}.") from None
+def read_json(path: Path, advice: str) -> Any:
+    """The content of a JSON file, or a sentence with an advice."""
+    with refusing(path, "cannot be read as JSON", advice):
+        return json.loads(path.read_text(encoding="utf-8"))
 
 
 def read_object(path: Path, advice: str) -> dict[str, Any]:
     """The content of a JSON file that holds an object."""
     content = read_json(path, advice)
     if not isinstance(content, dict):
-        raise InputError(f"{path} does not hold a JSON object; {advice}.")
+        raise InputError(f"{path} is not a JSON object: {advice}.")
     return content

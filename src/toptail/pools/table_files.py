@@ -68,7 +68,7 @@ def read_schema(path: Path) -> pa.Schema | None:
     """Column names and types where the format tells them without reading the data."""
     if file_format(path) != "parquet":
         return None
-    with refusing(path, "Parquet file"):
+    with refusing(path, "is not a readable Parquet file"):
         return pq.read_schema(path)
 
 
@@ -81,7 +81,7 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
     kind = file_format(path)
     if kind == "npz":
         raise InputError(f"{path}: a .npz file holds arrays, not a table.")
-    with refusing(path, f"{_CALLED[kind]} file"):
+    with refusing(path, f"is not a readable {_CALLED[kind]} file"):
         if path.suffix.lower() == ".gz":
             _check_text(path)
         if kind == "parquet":
@@ -186,5 +186,3 @@ def check_names(where: str, names: list[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for at, name in enumerate(names) if name in names[:at])
         raise InputError(f"{where}: the column '{twice}' appears twice; give each its own name.")
-
-

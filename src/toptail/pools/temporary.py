@@ -44,9 +44,11 @@ def temporary(place: Path, ending: str = "", *, folder: bool = False) -> Iterato
     try:
         yield path
     finally:
-        remove(path)
-        if handle is not None:
-            os.close(handle)
+        try:
+            remove(path)
+        finally:
+            if handle is not None:
+                os.close(handle)
 
 
 def sweep(place: Path) -> None:
@@ -62,6 +64,12 @@ def remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def remove_at_once(folder: Path) -> None:
+    """Remove a folder so that nobody ever sees half of it."""
+    with temporary(folder.parent, folder=True) as waste:
+        folder.rename(waste / folder.name)
 
 
 def exchange(one: Path, other: Path) -> bool:

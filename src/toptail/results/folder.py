@@ -10,6 +10,7 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.pools.files import staged_folder
+from toptail.pools.guard import refusing
 from toptail.report import render
 from toptail.results.schema import problem
 
@@ -32,10 +33,8 @@ def read_audit(folder: str | PathLike[str]) -> dict[str, Any]:
     path = Path(folder) / "audit.json"
     if not path.is_file():
         raise InputError(f"{path} does not exist; give the folder that 'toptail audit' wrote.")
-    try:
+    with refusing(path, "is not readable as JSON", "audit the table again"):
         audit = json.loads(path.read_text(encoding="utf-8"), parse_constant=_not_json)
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not readable as JSON ({error}).") from None
     if found := problem(audit):
         raise InputError(f"{path}: {found}.")
     content: dict[str, Any] = audit
