@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import traceback
@@ -25,6 +26,7 @@ from toptail.commands.runs import Runs
 from toptail.commands.study import StudyCommand
 from toptail.commands.train import Train
 from toptail.errors import Exit, InputError, NotDoneError, printable, told
+from toptail.pools.guard import MOST, allowed_bytes
 
 _Command = (
     Annotated[Audit, tyro.conf.subcommand("audit")]
@@ -58,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"toptail {__version__}\n")
         return Exit.FINE
     try:
-        return _run(args)
+        return _run(_without_limit(args))
     except (InputError, NotDoneError) as error:
         return _say(error.for_command_line, error.code)
     except ModuleNotFoundError as error:
@@ -76,8 +78,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         said = told(error)
         return _say(said.for_command_line, said.code)
-    except KeyboardInterrupt:
-        return _say("interrupted", Exit.INTERRUPTED)
+    except KeyboardInterrupt as error:
+        notes: list[str] = getattr(error, "__notes__", [])
+        return _say(" ".join(["interrupted", *notes]), Exit.INTERRUPTED)
 
 
 def _run(args: Sequence[str]) -> int:
@@ -92,9 +95,24 @@ def _run(args: Sequence[str]) -> int:
         ) from error
 
 
+def _without_limit(args: list[str]) -> list[str]:
+    """The command line without ``--max-gb``, which every command takes and all readers obey."""
+    flag = next((word for word in args if word.partition("=")[0] == "--max-gb"), None)
+    if flag is None:
+        return args
+    at = args.index(flag)
+    rest = args[at + 1 :]
+    value = flag.partition("=")[2] or (rest.pop(0) if rest else "")
+    os.environ[MOST] = value or "nothing"
+    allowed_bytes()
+    return [*args[:at], *rest]
+
+
 def _description() -> str:
     codes = "; ".join(f"{code.value}, {code.meaning}" for code in Exit)
-    return f"Is this critic safe to maximize? (toptail {__version__})\n\nExit codes: {codes}."
+    limit = "--max-gb N, with any command, allows files that unpack to up to N gigabytes"
+    asked = f"Is this critic safe to maximize? (toptail {__version__})"
+    return f"{asked}\n\nExit codes: {codes}.\n\n{limit}."
 
 
 def _say(sentence: str, code: Exit) -> Exit:

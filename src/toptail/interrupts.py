@@ -17,12 +17,15 @@ if TYPE_CHECKING:  # without the import of typing, for the same reason
 CODE = 130
 """The exit code of what was interrupted."""
 
-_pressed = False
+_PATIENCE = 3
+"""How often Ctrl-C must be pressed to leave at once, whatever is going on."""
+
+_pressed = 0
 
 
 def pressed() -> bool:
     """Whether Ctrl-C was pressed, even if what was interrupted said something else about it."""
-    return _pressed
+    return _pressed > 0
 
 
 def _while_importing() -> None:
@@ -57,7 +60,9 @@ def leave(*, said: bool = False) -> NoReturn:
 
 def _press(*_: object) -> None:
     global _pressed
-    _pressed = True
+    _pressed += 1
+    if _pressed >= _PATIENCE:  # a user's code may catch what is raised here
+        leave()
     raise KeyboardInterrupt
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from toptail.errors import InputError, NotDoneError, printable
+from toptail.errors import InputError, NotDoneError, printable, told
 
 MOST: Final = "TOPTAIL_MAX_GB"
 """Environment variable, also set by ``--max-gb``: gigabytes that a file may unpack to."""
@@ -33,15 +33,17 @@ def refusing(
     except (InputError, NotDoneError, NameError):  # a NameError is a bug
         raise
     except MemoryError:
-        raise NotDoneError(f"{path}: reading it takes more memory than there is.") from None
+        raise NotDoneError(f"{path}: that takes more memory than there is.") from None
     except Exception as error:
+        if isinstance(error, OSError) and error.errno:  # of the system, not of a parser
+            raise told(error, path) from None
         deep = isinstance(error, RecursionError)
         why = "it is nested too deeply" if deep else brief(error)
         raise InputError(f"{path} {what} ({why}); {advice}.") from None
 
 
-def brief(error: BaseException) -> str:
-    """What an error says, on one line and not too long."""
+def brief(error: object) -> str:
+    """What an error or a server says, on one line and not too long."""
     text = printable(" ".join(str(error).split())) or type(error).__name__
     return text if len(text) <= 160 else text[:157] + "..."
 
@@ -49,7 +51,7 @@ def brief(error: BaseException) -> str:
 def check_unpacked(path: Path, size: int) -> None:
     """Raise :class:`InputError` where a file unpacks to much more than it is, or than fits."""
     packed = path.stat().st_size
-    allowed = _allowed()
+    allowed = allowed_bytes()
     if allowed is None:
         allowed = max(_RATIO * packed, _UNSUSPECTED)
         if (memory := _memory()) is not None:
@@ -62,7 +64,7 @@ def check_unpacked(path: Path, size: int) -> None:
         )
 
 
-def _allowed() -> float | None:
+def allowed_bytes() -> float | None:
     """Bytes that a person allowed."""
     text = os.environ.get(MOST)
     if not text:
@@ -72,7 +74,7 @@ def _allowed() -> float | None:
     except ValueError:
         allowed = -1.0
     if not allowed > 0:
-        raise InputError(f"{MOST}={text} is no number of gigabytes above 0.")
+        raise InputError(f"--max-gb {text} ({MOST}) is no number of gigabytes above 0.")
     return allowed
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from toptail.errors import InputError
 from toptail.pools.files import staged_folder
 from toptail.pools.guard import refusing
-from toptail.report import render
+from toptail.report import render, render_html, render_latex, render_markdown, summary_lines
 from toptail.results.schema import problem
 
 
@@ -38,6 +38,9 @@ def read_audit(folder: str | PathLike[str]) -> dict[str, Any]:
     if found := problem(audit):
         raise InputError(f"{path}: {found}.")
     content: dict[str, Any] = audit
+    with refusing(path, "is broken", "audit the table again"):
+        for show in (render_html, render_latex, render_markdown, summary_lines):
+            show(content)  # what the schema cannot say: that numbers and lists go together
     return content
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import as_completed
 from contextlib import closing
 from dataclasses import dataclass
@@ -238,7 +238,7 @@ def _part(parts: Path, split: Split, episode: int) -> Path:
 
 def _run(
     collection: Collection, parts: Path, groups: list[_Group], workers: int
-) -> Iterator[_Group]:
+) -> Generator[_Group, None, None]:
     """Collect the groups, in this process or in several, and yield each when it is done."""
     if workers == 1 or len(groups) <= 1:
         for group in groups:

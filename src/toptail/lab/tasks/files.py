@@ -113,7 +113,7 @@ def load_file(path: str | Path, task: TaskName | None = None) -> Trajectories:
     check_arrays(arrays, str(path), task if task is not None else task_of(path))
     kept: dict[str, Any] = {name: arrays[name] for name in ARRAYS if name in arrays}
     trajectories = Trajectories(**kept, source=str(path))
-    recorded = (read_record(path) or {}).get("content_sha256", trajectories.sha256)
+    recorded = str((read_record(path) or {}).get("content_sha256", trajectories.sha256))
     if recorded != trajectories.sha256:
         raise InputError(
             f"{path} is not the file that {record_path(path).name} describes (content hash "
