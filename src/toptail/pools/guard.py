@@ -7,6 +7,7 @@ file would unpack to is looked at before room is made for it.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,10 +37,10 @@ def refusing(
         raise NotDoneError(f"{path}: that takes more memory than there is.") from None
     except Exception as error:
         if isinstance(error, OSError) and error.errno:  # of the system, not of a parser
-            raise told(error, path) from None
+            raise told(error, path) from error
         deep = isinstance(error, RecursionError)
         why = "it is nested too deeply" if deep else brief(error)
-        raise InputError(f"{path} {what} ({why}); {advice}.") from None
+        raise InputError(f"{path} {what} ({why}); {advice}.") from error
 
 
 def brief(error: object) -> str:
@@ -86,10 +87,18 @@ def _memory() -> int | None:
         return None
 
 
-def read_json(path: Path, advice: str) -> Any:
-    """The content of a JSON file, or a sentence with an advice."""
-    with refusing(path, "cannot be read as JSON", advice):
-        return json.loads(path.read_text(encoding="utf-8"))
+def read_json(path: Path, advice: str, what: str = "cannot be read as JSON") -> Any:
+    """The content of a JSON file, with finite numbers only, or a sentence with an advice."""
+    with refusing(path, what, advice):
+        text = path.read_text(encoding="utf-8")
+        return json.loads(text, parse_constant=_finite, parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number of JSON")
+    return number
 
 
 def read_object(path: Path, advice: str) -> dict[str, Any]:

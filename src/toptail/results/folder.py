@@ -10,7 +10,7 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.pools.files import staged_folder
-from toptail.pools.guard import refusing
+from toptail.pools.guard import read_json, refusing
 from toptail.report import render, render_html, render_latex, render_markdown, summary_lines
 from toptail.results.schema import problem
 
@@ -33,8 +33,7 @@ def read_audit(folder: str | PathLike[str]) -> dict[str, Any]:
     path = Path(folder) / "audit.json"
     if not path.is_file():
         raise InputError(f"{path} does not exist; give the folder that 'toptail audit' wrote.")
-    with refusing(path, "is not readable as JSON", "audit the table again"):
-        audit = json.loads(path.read_text(encoding="utf-8"), parse_constant=_not_json)
+    audit = read_json(path, "audit the table again", "is not readable as JSON")
     if found := problem(audit):
         raise InputError(f"{path}: {found}.")
     content: dict[str, Any] = audit
@@ -42,7 +41,3 @@ def read_audit(folder: str | PathLike[str]) -> dict[str, Any]:
         for show in (render_html, render_latex, render_markdown, summary_lines):
             show(content)  # what the schema cannot say: that numbers and lists go together
     return content
-
-
-def _not_json(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")

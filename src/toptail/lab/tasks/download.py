@@ -16,7 +16,7 @@ from typing import Any
 from toptail.errors import InputError, NotDoneError, told
 from toptail.lab.tasks.files import load_file, read_record, record_path, split_path, write_json
 from toptail.lab.tasks.names import Split, TaskName, parse_name
-from toptail.pools.files import sha256
+from toptail.pools.files import check_folder, sha256
 from toptail.pools.guard import allowed_bytes, brief, read_object, refusing
 
 MIRRORS: tuple[str, ...] = (
@@ -97,6 +97,7 @@ def get_file(
     progress: Progress | None = None,
 ) -> None:
     """Download one file; it appears under its name only when it is whole and checked."""
+    check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
     failures = []
     for address in addresses:
@@ -171,9 +172,8 @@ class _Partial:
 
 def _fetch(partial: _Partial, patience: Patience, progress: Progress | None) -> None:
     """Bring all bytes here, going on after every interruption."""
-    fruitless = 0
+    fruitless, most = 0, partial.size
     while True:
-        before = partial.size
         try:
             if _read_on(partial, patience, progress):
                 return
@@ -189,7 +189,9 @@ def _fetch(partial: _Partial, patience: Patience, progress: Progress | None) -> 
             problem = brief(getattr(error, "reason", error))
         except ValueError as error:  # of an address or a header that no client understands
             raise _UnavailableError(f"answered nonsense: {brief(error)}") from error
-        fruitless = 0 if partial.size > before else fruitless + 1
+        # What is brought, thrown away and brought again is no progress.
+        fruitless = 0 if partial.size > most else fruitless + 1
+        most = max(most, partial.size)
         if fruitless >= patience.tries:
             raise _UnavailableError(problem)
         time.sleep(patience.wait * 2 ** max(0, fruitless - 1))
