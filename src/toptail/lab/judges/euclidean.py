@@ -33,7 +33,14 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from toptail.errors import InputError
-from toptail.lab.judges.point import GEODESIC, POINT_RADIUS, STEP, Points, point_environment
+from toptail.lab.judges.point import (
+    GEODESIC,
+    POINT_RADIUS,
+    STEP,
+    Points,
+    point_environment,
+    wall_corners,
+)
 from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.maze import UNIT, Maze, Positions
 
@@ -60,16 +67,7 @@ class Geodesic:
     @cached_property
     def corners(self) -> tuple[Points, Points]:
         """Corners where a wall juts into free space: positions and outward signs, ``[c, 2]``."""
-        walls = np.pad(self.maze.walls, 1, constant_values=True)
-        found: list[tuple[Points, tuple[int, int]]] = []
-        for i, j in np.argwhere(self.maze.walls):
-            centre = self.maze.centre(np.array(i * self.maze.walls.shape[1] + j))
-            for dx, dy in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
-                beside, above = walls[i + 1, j + 1 + dx], walls[i + 1 + dy, j + 1]
-                if not (beside or above):
-                    found.append((centre + UNIT / 2 * np.array([dx, dy]), (dx, dy)))
-        at, outward = (np.array([each[side] for each in found], dtype=float) for side in (0, 1))
-        return at.reshape(-1, 2), outward.reshape(-1, 2)
+        return wall_corners(self.maze)
 
     @cached_property
     def vertices(self) -> Points:
