@@ -38,11 +38,12 @@ from toptail.lab.judges.point import (
     POINT_RADIUS,
     STEP,
     Points,
+    next_positions,
     point_environment,
     wall_corners,
 )
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.maze import UNIT, Maze, Positions
+from toptail.lab.tasks.simulator import make_env
 
 _CHORDS = 8
 _ROUNDING = 1e-9
@@ -217,15 +218,11 @@ def euclidean_values(
     Larger is better, in (0, 1]. Only for PointMaze without teleports, where the state is the
     point's position.
     """
-    queries, n = candidates.shape[:2]
-    batch = MazeBatch(point_environment(task), n)
-    ways = Geodesic(batch.maze)
-    velocity = np.zeros((n, 2))
-    values = np.empty((queries, n), dtype=np.float32)
+    ways, queries = Geodesic(Maze.of(make_env(point_environment(task)))), len(candidates)
+    after = next_positions(task, states[:, None], candidates)
+    values = np.empty(after.shape[:2], dtype=np.float32)
     for query in range(queries):
-        batch.restore(np.tile(states[query], (n, 1)), velocity)
-        batch.step(candidates[query])
-        distance = ways.distance(batch.positions(), goals[query])
+        distance = ways.distance(after[query], goals[query])
         values[query] = gamma ** (distance / STEP)
         if tick is not None:
             tick((query + 1) / queries)
