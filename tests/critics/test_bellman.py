@@ -28,6 +28,7 @@ from toptail.lab.critics.learner import Batch
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.critics.tdq import TDQ
 from toptail.lab.critics.two_head_separate import TwoHeadSeparate
+from toptail.lab.training import loop
 from toptail.lab.training.loop import TrainConfig, init_state, make_train, train_step
 
 BELLMAN = [name for name, each in facts().items() if each.target]
@@ -146,6 +147,10 @@ def test_compute_params(name: str) -> None:
         kernel = "kernel" in label.rsplit("['", 1)[1]
         assert leaf.dtype == (jnp.bfloat16 if kernel else np.float32), label
     assert full.compute_params(params) is params
+    # What is no copy is not carried from step to step beside the parameters.
+    kernels = {label for label in leaves(params) if "kernel" in label.rsplit("['", 1)[1]}
+    assert set(leaves(loop._copies(half, params))) == kernels
+    assert leaves(loop._copies(full, params)) == {}
     if name == "hybrid":  # the one with parameters at every depth stands for the rest
         loss = quick_jit(lambda p: half.loss(p, random_batch(), KEY)[0])
         assert float(loss(compute)) == float(loss(params))

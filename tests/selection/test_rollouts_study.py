@@ -132,7 +132,8 @@ def test_selectors_maximize_the_first_pool_without_the_logged_action() -> None:
     scores[1, 0] = [5, 5, 1, 0]  # of equal ones, the first
     scores[:, 1, 2] = 99  # another pool
     values = np.stack([scores, -3 * scores])
-    picks = selector_picks({"raw@42": scores, "raw@43": -scores, "mine": -scores}, values)
+    given = {"raw@42": scores, "raw@43": -scores, "mine": -scores, "td_mean@42": scores}
+    picks = selector_picks(given, values)  # a factored critic is not rolled out
     assert {name: pick.tolist() for name, pick in picks.items()} == {
         "raw": [1, 0],
         "mine": [0, 2],

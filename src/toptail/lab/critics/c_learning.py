@@ -12,10 +12,11 @@ import jax.numpy as jnp
 
 from toptail.lab.critics.base import Read
 from toptail.lab.critics.bellman import Bellman
+from toptail.lab.critics.joint_mlp import ensemble_readouts
 from toptail.lab.critics.learner import TARGET, Batch, Info, Params, column
 from toptail.lab.critics.losses import softplus
 from toptail.lab.critics.registry import Entry, Readout
-from toptail.lab.critics.tdq import TDQ, ensemble_readouts
+from toptail.lab.critics.tdq import TDQ
 
 ENTRY = Entry(
     name="c_learning",
@@ -116,4 +117,4 @@ class CLearning(TDQ):
 
     def readouts(self) -> Mapping[str, Read]:
         """Mean, minimum and lower confidence bound of the logits."""
-        return ensemble_readouts(self.members, self.beta, "logit")
+        return ensemble_readouts(self.members, self.beta, self.deployed)

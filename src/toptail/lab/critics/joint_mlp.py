@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Critic
+from toptail.lab.critics.base import Critic, Read
 from toptail.lab.critics.learner import Params, half_kernels
 from toptail.lab.critics.networks import require_sizes
 from toptail.lab.critics.stack import Stack, flat_rows
@@ -52,3 +53,21 @@ class JointMLP(Critic):
         x, lead = flat_rows(states, goals, actions)
         out = self.stack.apply(params, {"q": x})["q"]
         return out.reshape(self.ensemble, *lead).astype(jnp.float32)
+
+    def readouts(self) -> Mapping[str, Read]:
+        """Mean, minimum and lower confidence bound of the networks, under the deployed name."""
+        return ensemble_readouts(self.members, self.beta, self.deployed)
+
+
+def ensemble_readouts(members: Read, beta: float, name: str = "q") -> dict[str, Read]:
+    """Mean, minimum, and mean less ``beta`` standard deviations, of members [members, ...]."""
+
+    def lower(params: Params, s: jax.Array, a: jax.Array, g: jax.Array) -> jax.Array:
+        q = members(params, s, a, g)
+        return jnp.mean(q, axis=0) - beta * jnp.std(q, axis=0)
+
+    return {
+        name: lambda *args: jnp.mean(members(*args), axis=0),
+        f"{name}_min": lambda *args: jnp.min(members(*args), axis=0),
+        f"{name}_lcb": lower,
+    }

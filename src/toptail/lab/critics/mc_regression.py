@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Read
 from toptail.lab.critics.joint_mlp import JointMLP
 from toptail.lab.critics.learner import Batch, Info, Params, column
 from toptail.lab.critics.registry import Entry, Readout
-from toptail.lab.critics.tdq import ensemble_readouts
 
 ENTRY = Entry(
     name="mc_regression",
@@ -55,7 +52,3 @@ class MCRegression(JointMLP):
         error = q - jnp.stack([followed, jnp.zeros_like(followed)])[None]
         loss = jnp.mean(error * error)
         return loss, {"rmse": jnp.sqrt(loss), "q_mean": jnp.mean(q)}
-
-    def readouts(self) -> Mapping[str, Read]:
-        """Mean, minimum and lower confidence bound of the networks."""
-        return ensemble_readouts(self.members, self.beta)

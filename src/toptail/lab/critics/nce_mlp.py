@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Read
 from toptail.lab.critics.joint_mlp import JointMLP
 from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.losses import softplus
 from toptail.lab.critics.networks import require_sizes
 from toptail.lab.critics.registry import Entry, Readout
-from toptail.lab.critics.tdq import ensemble_readouts
 
 ENTRY = Entry(
     name="nce_mlp",
@@ -82,7 +79,3 @@ class NCEMLP(JointMLP):
         rows = (jnp.arange(size)[None] + shifts[:, None]) % size
         logits = self.members(params, batch.states, batch.actions, batch.goals[rows])
         return sampled_binary_nce(logits[:, 0], logits[:, 1:], size)
-
-    def readouts(self) -> Mapping[str, Read]:
-        """Mean, minimum and lower confidence bound of the logits."""
-        return ensemble_readouts(self.members, self.beta, "logit")

@@ -11,10 +11,10 @@ import jax
 from toptail.lab.critics.base import Read
 from toptail.lab.critics.bellman import BellmanCritic
 from toptail.lab.critics.embedding import Scalar
+from toptail.lab.critics.joint_mlp import ensemble_readouts
 from toptail.lab.critics.learner import TARGET, Batch, Info, Params
 from toptail.lab.critics.networks import Embeddings, inner
 from toptail.lab.critics.registry import Entry, Readout
-from toptail.lab.critics.tdq import ensemble_readouts
 
 ENTRY = Entry(
     name="td_bilinear",

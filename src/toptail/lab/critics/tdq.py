@@ -9,10 +9,11 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Critic, Read
+from toptail.lab.critics.base import Read
 from toptail.lab.critics.bellman import Bellman
-from toptail.lab.critics.learner import TARGET, Batch, Info, Params, column, half_kernels
-from toptail.lab.critics.networks import norm, require_sizes
+from toptail.lab.critics.joint_mlp import JointMLP
+from toptail.lab.critics.learner import TARGET, Batch, Info, Params, column
+from toptail.lab.critics.networks import norm
 from toptail.lab.critics.registry import Entry, Readout
 from toptail.lab.critics.stack import Stack, flat_rows
 
@@ -36,7 +37,7 @@ ENTRY = Entry(
 
 
 @dataclass(frozen=True)
-class TDQ(Critic):
+class TDQ(JointMLP):
     """Twin Q(s, a, g) and V(s, g), each an MLP of the joint input; the score is the mean Q.
 
     Q is fitted to r + gamma mask V(s', g), V to an expectile of the smaller target Q. Q and V
@@ -48,32 +49,13 @@ class TDQ(Critic):
     deployed: ClassVar[str] = "q"
     reads_rewards: ClassVar[bool] = True
 
-    hidden: tuple[int, ...] = (512, 512, 512)
-    """Width of each hidden layer."""
-
-    ensemble: int = 2
-    """Q networks."""
-
     bellman: Bellman = Bellman()
     """Discount, expectile and speed of the target network."""
-
-    beta: float = 1.0
-    """Standard deviations that the readout ``q_lcb`` subtracts from the mean Q."""
-
-    bfloat16: bool = False
-    """Whether matrix products and activations are bfloat16."""
-
-    def __post_init__(self) -> None:
-        require_sizes(self.hidden, ensemble=self.ensemble)
 
     @property
     def stack(self) -> Stack:
         """All Q networks and V."""
         return Stack((("q", self.ensemble), ("v", 1)), self.hidden, 1, self.bfloat16)
-
-    def compute_params(self, params: Params) -> Params:
-        """Kernels in bfloat16 where the products are."""
-        return half_kernels(params) if self.bfloat16 else params
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
         """Fresh networks, and their copies as the first target."""
@@ -140,18 +122,4 @@ class TDQ(Critic):
         def feature_norm(params: Params, s: jax.Array, a: jax.Array, g: jax.Array) -> jax.Array:
             return jnp.mean(norm(self._read(params, s, a, g, features=True)), axis=0)
 
-        return {**ensemble_readouts(self.members, self.beta), "feature_norm": feature_norm}
-
-
-def ensemble_readouts(members: Read, beta: float, name: str = "q") -> dict[str, Read]:
-    """Mean, minimum, and mean less ``beta`` standard deviations, of members [members, ...]."""
-
-    def lower(params: Params, s: jax.Array, a: jax.Array, g: jax.Array) -> jax.Array:
-        q = members(params, s, a, g)
-        return jnp.mean(q, axis=0) - beta * jnp.std(q, axis=0)
-
-    return {
-        name: lambda *args: jnp.mean(members(*args), axis=0),
-        f"{name}_min": lambda *args: jnp.min(members(*args), axis=0),
-        f"{name}_lcb": lower,
-    }
+        return {**super().readouts(), "feature_norm": feature_norm}

@@ -111,9 +111,8 @@ def run_steps(
 
     def body(carry: tuple[TrainState, Params], _: None) -> tuple[tuple[TrainState, Params], Info]:
         state, copies = carry
-        compute = jax.tree.map(
-            lambda own, copy: own if copy is None else copy, state.params, copies
-        )
+        own = {name: state.params[name] for name in copies}
+        compute = jax.tree.map(lambda it, copy: it if copy is None else copy, own, copies)
         state, info = train_step(config, state, data, compute)
         return (state, _copies(config.learner, state.params)), info
 
@@ -128,7 +127,8 @@ def _copies(learner: Learner, params: Params) -> Params:
     Carried beside itself it would be copied in every step, by a kernel of its own for each vector.
     """
     compute = learner.compute_params(params)
-    copies: Params = jax.tree.map(lambda own, it: None if it is own else it, params, compute)
+    own = {name: params[name] for name in compute}  # which may leave out a target
+    copies: Params = jax.tree.map(lambda it, copy: None if copy is it else copy, own, compute)
     return copies
 
 
