@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_cases_by_hand(case: tuple) -> None:
+def test_cases_by_hand(case: tuple[Any, ...]) -> None:
     *columns, (target, estimation, extrapolation, first, last) = case
     split = search_error(*(np.array([x]) for x in columns), [3])
     given = [float(term[0, 0]) for term in split]
@@ -53,7 +54,9 @@ def test_cases_by_hand(case: tuple) -> None:
     assert given == [target, estimation, extrapolation, total, last, first]
 
 
-def slow_mixed(places: list, order: list, value: list, on: list, k: int) -> float:
+def slow_mixed(
+    places: list[float], order: list[float], value: list[float], on: list[bool], k: int
+) -> float:
     """Mean over all K-subsets of the value at the best place, without ties."""
     supported = [i for i in range(len(on)) if on[i]]
     at = dict(enumerate(value))
@@ -78,8 +81,8 @@ def test_slow_version_over_all_subsets() -> None:
             top = np.mean([max(v[i] for i in chosen) for chosen in sets])
             ideal_, all_ = slow_mixed(best, best, v, s, count), slow_mixed(f, f, v, s, count)
             mixed, other = slow_mixed(best, f, v, s, count), slow_mixed(f, best, v, s, count)
-            wanted = (top - ideal_, ideal_ - mixed, mixed - all_, top - all_)
-            wanted += (other - all_, ideal_ - other)
+            wanted = [top - ideal_, ideal_ - mixed, mixed - all_, top - all_]
+            wanted += [other - all_, ideal_ - other]
             np.testing.assert_allclose([term[row, i] for term in split], wanted, atol=1e-12)
 
 

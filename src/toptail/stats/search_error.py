@@ -53,9 +53,9 @@ def search_error(
     """Split the regret of the best of K by ``critic``.
 
     All are ``[m, n]``: m queries with n candidates each, larger is better; ``support`` is true
-    where a candidate is on support. An ideal that says nothing of a candidate gives it minus infinity. A
-    NaN makes that query's terms NaN. Expectations over subsets and ties are exact, as in
-    :func:`best_of_k`.
+    where a candidate is on support. An ideal that says nothing of a candidate gives it minus
+    infinity. A NaN makes that query's terms NaN. Expectations over subsets and ties are exact, as
+    in :func:`best_of_k`.
 
     Examples
     --------

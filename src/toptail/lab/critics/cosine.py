@@ -25,6 +25,7 @@ ENTRY = Entry(
         Readout("phi_norm", "contrastive", beside="norm"),
     ),
     one_step="cosine",
+    ideal="log_ratio",
 )
 
 

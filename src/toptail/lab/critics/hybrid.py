@@ -23,6 +23,7 @@ ENTRY = Entry(
         Readout("q_hybrid", "both", value=True, beside="q_hybrid"),
     ),
     one_step="hybrid",
+    ideal="log_ratio",
 )
 
 

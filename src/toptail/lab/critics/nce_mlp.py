@@ -29,6 +29,7 @@ ENTRY = Entry(
         Readout("logit_min", "contrastive"),
         Readout("logit_lcb", "contrastive"),
     ),
+    ideal="log_ratio",
 )
 
 

@@ -26,6 +26,7 @@ ENTRY = Entry(
         Readout("phi_norm", "contrastive", beside="norm"),
     ),
     one_step="raw",
+    ideal="log_ratio",
 )
 
 

@@ -31,6 +31,7 @@ ENTRY = Entry(
         Readout("q_min", "bellman", value=True),
         Readout("q_lcb", "bellman", value=True),
     ),
+    ideal="q_star",
 )
 
 

@@ -30,6 +30,7 @@ ENTRY = Entry(
         Readout("feature_norm", "bellman"),
     ),
     one_step="tdq",
+    ideal="q_star",
 )
 
 

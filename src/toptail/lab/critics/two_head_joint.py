@@ -23,6 +23,7 @@ ENTRY = Entry(
         Readout("q_hybrid", "both"),
     ),
     one_step="two_head",
+    ideal="q_star",
 )
 
 

@@ -30,6 +30,7 @@ ENTRY = Entry(
         Readout("q_td_min", "bellman", value=True),
         Readout("q_td_lcb", "bellman", value=True),
     ),
+    ideal="q_star",
 )
 
 

@@ -8,19 +8,20 @@ centre on each axis. So (x, G, place) is a Markov chain, observed through x alon
 
 Here x lives on the nodes of a grid. A step goes to three nodes on each axis, with the mean of the
 true step and its variance (or, where three nodes cannot have it, the smallest that they can); nodes
-inside walls stand for the nearest free one. The goal's place takes `PLACES` values on each axis.
+inside walls stand for the nearest free one. The goal's place takes the `PLACES` values of Gauss's
+rule on each axis.
 
-Three things are solved for, each for all pairs of nodes at once:
+Three things are solved for, the last two for all pairs of nodes at once:
 
-- ``rho``: how often data has the point at x with the hidden goal G, by stepping the chain from the
-  package's starts to the last row;
-- ``occupied(z)``: sum_d (1 - z) z^(d-1) P(x_{t+d} = y | x_{t+1}, G). Between two new goals this is
-  the resolvent of the chain of G; what a new goal changes has the rank of the few nodes where one is
+- `Behaviour.rho`: how often data has the point at x with the hidden goal G, by stepping the chain
+  from the package's starts to the last row;
+- `Occupancy`: sum_d (1 - z) z^(d-1) P(x_{t+d} = y | x_{t+1}, G). Between two new goals this is the
+  resolvent of the chain of G; what new goals change has the rank of the few nodes where one is
   reached, and is put in afterwards;
-- ``hitting(goals)``: E z^T of the *policy* beta(a | x) = sum_G P(G | x) beta(a | x, G), which
-  forgets its goal at every step, with T the steps until it is within 1 of the goal.
+- `Hitting`: E z^T of the *policy* beta(a | x) = sum_G P(G | x) beta(a | x, G), which forgets its
+  goal at every step, with T the steps until it is within 1 of a place.
 
-The action says something of the hidden goal: P(G | s, a) is proportional to P(G | s) beta(a | s, G).
+The action says something of the hidden goal: P(G | s, a) goes with P(G | s) beta(a | s, G).
 """
 
 from __future__ import annotations
@@ -46,15 +47,20 @@ Table = NDArray[np.float32]
 
 SPACING = 0.25
 """Distance of the grid's nodes."""
-PLACES = 5
+PLACES = 7
 """Places of the hidden goal on each axis of its cell."""
 GOAL_REACH = 1.0
 """How far from its cell's centre a goal lies, on each axis, at most."""
 SETTLED = 1e-5
 """A step that moves less than this share of the rows: those that follow are alike."""
 _AT_ONCE = 64
+_NO_CHANCE = 1e-6
 _EDGE = 1e-5
 """Actions so close to the box's edge were clipped."""
+
+
+def _no_tick(_share: float) -> None:
+    """Tell nobody."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +86,7 @@ class Behaviour:
         at = np.stack(np.meshgrid(x, y), axis=-1) * self.spacing - UNIT * 1.5
         free = self._wall_distance(at) >= POINT_RADIUS - 1e-9
         nodes = at[free]
-        return free, nodes, KDTree(nodes).query(at)[1].astype(np.int64)
+        return free, nodes, np.asarray(KDTree(nodes).query(at)[1], np.int64)
 
     def _wall_distance(self, points: Points) -> Points:
         nearest = np.full(points.shape[:-1], np.inf)
@@ -141,26 +147,31 @@ class Behaviour:
         return scipy.sparse.csr_array(entries, shape=(n, n))
 
     @cached_property
+    def layout(self) -> tuple[Points, Points]:
+        """Where a goal lies around its cell's centre ``[p, 2]``, and how likely ``[p]``.
+
+        By Gauss's rule, which has nodes near the corners: a goal there is found late, while the
+        point lingers at the centre.
+        """
+        along, weight = np.polynomial.legendre.leggauss(self.places)
+        offset = np.stack(np.meshgrid(along, along), axis=-1).reshape(-1, 2)
+        return offset * GOAL_REACH, np.outer(weight, weight).ravel() / 4
+
+    @cached_property
     def reached(self) -> NDArray[np.bool_]:
         """Nodes within the tolerance of each place of each goal, ``[c, places, n]``."""
-        along = ((np.arange(self.places) + 0.5) / self.places * 2 - 1) * GOAL_REACH
-        offset = np.stack(np.meshgrid(along, along), axis=-1).reshape(-1, 2)
-        at = self.maze.centre(self.goals)[:, None] + offset
+        at = self.maze.centre(self.goals)[:, None] + self.layout[0]
         away = np.linalg.norm(self.nodes - at[:, :, None], axis=-1)
         return np.asarray(away <= TOLERANCE + 1e-9)
 
     @cached_property
     def _flows(self) -> tuple[Points, Points]:
-        """Mean over rows of being at a node with a goal and place, before and after its step.
-
-        ``[c, n]`` of the row itself, and ``[c, places, n]`` of arrivals, in which a goal that is
-        reached still counts as it was.
-        """
+        """``rho`` and ``arrivals``: the chain's mean over the rows of an episode."""
         cells, places, n = self.reached.shape
         free = self.maze.centre(self.maze.free)
         start = (np.abs(self.nodes - free[:, None]).max(axis=2) <= GOAL_REACH).sum(axis=0)
         state = np.empty((cells, n, places), np.float32)
-        state[:] = (start / start.sum() / cells / places)[:, None]
+        state[:] = np.outer(start / start.sum() / cells, self.layout[1])
         at, arrived = np.zeros((cells, n)), np.zeros((cells, n, places))
         turned = [step.T.tocsr().astype(np.float32) for step in self.steps]
         for row in range(self.rows - 1):
@@ -184,13 +195,21 @@ class Behaviour:
             state[near] -= done
             fresh[near] += done.sum(axis=1)
         some = np.flatnonzero(fresh)
-        new[:, some] += (fresh[some] / len(new) / self.places**2)[:, None]
+        new[:, some] += np.outer(fresh[some] / len(new), self.layout[1])
         return new
 
     @property
     def rho(self) -> Points:
         """Share of data rows at each node with each hidden goal, ``[c, n]``."""
         return self._flows[0]
+
+    @property
+    def arrivals(self) -> Points:
+        """Share of steps that arrive at a node, by hidden goal and its place, ``[c, places, n]``.
+
+        A goal that is reached there still counts as it was.
+        """
+        return self._flows[1]
 
     @cached_property
     def marginal(self) -> Points:
@@ -211,116 +230,124 @@ class Behaviour:
         weights = prior * np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
-    def occupied(
-        self,
-        discount: float,
-        weights: Points,
-        after: Positions,
-        goals: Positions,
-        tick: Callable[[float], None] | None = None,
-    ) -> Points:
-        """Density of geometric goals at ``goals`` after arriving at ``after``: ``[n]``.
-
-        ``weights`` [n, c] are P(G | s, a); discount z gives a goal d = 1, 2, ... steps later the
-        weight (1 - z) z^(d-1). The density is that of the grid: it is smooth over one spacing.
-        """
-        new = _NewGoals.solve(self, discount, tick)
-        (start, start_share), (end, end_share) = self.spread(after), self.spread(goals)
-        total = np.zeros(len(weights))
-        for cell, chance in enumerate(weights.T):
-            rows = np.flatnonzero(chance > 1e-6)
-            table = new.after_arrival(cell)
-            pairs = table[start[rows][:, :, None], end[rows][:, None, :]]
-            total[rows] += chance[rows] * np.einsum(
-                "nij,ni,nj->n", pairs, start_share[rows], end_share[rows]
-            )
-            if tick is not None:
-                tick(0.7 + 0.3 * (cell + 1) / len(self.goals))
-        return total * (1.0 - discount) / self.spacing**2
-
-    def hitting(self, discount: float, after: Positions, goals: Positions) -> Points:
-        """E z^T of the policy that forgets its goal, from ``after`` to ``goals``: ``[n]``."""
+    @cached_property
+    def policy(self) -> scipy.sparse.csr_array:
+        """The chain of the policy beta(a | x), which forgets its goal at every step, ``[n, n]``."""
         share = self.rho / np.maximum(self.marginal, 1e-300)
-        policy = sum(
-            scipy.sparse.diags_array(part) @ step
-            for part, step in zip(share, self.steps, strict=True)
-        )
-        resolvent = _resolvent(policy, discount)
-        start, start_share = self.spread(after)
-        different, number = np.unique(goals, axis=0, return_inverse=True)
-        found = np.empty(len(after))
-        order = np.argsort(number.ravel(), kind="stable")
-        for goal, rows in zip(
-            different,
-            np.split(order, np.flatnonzero(np.diff(number.ravel()[order])) + 1),
-            strict=True,
-        ):
-            ball = np.flatnonzero(np.linalg.norm(self.nodes - goal, axis=1) <= TOLERANCE)
-            if not len(ball):
-                ball = np.array([np.argmin(np.linalg.norm(self.nodes - goal, axis=1))])
-            once = scipy.linalg.solve(resolvent[np.ix_(ball, ball)], np.ones(len(ball)))
-            value = resolvent[start[rows][:, :, None], ball] @ once
-            found[rows] = (value * start_share[rows]).sum(axis=1)
-        return found
+        parts = zip(share, self.steps, strict=True)
+        total = sum(scipy.sparse.diags_array(part) @ step for part, step in parts)
+        return scipy.sparse.csr_array(total)
 
 
 @dataclass(frozen=True, eq=False)
-class _NewGoals:
-    """Sums of z^d over d >= 1 of being at a node, where new goals follow those that are reached."""
+class Occupancy:
+    """Where the behaviour is d = 1, 2, ... steps later, weighed by (1 - z) z^(d-1)."""
 
     behaviour: Behaviour
-    resolvents: list[Table]
-    """Of the chain of each goal that is never reached, without d = 0."""
-    afresh: Table
-    """The sums from a node where a new goal has just been drawn."""
+    """The chain."""
     discount: float
+    """The discount z."""
+    tables: list[Table]
+    """For each hidden goal: sum of z^d over d >= 0 of being at a node, ``[n, n]``, from a node at
+    which the point has just arrived; new goals follow those that are reached."""
 
     @classmethod
     def solve(
-        cls, behaviour: Behaviour, discount: float, tick: Callable[[float], None] | None
-    ) -> _NewGoals:
+        cls, behaviour: Behaviour, discount: float, tick: Callable[[float], None] = _no_tick
+    ) -> Occupancy:
+        """Solve for all pairs of nodes."""
         cells, _, n = behaviour.reached.shape
-        resolvents: list[Table] = []
+        tables: list[Table] = []
         first, jump = np.zeros((n, n), np.float32), np.zeros((n, n), np.float32)
-        even = np.full(behaviour.reached.shape[1:], 1.0 / behaviour.reached.shape[1])
+        likely = np.repeat(behaviour.layout[1][:, None], n, axis=1)
         for cell, step in enumerate(behaviour.steps):
-            table = _resolvent(step, discount)
-            table[np.diag_indices(n)] -= 1.0
-            nodes, reach = _first_reach(table, behaviour.reached[cell], even)
+            table = resolvent(step, discount)
+            table[np.diag_indices(n)] -= 1.0  # from here on without d = 0
+            nodes, reach = _first_reach(table, behaviour.reached[cell], likely)
             first += table - reach @ table[nodes]
             jump[:, nodes] += reach
-            resolvents.append(table)
-            if tick is not None:
-                tick(0.7 * (cell + 1) / cells)
-        first, jump = first / cells, jump / cells
-        some = np.flatnonzero(jump.any(axis=0))
-        inner = np.eye(len(some), dtype=np.float32) - jump[np.ix_(some, some)]
-        afresh = first + jump[:, some] @ scipy.linalg.solve(inner, first[some])
-        return cls(behaviour, resolvents, afresh, discount)
+            tables.append(table)
+            tick(0.6 * (cell + 1) / cells)
+        afresh = _continued(first / cells, jump / cells)
+        for cell, table in enumerate(tables):
+            tables[cell] = cls._after_arrival(behaviour, cell, table, afresh)
+            tick(0.6 + 0.4 * (cell + 1) / cells)
+        return cls(behaviour, discount, tables)
 
-    def after_arrival(self, cell: int) -> Table:
-        """From each node, at which the point has just arrived with a goal in that cell.
-
-        With d = 0, the arrival itself. The place of the goal is as likely as data has it there.
-        """
-        b, table = self.behaviour, self.resolvents[cell]
-        reached = b.reached[cell]
-        arrived = b._flows[1][cell]
+    @staticmethod
+    def _after_arrival(behaviour: Behaviour, cell: int, table: Table, afresh: Table) -> Table:
+        """The sums where the goal's place is as likely as data has it at each node."""
+        reached, arrived = behaviour.reached[cell], behaviour.arrivals[cell]
         total = arrived.sum(axis=0)
-        place = np.where(total > 0, arrived / np.where(total > 0, total, 1.0), 1.0 / len(arrived))
+        known = total > 0
+        place = np.where(known, arrived / np.where(known, total, 1.0), behaviour.layout[1][:, None])
         going = np.where(reached, 0.0, place)
         nodes, reach = _first_reach(table, reached, going)
         stays = going.sum(axis=0).astype(np.float32)[:, None]
-        result = stays * table - reach @ (table - self.afresh)[nodes] + (1 - stays) * self.afresh
+        result = stays * table - reach @ (table[nodes] - afresh[nodes]) + (1 - stays) * afresh
         result[np.diag_indices(len(result))] += 1.0
         return np.asarray(result, np.float32)
 
+    def density(self, weights: Points, after: Positions, goals: Positions) -> Points:
+        """Density at ``goals`` [n, 2] of where the point will be after arriving at ``after``.
 
-def _resolvent(step: Any, discount: float) -> Table:
+        ``weights`` [n, c] are P(G | s, a). The density is the grid's, smooth over one spacing.
+        """
+        nodes = self.behaviour
+        (start, start_share), (end, end_share) = nodes.spread(after), nodes.spread(goals)
+        total = np.zeros(len(weights))
+        for table, chance in zip(self.tables, weights.T, strict=True):
+            rows = np.flatnonzero(chance > _NO_CHANCE)
+            pairs = table[start[rows][:, :, None], end[rows][:, None, :]]
+            shares = chance[rows, None, None] * start_share[rows][:, :, None]
+            total[rows] += (pairs * shares * end_share[rows][:, None, :]).sum(axis=(1, 2))
+        return np.asarray(np.maximum(total, 0.0) * (1.0 - self.discount) / nodes.spacing**2)
+
+
+@dataclass(frozen=True, eq=False)
+class Hitting:
+    """How soon the policy that forgets its goal comes within the tolerance of a place."""
+
+    behaviour: Behaviour
+    """The chain."""
+    table: Table
+    """Sum of z^d over d >= 0 of being at a node, ``[n, n]``."""
+
+    @classmethod
+    def solve(cls, behaviour: Behaviour, discount: float) -> Hitting:
+        """Solve for all pairs of nodes."""
+        return cls(behaviour, resolvent(behaviour.policy, discount))
+
+    def value(self, after: Positions, goals: Positions) -> Points:
+        """E z^T from ``after`` to ``goals`` [n, 2], T the steps until within the tolerance: [n]."""
+        start, share = self.behaviour.spread(after)
+        different, number = np.unique(goals, axis=0, return_inverse=True)
+        order = np.argsort(number.ravel(), kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(number.ravel()[order])) + 1)
+        found = np.empty(len(after))
+        for goal, rows in zip(different, groups, strict=True):
+            away = np.linalg.norm(self.behaviour.nodes - goal, axis=1)
+            ball = np.flatnonzero(away <= max(TOLERANCE, float(away.min())))
+            # What the table has in the ball is the first visit there, and then what follows.
+            once = scipy.linalg.solve(self.table[np.ix_(ball, ball)], np.ones(len(ball)))
+            value = self.table[start[rows][:, :, None], ball] @ once
+            found[rows] = (value * share[rows]).sum(axis=1)
+        return found
+
+
+def _continued(first: Table, jump: Table) -> Table:
+    """The sums where new goals follow: first, and after each jump to a new goal again."""
+    some = np.flatnonzero(jump.any(axis=0))
+    inner = np.eye(len(some), dtype=np.float32) - jump[np.ix_(some, some)]
+    again = scipy.linalg.solve(inner, first[some])
+    return np.asarray(first + jump[:, some] @ again, np.float32)
+
+
+def resolvent(step: Any, discount: float) -> Table:
     """Sum of z^d P^d over d >= 0, row by row from one sparse factorization."""
     n = step.shape[0]
     inner = (scipy.sparse.eye_array(n) - discount * step).tocsc().astype(np.float32)
-    factors = splu(scipy.sparse.csc_matrix(inner), permc_spec="MMD_AT_PLUS_A")
+    factors: Any = splu(scipy.sparse.csc_matrix(inner), permc_spec="MMD_AT_PLUS_A")
     table = np.empty((n, n), np.float32)
     for start in range(0, n, _AT_ONCE):
         rows = np.arange(start, min(start + _AT_ONCE, n))
@@ -333,7 +360,7 @@ def _resolvent(step: Any, discount: float) -> Table:
 def _first_reach(
     table: Table, reached: NDArray[np.bool_], weights: Points
 ) -> tuple[IntArray, Table]:
-    """Nodes where a goal may be reached, and sum over places of weight [place, n] times E z^T there.
+    """Nodes where a goal may be reached, and E z^T there, summed with weights [places, n].
 
     ``table`` has the sums over d >= 1 of the chain in which nothing is reached: what it has at a
     set of nodes is the first visit to the set, and then whatever follows, d >= 0.
