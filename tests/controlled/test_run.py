@@ -13,6 +13,7 @@ import pytest
 
 from tests.controlled.tiny import TINY
 from toptail.errors import InputError
+from toptail.lab.critics.registry import IDEALS
 from toptail.lab.paper import reported
 from toptail.lab.studies.controlled import cells as cells_module
 from toptail.lab.studies.controlled import choice as choice_module
@@ -74,14 +75,16 @@ def test_record_and_configuration_say_what_was_run(folder: Path) -> None:
 def test_tables_have_the_promised_shape(folder: Path) -> None:
     main = table(folder, "toy-support")
     assert main["label"] == "tab:toy-support"
-    assert set(main["rows"]["controlled"]) == {"tdq", "raw", "cosine", "hybrid"}
+    rows = main["rows"]["controlled"]
+    assert list(rows) == ["tdq", "raw", "cosine", "hybrid", "q_star", "q_behaviour", "log_ratio"]
+    trained = [row for name, row in rows.items() if name not in IDEALS]
     assert main["paper"] == {}
     paper = reported.cells(main["label"], main["rows"])["controlled"]
     assert paper["raw"]["regret"] == {"mean": 0.978, "std": 0.106}
     within = table(folder, "toy-within")
     assert set(within["rows"]["controlled"]) == {"f_cos", "q_td", "q_hybrid"}
-    for content in (main, within):
-        for metrics in content["rows"]["controlled"].values():
+    for critics in (trained, within["rows"]["controlled"].values()):
+        for metrics in critics:
             for metric in ("regret", "off_support", "mean_norm"):
                 cell = metrics[metric]
                 values = list(cell["seeds"].values())

@@ -14,7 +14,8 @@ from toptail.commands.options import Flag, Words, command_line, flags_of, with_g
 from toptail.commands.requirements import need_training
 from toptail.commands.studying import check_runs, finish_study, make_runs, print_outcome, run_study
 from toptail.errors import InputError
-from toptail.lab.studies.selection.config import STAGES, SelectionConfig
+from toptail.lab.studies.search_error import LABEL
+from toptail.lab.studies.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
 from toptail.lab.studies.selection.contract import STUDY
 from toptail.lab.studies.study import Request
 
@@ -40,7 +41,8 @@ class StudySelection:
 
     Goes through the stages queries, pools, reference, geodesic, scores, rollouts, deployment and
     tables. Each leaves a file in OUT/TASK; one that is there and fits is not made again, and you
-    may bring your own in its place. The criteria are declared before anything is scored.
+    may bring your own in its place. The criteria are declared before anything is scored. The stage
+    ideals, which is made only where asked for, scores by the ideal critics of PointMaze.
     """
 
     task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
@@ -93,6 +95,7 @@ class StudySelection:
             raise InputError(f"{label} is made for one task at a time; give one --task.")
         deployed = label == "app:closed-loop"
         needed = [stage for stage in STAGES if stage != "deployment" or deployed]
+        needed += [IDEALS_STAGE] if label == LABEL else []
         stages = (*(needed if runs is not None else ()), TABLES)
         return cls(task[0] if task else "PointMaze", runs, out, train=train, stage=stages)
 
@@ -142,12 +145,12 @@ class StudySelection:
 
     def stages(self) -> list[str]:
         """The stages asked for, in their order."""
-        known = (*STAGES, TABLES)
+        known = (*STAGES, IDEALS_STAGE, TABLES)
         asked = names(self.stage)
         for stage in asked:
             if stage not in known:
                 raise InputError(f"There is no stage '{stage}': they are {', '.join(known)}.")
-        return [stage for stage in known if stage in asked or not asked]
+        return [s for s in known if s in asked or not (asked or s == IDEALS_STAGE)]
 
     def config(self, task: str) -> SelectionConfig:
         """The task's settings with what was asked for."""

@@ -56,15 +56,13 @@ def log_ratio(world: ControlledWorld, states: Floats, actions: Floats, goals: Fl
     """
     likelihood = log_likelihood(world, states, actions, goals)
     shape = np.broadcast_shapes(states.shape, actions.shape)
-    own, first = np.unique(
-        np.concatenate([np.broadcast_to(x, shape).reshape(-1, 2) for x in (states, actions)], 1),
-        axis=0,
-        return_inverse=True,
-    )
-    blocks = [own[i : i + _BLOCK] for i in range(0, len(own), _BLOCK)]
-    density = np.concatenate([action_density(world, x[:, :2], x[:, 2:]) for x in blocks])
-    marginal = np.log(density)[first.ravel()].reshape(shape[:-1])
-    return np.asarray(likelihood - marginal)
+    pairs = [np.broadcast_to(x, shape).reshape(-1, 2) for x in (states, actions)]
+    density = np.ones(len(pairs[0]))  # off support there is nothing to divide by
+    known = np.flatnonzero(on_support(world, pairs[1]))
+    for start in range(0, len(known), _BLOCK):
+        rows = known[start : start + _BLOCK]
+        density[rows] = action_density(world, *(x[rows] for x in pairs))
+    return np.asarray(likelihood - np.log(density).reshape(shape[:-1]))
 
 
 def log_likelihood(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from toptail.lab.critics.registry import MAIN, critic_of, readout, title
+from toptail.lab.critics.registry import IDEALS, MAIN, critic_of, readout, title
 
 TRAINED: Final = "_trained/"
 """``raw_trained/cosine``: the raw critic's embeddings, read as a cosine."""
@@ -48,8 +48,8 @@ def is_circular(scorer: str) -> bool:
 
 
 def drawn(scorers: Iterable[str]) -> list[str]:
-    """Which scorers a figure shows: all but the two-head variants, which have their own table."""
-    found = in_order(scorers)
+    """Which scorers a figure shows: all but ideals and two-head variants, which have own tables."""
+    found = [scorer for scorer in in_order(scorers) if scorer not in IDEALS]
     return [s for s in found if (c := critic_of(s)) is None or c.group != "two_head"] or found
 
 
