@@ -47,7 +47,7 @@ COMMANDS = {
     "--diffusion-steps 2 --triples 300 --negatives 9 --support-queries 40 --n-near 5,20 "
     "--resamples 50 --workers 1 --critic mine=critic.py:score --out semantics",
     "selection": f"study selection --task data/{TASK}.npz --runs runs --per-group 8 --pool-count 2 "
-    "--pool-size 64 --stage queries,pools,reference,geodesic,scores,rollouts "
+    "--pool-size 64 --stage queries,pools,reference,exact,euclidean,scores,rollouts "
     "--critic mine=critic.py:score --out selection",
     "selection-tables": f"study selection --task data/{TASK}.npz --stage tables --out selection",
     "controlled": "study controlled --radii none --seeds 42,43 --steps 100 --sweep loss --workers 2"

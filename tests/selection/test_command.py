@@ -117,7 +117,7 @@ def test_a_newcomer_audits_a_critic_with_candidates_and_a_judge_of_his_own(
     assert small(data, **brought).run() == 0
     said = capsys.readouterr().out
     folder = home / "out" / "walks"
-    assert "No geodesic judge" in said
+    assert "No exact judge" in said
     assert "No reference ensemble" in said
     assert "near" in said
     assert str(folder / "report.html") in said
@@ -210,7 +210,7 @@ def test_every_stage_of_a_maze_is_called_in_order(
     from toptail.lab.studies.selection import deployment, rollout_stage
     from toptail.lab.studies.selection.study import Selection
 
-    for name in ("make_queries", "make_pools", "judge_reference", "judge_geodesic"):
+    for name in ("make_queries", "make_pools", "judge_reference", "judge_ways"):
         monkeypatch.setattr(run_module, name, note(name))
     monkeypatch.setattr(run_module, "critic_scorers", note("critic_scorers", ["scorer"]))
     monkeypatch.setattr(run_module, "score_critics", note("score_critics"))
@@ -220,7 +220,7 @@ def test_every_stage_of_a_maze_is_called_in_order(
     study = Selection.at(tmp_path, SelectionConfig.for_task(TASK), tmp_path / "runs")
     assert Stages(study, toy_dataset()).run() == []
     assert called == [
-        *("make_queries", "make_pools", "judge_reference", "judge_geodesic"),
+        *("make_queries", "make_pools", "judge_reference", "judge_ways", "judge_ways"),
         *("critic_scorers", "score_critics", "make_rollouts", "run_deployment"),
     ]
     with pytest.raises(InputError, match="no stage 'weather'"):

@@ -63,8 +63,8 @@ def test_the_main_table_has_every_judge_beside_the_papers_cells(study: Selection
         "Critic",
         "Reference ensemble: τ_b",
         "Reference ensemble: regret",
-        "Geodesic distance: τ_b",
-        "Geodesic distance: regret",
+        "Euclidean shortest way: τ_b",
+        "Euclidean shortest way: regret",
         "Rollouts: Δ against random",
     ]
     rows = cells(table)
@@ -171,7 +171,7 @@ def test_what_remains_beside_a_circular_judge_follows_from_the_task(
     study: SelectionResults,
 ) -> None:
     words = circular_words(study)
-    assert "Independent of that here: geodesic distance and simulator rollouts." in words
+    assert "Independent of that here: euclidean shortest way and simulator rollouts." in words
     tables: dict[str, Any] = json.loads(json.dumps(dict(study.tables)))
     changed = SelectionResults(**{**study.__dict__, "tables": tables})
     del tables["judges"]["rows"]["PointMaze"]["geodesic"]

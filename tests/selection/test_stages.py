@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.training.toy import toy_config, toy_dataset, walks
 from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.judges.reference import admission
+from toptail.lab.judges.ways import WAYS
 from toptail.lab.proposals.diffusion_runs import load_policy
 from toptail.lab.studies.folder import read_json, write_json
 from toptail.lab.studies.scorers import Scorer, of_run
@@ -28,8 +30,8 @@ from toptail.lab.studies.selection.run import Brought, Stages
 from toptail.lab.studies.selection.stages import (
     add_values,
     critic_scorers,
-    judge_geodesic,
     judge_reference,
+    judge_ways,
     make_pools,
     make_queries,
     runs_in_training,
@@ -260,7 +262,7 @@ def test_changed_criteria_stop_every_stage(
         lambda: make_queries(changed, DATA.val),
         lambda: make_pools(changed, queries, DATA.train),
         lambda: judge_reference(changed, queries, pools),
-        lambda: judge_geodesic(changed, queries, pools),
+        *(partial(judge_ways, changed, queries, pools, judge) for judge in WAYS.values()),
         lambda: score_critics(changed, queries, pools, [MINE]),
     ):
         with pytest.raises(InputError, match=what):
@@ -449,12 +451,19 @@ def test_a_maze_with_teleports_does_without_the_judges_that_do_not_know_it(
     )
     left_out = Stages(replace(study, runs=None), DATA, brought).run()
     assert [sentence.split(":")[0] for sentence in left_out] == [
-        *("No reference ensemble", "No geodesic judge", "No rollouts", "No deployment checks"),
+        *(
+            "No reference ensemble",
+            "No exact judge",
+            "No euclidean judge",
+            "No rollouts",
+            "No deployment checks",
+        ),
     ]
     assert list(study.folder.columns()) == ["mine"]
 
 
-def test_the_geodesic_stage_is_for_pointmaze(tmp_path: Path) -> None:
+def test_the_judges_that_know_the_ways_are_for_pointmaze(tmp_path: Path) -> None:
+    exact, euclidean = WAYS.values()
     study = Selection.at(tmp_path, small_config(task="pointmaze-medium-navigate-v0"))
     inside = np.float32(0.2)  # the walks shrunk into one cell of the maze
     val, train = (
@@ -464,15 +473,26 @@ def test_the_geodesic_stage_is_for_pointmaze(tmp_path: Path) -> None:
     queries = make_queries(study, val)
     own = file_proposal(_own_pools(tmp_path, (9, 2, 4)), study.config.pools)
     pools = make_pools(study, queries, train, own)
-    values = judge_geodesic(study, queries, pools).arrays["values"]
+    values = judge_ways(study, queries, pools, euclidean).arrays["values"]
     after = queries.states[:, None, None] + 0.2 * pools.with_logged()
     distance = np.linalg.norm(after - queries.goals[:, None, None], axis=-1)
     np.testing.assert_allclose(values[0], 0.99 ** (distance / 0.2), rtol=1e-5)
+    found = judge_ways(study, queries, pools, exact).arrays["values"][0]
+    away = np.abs(after - queries.goals[:, None, None]).max(axis=-1)
+    assert (found >= 0.99 ** (1 + np.ceil(away / 0.2)) - 1e-6).all()  # nothing is in the way
+    assert (found <= 0.99 ** (1 + np.maximum(np.ceil((away - 1) / 0.2 - 1e-6), 0)) + 1e-6).all()
     before = files(study)
-    judge_geodesic(study, queries, pools)
+    for judge in (exact, euclidean):
+        judge_ways(study, queries, pools, judge)
     assert files(study) == before
+    # Under the name that older studies gave it, the Euclidean judge is found and not made again.
+    new, old = (study.folder.values(name) for name in ("euclidean", "geodesic"))
+    new.rename(old)
+    judge_ways(study, queries, pools, euclidean)
+    assert old.is_file()
+    assert not new.exists()
     other = Selection.at(tmp_path / "walks", small_config())
     queries = make_queries(other, DATA.val)
     pools = make_pools(other, queries, DATA.train, own)
-    with pytest.raises(InputError, match="'walks' is not the name"):
-        judge_geodesic(other, queries, pools)
+    with pytest.raises(InputError, match="'walks' is no such PointMaze"):
+        judge_ways(other, queries, pools, exact)

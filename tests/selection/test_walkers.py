@@ -126,9 +126,9 @@ def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         write_walker_run(name, critic, seed, runs)
     config = SelectionConfig.for_task(name, **SMALL)
     made = Selection.at(tmp_path_factory.mktemp("out"), config, runs)
-    wanted = ["queries", "pools", "reference", "geodesic", "scores", "rollouts"]
+    wanted = ["queries", "pools", "reference", "exact", "scores", "rollouts"]
     left_out = Stages(made, walked(name)).run(wanted)
-    assert left_out == ["No geodesic judge: it knows PointMaze alone, without teleports."]
+    assert left_out == ["No exact judge: it knows PointMaze alone, without teleports."]
     return made
 
 

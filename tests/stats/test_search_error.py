@@ -48,7 +48,8 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 def test_cases_by_hand(case: tuple[Any, ...]) -> None:
     *columns, (target, estimation, extrapolation, first, last) = case
-    split = search_error(*(np.array([x]) for x in columns), [3])
+    critic, ideal, value, support = (np.array([x]) for x in columns)
+    split = search_error(critic, ideal, value, support, [3])
     given = [float(term[0, 0]) for term in split]
     total = target + estimation + extrapolation
     assert given == [target, estimation, extrapolation, total, last, first]

@@ -27,9 +27,9 @@ def pooled_search_error(
     columns = [np.asarray(x) for x in (critic, ideal, values, support)]
 
     def terms(rows: Ints) -> Floats:
-        one = [x[rows][None] for x in columns]
-        split = [term[0, 0] for term in search_error(*one, (k,))]
-        return np.array([*split, oracle(one[2], (k,))[0, 0] - one[2].mean()])
+        f, own, value, on = (x[rows][None] for x in columns)
+        split = [term[0, 0] for term in search_error(f, own, value, on, (k,))]
+        return np.array([*split, oracle(value, (k,))[0, 0] - value.mean()])
 
     both = bootstrap.each(terms)
     return both[:-1], both[-1]

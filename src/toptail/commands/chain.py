@@ -32,7 +32,7 @@ CONTROLS = {"pointmaze": names("control")}
 SEMANTICS = "semantics"
 """How the names of those pieces begin."""
 
-FIRST_STAGES = "queries,pools,reference,geodesic,scores"
+FIRST_STAGES = "queries,pools,reference,exact,euclidean,scores"
 """Stages of the selection study that need the main critics and the behaviour model."""
 
 

@@ -39,10 +39,10 @@ else:
 class StudySelection:
     """Let critics pick among the same candidates, and let independent judges say what they got.
 
-    Goes through the stages queries, pools, reference, geodesic, scores, rollouts, deployment and
-    tables. Each leaves a file in OUT/TASK; one that is there and fits is not made again, and you
-    may bring your own in its place. The criteria are declared before anything is scored. The stage
-    ideals, which is made only where asked for, scores by the ideal critics of PointMaze.
+    Goes through the stages queries, pools, reference, exact, euclidean, scores, rollouts,
+    deployment and tables. Each leaves a file in OUT/TASK; one that is there and fits is not made
+    again, and you may bring your own in its place. The criteria are declared before anything is
+    scored. The stage ideals, made only where asked for, scores by PointMaze's ideal critics.
     """
 
     task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]

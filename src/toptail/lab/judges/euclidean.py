@@ -1,13 +1,14 @@
-r"""The geodesic judge of PointMaze: the shortest way through the maze, untrained.
+r"""The Euclidean judge of PointMaze: the Euclidean length of the shortest way, untrained.
 
 A candidate is worth
 
 .. math:: \gamma^{\,d(s', g) / 0.2}
 
-with s' the state that one simulated step with the action leads to, and d the length of the
-shortest way from s' to the goal's position that the point can go: 0.2 is how far an action of
-length one moves it in a step, so the exponent is the number of steps at that speed. Arriving means
-arriving at the goal itself; the environment's tolerance of 0.5 around it does not count.
+with s' the state that one simulated step with the action leads to, and d the Euclidean length of
+the shortest way from s' to the goal's position that the point can go. This is not the task's value:
+an action moves the point by 0.2 in each coordinate, so that diagonals are faster, and the
+environment's tolerance of 1 around the goal does not count here. `toptail.lab.judges.exact` has
+the value; this one is what earlier results were judged by.
 
 The point has a radius of 0.7, so its centre stays that far from walls and goes around a wall's
 corner on an arc. Here the arc is a chain of chords with vertices at distance r = 0.7, and every
@@ -32,16 +33,10 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from toptail.errors import InputError
+from toptail.lab.judges.point import GEODESIC, POINT_RADIUS, STEP, Points, point_environment
 from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.maze import UNIT, Maze, Positions
-from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
 
-Points = NDArray[np.float64]
-
-POINT_RADIUS = 0.7
-"""Radius of PointMaze's agent."""
-STEP = 0.2
-"""How far an action of length one moves the point."""
 _CHORDS = 8
 _ROUNDING = 1e-9
 
@@ -199,18 +194,10 @@ class Geodesic:
         return best
 
 
-def knows_ways(task: str) -> bool:
-    """Whether this judge knows the shortest ways of a data set: PointMaze's, without teleports."""
-    if PAPER_TASKS.get(task, task) not in OGBENCH_NAMES:
-        return False  # of a data set of one's own nobody knows the maze
-    name = parse_name(task)
-    return name.family == "pointmaze" and name.variant != "teleport"
-
-
-def geodesic_origin(gamma: float) -> dict[str, Any]:
+def euclidean_origin(gamma: float) -> dict[str, Any]:
     """What decides the judge's values, as JSON has it."""
     return {
-        "judge": "geodesic",
+        "judge": GEODESIC,  # so that values stored under the older name fit
         "formula": "gamma ** (length of the shortest way after one simulated step / step)",
         "gamma": gamma,
         "step": STEP,
@@ -219,7 +206,7 @@ def geodesic_origin(gamma: float) -> dict[str, Any]:
     }
 
 
-def geodesic_values(
+def euclidean_values(
     task: str,
     states: NDArray[np.floating],
     candidates: NDArray[np.floating],
@@ -232,14 +219,8 @@ def geodesic_values(
     Larger is better, in (0, 1]. Only for PointMaze without teleports, where the state is the
     point's position.
     """
-    name = parse_name(task)
-    if not knows_ways(task):
-        raise InputError(
-            f"The geodesic judge knows the way of a point only, in mazes without teleports, and "
-            f"'{task}' is no such PointMaze: use the other judges."
-        )
     queries, n = candidates.shape[:2]
-    batch = MazeBatch(name.environment, n)
+    batch = MazeBatch(point_environment(task), n)
     ways = Geodesic(batch.maze)
     velocity = np.zeros((n, 2))
     values = np.empty((queries, n), dtype=np.float32)

@@ -2,7 +2,8 @@ r"""The exact value of PointMaze: the fewest steps to a goal in the task's own d
 
 A step takes the point from x to P(x + 0.2 a), with a in the box [-1, 1]^2 and P what the simulator
 does to a point that was put into a wall: it is moved straight out until 0.177 of the depth is left.
-Nothing else moves it, and nothing is random. A goal is reached at Euclidean distance 1. The value is
+Nothing else moves it, nothing is random, and a goal is reached at Euclidean distance 1. A candidate
+is worth
 
 .. math:: Q^*(s, a, g) = \gamma^{\,1 + N(s', g)}, \qquad s' = P(s + 0.2 a),
 
@@ -11,17 +12,18 @@ the simulator's rollouts do. `discounted` has the convention of -1 for every ste
 
 Away from walls N steps reach a square of half-side 0.2 N, so lengths are in the maximum norm: along
 any way of length L the point can be placed every 0.2, and N = ceil(L / 0.2). In every norm a
-shortest way is a chain of straight pieces between corners. What remains is where it may turn.
-Round a wall's corner the fastest way does not keep the radius (0.495 from the corner in both
-coordinates): pushed into the corner, the point is moved out and on. Whatever the phase in which
-it arrives, the turn costs between 0.837 and 0.853 of length then, not 0.990; ways turn here at
-0.422 from the corner in both coordinates, which is right to 0.04 steps a turn. The errors against
-search in these dynamics and in the simulator are in ``docs/references.md``.
+shortest way is a chain of straight pieces between corners. What remains is what a corner does, and
+there the walls help: pressed against the end of a wall, the point is moved out and on. Search in
+the dynamics of one corner says that, in whichever phase it comes along the wall (x growing, the
+corner at 0), the point can be at x = t + 0.1185 and y = 0.844 - t after a way of length t from
+there, both at once and to 0.01. So ways turn at 0.422 from a corner in both coordinates, and go on
+0.1185 further along than they came. The errors against search in the dynamics of whole mazes and in
+the simulator are in ``docs/references.md``.
 
 What others build upon:
 
 - ``PointSteps.of(task).lengths(starts, goals)``: L, shaped as the leading axes of both broadcast
-  (``[n, 2]`` with ``[n, 2]`` gives ``[n]``, ``[n, 1, 2]`` with ``[m, 2]`` the table ``[n, m]``), and
+  (``[n, 2]`` with ``[n, 2]`` gives ``[n]``, ``[n, 1, 2]`` with ``[m, 2]`` a table ``[n, m]``), and
   ``.steps(starts, goals)``, the same in whole steps N; 0 within the tolerance.
 - ``next_positions(task, states, actions)`` in `toptail.lab.judges.point`: the simulator's s'.
 - ``discounted(steps, gamma, step_reward)``: steps as a value, in either convention of rewards.
@@ -46,6 +48,11 @@ from toptail.lab.tasks.simulator import make_env
 
 CORNER = 0.422
 """Distance in each coordinate from a wall's corner at which the fastest way turns."""
+PUSH = 0.1185
+"""How much further a way gets that goes straight on where a wall ends: pressed against its corner,
+the point is moved on."""
+_PRESS = 0.187
+"""How much longer a way must be along one axis than along the other to press against a wall."""
 _ROUNDING = 1e-9
 _BLOCK = 16_384
 
@@ -58,6 +65,8 @@ class PointSteps:
     """Where the walls are."""
     corner: float = CORNER
     """How near, in each coordinate, ways come to a wall's corner; below half a cell."""
+    push: float = PUSH
+    """How much further a way gets that goes straight on where a wall ends."""
     tolerance: float = TOLERANCE
     """Euclidean distance at which a goal is reached; at most 1."""
 
@@ -81,8 +90,8 @@ class PointSteps:
         )
         self._require_free(at)
         self._require_free(to)
-        legs = _blocks(self._to_vertices, at, len(self.vertices))
-        rest = _blocks(self._from_vertices, to, len(self.vertices))
+        legs = _blocks(self._to_nodes, at, len(self.between))
+        rest = _blocks(self._from_nodes, to, len(self.between))
         edges, found = self._edges(to), np.empty(len(i))
         for block in range(0, len(i), _BLOCK):
             p, q = i[block : block + _BLOCK], j[block : block + _BLOCK]
@@ -130,18 +139,33 @@ class PointSteps:
         return self._corners[0]
 
     @cached_property
+    def exits(self) -> Points:
+        """Where ways go on from nodes, ``[3 v, 2]``.
+
+        A node is a vertex and how one arrives there: moving outward along x, along y, or neither
+        (`_along`). Who moves outward along an axis is pushed on along it.
+        """
+        at, outward = self._corners
+        pushes = self.push * np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+        return np.asarray(at + outward * pushes[:, None]).reshape(-1, 2)
+
+    @cached_property
     def between(self) -> Points:
-        """Shortest ways between vertices, ``[v, v]``; infinite where there is none."""
-        direct = self._to_vertices(self.vertices)
-        direct[np.isinf(direct)] = 0.0  # no edge
-        ways: Points = dijkstra(direct, directed=False)
+        """Shortest ways from nodes to nodes, ``[3 v, 3 v]``; infinite where there is none."""
+        legs = self._to_nodes(self.exits)
+        ways: Points = dijkstra(np.where(np.isfinite(legs), legs, 0.0))
         return ways
+
+    def _to_nodes(self, at: Points) -> Points:
+        """Straight ways from points ``[n, 2]`` to nodes, infinite where there are none."""
+        legs, (vertices, outward) = self._to_vertices(at), self._corners
+        arriving = _along((vertices - at[:, None]) * outward)
+        return np.concatenate([np.where(arriving == t, legs, np.inf) for t in range(3)], axis=1)
 
     def _to_vertices(self, at: Points) -> Points:
         """Straight ways from points ``[n, 2]`` to vertices, infinite where hidden: ``[n, v]``.
 
-        A way never turns at a corner that has nothing to go around: where it comes from is not
-        in the quadrant away from the wall.
+        A way has nothing to go around at a corner if it comes from the quadrant away from it.
         """
         legs = np.full((len(at), len(self.vertices)), np.inf)
         for v, (vertex, outward) in enumerate(zip(*self._corners, strict=True)):
@@ -151,13 +175,16 @@ class PointSteps:
             legs[n, v] = np.abs(away[:, n]).max(axis=0)
         return legs
 
-    def _from_vertices(self, to: Points) -> Points:
-        """Shortest ways from vertices into the tolerance of goals ``[n, 2]``: ``[n, v]``."""
-        rest, edges = np.full((len(to), len(self.vertices)), np.inf), self._edges(to)
+    def _from_nodes(self, to: Points) -> Points:
+        """Shortest ways from nodes into the tolerance of goals ``[n, 2]``: ``[n, 3 v]``."""
+        edges, rest = self._edges(to), np.full((len(to), len(self.exits)), np.inf)
         for v, vertex in enumerate(self.vertices):
             last = self._direct(np.broadcast_to(vertex, to.shape), to, edges)
-            n = np.flatnonzero(np.isfinite(last))
-            rest[n] = np.minimum(rest[n], last[n, None] + self.between[v])
+            seen = np.flatnonzero(np.isfinite(last))
+            for node in range(v, len(self.exits), len(self.vertices)):
+                start = np.broadcast_to(self.exits[node], (len(seen), 2))
+                last = self._direct(start, to[seen], edges[:, seen])
+                rest[seen] = np.minimum(rest[seen], last[:, None] + self.between[:, node])
         return rest
 
     def _direct(self, at: Points, to: Points, edges: Points) -> Points:
@@ -292,6 +319,16 @@ def exact_values(
         if tick is not None:
             tick(min(1.0, (first + block) / queries))
     return values
+
+
+def _along(outward: Points) -> NDArray[np.int64]:
+    """The axis along which ways ``[..., 2]`` arrive moving outward: 0 or 1, and 2 if along none.
+
+    There must be time to press against the wall on the way.
+    """
+    x, y = np.moveaxis(outward, -1, 0)
+    along = np.where(x >= np.abs(y) + _PRESS, 0, 2)
+    return np.where(y >= np.abs(x) + _PRESS, 1, along)
 
 
 def _run(line: NDArray[np.bool_]) -> int:

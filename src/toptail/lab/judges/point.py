@@ -14,6 +14,11 @@ from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
 
 Points = NDArray[np.float64]
 
+EXACT, EUCLIDEAN = "exact", "euclidean"
+"""The judges that know the ways of PointMaze, as files and tables name them."""
+GEODESIC = "geodesic"
+"""The Euclidean judge's name in results that are older than the exact one."""
+
 POINT_RADIUS = 0.7
 """Radius of PointMaze's agent."""
 STEP = 0.2

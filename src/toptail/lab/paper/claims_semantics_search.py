@@ -53,6 +53,7 @@ from toptail.lab.paper.vocabulary import (
     NAVIGATION,
     POINT,
     TDQ,
+    WAYS,
 )
 
 CURSE, ROBUST, ORACLE, MODELS = (
@@ -139,9 +140,11 @@ def share_of_gamma(tables: Tables, task: str) -> Named:
     """Normalized regret by every other judge that there is, as a share of that by γ^d."""
     base = each(ORACLE, "nregret_gamma", CONTRASTIVE, "{critic}").of(tables, task)
     found = each(ORACLE, "nregret_oracle", CONTRASTIVE, "{critic} by oracle").of(tables, task)
-    with suppress(NotMeasuredError):
-        exact = each(ORACLE, "nregret_geodesic", CONTRASTIVE, "{critic} by geodesic", required=())
-        found |= exact.of(tables, task)
+    for judge in WAYS:
+        with suppress(NotMeasuredError):
+            metric, words = f"nregret_{judge}", f"{{critic}} by {judge}"
+            found |= each(ORACLE, metric, CONTRASTIVE, words, required=()).of(tables, task)
+            break
     return {
         f"{name} on {task}": quotient(x, base[name.partition(" ")[0]]) for name, x in found.items()
     }

@@ -35,12 +35,10 @@ from toptail.lab.paper.numbers import (
     number,
     quotient,
 )
-from toptail.lab.paper.vocabulary import CONTRASTIVE, CORE, POINT
+from toptail.lab.paper.vocabulary import CONTRASTIVE, CORE, POINT, WAYS
 
 MAIN, SQUARE = "fixed-query", "function-class"
 TAU, REGRET = "tau_b_64", "nregret_64"
-JUDGES = {"reference": "", "geodesic": "geodesic/"}
-"""Judges that value every candidate, and how their metrics begin."""
 
 NAMES = {
     "tdq": "TD-Q",
@@ -77,9 +75,16 @@ def only_task(table: str = MAIN) -> Callable[[Tables], Sequence[str]]:
 
 
 def judges(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN) -> dict[str, str]:
-    """The judges under which a critic was measured, and the prefix of their metrics."""
+    """The judges that are asked about a critic, and the prefix of their metrics.
+
+    The reference, and of those that know the maze's ways the first.
+    """
     row = tables.get(table, {}).get("rows", {}).get(task, {}).get(critic, {})
-    found = {judge: prefix for judge, prefix in JUDGES.items() if prefix + TAU in row}
+    found = {"reference": ""} if TAU in row else {}
+    for judge in WAYS:
+        if f"{judge}/{TAU}" in row:
+            found[judge] = f"{judge}/"
+            break
     if not found:
         raise NotMeasuredError(f"{table}: {task}/{critic}/{TAU}")
     return found

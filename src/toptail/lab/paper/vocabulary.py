@@ -16,3 +16,7 @@ DECLARED = (ANT, HUMANOID, SOCCER)
 """The tasks whose criteria were written down before a critic was trained on them."""
 MANIPULATION = ("Cube-single", "Cube-double", "Scene", "Puzzle")
 EIGHT = (*NAVIGATION, *MANIPULATION)
+
+WAYS = ("exact", "euclidean", "geodesic")
+"""Judges that know PointMaze's ways; a claim asks the first that is stored. The last is what older
+results call the second."""

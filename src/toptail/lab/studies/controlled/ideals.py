@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toptail.audit.search_error import pooled_search_error
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean
@@ -87,7 +88,7 @@ def search_error_rows(plan: Plan) -> dict[str, dict[str, StoredCell]]:
     return rows | {name: _terms({UNTRAINED: own}, own, plan) for name, own in ideals.items()}
 
 
-def _terms(by_seed: Mapping[int, Floats], ideal: Floats, plan: Plan) -> dict[str, StoredCell]:
+def _terms(by_seed: Mapping[int, NDArray[Any]], ideal: Floats, plan: Plan) -> dict[str, StoredCell]:
     """The cells of one row: the terms at fixed queries, and pooled."""
     pools, config = plan.pools(), plan.config
     fixed = {
@@ -99,9 +100,9 @@ def _terms(by_seed: Mapping[int, Floats], ideal: Floats, plan: Plan) -> dict[str
     draws = bootstrap_means(np.mean(list(fixed.values()), axis=0), config)
     cells = _cells("", {seed: x.mean(axis=0) for seed, x in fixed.items()}, draws)
     bootstrap = _pooled_bootstrap(config)
-    columns = [_first(x) for x in (ideal, pools.value, pools.support)]
+    own, value, support = (_first(x) for x in (ideal, pools.value, pools.support))
     pooled = {
-        seed: pooled_search_error(_first(x), *columns, config.pool, bootstrap)[0]
+        seed: pooled_search_error(_first(x), own, value, support, config.pool, bootstrap)[0]
         for seed, x in by_seed.items()
     }
     points = {seed: estimate.point for seed, estimate in pooled.items()}
@@ -118,8 +119,8 @@ def _cells(start: str, by_seed: Mapping[int, Floats], draws: Floats) -> dict[str
     }
 
 
-def _first(columns: Floats) -> Floats:
-    return np.asarray(columns[:, :POOLED_CANDIDATES].reshape(-1))
+def _first(column: NDArray[Any]) -> NDArray[Any]:
+    return column[:, :POOLED_CANDIDATES].reshape(-1)
 
 
 def _pooled_bootstrap(config: StudyConfig) -> TrajectoryBootstrap:

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.lab.studies.store import columns
 
-REFERENCE, GEODESIC = "reference", "geodesic"
-"""The two judges that value every candidate: the ensemble of reference critics, which every task
-has, and the distance through the maze."""
+REFERENCE = "reference"
+"""The judge of every candidate that every task has: the ensemble of reference critics."""
 
 
 class SelectionFolder:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.lab.judges.point import EXACT
 from toptail.lab.judges.reference import ensemble_value
 from toptail.lab.studies.folder import read_json
 from toptail.lab.studies.kept import columns_left_behind
@@ -112,8 +113,8 @@ class TaskSelection:
 
     @property
     def judges(self) -> list[str]:
-        """The judges that value every candidate, the reference first."""
-        return sorted(self.values, key=lambda name: (name != REFERENCE, name))
+        """The judges that value every candidate, the reference and the exact value first."""
+        return sorted(self.values, key=lambda name: (name != REFERENCE, name != EXACT, name))
 
     def candidate_scores(self, column: str) -> Floats:
         """Scores of the pools' candidates without the logged action, ``[Q, P, N]``."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toptail.errors import InputError
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.lab.studies.folder import read_stored
 from toptail.lab.studies.naming import in_order, scorer_name
 from toptail.lab.studies.results import StudyResults, common_parts
@@ -20,12 +21,14 @@ SELECTORS: Final[Mapping[str, str]] = {
 
 JUDGES: Final[Mapping[str, str]] = {
     "reference": "Reference ensemble",
-    "geodesic": "Geodesic distance",
+    EXACT: "Exact value",
+    EUCLIDEAN: "Euclidean shortest way",
+    GEODESIC: "Euclidean shortest way",
     "rollouts": "Simulator rollouts",
 }
 """How the study's own judges are called; a user's keeps its own name."""
 
-INDEPENDENT: Final = ("geodesic", "rollouts")
+INDEPENDENT: Final = (EXACT, EUCLIDEAN, GEODESIC, "rollouts")
 """Those of them that share nothing with the training of any critic."""
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError, option
 from toptail.lab.critics.registry import IDEALS, MAIN, names
-from toptail.lab.judges.geodesic import knows_ways
 from toptail.lab.judges.ideals import knows_ideals
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, knows_ways
+from toptail.lab.judges.ways import WAYS
 from toptail.lab.studies.ideals import ideal_scorers
 from toptail.lab.studies.scorers import Scorer
 from toptail.lab.studies.selection.config import IDEALS_STAGE, STAGES
@@ -22,8 +23,8 @@ from toptail.lab.studies.selection.rollout_design import RESERVED, TRAINING_SEED
 from toptail.lab.studies.selection.stages import (
     add_values,
     critic_scorers,
-    judge_geodesic,
     judge_reference,
+    judge_ways,
     make_pools,
     make_queries,
     runs_in_training,
@@ -80,7 +81,8 @@ class Stages:
             "queries": lambda: self._use(self.queries),
             "pools": lambda: self._use(self.pools),
             "reference": self._reference,
-            "geodesic": self._geodesic,
+            EXACT: partial(self._ways, EXACT),
+            EUCLIDEAN: partial(self._ways, EUCLIDEAN),
             "scores": self._scores,
             IDEALS_STAGE: self._ideals,
             "rollouts": self._rollouts,
@@ -142,10 +144,10 @@ class Stages:
         judge_reference(self.study, self.queries, self.pools)
         return ""
 
-    def _geodesic(self) -> str:
+    def _ways(self, judge: str) -> str:
         if not knows_ways(self.study.config.task):
-            return "No geodesic judge: it knows PointMaze alone, without teleports."
-        judge_geodesic(self.study, self.queries, self.pools)
+            return f"No {judge} judge: it knows PointMaze alone, without teleports."
+        judge_ways(self.study, self.queries, self.pools, WAYS[judge])
         return ""
 
     def _scores(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from toptail.audit.sample import Estimate
 from toptail.audit.search_error import pooled_search_error
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap
 from toptail.lab.critics.registry import ideal_of
+from toptail.lab.judges.point import EXACT
 from toptail.lab.studies.search_error import (
     LABEL,
     NOTES,
@@ -24,9 +25,6 @@ from toptail.lab.studies.selection.tables import MeasuredPicks
 from toptail.lab.studies.tables import StoredCell
 from toptail.stats import SearchError, search_error
 from toptail.stats.best_of_k import Floats
-
-EXACT: Final = "exact"
-"""The judge that regret is measured by: Q* itself."""
 
 
 def search_error_table(measured: MeasuredPicks) -> dict[str, Any] | None:
@@ -71,8 +69,10 @@ class _Split:
 
     def _fixed(self, scores: Floats, ideal: Floats) -> dict[str, Estimate]:
         """The terms over the headroom, both means over queries."""
-        flat = [x.reshape(-1, self.data.size) for x in (scores, ideal, self.values)]
-        split = search_error(*flat, self.data.on_support.reshape(flat[0].shape), (self.data.size,))
+        size = self.data.size
+        critic, own, value = (x.reshape(-1, size) for x in (scores, ideal, self.values))
+        support = self.data.on_support.reshape(-1, size)
+        split = search_error(critic, own, value, support, (size,))
         mean, pools = self.measured.means.mean, self.data.judged(EXACT)
         headroom = mean(pools.oracle[:, -1]) - mean(pools.random)
         terms = zip(SearchError._fields, split, strict=True)
@@ -80,7 +80,10 @@ class _Split:
 
     def _pooled(self, scores: Floats, ideal: Floats) -> dict[str, Estimate]:
         """The same for the first candidates of each query's first pool, all in one pool."""
-        columns = (scores, ideal, self.values, self.data.on_support)
-        first = [x[:, 0, :POOLED_CANDIDATES].reshape(-1) for x in columns]
-        split, headroom = pooled_search_error(*first, self.data.size, self.bootstrap)
+        critic, own, value, support = (
+            x[:, 0, :POOLED_CANDIDATES].reshape(-1)
+            for x in (scores, ideal, self.values, self.data.on_support)
+        )
+        size = self.data.size
+        split, headroom = pooled_search_error(critic, own, value, support, size, self.bootstrap)
         return {name: split[i] / headroom for i, name in enumerate(SearchError._fields)}

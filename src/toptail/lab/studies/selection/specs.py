@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.lab.studies.figures import FigureSpec
 from toptail.lab.studies.page import Listing, Part, Shown, View
 from toptail.lab.studies.search_error import FIGURE, LABEL, MEANING, METRICS
@@ -124,8 +125,11 @@ CONTENT: Final[tuple[Shown, ...]] = (
         {
             "tau_b_{k}": f"{_REFERENCE}: τ_b",
             "nregret_{k}": f"{_REFERENCE}: regret",
-            "geodesic/tau_b_{k}": f"{judge_name('geodesic')}: τ_b",
-            "geodesic/nregret_{k}": f"{judge_name('geodesic')}: regret",
+            **{
+                f"{judge}/{metric}_{{k}}": f"{judge_name(judge)}: {words}"
+                for judge in (EXACT, EUCLIDEAN, GEODESIC)
+                for metric, words in (("tau_b", "τ_b"), ("nregret", "regret"))
+            },
             "{judge}/tau_b_{k}": "{judge}: τ_b",
             "{judge}/nregret_{k}": "{judge}: regret",
             "pool_nregret_{k}": None,

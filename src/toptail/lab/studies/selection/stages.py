@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
+from toptail.lab.judges.ways import WayJudge
 from toptail.lab.studies.scorers import Scorer, of_run, run_origin
 from toptail.lab.studies.selection.declare import CRITERIA, declare
-from toptail.lab.studies.selection.files import GEODESIC, REFERENCE, check_shape
+from toptail.lab.studies.selection.files import REFERENCE, check_shape
 from toptail.lab.studies.selection.pools import (
     USER,
     CandidatePools,
@@ -116,25 +116,27 @@ def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePo
     return stored
 
 
-def judge_geodesic(study: Selection, queries: FrozenQueries, pools: CandidatePools) -> Stored:
-    """Value every candidate by the shortest way through the maze: float32 [1, Q, P, N + 1]."""
-    path, gamma = study.folder.values(GEODESIC), study.config.rollouts.gamma
-    header = study.made_from(queries, pools) | {"origin": geodesic_origin(gamma)}
+def judge_ways(
+    study: Selection, queries: FrozenQueries, pools: CandidatePools, judge: WayJudge
+) -> Stored:
+    """Value every candidate by a judge that knows the maze's ways: float32 [1, Q, P, N + 1]."""
+    path, gamma = judge.file(study.folder.values(judge.name).parent), study.config.rollouts.gamma
+    header = study.made_from(queries, pools) | {"origin": judge.origin(gamma)}
 
     def judged() -> Stored:
         actions = pools.with_logged()
-        values = geodesic_values(
+        values = judge.values(
             study.config.task,
             queries.states,
             actions.reshape(len(actions), -1, actions.shape[-1]),
             queries.goals,
             gamma,
-            partial(study.tick, GEODESIC),
+            partial(study.tick, judge.name),
         )
         return Stored(header, {"values": values.reshape(1, *pools.scored_shape)})
 
     stored = need(path, header, judged)
-    study.tick(GEODESIC, 1.0)
+    study.tick(judge.name, 1.0)
     return stored
 
 

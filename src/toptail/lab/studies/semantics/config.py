@@ -16,9 +16,6 @@ EXCLUSIONS = ("row", "trajectory")
 ORACLE = "oracle"
 """Scorer name of the reference: an independently seeded TD-Q that judges and is not judged."""
 
-GEODESIC = "geodesic"
-"""Name of the judge that knows the shortest way through the maze; PointMaze only."""
-
 SWEEP: Final = "temperature"
 """Folder of the temperature study, among runs and among scores."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.lab.studies.compare import where_compared
 from toptail.lab.studies.naming import drawn, scorer_name
 from toptail.lab.studies.page import Texts, recorded
@@ -69,8 +70,16 @@ def summary(study: SemanticsResults) -> list[str]:
         ),
         (
             "value-oracle",
-            "nregret_geodesic",
-            "Normalized regret of the same picks by the shortest way through the maze",
+            f"nregret_{EXACT}",
+            "Normalized regret of the same picks by the exact value",
+        ),
+        *(
+            (
+                "value-oracle",
+                f"nregret_{judge}",
+                "Normalized regret of the same picks by the Euclidean length of the shortest way",
+            )
+            for judge in (EUCLIDEAN, GEODESIC)
         ),
     ):
         rows = study.rows(table)

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.lab.critics.registry import IDEALS, names
-from toptail.lab.judges.geodesic import geodesic_origin, geodesic_values, knows_ways
 from toptail.lab.judges.ideals import knows_ideals
+from toptail.lab.judges.point import knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC
+from toptail.lab.judges.ways import WAYS, WayJudge
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.folder import RunFolder
 from toptail.lab.studies.ideals import ideal_scorers
 from toptail.lab.studies.scorers import Rows, Score, Scorer, of_run, of_runs, score_shared
 from toptail.lab.studies.semantics.behaviour import behaviour_runs, proposals_spec, propose
 from toptail.lab.studies.semantics.config import (
-    GEODESIC,
     ORACLE,
     SEEN,
     SWEEP,
@@ -107,7 +107,7 @@ class _Task:
         if scorers:
             draws = self._draws()
             proposals = self._proposals(draws, runs) if self.task.navigation else None
-            self._geodesic(draws)
+            self._ways(draws)
             self._score_columns(scorers, draws, proposals)
         if sweep:
             self._score_columns(sweep, self._draws(SWEEP), None, SWEEP)
@@ -200,21 +200,25 @@ class _Task:
 
         return need(path, wanted, proposed, stale="remake")
 
-    def _geodesic(self, draws: Stored) -> None:
-        """Let the judge that knows the shortest way value the triples, where there is one."""
-        if not knows_ways(self.task.name) or find_spec("mujoco") is None:
-            return
-        header = {DRAWS: draws.sha256, "origin": geodesic_origin(self.config.gamma)}
+    def _ways(self, draws: Stored) -> None:
+        """Let the judges that know the ways value the triples, where there are any."""
+        if knows_ways(self.task.name) and find_spec("mujoco") is not None:
+            for judge in WAYS.values():
+                self._judge(judge, draws)
+
+    def _judge(self, judge: WayJudge, draws: Stored) -> None:
+        """Store what a judge says of the triples."""
+        gamma = self.config.gamma
+        header = {DRAWS: draws.sha256, "origin": judge.origin(gamma)}
 
         def judged() -> Stored:
-            self._say("shortest ways")
+            self._say(f"ways ({judge.name})")
             rows, goals = draws.arrays["rows"], draws.arrays["goal_rows"]
             states, actions = self.split.observations, self.split.actions[rows][:, None]
-            gamma = self.config.gamma
-            values = geodesic_values(self.task.name, states[rows], actions, states[goals], gamma)
+            values = judge.values(self.task.name, states[rows], actions, states[goals], gamma)
             return Stored(header, {"values": values[:, 0]})
 
-        need(self._home() / VALUES / f"{GEODESIC}.npz", header, judged, stale="remake")
+        need(judge.file(self._home() / VALUES), header, judged, stale="remake")
 
     def _score_column(
         self, scorer: Scorer, home: Path, draws: Stored, proposals: Stored | None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.lab.studies.figures import FigureSpec
 from toptail.lab.studies.naming import scorer_name, setting_text
 from toptail.lab.studies.page import Part, Shown
@@ -22,9 +23,16 @@ _ROWS: Final[Mapping[str, str]] = {
     "separate": "Two heads, separate networks",
     "joint": "Two heads, one network",
     "oracle": "Independent value",
-    "geodesic": "Shortest way through the maze",
+    EXACT: "Exact value",
+    EUCLIDEAN: "Shortest way, Euclidean",
+    GEODESIC: "Shortest way, Euclidean",
 }
 """Rows that are no scorers."""
+
+
+def _against(judge: str, words: str) -> dict[str, str]:
+    """The columns of a judge that knows the ways."""
+    return {f"nregret_{judge}": f"Against {words}", f"tau_{judge}": f"τ_b with {words}"}
 
 
 def row_name(row: str) -> str:
@@ -274,20 +282,23 @@ CONTENT: Final[tuple[Shown, ...]] = (
         "value-oracle",
         "Against an independent value",
         "Normalized regret of the same pooled triples against γ^d, against a separately seeded "
-        "value network, and, where it is known, against the shortest way. A critic of the same "
-        "kind as that network is judged by its twin: such rows are marked circular.",
+        "value network, and, where they are known, against the exact value and the Euclidean "
+        "length of the shortest way. A critic of the same kind as that network is judged by its "
+        "twin: such rows are marked circular.",
         {
             "nregret_gamma": "Against γ^d",
             "nregret_oracle": "Against the value",
             "tau_oracle": None,
-            "nregret_geodesic": "Against the shortest way",
-            "tau_geodesic": "τ_b with the shortest way",
+            **_against(EXACT, "the exact value"),
+            **_against(EUCLIDEAN, "the Euclidean way"),
+            **_against(GEODESIC, "the Euclidean way"),
             "spearman": "Spearman with γ^d",
             "spearman_oracle": "Spearman with the value",
         },
         decimals=2,
         part="search",
-        words={"geodesic": "Against the shortest way"},
+        words={EXACT: "Against the exact value"}
+        | dict.fromkeys((EUCLIDEAN, GEODESIC), "Against the Euclidean way"),
         label="tab:value-oracle",
     ),
     _table(

@@ -9,8 +9,9 @@ import numpy as np
 
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.lab.critics.registry import CRITICS, names, readout
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.lab.studies.naming import is_circular
-from toptail.lab.studies.semantics.config import EXCLUSIONS, GEODESIC, ORACLE, SemanticsConfig
+from toptail.lab.studies.semantics.config import EXCLUSIONS, ORACLE, SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates
 from toptail.lab.studies.semantics.measure import CURSE, MeasuredTask
 from toptail.lab.studies.semantics.specs import LEARNED, TABLES
@@ -26,6 +27,17 @@ CURSE_BESIDE = (
     "regret_quartiles", "centered_tau", "query_std", "median_selected", "share_above_0.9"
 )  # fmt: skip
 """Diagnostics of that table that are scalars."""
+
+_EUCLIDEAN = (
+    "γ to the Euclidean length of the shortest way through the maze from where the action leads, "
+    "in units of 0.2; untrained, and not the task's value, as a step is longer on diagonals."
+)
+_WAYS = {
+    EXACT: "exact: γ to the fewest steps into the goal's tolerance, the action's included.",
+    EUCLIDEAN: f"euclidean: {_EUCLIDEAN}",
+    GEODESIC: f"geodesic: {_EUCLIDEAN}",
+}
+"""What the notes say of judges that know the ways of a maze."""
 
 
 def all_tables(
@@ -192,7 +204,8 @@ def _robustness(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> di
 
 def _value_oracle(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     judged = [task for task in measured if task.agreement]
-    judges = [name for name in (ORACLE, GEODESIC) if any(name in t.agreement for t in judged)]
+    known = (ORACLE, EXACT, EUCLIDEAN, GEODESIC)
+    judges = [name for name in known if any(name in t.agreement for t in judged)]
     names = {name: name for judge in judges for name in (f"nregret_{judge}", f"tau_{judge}")}
     rows = _rows(judged, {"nregret_gamma": "normalized@top", **names})
     for task in judged:
@@ -203,13 +216,13 @@ def _value_oracle(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> 
         f"(seed {config.oracle_seed}); 0 is the best, 1 random"
     )
     notes = ["spearman: rank correlation of γ^d and the independent value over the triples."]
-    if GEODESIC in judges:
+    ways = [judge for judge in judges if judge != ORACLE]
+    notes += [_WAYS[judge] for judge in ways]
+    if ways:
+        taus = " and ".join(f"tau_{judge}" for judge in (*ways, ORACLE))
         notes += [
-            "geodesic: γ to the number of full-speed steps of the shortest way through the maze "
-            "from where the action leads; exact, untrained.",
-            "spearman_oracle: its rank correlation with the independent TD-Q.",
-            "tau_geodesic and tau_oracle: τ_b of the score with these values, as tab:main has it "
-            "with γ^d.",
+            "spearman_oracle: rank correlation with the independent TD-Q.",
+            f"{taus}: τ_b of the score with these values, as tab:main has it with γ^d.",
         ]
     return TABLES["value-oracle"].table(
         caption, rows, notes, circular=_circular(rows), k=max(config.k)

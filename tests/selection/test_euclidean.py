@@ -11,7 +11,8 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from toptail.errors import InputError
-from toptail.lab.judges.geodesic import STEP, Geodesic, geodesic_values, knows_ways
+from toptail.lab.judges.euclidean import Geodesic, euclidean_values
+from toptail.lab.judges.point import STEP, knows_ways
 from toptail.lab.tasks.maze import Maze
 
 Points = NDArray[np.float64]
@@ -201,7 +202,7 @@ def test_values_are_of_the_state_that_the_action_leads_to() -> None:
     goals = np.array([[1.0, 0.0], [0.0, 4.0]], dtype=np.float32)
     actions = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
     shares: list[float] = []
-    found = geodesic_values(task, states, np.stack([actions] * 2), goals, 0.99, shares.append)
+    found = euclidean_values(task, states, np.stack([actions] * 2), goals, 0.99, shares.append)
     after = states[:, None] + STEP * actions
     distance = np.linalg.norm(after - goals[:, None], axis=2)
     np.testing.assert_allclose(found, 0.99 ** (distance / 0.2), rtol=1e-6)
@@ -210,7 +211,7 @@ def test_values_are_of_the_state_that_the_action_leads_to() -> None:
     assert shares == [0.5, 1.0]
     for other in ("antmaze-medium-navigate-v0", "pointmaze-teleport-navigate-v0"):
         with pytest.raises(InputError, match="is no such PointMaze"):
-            geodesic_values(other, states, actions[None], goals, 0.99)
+            euclidean_values(other, states, actions[None], goals, 0.99)
 
 
 def test_shortest_ways_are_known_in_pointmaze_without_teleports() -> None:
@@ -224,7 +225,7 @@ def test_a_wall_stops_the_action() -> None:
     """At the wall x = -1.3, pushing on changes nothing, and pushing back does."""
     state, goal = np.array([[-1.29, 0.0]]), np.array([[0.0, 0.0]])
     actions = np.array([[[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]])
-    push, stay, back = geodesic_values("pointmaze-medium-navigate-v0", state, actions, goal, 0.99)[
+    push, stay, back = euclidean_values("pointmaze-medium-navigate-v0", state, actions, goal, 0.99)[
         0
     ]
     assert back > stay

@@ -1,7 +1,8 @@
-"""The judge that knows the shortest way, among the values of a task's triples."""
+"""The judges that know the ways, among the values of a task's triples."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,14 @@ from toptail.audit.triples.bootstrap import TrajectoryBootstrap
 from toptail.audit.triples.crossquery import cross_query
 from toptail.audit.triples.ordering import value_agreement
 from toptail.errors import InputError
-from toptail.lab.judges.geodesic import geodesic_values
+from toptail.lab.judges.ways import WAYS
 from toptail.lab.studies.folder import RunFolder
 from toptail.lab.studies.semantics.config import SemanticsConfig
 from toptail.lab.studies.semantics.load import TaskScores, read_task
 from toptail.lab.studies.semantics.measure import measure_all
 from toptail.lab.studies.semantics.scoring import score_tasks
 from toptail.lab.studies.semantics.tables import all_tables
+from toptail.lab.studies.store import Stored
 from toptail.lab.tasks.files import load
 from toptail.pools.files import write_arrays
 
@@ -52,10 +54,13 @@ def task(out: Path) -> TaskScores:
     return read_task(out, str(DATA))
 
 
-def test_the_triples_are_valued_by_the_shortest_way(task: TaskScores) -> None:
+@pytest.mark.parametrize("judge", WAYS)
+def test_the_triples_are_valued_by_the_judges_that_know_the_ways(
+    task: TaskScores, judge: str
+) -> None:
     val, t = load(DATA).val, task.triples
     wanted = [
-        geodesic_values(
+        WAYS[judge].values(
             task.task,
             val.observations[[row]],
             val.actions[[row]][:, None],
@@ -64,44 +69,59 @@ def test_the_triples_are_valued_by_the_shortest_way(task: TaskScores) -> None:
         )[0, 0]
         for row, goal in zip(t.rows[:5], t.goal_rows[:5], strict=True)
     ]
-    np.testing.assert_array_equal(t.values["geodesic"][:5], wanted)
+    np.testing.assert_array_equal(t.values[judge][:5], wanted)
 
 
+@pytest.mark.parametrize("judge", WAYS)
 def test_a_straight_line_critic_agrees_with_it_in_an_open_stretch(
-    task: TaskScores, config: SemanticsConfig
+    task: TaskScores, config: SemanticsConfig, judge: str
 ) -> None:
     (measured,) = measure_all([task], config)
     table = all_tables([measured], config)["value-oracle"]
     row = table["rows"]["PointMaze"]
     bootstrap = TrajectoryBootstrap(task.triples.trajectory, np.random.default_rng(0), 20)
-    regret = cross_query(task.triples, "near", (8,), bootstrap, "geodesic").normalized
-    assert row["near"]["nregret_geodesic"]["mean"] == pytest.approx(float(regret.point[0]))
-    assert row["near"]["nregret_geodesic"]["mean"] < row["near"]["nregret_gamma"]["mean"]
-    assert 0.0 < row["geodesic"]["spearman"]["mean"] < 1.0
-    tau = kendalltau(task.triples.scores["near"], task.triples.values["geodesic"]).statistic
-    assert row["near"]["tau_geodesic"]["mean"] == pytest.approx(tau)
+    regret = cross_query(task.triples, "near", (8,), bootstrap, judge).normalized
+    assert row["near"][f"nregret_{judge}"]["mean"] == pytest.approx(float(regret.point[0]))
+    assert row["near"][f"nregret_{judge}"]["mean"] < row["near"]["nregret_gamma"]["mean"]
+    assert 0.0 < row[judge]["spearman"]["mean"] < 1.0
+    tau = kendalltau(task.triples.scores["near"], task.triples.values[judge]).statistic
+    assert row["near"][f"tau_{judge}"]["mean"] == pytest.approx(tau)
     assert "nregret_oracle" not in row["near"]
-    assert any("shortest way" in note for note in table["notes"])
+    assert sum(note.startswith(f"{judge}: γ to the") for note in table["notes"]) == 1
 
 
 def test_two_judges_that_say_the_same_agree(task: TaskScores) -> None:
     bootstrap = TrajectoryBootstrap(task.triples.trajectory, np.random.default_rng(0), 20)
-    same = value_agreement(task.triples, "geodesic", "geodesic", bootstrap)
+    same = value_agreement(task.triples, "exact", "exact", bootstrap)
     assert float(same.point) == pytest.approx(1.0)
 
 
 def test_values_of_other_triples_are_refused(out: Path, task: TaskScores, tmp_path: Path) -> None:
-    import shutil
-
-    from toptail.lab.studies.store import Stored
-
     copy = tmp_path / "copy"
     shutil.copytree(out, copy)
-    path = copy / "scores" / task.task / "values" / "geodesic.npz"
+    path = copy / "scores" / task.task / "values" / "exact.npz"
     stored = Stored.read(path)
     Stored({**stored.header, "draws": "0" * 64}, dict(stored.arrays)).write(path)
-    with pytest.raises(InputError, match=r"geodesic\.npz was made from something else .*: draws"):
+    with pytest.raises(InputError, match=r"exact\.npz was made from something else .*: draws"):
         read_task(copy, str(DATA))
     write_arrays(path, {"values": np.zeros(3)})
     with pytest.raises(InputError):
         read_task(copy, str(DATA))
+
+
+def test_a_folder_with_the_older_name_is_read_and_added_to(
+    out: Path, task: TaskScores, config: SemanticsConfig, tmp_path: Path
+) -> None:
+    """What older studies call geodesic is the Euclidean judge, and is not judged again."""
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
+    values = copy / "scores" / task.task / "values"
+    (values / "euclidean.npz").rename(values / "geodesic.npz")
+    (values / "exact.npz").unlink()
+    older = read_task(copy, str(DATA))
+    assert set(older.triples.values) == {"geodesic"}
+    (measured,) = measure_all([older], config)
+    table = all_tables([measured], config)["value-oracle"]
+    assert "nregret_geodesic" in table["rows"]["PointMaze"]["near"]
+    score_tasks(config, RunFolder(copy), None, (f"{out / 'near.py'}:score",))
+    assert {path.stem for path in values.iterdir()} == {"geodesic", "exact"}
