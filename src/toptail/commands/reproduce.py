@@ -13,7 +13,7 @@ from toptail.commands.options import Flag, Words
 from toptail.commands.study import COMMANDS
 from toptail.commands.terminal import print_table
 from toptail.errors import InputError
-from toptail.lab.studies.study import studies, study_of
+from toptail.lab.studies.study import studies, studies_of
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ class Reproduce:
 
     def run(self) -> int:
         """Make what is missing, then print the table or name the figure's files."""
-        study = study_of(self.label)
+        found = studies_of(self.label)
+        # What both worlds have is made in the 2-D one, unless flags of recorded tasks are given.
+        study = found[-1 if self.task or self.runs else 0]
         out = self.out or Path("runs") / study.name
         command = COMMANDS[study.name].for_label(
             self.label, out, self.runs, self.task, train=self.train
