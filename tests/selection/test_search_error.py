@@ -17,6 +17,7 @@ from toptail.lab.studies.folder import read_json
 from toptail.lab.studies.selection.contract import STUDY
 from toptail.lab.studies.selection.finish import write_results
 from toptail.lab.studies.selection.load import read_selection
+from toptail.lab.studies.selection.pools import CandidatePools
 from toptail.lab.studies.selection.rollout_design import selector_picks
 from toptail.lab.studies.selection.run import Brought
 from toptail.lab.studies.selection.run import Stages as Steps
@@ -34,17 +35,22 @@ def table(stages: Stages) -> dict[str, Any]:
     return rows
 
 
+def change_pools(stages: Stages, **arrays: Any) -> CandidatePools:
+    """Put other arrays into the stored pools."""
+    pools = Stored.read(stages.folder.pools)
+    changed = Stored({**pools.header, "data": "data"}, {**pools.arrays, **arrays})
+    stages.folder.pools.unlink()
+    changed.write(stages.folder.pools)
+    stages.made_from["pools"] = changed.sha256
+    return CandidatePools.read(stages.folder.pools)
+
+
 @pytest.fixture
 def four(tmp_path: Path) -> Stages:
     """Three queries with one pool of candidates worth 0, 1, 2 and 3, the last one off support."""
     stages = Stages(tmp_path, per_group=1, pools=1, size=4)
     stages.value = np.tile([0.0, 1.0, 2.0, 3.0, 9.0], (3, 1, 1))
-    pools = Stored.read(stages.folder.pools)
-    on = np.tile([True, True, True, False], (3, 1, 1))
-    changed = Stored(dict(pools.header), dict(pools.arrays) | {"on_support": on})
-    stages.folder.pools.unlink()
-    changed.write(stages.folder.pools)
-    stages.made_from["pools"] = changed.sha256
+    change_pools(stages, on_support=np.tile([True, True, True, False], (3, 1, 1)))
     stages.judge("exact", stages.value[None])
     stages.score("q_star", stages.value)
     return stages
@@ -110,10 +116,7 @@ def test_the_stage_scores_by_every_ideal(tmp_path: Path, monkeypatch: pytest.Mon
     coarse = PointIdeals(stages.config.task, 0.99, spacing=2.0)
     monkeypatch.setattr(study_ideals, "point_ideals", lambda *_: coarse)
     steps = Steps(study, None, Brought())  # type: ignore[arg-type]
-    object.__setattr__(steps, "queries", stages.queries)
-    from toptail.lab.studies.selection.pools import CandidatePools
-
-    object.__setattr__(steps, "pools", CandidatePools.read(stages.folder.pools))
+    vars(steps).update(queries=stages.queries, pools=change_pools(stages))
     assert steps._ideals() == ""
     assert set(stages.folder.columns()) == {"q_star", "q_behaviour", "log_ratio", "gamma_d"}
     header = Stored.read(stages.folder.scores("log_ratio")).header

@@ -45,7 +45,7 @@ from toptail.lab.tasks.trajectories import IntArray
 
 Table = NDArray[np.float32]
 
-SPACING = 0.25
+SPACING = 1 / 3
 """Distance of the grid's nodes."""
 PLACES = 7
 """Places of the hidden goal on each axis of its cell."""
