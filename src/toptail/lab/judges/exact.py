@@ -217,7 +217,7 @@ class PointSteps:
         side = np.where(
             far - self.tolerance >= near, far - self.tolerance, (far + near - slant) / 2
         )
-        return at + np.sign(to - at) * np.minimum(gap, np.maximum(side, 0.0)[:, None])
+        return np.asarray(at + np.sign(to - at) * np.minimum(gap, np.maximum(side, 0.0)[:, None]))
 
     def _edges(self, to: Points) -> Points:
         """Where the tolerance of goals sticks out behind a wall's corner, ``[2, n, 2]``; else NaN.
@@ -257,7 +257,7 @@ class PointSteps:
     def _inside(self, points: Points) -> NDArray[np.bool_]:
         low, high = self.boxes[:, 0] + _ROUNDING, self.boxes[:, 1] - _ROUNDING
         inside = (points[:, None] > low) & (points[:, None] < high)
-        return np.asarray(inside.all(axis=2).any(axis=1))
+        return np.any(np.all(inside, axis=2), axis=1)
 
     def _require_free(self, points: Points) -> None:
         for block in range(0, len(points), _BLOCK):
@@ -277,11 +277,7 @@ def discounted(steps: ArrayLike, gamma: float, step_reward: float = 0.0) -> Poin
     the arrival costs 1: -(1 - gamma^steps) / (1 - gamma).
     """
     arrival = gamma ** np.asarray(steps, dtype=np.float64)
-    return (
-        np.asarray(arrival + step_reward * (1.0 - arrival) / (1.0 - gamma))
-        if step_reward
-        else arrival
-    )
+    return arrival if step_reward == 0.0 else step_reward * (1.0 - arrival) / (1.0 - gamma)
 
 
 def exact_origin(gamma: float) -> dict[str, Any]:

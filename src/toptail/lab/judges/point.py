@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ STEP = 0.2
 """How far an action of 1 moves the point in a coordinate."""
 TOLERANCE = 1.0
 """Distance within which PointMaze counts a goal as reached."""
-_SIMULATIONS = 1_024
+_SIMULATIONS = 64
 
 
 def knows_ways(task: str) -> bool:
@@ -46,6 +47,12 @@ def point_environment(task: str) -> str:
     return parse_name(task).environment
 
 
+@cache
+def _simulations(environment: str) -> MazeBatch:
+    """Made once: starting the simulator takes longer than stepping it."""
+    return MazeBatch(environment, _SIMULATIONS)
+
+
 def next_positions(
     task: str, states: NDArray[np.floating[Any]], actions: NDArray[np.floating[Any]]
 ) -> Points:
@@ -55,7 +62,7 @@ def next_positions(
     """
     shape = np.broadcast_shapes(states.shape, actions.shape)
     at, by = (np.broadcast_to(x, shape).reshape(-1, 2) for x in (states, actions))
-    batch = MazeBatch(point_environment(task), min(_SIMULATIONS, max(1, len(at))))
+    batch = _simulations(point_environment(task))
     # As the simulator computes it: the position in float64, the action's product in its own type.
     after = at.astype(np.float64) + STEP * by
     touching = np.flatnonzero(~batch.maze.clear_of_walls(after, POINT_REACH))

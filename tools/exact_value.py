@@ -1,0 +1,151 @@
+"""The errors of PointMaze's exact value, and how far the Euclidean judge is from it.
+
+Prints the tables of docs/references.md, as Markdown::
+
+    python tools/exact_value.py search pointmaze-medium-navigate-v0 --spacing 0.02 --goals 8
+    python tools/exact_value.py simulator pointmaze-medium-navigate-v0 --pairs 60
+    python tools/exact_value.py judges data/pointmaze-medium-navigate-v0.npz
+
+Run from the repository's root: the search is the one of the tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.selection.slow_steps import RADIUS, Search, moved_out
+
+from toptail.lab.judges.euclidean import euclidean_values
+from toptail.lab.judges.exact import PointSteps, exact_values
+from toptail.lab.judges.point import TOLERANCE, next_positions
+from toptail.lab.tasks.files import load
+from toptail.lab.tasks.maze import Maze
+from toptail.stats import kendall_tau_b
+
+Points = NDArray[np.float64]
+TOUCHES_NOTHING = RADIUS / np.sqrt(2)
+
+
+def search(task: str, spacing: float, goals: int, simulated: bool) -> None:
+    """Compare steps with those of search, with contacts as modelled or the simulator's own."""
+
+    def contact(maze: Maze, points: Points) -> Points:
+        if simulated:
+            return next_positions(task, points, np.zeros((1, 2)))
+        return moved_out(maze, points)
+
+    rng = np.random.default_rng(0)
+    steps = PointSteps.of(task)
+    free = PointSteps(steps.maze, corner=TOUCHES_NOTHING, push=0.0)
+    table = Search(steps.maze, spacing, contact)
+    at = np.flatnonzero(table.gap >= RADIUS)
+    found: dict[str, list[Points]] = {"exact": [], "touches nothing": []}
+    taken, started = 0.0, time.perf_counter()
+    for goal in table.positions[rng.choice(at, goals)] + rng.uniform(-0.01, 0.01, (goals, 2)):
+        start = rng.choice(at, 4_000)
+        wanted = table.steps(goal)[start]
+        taken += float(wanted.mean()) / goals
+        for name, ways in (("exact", steps), ("touches nothing", free)):
+            found[name].append(ways.steps(table.positions[start], goal) - wanted)
+    print(
+        f"{task}: spacing {spacing:g}, {goals} goals x 4,000 starts, {taken:.1f} steps on average"
+    )
+    print("| | −1 | 0 | +1 | +2 | more | mean |\n|---|---|---|---|---|---|---|")
+    for name, parts in found.items():
+        off = np.concatenate(parts)
+        shares = [(off == n).mean() for n in (-1, 0, 1, 2)]
+        rest = 1 - sum(shares)
+        cells = [f"{share:.1%}" for share in (*shares, rest)]
+        print(f"| {name} | {' | '.join(cells)} | {off.mean():+.3f} |")
+    print(f"({time.perf_counter() - started:.0f} s)")
+
+
+def simulator(task: str, pairs: int) -> None:
+    """Go where the way is shortest, in the simulator, and count the steps."""
+    rng, steps = np.random.default_rng(1), PointSteps.of(task)
+    high = 4.0 * np.array(steps.maze.walls.shape[::-1]) - 10
+    points = rng.uniform(-2, high, (100 * pairs, 2))
+    points = points[steps.maze.clear_of_walls(points, RADIUS)]
+    at, goals = points[:pairs], points[pairs : 2 * pairs]
+    wanted = steps.steps(at, goals)
+    side = np.linspace(-1, 1, 5)
+    actions = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    arrived = np.full(pairs, -1)
+    for t in range(int(wanted.max()) + 10):
+        arrived[(np.hypot(*(at - goals).T) <= TOLERANCE) & (arrived < 0)] = t
+        going = np.flatnonzero(arrived < 0)
+        if not len(going):
+            break
+        after = next_positions(task, at[going, None], actions)
+        best = steps.lengths(after, goals[going, None]).argmin(axis=1)
+        at[going] = after[np.arange(len(going)), best]
+    off = arrived - wanted
+    print(f"{task}: {pairs} pairs, {wanted.mean():.1f} steps on average")
+    print({int(n): int((off == n).sum()) for n in np.unique(off)})
+
+
+def judges(file: Path, queries: int, candidates: int, gamma: float) -> None:
+    """How each judge's best and order look to the other, at random queries of a data set."""
+    rng, data = np.random.default_rng(0), load(file).val
+    rows = rng.integers(0, len(data), queries)
+    goals = data.observations[rng.integers(0, len(data), queries)].astype(np.float64)
+    states = data.observations[rows].astype(np.float64)
+    pools = data.actions[rng.integers(0, len(data), (queries, candidates))]
+    # Data-like: actions that were taken near the state, whichever the goal.
+    for q, state in enumerate(states):
+        away = ((data.observations - state) ** 2).sum(axis=1)
+        near = np.argpartition(away, 4 * candidates)[: 4 * candidates]
+        pools[q] = data.actions[rng.choice(near, candidates, replace=False)]
+    task = file.name.removesuffix(".npz")
+    values = {
+        "exact": exact_values(task, states, pools, goals, gamma).astype(np.float64),
+        "euclidean": euclidean_values(task, states, pools, goals, gamma).astype(np.float64),
+    }
+    pooled = kendall_tau_b(*(v[:, 0] for v in values.values()))
+    print(f"tau_b of the two over {queries} triples, one of each query: {float(pooled):.3f}")
+    print("| picks and order of | judged by | tau_b | normalized regret | queries that differ |")
+    print("|---|---|---|---|---|")
+    for score, judge in (("exact", "euclidean"), ("euclidean", "exact")):
+        s, v = values[score], values[judge]
+        tau = kendall_tau_b(s, v)
+        best = s == s.max(axis=1, keepdims=True)
+        picked = (v * best).sum(axis=1) / best.sum(axis=1)  # ties are broken at random
+        spread = (v.max(axis=1) - v.mean(axis=1)).mean()
+        regret = (v.max(axis=1) - picked).mean() / spread
+        print(
+            f"| {score} | {judge} | {np.nanmean(tau):.3f} | {regret:.3f} | "
+            f"{np.isfinite(tau).sum()} of {queries} |"
+        )
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parts = parser.add_subparsers(dest="what", required=True)
+    one = parts.add_parser("search")
+    one.add_argument("task")
+    one.add_argument("--spacing", type=float, default=0.02)
+    one.add_argument("--goals", type=int, default=8)
+    one.add_argument("--simulated", action="store_true")
+    two = parts.add_parser("simulator")
+    two.add_argument("task")
+    two.add_argument("--pairs", type=int, default=60)
+    three = parts.add_parser("judges")
+    three.add_argument("file", type=Path)
+    three.add_argument("--queries", type=int, default=1_500)
+    three.add_argument("--candidates", type=int, default=64)
+    three.add_argument("--gamma", type=float, default=0.99)
+    asked = vars(parser.parse_args())
+    {"search": search, "simulator": simulator, "judges": judges}[asked.pop("what")](**asked)
+
+
+if __name__ == "__main__":
+    main()
