@@ -39,6 +39,7 @@ from scipy.sparse.linalg import splu
 from scipy.spatial import KDTree
 from scipy.special import log_ndtr, ndtr
 
+from toptail.lab.judges.euclidean import Geodesic
 from toptail.lab.judges.point import POINT_RADIUS, STEP, TOLERANCE, Points
 from toptail.lab.tasks.maze import UNIT, Maze, Positions
 from toptail.lab.tasks.trajectories import IntArray
@@ -85,16 +86,9 @@ class Behaviour:
         rows, columns = self.maze.walls.shape
         x, y = (np.arange(n * round(UNIT / self.spacing)) for n in (columns, rows))
         at = np.stack(np.meshgrid(x, y), axis=-1) * self.spacing - UNIT * 1.5
-        free = self._wall_distance(at) >= POINT_RADIUS - 1e-9
+        free = Geodesic(self.maze).wall_distance(at) >= POINT_RADIUS - 1e-9
         nodes = at[free]
         return free, nodes, np.asarray(KDTree(nodes).query(at)[1], np.int64)
-
-    def _wall_distance(self, points: Points) -> Points:
-        nearest = np.full(points.shape[:-1], np.inf)
-        for centre in self.maze.centre(np.flatnonzero(self.maze.walls.ravel())):
-            gap = np.maximum(np.abs(points - centre) - UNIT / 2, 0.0)
-            nearest = np.minimum(nearest, np.hypot(gap[..., 0], gap[..., 1]))
-        return nearest
 
     @property
     def nodes(self) -> Points:
