@@ -46,12 +46,12 @@ def test_every_study_has_a_command_and_every_label_one_study() -> None:
 def test_search_error_is_split_in_the_2d_world_or_with_a_task_at_fixed_queries(
     calls: list[Any],
 ) -> None:
-    assert Reproduce(LABEL).run() == 0
-    assert isinstance(calls[-1], StudyControlled)
-    assert Reproduce(LABEL, task=("PointMaze",)).run() == 0
-    assert calls[-1] == StudySelection("PointMaze", stage=("tables",))
-    assert Reproduce(LABEL, runs=Path("r")).run() == 0
-    assert calls[-1].stages() == [s for s in (*STAGES, IDEALS_STAGE, "tables") if s != "deployment"]
+    for flags in ({}, {"task": ("PointMaze",)}, {"runs": Path("r")}):
+        assert Reproduce(LABEL, **flags).run() == 0
+    plain, of_task, of_runs = calls
+    assert isinstance(plain, StudyControlled)
+    assert of_task == StudySelection("PointMaze", stage=("tables",))
+    assert of_runs.stages() == [s for s in (*STAGES, IDEALS_STAGE, "tables") if s != "deployment"]
     assert IDEALS_STAGE not in StudySelection("PointMaze").stages()
 
 

@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 
 from toptail.lab.judges.behaviour import (
     Behaviour,
-    Hitting,
-    Occupancy,
     clipped_log_density,
     clipped_moments,
-    resolvent,
 )
 from toptail.lab.judges.ideals import PointIdeals, cut_discount, knows_ideals
+from toptail.lab.judges.occupancy import Hitting, Occupancy, resolvent
 from toptail.lab.judges.point import TOLERANCE
 from toptail.lab.tasks.expert import DirectionExpert
 from toptail.lab.tasks.maze import Maze

@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.lab.judges.behaviour import SPACING, Behaviour, Hitting, Occupancy
+from toptail.lab.judges.behaviour import SPACING, Behaviour
 from toptail.lab.judges.exact import PointSteps, discounted, exact_origin
+from toptail.lab.judges.occupancy import Hitting, Occupancy
 from toptail.lab.judges.point import Points, knows_ways, next_positions
 from toptail.lab.tasks.names import parse_name, published_recipe
 
