@@ -11,9 +11,9 @@ true step and its variance (or, where three nodes cannot have it, the smallest t
 inside walls stand for the nearest free one. The goal's place takes the `PLACES` values of Gauss's
 rule on each axis.
 
-The chain is stepped from the package's starts to the last row: `Behaviour.rho` is how often data has
-the point at x with the hidden goal G. The action says something of that goal: P(G | s, a) goes with
-P(G | s) beta(a | s, G). What follows later is solved for in `toptail.lab.judges.occupancy`.
+The chain is stepped from the package's starts to the last row: `Behaviour.rho` is how often data
+has the point at x with the hidden goal G. The action says something of that goal: P(G | s, a) goes
+with P(G | s) beta(a | s, G). What follows later is solved for in `toptail.lab.judges.occupancy`.
 """
 
 from __future__ import annotations
