@@ -16,7 +16,7 @@ With s' the simulated step from s by a, and the data of a collected ``navigate``
 
 Cut at the end of trajectories of L steps, the positives' offsets have the weights
 gamma^(d-1) ((1 - gamma)(1 - d/L) + 1/L) over all rows. `cut_discount` is the geometric
-distribution that agrees with them in the first d; it does so within 1 % up to d = 150.
+distribution that agrees with them in the first d, and within 1 % up to d = 150.
 
 ``q_star`` has the error of `exact`; the others are those of a chain on a grid
 (`toptail.lab.judges.behaviour`), whose errors are in ``docs/references.md``.
