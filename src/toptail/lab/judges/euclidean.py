@@ -33,9 +33,17 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from toptail.errors import InputError
-from toptail.lab.judges.point import GEODESIC, POINT_RADIUS, STEP, Points, point_environment
-from toptail.lab.tasks.batch import MazeBatch
+from toptail.lab.judges.point import (
+    GEODESIC,
+    POINT_RADIUS,
+    STEP,
+    Points,
+    next_positions,
+    point_environment,
+    wall_corners,
+)
 from toptail.lab.tasks.maze import UNIT, Maze, Positions
+from toptail.lab.tasks.simulator import make_env
 
 _CHORDS = 8
 _ROUNDING = 1e-9
@@ -60,16 +68,7 @@ class Geodesic:
     @cached_property
     def corners(self) -> tuple[Points, Points]:
         """Corners where a wall juts into free space: positions and outward signs, ``[c, 2]``."""
-        walls = np.pad(self.maze.walls, 1, constant_values=True)
-        found: list[tuple[Points, tuple[int, int]]] = []
-        for i, j in np.argwhere(self.maze.walls):
-            centre = self.maze.centre(np.array(i * self.maze.walls.shape[1] + j))
-            for dx, dy in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
-                beside, above = walls[i + 1, j + 1 + dx], walls[i + 1 + dy, j + 1]
-                if not (beside or above):
-                    found.append((centre + UNIT / 2 * np.array([dx, dy]), (dx, dy)))
-        at, outward = (np.array([each[side] for each in found], dtype=float) for side in (0, 1))
-        return at.reshape(-1, 2), outward.reshape(-1, 2)
+        return wall_corners(self.maze)
 
     @cached_property
     def vertices(self) -> Points:
@@ -219,15 +218,11 @@ def euclidean_values(
     Larger is better, in (0, 1]. Only for PointMaze without teleports, where the state is the
     point's position.
     """
-    queries, n = candidates.shape[:2]
-    batch = MazeBatch(point_environment(task), n)
-    ways = Geodesic(batch.maze)
-    velocity = np.zeros((n, 2))
-    values = np.empty((queries, n), dtype=np.float32)
+    ways, queries = Geodesic(Maze.of(make_env(point_environment(task)))), len(candidates)
+    after = next_positions(task, states[:, None], candidates)
+    values = np.empty(after.shape[:2], dtype=np.float32)
     for query in range(queries):
-        batch.restore(np.tile(states[query], (n, 1)), velocity)
-        batch.step(candidates[query])
-        distance = ways.distance(batch.positions(), goals[query])
+        distance = ways.distance(after[query], goals[query])
         values[query] = gamma ** (distance / STEP)
         if tick is not None:
             tick((query + 1) / queries)

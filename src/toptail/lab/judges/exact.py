@@ -42,7 +42,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from toptail.errors import InputError
-from toptail.lab.judges.point import STEP, TOLERANCE, Points, next_positions, point_environment
+from toptail.lab.judges.point import (
+    STEP,
+    TOLERANCE,
+    Points,
+    next_positions,
+    point_environment,
+    wall_corners,
+)
 from toptail.lab.tasks.maze import UNIT, Maze, Positions
 from toptail.lab.tasks.simulator import make_env
 
@@ -121,17 +128,10 @@ class PointSteps:
     @cached_property
     def _corners(self) -> tuple[Points, Points]:
         """Where ways may turn ``[c, 2]``, and the signs of the direction away from the wall."""
-        walls = np.pad(self.maze.walls, 1, constant_values=True)
-        at, outward = [], []
-        for i, j in np.argwhere(self.maze.walls):
-            centre = self.maze.centre(np.array(i * self.maze.walls.shape[1] + j))
-            for dx, dy in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
-                if not (walls[i + 1, j + 1 + dx] or walls[i + 1 + dy, j + 1]):
-                    at.append(centre + (UNIT / 2 + self.corner) * np.array([dx, dy]))
-                    outward.append((dx, dy))
-        points = np.array(at, dtype=float).reshape(-1, 2)
-        free = ~self._inside(points)
-        return points[free], np.array(outward, dtype=float).reshape(-1, 2)[free]
+        at, outward = wall_corners(self.maze)
+        turns = at + self.corner * outward
+        free = ~self._inside(turns)
+        return turns[free], outward[free]
 
     @property
     def vertices(self) -> Points:
@@ -257,7 +257,7 @@ class PointSteps:
     def _inside(self, points: Points) -> NDArray[np.bool_]:
         low, high = self.boxes[:, 0] + _ROUNDING, self.boxes[:, 1] - _ROUNDING
         inside = (points[:, None] > low) & (points[:, None] < high)
-        return np.any(np.all(inside, axis=2), axis=1)
+        return np.asarray(np.any(np.all(inside, axis=2), axis=1))
 
     def _require_free(self, points: Points) -> None:
         for block in range(0, len(points), _BLOCK):

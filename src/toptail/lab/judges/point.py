@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.tasks.batch import MazeBatch
-from toptail.lab.tasks.maze import POINT_REACH
+from toptail.lab.tasks.maze import POINT_REACH, UNIT, Maze
 from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
 
 Points = NDArray[np.float64]
@@ -45,6 +45,20 @@ def point_environment(task: str) -> str:
             "PointMaze: use the other judges."
         )
     return parse_name(task).environment
+
+
+def wall_corners(maze: Maze) -> tuple[Points, Points]:
+    """Corners where a wall juts into free space: positions and outward signs, ``[c, 2]``."""
+    walls = np.pad(maze.walls, 1, constant_values=True)
+    found: list[tuple[Points, tuple[int, int]]] = []
+    for i, j in np.argwhere(maze.walls):
+        centre = maze.centre(np.array(i * maze.walls.shape[1] + j))
+        for dx, dy in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+            beside, above = walls[i + 1, j + 1 + dx], walls[i + 1 + dy, j + 1]
+            if not (beside or above):
+                found.append((centre + UNIT / 2 * np.array([dx, dy]), (dx, dy)))
+    at, outward = (np.array([each[side] for each in found], dtype=float) for side in (0, 1))
+    return at.reshape(-1, 2), outward.reshape(-1, 2)
 
 
 @cache
