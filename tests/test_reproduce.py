@@ -15,7 +15,8 @@ from toptail.commands.study_controlled import StudyControlled
 from toptail.commands.study_selection import StudySelection
 from toptail.commands.study_semantics import StudySemantics
 from toptail.errors import InputError
-from toptail.lab.studies.selection.config import STAGES
+from toptail.lab.studies.search_error import LABEL
+from toptail.lab.studies.selection.config import IDEALS_STAGE, STAGES
 from toptail.lab.studies.study import Study, studies
 
 SEMANTICS, SELECTION = (studies()[name].labels for name in ("semantics", "selection"))
@@ -40,7 +41,19 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_every_study_has_a_command_and_every_label_one_study() -> None:
     assert set(COMMANDS) == set(studies()) == {"controlled", "semantics", "selection"}
     labels = [label for study in studies().values() for label in study.labels]
-    assert len(set(labels)) == len(labels)
+    assert [label for label in labels if labels.count(label) > 1] == [LABEL, LABEL]
+
+
+def test_search_error_is_split_in_the_2d_world_or_with_a_task_at_fixed_queries(
+    calls: list[Any],
+) -> None:
+    for flags in ({}, {"task": ("PointMaze",)}, {"runs": Path("r")}):
+        assert Reproduce(LABEL, **flags).run() == 0
+    plain, of_task, of_runs = calls
+    assert isinstance(plain, StudyControlled)
+    assert of_task == StudySelection("PointMaze", stage=("tables",))
+    assert of_runs.stages() == [s for s in (*STAGES, IDEALS_STAGE, "tables") if s != "deployment"]
+    assert IDEALS_STAGE not in StudySelection("PointMaze").stages()
 
 
 def test_the_help_names_every_label(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +71,7 @@ def test_labels_on_recorded_data(label: str, calls: list[Any]) -> None:
     assert calls == [StudySemantics(task=("A", "B"), out=out, runs=Path("r"), train=True)]
 
 
-@pytest.mark.parametrize("label", SELECTION)
+@pytest.mark.parametrize("label", sorted({*SELECTION} - {LABEL}))
 def test_labels_at_fixed_queries(label: str, calls: list[Any]) -> None:
     assert Reproduce(label, out=Path("there")).run() == 0
     assert calls == [StudySelection("PointMaze", out=Path("there"), stage=("tables",))]

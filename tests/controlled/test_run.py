@@ -13,6 +13,8 @@ import pytest
 
 from tests.controlled.tiny import TINY
 from toptail.errors import InputError
+from toptail.lab.critics.registry import IDEALS
+from toptail.lab.judges.ideals_controlled import log_ratio
 from toptail.lab.paper import reported
 from toptail.lab.studies.controlled import cells as cells_module
 from toptail.lab.studies.controlled import choice as choice_module
@@ -74,14 +76,16 @@ def test_record_and_configuration_say_what_was_run(folder: Path) -> None:
 def test_tables_have_the_promised_shape(folder: Path) -> None:
     main = table(folder, "toy-support")
     assert main["label"] == "tab:toy-support"
-    assert set(main["rows"]["controlled"]) == {"tdq", "raw", "cosine", "hybrid"}
+    rows = main["rows"]["controlled"]
+    assert list(rows) == ["tdq", "raw", "cosine", "hybrid", "q_star", "q_behaviour", "log_ratio"]
+    trained = [row for name, row in rows.items() if name not in IDEALS]
     assert main["paper"] == {}
     paper = reported.cells(main["label"], main["rows"])["controlled"]
     assert paper["raw"]["regret"] == {"mean": 0.978, "std": 0.106}
     within = table(folder, "toy-within")
     assert set(within["rows"]["controlled"]) == {"f_cos", "q_td", "q_hybrid"}
-    for content in (main, within):
-        for metrics in content["rows"]["controlled"].values():
+    for critics in (trained, within["rows"]["controlled"].values()):
+        for metrics in critics:
             for metric in ("regret", "off_support", "mean_norm"):
                 cell = metrics[metric]
                 values = list(cell["seeds"].values())
@@ -121,6 +125,35 @@ def stored_scores(folder: Path, critic: str, seed: str) -> dict[str, Any]:
         if json.loads(info.read_text())["world"]["sigma"] == 0.0:
             return dict(read_arrays(info.with_name("scores.npz")))
     raise AssertionError(f"{critic} of seed {seed} is not stored")
+
+
+def test_ideal_rows_and_the_split_follow_from_the_stored_pools(folder: Path) -> None:
+    pools = read_arrays(folder / "pools" / "R0.40.npz")
+    value, support = pools["value"].astype(float), pools["support"]
+    actions, goals = pools["actions"].astype(float), pools["goals"][:, None].astype(float)
+    ideal = log_ratio(ControlledWorld(), np.zeros(2), actions, goals)
+    rows = np.arange(len(value))
+    regret = (value.max(axis=1) - value[rows, ideal.argmax(axis=1)]).mean()
+    main = table(folder, "toy-support")["rows"]["controlled"]
+    assert main["log_ratio"]["regret"]["mean"] == pytest.approx(regret)
+    assert main["log_ratio"]["off_support"]["mean"] == 0.0
+    assert main["q_star"]["regret"]["mean"] == 0.0
+    assert main["log_ratio"]["retrieval_auc"]["mean"] > 0.6
+    split = table(folder, "search-error")
+    terms = split["rows"]["controlled"]
+    assert split["label"] == "search-error"
+    assert set(terms) == {*main, "f_cos", "q_td"}
+    for critic, row in terms.items():
+        for start in ("", "pooled/"):
+            parts = [row[f"{start}{t}"]["mean"] for t in ("target", "estimation", "extrapolation")]
+            assert sum(parts) == pytest.approx(row[f"{start}total"]["mean"], abs=1e-12)
+        if critic in main:
+            assert row["total"]["mean"] == pytest.approx(main[critic]["regret"]["mean"])
+    assert terms["raw"]["target"]["mean"] == pytest.approx(regret)
+    # The ideal takes nothing off support, so that what is mixed selects among those on support.
+    score = np.where(support, stored_scores(folder, "raw", "1")["f_raw"].astype(float), -np.inf)
+    mixed = (value.max(axis=1) - value[rows, score.argmax(axis=1)]).mean()
+    assert terms["raw"]["estimation"]["seeds"]["1"] == pytest.approx(mixed - regret)
 
 
 def test_curves_are_exact_best_of_k_with_the_table_at_their_end(folder: Path) -> None:

@@ -20,7 +20,7 @@ from toptail.lab.studies.compare import where_compared
 from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.page import Part, Texts, render_page
 from toptail.lab.studies.results import StudyResults, common_parts
-from toptail.lab.studies.study import Request, Study, studies, study_of
+from toptail.lab.studies.study import Request, Study, studies, studies_of
 from toptail.lab.studies.tables import TableSpec, cell
 from toptail.progress import Tick, no_tick
 
@@ -101,7 +101,7 @@ def test_every_part_of_a_page_is_one_that_the_study_has() -> None:
 def test_studies_are_found_and_read_without_the_packages_that_train() -> None:
     code = "from toptail.lab.studies.study import studies\nprint(*studies())"
     assert set(run_light(code).split()) == set(FOLDERS)
-    assert study_of("tab:main").name == "semantics"
+    assert [study.name for study in studies_of("tab:main")] == ["semantics"]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from toptail.commands.options import Flag, Words
 from toptail.commands.study import COMMANDS
 from toptail.commands.terminal import print_table, say
 from toptail.errors import InputError, option
-from toptail.lab.studies.study import studies, study_in, study_of
+from toptail.lab.studies.study import studies, studies_of, study_in
 
 LEDGER: Final = "ledger"
 """The label of all ledgers."""
@@ -40,7 +40,9 @@ class Reproduce:
         """Make what is missing, then print the table or name the figure's files."""
         if self.label == LEDGER:
             return decide_ledgers(self.out or Path("results"))
-        study = study_of(self.label)
+        found = studies_of(self.label)
+        # What both worlds have is made in the 2-D one, unless flags of recorded tasks are given.
+        study = found[-1 if self.task or self.runs else 0]
         out = self.out or Path("runs") / study.name
         command = COMMANDS[study.name].for_label(
             self.label, out, self.runs, self.task, train=self.train

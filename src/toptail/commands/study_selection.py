@@ -15,7 +15,8 @@ from toptail.commands.requirements import need_training
 from toptail.commands.studying import check_runs, finish_study, make_runs, print_outcome, run_study
 from toptail.commands.terminal import say
 from toptail.errors import InputError
-from toptail.lab.studies.selection.config import STAGES, SelectionConfig
+from toptail.lab.studies.search_error import LABEL
+from toptail.lab.studies.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
 from toptail.lab.studies.selection.contract import STUDY
 from toptail.lab.studies.selection.specs import DEPLOYED
 from toptail.lab.studies.study import Request
@@ -43,7 +44,7 @@ class StudySelection:
     Goes through the stages queries, pools, reference, exact, euclidean, scores, rollouts,
     deployment and tables. Each leaves a file in OUT/TASK; one that is there and fits is not made
     again, and you may bring your own in its place. The criteria are declared before anything is
-    scored.
+    scored. The stage ideals, made only where asked for, scores by PointMaze's ideal critics.
     """
 
     task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
@@ -96,6 +97,7 @@ class StudySelection:
             raise InputError(f"{label} is made for one task at a time; give one --task.")
         deployed = label in DEPLOYED
         needed = [stage for stage in STAGES if stage != "deployment" or deployed]
+        needed += [IDEALS_STAGE] if label == LABEL else []
         stages = (*(needed if runs is not None else ()), TABLES)
         return cls(task[0] if task else "PointMaze", runs, out, train=train, stage=stages)
 
@@ -145,12 +147,12 @@ class StudySelection:
 
     def stages(self) -> list[str]:
         """The stages asked for, in their order."""
-        known = (*STAGES, TABLES)
+        known = (*STAGES, IDEALS_STAGE, TABLES)
         asked = names(self.stage)
         for stage in asked:
             if stage not in known:
                 raise InputError(f"There is no stage '{stage}': they are {', '.join(known)}.")
-        return [stage for stage in known if stage in asked or not asked]
+        return [s for s in known if s in asked or not (asked or s == IDEALS_STAGE)]
 
     def config(self, task: str) -> SelectionConfig:
         """The task's settings with what was asked for."""

@@ -73,6 +73,9 @@ class StudySemantics:
     """A scorer of your own, one more row in every table: a function of states, actions and goals,
     or one that returns such a function; may be repeated."""
 
+    ideals: Flag = False
+    """Also score by the ideal critics, which nobody trained, on PointMaze: takes minutes."""
+
     settings: Settings = field(default_factory=Settings)
     """What is drawn and reported; the folder's own unless given."""
 
@@ -102,7 +105,7 @@ class StudySemantics:
                 "--temperature trains the temperature study and needs --train; runs of it that "
                 "are there are scored in any case."
             )
-        if self.runs is None and not self.scorer:
+        if self.runs is None and not self.scorer and not self.ideals:
             self._check_stored()
             return self.out, finish_study(STUDY, self.out, workers=self.workers)
         need_training("study semantics")
@@ -111,7 +114,8 @@ class StudySemantics:
             from toptail.lab.studies.semantics.train import train_semantics
 
             make_runs(train_semantics, config, self.training(), self.runs, command)
-        request = Request(config, self.out, command, self.runs, self.scorer)
+        more = {"ideals": self.ideals}
+        request = Request(config, self.out, command, self.runs, self.scorer, more)
         return self.out, run_study(STUDY, request, workers=self.workers)
 
     def training(self) -> SemanticsTraining:

@@ -36,6 +36,11 @@ Cell: TypeAlias = tuple[
 """An objective by its factors: what a target is made of, what is done with it, and whose future
 it is about."""
 
+Ideal: TypeAlias = Literal["q_star", "q_behaviour", "log_ratio", "gamma_d"]
+"""What a critic would score if it were learned perfectly: the optimal value, the value of the
+behaviour that collected the data, log p(g | s, a) - log p(g) of its discounted future states, or
+the mean gamma^d of goals that follow."""
+
 Network: TypeAlias = Literal["mlp", "bilinear", "cosine", "head"]
 """What computes the deployed scalar: an MLP of (s, a, g), phi . psi, the cosine of the two, or a
 network of both embeddings."""
@@ -99,10 +104,9 @@ class Entry:
     """What it is called in the controlled world, whose episodes have one step; None if it is not
     there."""
 
-    ideal: str | None = None
-    """What its deployed readout would order actions by if it were learned perfectly: ``q_star``,
-    ``q_behaviour``, ``log_ratio`` (of a goal's discounted probability to its frequency) or
-    ``gamma_d`` (its mean over goals that follow); None if nobody knows."""
+    ideal: Ideal | None = None
+    """What its deployed readout would order actions by if it were learned perfectly; None if
+    nobody knows."""
 
     cell: Cell | None = None
     """The factors of its objective, where its deployed readout has one objective alone."""
@@ -210,10 +214,32 @@ def critic_of(scorer: str) -> Entry | None:
     return _by_scorer().get(scorer, (None, None))[0]
 
 
+IDEALS: Final[Mapping[str, str]] = {
+    "q_star": "Ideal: Q*",
+    "q_behaviour": "Ideal: Q of the behaviour",
+    "log_ratio": "Ideal: log-ratio",
+    "gamma_d": "Ideal: γ^d",
+}
+"""The ideal critics, which nobody trained, and how a reader sees them."""
+
+
+def ideal_of(scorer: str) -> str | None:
+    """The ideal of a scorer; None for a user's, or where nobody knows it.
+
+    An ideal is its own. Beside a critic's deployed readout, what a contrast trains has one.
+    """
+    if scorer in IDEALS:
+        return scorer
+    critic, read = _by_scorer().get(scorer, (None, None))
+    if critic is None or read is None or read.name == critic.deployed:
+        return None if critic is None else critic.ideal
+    return "log_ratio" if read.name in ("f_raw", "f_cos") and not read.value else None
+
+
 def title(scorer: str) -> str:
     """How a reader sees a scorer; a user's keeps its own name."""
     found = readout(scorer)
-    return scorer if found is None else found.title
+    return IDEALS.get(scorer, scorer) if found is None else found.title
 
 
 def entry(name: str) -> Entry:

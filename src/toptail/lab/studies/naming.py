@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from toptail.lab.critics.registry import MAIN, critic_of, readout, title
+from toptail.lab.critics.registry import IDEALS, MAIN, critic_of, readout, title
 
 TRAINED: Final = "_trained/"
 """``raw_trained/cosine``: the raw critic's embeddings, read as a cosine."""
@@ -72,9 +72,9 @@ def is_circular(scorer: str) -> bool:
 def drawn(scorers: Iterable[str]) -> list[str]:
     """Which scorers a figure shows: all but those that have a table of their own.
 
-    These are the two-head variants, and the critics that take the objective apart.
+    These are ideals, the two-head variants, and the critics that take the objective apart.
     """
-    found, apart = in_order(scorers), ("two_head", "factor")
+    found, apart = in_order(s for s in scorers if s not in IDEALS), ("two_head", "factor")
     return [s for s in found if (c := critic_of(s)) is None or c.group not in apart] or found
 
 

@@ -178,10 +178,10 @@ def study_in(folder: Path) -> Study:
     return found
 
 
-def study_of(label: str) -> Study:
-    """The study that makes a table or figure of this label."""
-    for study in studies().values():
-        if label in study.labels:
-            return study
-    known = ", ".join(label for study in studies().values() for label in study.labels)
+def studies_of(label: str) -> list[Study]:
+    """The studies that make a table or figure of this label: one, unless several worlds have it."""
+    found = [study for study in studies().values() if label in study.labels]
+    if found:
+        return found
+    known = ", ".join(dict.fromkeys(name for study in studies().values() for name in study.labels))
     raise InputError(f"'{label}' is not a label of the paper known here: {known}.")

@@ -28,7 +28,8 @@ What a run leaves in its folder
     ``toy-support`` (label tab:toy-support)
         task ``controlled``; critics tdq, raw, cosine, hybrid; regret, off_support, mean_norm, and
         beside the paper's metrics: selected_score, value, oracle, random_value, retrieval_auc
-        (held-out pairs), loss (last training loss).
+        (held-out pairs), loss (last training loss). Below them the ideal critics q_star,
+        q_behaviour and log_ratio, which nobody trained: their only "seed" is 0.
     ``toy-within`` (tab:toy-within)
         task ``controlled``; critics f_cos, q_td, q_hybrid; the same metrics.
     ``r-sweep`` (tab:r-sweep)
@@ -43,6 +44,10 @@ What a run leaves in its folder
         ``same_pick/C`` (how often it picks as the deployed scalar does) and ``share/C`` =
         1 - regret/C over regret, whose cell also has ``pooled`` (ratio of the seed-mean regrets;
         ``low`` and ``high`` belong to it).
+    ``search-error`` (search-error)
+        task ``controlled``; the critics of the two tables above that have an ideal, and the ideals;
+        target, estimation and extrapolation, which add up to total, the regret; estimation_last and
+        extrapolation_first, the same terms taken the other way round; all again as ``pooled/...``.
     ``noise``
         task ``controlled@sigma=0.05``; critics oracle, tdq, raw, cosine, hybrid, and
         tdq_noisy_reward (TD-Q trained on the noisy reward); regret (exact value), regret_noisy

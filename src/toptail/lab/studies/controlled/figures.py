@@ -30,6 +30,7 @@ from toptail.lab.studies.figures import (
     wrapped,
 )
 from toptail.lab.studies.naming import setting_text
+from toptail.lab.studies.search_error import FIGURE, LABEL, search_error_figure
 from toptail.report.palette import NEUTRAL
 from toptail.report.strokes import new_figure
 
@@ -48,6 +49,8 @@ def drawings(study: ControlledResults) -> list[Drawing]:
         found["norm"] = partial(norm_figure, curves)
     if rows := study.rows("support-decomposition"):
         found["decomposition"] = partial(decomposition_figure, rows["controlled"])
+    if rows := study.rows(LABEL):
+        found[FIGURE.name] = partial(search_error_figure, rows["controlled"], "regret", critic_name)
     base = None if curves is None else float(curves.of("raw", "off_support")[0, 0])
     captions = {}
     for sweep in study.sweeps():

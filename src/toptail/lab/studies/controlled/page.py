@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from toptail.lab.critics.registry import IDEALS
 from toptail.lab.studies.controlled.results import ControlledResults, critic_name
 from toptail.lab.studies.page import Texts, recorded
 from toptail.report.text import number, plural
@@ -40,6 +41,7 @@ def summary(study: ControlledResults) -> list[str]:
         f"{critic_name(critic)} {number(row['regret']['mean'])} "
         f"({number(100 * row['off_support']['mean'], 0)} % off support)"
         for critic, row in rows.items()
+        if critic not in IDEALS
     ]
     lines = [
         f"Mean regret of the best of {k} candidates by score, over "

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from toptail.lab.critics.registry import MAIN
+from toptail.lab.judges.ideals_controlled import ideal_scores
 from toptail.lab.studies.controlled.cells import CriticCell, Trained, compute_cell, unit_of
 from toptail.lab.studies.controlled.config import CONTROL, NOISE_SIGMA, StudyConfig, Sweep
-from toptail.lab.studies.controlled.evaluate import Pools
+from toptail.lab.studies.controlled.evaluate import Floats, Pools
 from toptail.lab.studies.controlled.sweeps import EVERY, SETTINGS, Setting, cells_of
 from toptail.lab.studies.folder import RunFolder
 from toptail.lab.tasks.controlled import ControlledWorld
@@ -45,6 +46,8 @@ class Plan:
 
     _pools: dict[ControlledWorld, Pools] = field(init=False, default_factory=dict)
 
+    _ideals: dict[ControlledWorld, dict[str, Floats]] = field(init=False, default_factory=dict)
+
     def __post_init__(self) -> None:
         """Lay out the cells; nothing is computed yet."""
         config = self.config
@@ -74,6 +77,14 @@ class Plan:
         if world not in self._pools:
             self._pools[world] = Pools.draw(self.config, world)
         return self._pools[world]
+
+    def ideals(self, world: ControlledWorld) -> dict[str, Floats]:
+        """The ideal critics' scores of the candidates of a world's pools."""
+        if world not in self._ideals:
+            pools = self.pools(world)
+            states, goals = pools.queries.states[:, None], pools.queries.goals[:, None]
+            self._ideals[world] = ideal_scores(world, states, pools.actions, goals)
+        return self._ideals[world]
 
     def units(self, cell: CriticCell, steps: int | None = None) -> list[Trained]:
         """The stored units of a cell at one training length, by seed."""

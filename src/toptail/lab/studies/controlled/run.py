@@ -12,6 +12,7 @@ from toptail.lab.critics.registry import MAIN
 from toptail.lab.studies.controlled.cells import CriticCell
 from toptail.lab.studies.controlled.config import NOISE_SIGMA, TWO_HEAD, StudyConfig, Sweep
 from toptail.lab.studies.controlled.decomposition import COUNTERFACTUALS, decompose
+from toptail.lab.studies.controlled.ideals import ideal_rows, search_error_rows
 from toptail.lab.studies.controlled.landscape import landscape
 from toptail.lab.studies.controlled.noise import noise_rows
 from toptail.lab.studies.controlled.picks import (
@@ -25,6 +26,7 @@ from toptail.lab.studies.controlled.specs import TABLES
 from toptail.lab.studies.controlled.sweeps import CAPTIONS
 from toptail.lab.studies.folder import RunFolder, write_json
 from toptail.lab.studies.naming import is_circular
+from toptail.lab.studies.search_error import NOTES as SPLIT_NOTES
 from toptail.lab.studies.tables import Rows, StoredCell
 from toptail.pools import ScoredPools
 from toptail.pools.files import write_arrays
@@ -55,13 +57,19 @@ def write_tables(plan: Plan) -> None:
     """Write every table that this plan has the units for."""
     config, main = plan.config, [plan.main[name] for name in MAIN]
     text = f"Controlled candidate selection, R={config.world.radius:.2f}"
-    _write(plan, "toy-support", text, {"controlled": _rows(plan, main)})
+    rows: Rows = {"controlled": _rows(plan, main) | ideal_rows(plan, config.world)}
+    _write(plan, "toy-support", text, rows)
     text = "Within-model readout control: one two-head network per seed"
     _write(plan, "toy-within", text, {"controlled": _rows(plan, [plan.main[TWO_HEAD]])})
     _write_decomposition(plan)
     _write_noise(plan)
+    split: Rows = {"controlled": search_error_rows(plan)}
+    _write(plan, "search-error", "Where search error comes from", split, SPLIT_NOTES)
     if plan.by_radius:
-        rows = {f"controlled@R={r:.2f}": _rows(plan, cells) for r, cells in plan.by_radius.items()}
+        rows = {
+            f"controlled@R={r:.2f}": _rows(plan, cells) | ideal_rows(plan, cells[0].world)
+            for r, cells in plan.by_radius.items()
+        }
         _write(plan, "r-sweep", "Support-radius robustness", rows, seeds=config.radius_seeds)
     for name in plan.sweeps:
         _write_sweep(plan, name)

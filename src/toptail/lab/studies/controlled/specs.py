@@ -20,6 +20,7 @@ from toptail.lab.studies.controlled.show import (
 )
 from toptail.lab.studies.figures import FigureSpec
 from toptail.lab.studies.page import Listing, Part, Shown, View
+from toptail.lab.studies.search_error import FIGURE, LABEL, MEANING, METRICS
 from toptail.lab.studies.tables import Metric, TableSpec, Text
 from toptail.report.text import signed
 
@@ -182,6 +183,16 @@ CONTENT: Final[tuple[Shown, ...]] = (
         },
         part="regret",
         aliases=("decomposition",),
+        tasks="first",
+    ),
+    FIGURE,
+    _table(
+        LABEL,
+        "Where search error comes from",
+        MEANING,
+        METRICS,
+        part="regret",
+        label=LABEL,
         tasks="first",
     ),
     _table(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from toptail.audit import Settings, picks_content, pools_content
+from toptail.lab.critics.registry import IDEALS
 from toptail.lab.studies.kept import is_kept
 from toptail.lab.studies.selection.load import TaskSelection, read_selection
 from toptail.lab.studies.selection.rollout_results import RANDOM
@@ -29,7 +30,7 @@ def to_pools(folder: str | Path | TaskSelection, judge: str) -> ScoredPools:
     A row is one pool of one query (label ``QUERY/POOL``); its cluster is the query's trajectory,
     in which pools and queries are nested, and its group the distance group. A judge with several
     members gives one value column for each (``value_reference_0``, ...): independent replicates
-    of one noisy judge. The logged action is not part of a pool.
+    of one noisy judge. The logged action is not part of a pool, and ideal critics are not audited.
     """
     data = folder if isinstance(folder, TaskSelection) else read_selection(folder)
     queries, pools, size = data.on_support.shape
@@ -40,7 +41,7 @@ def to_pools(folder: str | Path | TaskSelection, judge: str) -> ScoredPools:
         for name, member in zip(value_columns(judge, len(members)), members, strict=True)
     }
     result = ScoredPools.from_arrays(
-        {column: data.candidate_scores(column).reshape(flat) for column in data.scores},
+        {c: data.candidate_scores(c).reshape(flat) for c in data.scores if c not in IDEALS},
         values,
         support=data.on_support.reshape(flat),
         query=np.array([f"{q}/{p}" for q in range(queries) for p in range(pools)]),

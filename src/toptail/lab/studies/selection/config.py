@@ -12,6 +12,9 @@ from toptail.lab.tasks.queries import QueryConfig
 STAGES = ("queries", "pools", "reference", "exact", "euclidean", "scores", "rollouts", "deployment")
 """The stages that leave files for the tables, in their order."""
 
+IDEALS_STAGE = "ideals"
+"""The stage of the ideal critics, made after the scores where it is asked for: it takes minutes."""
+
 
 @dataclass(frozen=True)
 class PoolSettings:

@@ -23,6 +23,7 @@ from toptail.lab.studies.figures import (
     mean_of,
 )
 from toptail.lab.studies.naming import drawn, in_order
+from toptail.lab.studies.search_error import FIGURE, LABEL, search_error_figure
 from toptail.lab.studies.selection.results import SelectionResults, judge_name, selector_name
 from toptail.lab.studies.selection.specs import FIGURES
 from toptail.report.palette import NEUTRAL
@@ -38,6 +39,9 @@ def drawings(study: SelectionResults) -> list[Drawing]:
     found = [Drawing.of(curves, partial(curve_figure, study), curves.caption + words)]
     if any("rollout_delta" in row for row in study.of_task("fixed-query").values()):
         found.append(Drawing.of(FIGURES["rollouts"], partial(rollout_figure, study)))
+    if rows := study.of_task(LABEL):
+        draw = partial(search_error_figure, rows, "normalized regret", selector_name)
+        found.append(Drawing.of(FIGURES[FIGURE.name], draw))
     if any(_ks(row) for row in study.of_task("deployment").values()):
         found.append(Drawing.of(FIGURES["closed_loop"], partial(closed_loop_figure, study)))
     return found

@@ -8,11 +8,13 @@ from typing import Any
 from toptail.errors import InputError
 from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.kept import with_kept, with_kept_tables
+from toptail.lab.studies.search_error import LABEL
 from toptail.lab.studies.selection.audits import write_audits
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.judge_tables import deployment_table, judges_table, rollout_cells
 from toptail.lab.studies.selection.load import read_selection
 from toptail.lab.studies.selection.rollout_design import TRAINING_SEED
+from toptail.lab.studies.selection.search_error import search_error_table
 from toptail.lab.studies.selection.tables import (
     RESAMPLES,
     MeasuredPicks,
@@ -50,6 +52,7 @@ def write_results(
         "factored": factored_table(measured),
         "judges": judges,
         "deployment": deployment_table(data),
+        LABEL: search_error_table(measured),
     }
     new = {name: content for name, content in tables.items() if content is not None}
     made = with_kept_tables(data.folder, new)

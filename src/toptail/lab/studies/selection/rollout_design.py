@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.critics.registry import names
+from toptail.lab.critics.registry import IDEALS, names
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.pools import CandidatePools
 from toptail.lab.studies.selection.rollout_results import RANDOM
@@ -80,16 +80,16 @@ def selector_picks(
     """The candidate that each selector picks from the audited pool: ``[Q]`` of 0 … N − 1.
 
     ``scores`` are ``[Q, P, N + 1]``; a column with a training seed counts if it is the audited
-    one, a column without one (a user's own scorer) always does. Critics that take the objective
-    apart are not rolled out: the audit's power is that of its widest interval, and they would
-    have a say in it. The selector ``reference``
-    maximizes the mean of its values, ``[members, Q, P, N + 1]``. The logged action is not part of
-    the pool. Of equal scores the first wins, which among exchangeable candidates is a random one.
+    one, a column without one (a user's own scorer) always does, an ideal critic never. Critics that
+    take the objective apart are not rolled out: the audit's power is that of its widest interval,
+    and they would have a say in it. The selector ``reference`` maximizes the mean of its values,
+    ``[members, Q, P, N + 1]``. The logged action is not part of the pool. Of equal scores the first
+    wins, which among exchangeable candidates is a random one.
     """
     picks: dict[str, IntArray] = {}
     for column, score in scores.items():
         name, seed = split_seed(column)
-        if seed not in (None, str(TRAINING_SEED)) or name in names("factor"):
+        if name in (*IDEALS, *names("factor")) or seed not in (None, str(TRAINING_SEED)):
             continue
         if name in RESERVED or name in picks:
             raise InputError(

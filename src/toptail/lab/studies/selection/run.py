@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError, option
-from toptail.lab.critics.registry import MAIN, names
+from toptail.lab.critics.registry import IDEALS, MAIN, names
+from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, knows_ways
 from toptail.lab.judges.ways import WAYS
+from toptail.lab.studies.ideals import ideal_scorers
 from toptail.lab.studies.scorers import Scorer
-from toptail.lab.studies.selection.config import STAGES
+from toptail.lab.studies.selection.config import IDEALS_STAGE, STAGES
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.pools import CandidatePools, file_proposal
 from toptail.lab.studies.selection.rollout_design import RESERVED, TRAINING_SEED
@@ -82,6 +84,7 @@ class Stages:
             EXACT: partial(self._ways, EXACT),
             EUCLIDEAN: partial(self._ways, EUCLIDEAN),
             "scores": self._scores,
+            IDEALS_STAGE: self._ideals,
             "rollouts": self._rollouts,
             "deployment": self._deployment,
         }
@@ -106,7 +109,8 @@ class Stages:
     @cached_property
     def users(self) -> list[Scorer]:
         """The scorers that were brought."""
-        return user_scorers(self.brought.critics, RESERVED, self.study.folder.columns())
+        reserved = (*RESERVED, *IDEALS)
+        return user_scorers(self.brought.critics, reserved, self.study.folder.columns())
 
     @cached_property
     def queries(self) -> FrozenQueries:
@@ -164,6 +168,14 @@ class Stages:
                 f"{option('runs')}, or a critic of your own with {option('scorer')}."
             )
         return waiting
+
+    def _ideals(self) -> str:
+        task = self.study.config.task
+        if not knows_ideals(task):
+            return "No ideal critics: they are known of PointMaze's navigate data alone."
+        scorers = ideal_scorers(task, self.study.config.rollouts.gamma)
+        score_critics(self.study, self.queries, self.pools, scorers)
+        return ""
 
     def _trained(self, critics: Sequence[str], seeds: Sequence[int] = ()) -> list[str]:
         """Those critics that have a run of one of the seeds."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -10,6 +11,7 @@ from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.lab.studies.figures import FigureSpec
 from toptail.lab.studies.naming import by_factors, factors_name
 from toptail.lab.studies.page import Listing, Part, Shown, View
+from toptail.lab.studies.search_error import FIGURE, LABEL, MEANING, METRICS
 from toptail.lab.studies.selection.page import declared_rows
 from toptail.lab.studies.selection.results import SelectionResults, judge_name, selector_name
 from toptail.lab.studies.selection.show import (
@@ -79,6 +81,7 @@ PARTS: Final = (
     Part("judges-part", "The judges", link="Judges"),
     Part("selection", "Selection"),
     Part("tab:function-class", "Is it the objective or the network?", link="Function class"),
+    Part(LABEL, "Objective, estimation or extrapolation?", link="Search error"),
     Part("deployment-part", "Deployment"),
 )
 """The sections of the page, in order."""
@@ -188,6 +191,15 @@ CONTENT: Final[tuple[Shown, ...]] = (
         row_name=factors_name,
         order=by_factors,
         decimals=2,
+    ),
+    replace(FIGURE, part=LABEL),
+    _table(
+        LABEL,
+        "Where search error comes from",
+        f"{MEANING} In units of what the pools offer: 1 is a random candidate's regret.",
+        METRICS,
+        part=LABEL,
+        label=LABEL,
     ),
     FigureSpec(
         "closed_loop",

@@ -26,7 +26,8 @@ def make_missing(request: Request, tick: Tick) -> list[str]:
     before = () if stored is None else stored.tasks
     whole = replace(config, tasks=tuple(dict.fromkeys((*before, *config.tasks))))
     with run.recording(whole.described(), list(config.seeds), request.command):
-        score_tasks(config, run, request.runs, tuple(request.scorers), tick)
+        ideals = bool(request.brought.get("ideals"))
+        score_tasks(config, run, request.runs, tuple(request.scorers), tick, ideals=ideals)
     return []
 
 

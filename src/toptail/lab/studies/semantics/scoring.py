@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
-from toptail.lab.critics.registry import names
+from toptail.lab.critics.registry import IDEALS, names
+from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.judges.ways import WAYS, WayJudge
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.folder import RunFolder
+from toptail.lab.studies.ideals import ideal_scorers
 from toptail.lab.studies.scorers import Rows, Score, Scorer, of_run, of_runs, score_shared
 from toptail.lab.studies.semantics.behaviour import behaviour_runs, proposals_spec, propose
 from toptail.lab.studies.semantics.config import (
@@ -49,6 +51,8 @@ def score_tasks(
     runs: Path | None = None,
     critics: Sequence[str] = (),
     tick: Tick = no_tick,
+    *,
+    ideals: bool = False,
 ) -> None:
     """Draw, sample and score what is missing; what is stored and fits stays as it is.
 
@@ -63,9 +67,11 @@ def score_tasks(
         A user's critics: see `user_scorer`.
     tick
         Called as the work goes on.
+    ideals
+        Whether the ideal critics are scored, too, on the tasks where they are known.
     """
-    users = user_scorers(critics, reserved=(DRAWS, PROPOSALS, ORACLE))
-    if runs is None and not users:
+    users = user_scorers(critics, reserved=(DRAWS, PROPOSALS, ORACLE, *IDEALS))
+    if runs is None and not users and not ideals:
         return
     for number, name in enumerate(config.tasks):
 
@@ -73,7 +79,10 @@ def score_tasks(
             tick(stage, (number + done) / len(config.tasks))
 
         share(f"reading {name}", 0.0)
-        _Task(config, folder, TaskDataset.load(name), share).score(runs, users)
+        task = TaskDataset.load(name)
+        known = ideals and knows_ideals(task.name)
+        extra = ideal_scorers(task.name, config.gamma) if known else []
+        _Task(config, folder, task, share).score(runs, [*users, *extra])
     tick("scored", 1.0)
 
 

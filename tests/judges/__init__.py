@@ -1,0 +1,1 @@
+"""Tests of what a candidate is worth."""
