@@ -1,0 +1,42 @@
+"""Selectors, and the honest choice among them; trains nothing."""
+
+from toptail.select.base import Selector
+from toptail.select.kinds import (
+    Best,
+    BestInMajority,
+    Chi2,
+    Filtered,
+    Majority,
+    Own,
+    PoissonBest,
+    RandomPick,
+    RankEnsemble,
+    RankPick,
+    Soft,
+    Threshold,
+    TopBy,
+    Trim,
+    WeightedVote,
+)
+from toptail.select.pool import Pool, ScoreRule
+
+__all__ = [
+    "Best",
+    "BestInMajority",
+    "Chi2",
+    "Filtered",
+    "Majority",
+    "Own",
+    "Pool",
+    "PoissonBest",
+    "RandomPick",
+    "RankEnsemble",
+    "RankPick",
+    "ScoreRule",
+    "Selector",
+    "Soft",
+    "Threshold",
+    "TopBy",
+    "Trim",
+    "WeightedVote",
+]

@@ -1,0 +1,276 @@
+"""What every selector is worth at each query: one pass for closed forms, draws for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+import numpy as np
+
+from toptail.audit.per_query import BLOCK
+from toptail.pools import Block, ScoredPools
+from toptail.progress import Tick, no_tick
+from toptail.select.base import RankSelector, Selector, SetSelector, rank_weights
+from toptail.select.kinds import Best, Soft, Threshold
+from toptail.select.pool import Pool
+from toptail.select.ranks import ordered
+from toptail.stats.best_of_k import Floats, Ints, selection_weights
+from toptail.stats.resample import available_threads
+
+MONTE_CARLO_ROWS: Final = 1 << 18
+"""Selectors without a closed form are measured on queries with about this many candidates."""
+FIRST_DRAWS: Final = 16
+MOST_DRAWS: Final = 256
+TOLERANCE: Final = 0.002
+"""Draws go on until the standard error that they leave is below this share of the headroom."""
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Pools with all columns that a selector may read."""
+
+    pools: ScoredPools
+    """The pools; their scores are the score columns."""
+    extra: dict[str, Floats]
+    """Filters and ``support`` ``[rows]``."""
+    answer: Ints | None
+    """Numbered answers ``[rows]``."""
+
+    def pool(self, block: Block) -> Pool:
+        """A block as a selector sees it."""
+        columns = {**self.pools.scores, **self.extra}
+        answer = None if self.answer is None else _renumbered(block.take(self.answer))
+        return Pool({name: block.take(column) for name, column in columns.items()}, answer)
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """Selectors with their parameters and K, and what each is worth at each query."""
+
+    selectors: list[Selector]
+    """C of them, the random pick first."""
+    value: Floats
+    """``[Q, C]``; where a selector was measured on some queries only, unbiased for the mean."""
+    error: Floats
+    """Standard error of the mean that is due to draws ``[C]``; 0 for closed forms."""
+    coverage: Floats
+    """Share of queries that get an answer ``[C]``."""
+    draws: int
+    """Subsets drawn at each query for selectors without a closed form; 0 where there are none."""
+    sampled: int
+    """At how many queries those were measured."""
+
+    def index(self, wanted: Selector) -> int:
+        """Where a selector is."""
+        return self.selectors.index(wanted)
+
+
+def try_all(
+    options: Options,
+    value: Floats,
+    selectors: Sequence[Selector],
+    ks: Sequence[int],
+    *,
+    seed: int,
+    scale: float,
+    abstain: float = 0.0,
+    tick: Tick = no_tick,
+) -> Tried:
+    """Measure every selector at every K above 1; all are the random pick at K = 1.
+
+    ``value [rows]`` is what candidates are worth, ``abstain`` what no answer is worth, and
+    ``scale`` the headroom, of which :data:`TOLERANCE` is a share.
+    """
+    random, *others = selectors
+    sizes = [k for k in ks if k > 1]
+    every = [random, *(each.with_k(k) for each in others for k in sizes)]
+    q = options.pools.queries
+    out = Tried(every, np.empty((q, len(every))), *_zeros(len(every)), 0, 0)
+    out.coverage[:] = 1.0
+    _exact(options, value, out, abstain, tick)
+    drawn = [at for at, each in enumerate(every) if isinstance(each, SetSelector)]
+    if not drawn:
+        return out
+    draws, sampled = _draw(options, value, out, drawn, seed, scale, tick)
+    return Tried(every, out.value, out.error, out.coverage, draws, sampled)
+
+
+def _zeros(count: int) -> tuple[Floats, Floats]:
+    return np.zeros(count), np.zeros(count)
+
+
+def _exact(options: Options, value: Floats, out: Tried, abstain: float, tick: Tick) -> None:
+    """Closed forms, block by block on all cores; blocks write to their own rows."""
+    exact = [at for at, each in enumerate(out.selectors) if isinstance(each, RankSelector)]
+    groups = [list(ats) for _, ats in groupby(exact, key=lambda at: _sorting(out.selectors[at]))]
+    blocks = list(options.pools.blocks(BLOCK))
+    answered = np.zeros((len(blocks), len(out.selectors)))
+
+    def measure(number: int) -> None:
+        block = blocks[number]
+        pool, worth = options.pool(block), block.take(value)
+        out.value[block.queries, 0] = worth.mean(axis=1)
+        for ats in groups:
+            found, share = _group(pool, worth, [out.selectors[at] for at in ats], abstain)
+            out.value[block.queries[:, None], ats] = found
+            answered[number, ats] = share
+
+    with ThreadPoolExecutor(available_threads()) as threads:
+        for done, _ in enumerate(threads.map(measure, range(len(blocks))), start=1):
+            tick("exact values", done / len(blocks))
+    ats = [at for group in groups for at in group]
+    out.coverage[ats] = answered[:, ats].sum(axis=0) / options.pools.queries
+
+
+def _sorting(selector: Any) -> tuple[Any, ...]:
+    limit = (selector.least,) if isinstance(selector, Threshold) else ()
+    return (*selector.sorting, *limit)
+
+
+def _group(
+    pool: Pool, worth: Floats, selectors: Sequence[Any], abstain: float
+) -> tuple[Floats, Floats]:
+    """Values ``[m, G]`` of selectors that share their orders, and how many they answer ``[G]``."""
+    n = pool.shape[1]
+    weights = np.stack([rank_weights(each, n, each.k) for each in selectors], axis=1)
+    first = selectors[0]
+    orders = first.orders(pool)
+    if not isinstance(first, Threshold):
+        found = sum(order.sorted(worth) @ weights for order in orders) / len(orders)
+        return np.asarray(found), np.full(len(selectors), float(len(worth)))
+    taken = [key >= first.least for key in first.score.keys(pool)]
+    pairs = list(zip(orders, taken, strict=True))
+    kept = [order.sorted(np.where(take, worth, abstain)) @ weights for order, take in pairs]
+    share = [order.sorted(take.astype(np.float64)) @ weights for order, take in pairs]
+    answered = np.asarray(sum(share) / len(share)).sum(axis=0)
+    return np.asarray(sum(kept) / len(kept)), answered
+
+
+def _draw(
+    options: Options,
+    value: Floats,
+    out: Tried,
+    drawn: list[int],
+    seed: int,
+    scale: float,
+    tick: Tick,
+) -> tuple[int, int]:
+    """Means over drawn subsets, at a sample of queries where there are many; fills ``out``."""
+    rng = np.random.default_rng([seed, 1])
+    pools = options.pools
+    count = max(1, min(pools.queries, int(MONTE_CARLO_ROWS / pools.sizes.mean())))
+    chosen = np.sort(rng.permutation(pools.queries)[:count])
+    sums = np.zeros((2, pools.queries, len(drawn)))
+    selectors = [out.selectors[at] for at in drawn]
+    draws, wanted = 0, FIRST_DRAWS
+    while wanted > draws:
+        _add_draws(options, value, selectors, chosen, sums, wanted - draws, rng, tick)
+        draws = wanted
+        mean = sums[0] / draws
+        spread = np.maximum(sums[1] / draws - mean**2, 0.0) / (draws - 1)
+        error = np.sqrt(spread.sum(axis=0)) / count
+        needed = draws * (float(error.max()) / max(TOLERANCE * scale, 1e-300)) ** 2
+        wanted = draws if draws > FIRST_DRAWS else int(min(np.ceil(needed), MOST_DRAWS))
+    out.error[drawn] = error
+    # What was measured on a sample moves a closed form that is known at all queries: unbiased
+    # for the mean over any queries, and as variable as it must be.
+    control = [_control(out, each) for each in selectors]
+    known = out.value[:, control]
+    out.value[:, drawn] = known
+    out.value[np.ix_(chosen, drawn)] += (mean - known)[chosen] * (pools.queries / count)
+    return draws, count
+
+
+def _control(out: Tried, selector: Selector) -> int:
+    """A closed form that is like it: the best of K by one of its scores, or the random pick."""
+    score = getattr(selector, "score", None)
+    plain = [
+        at
+        for at, each in enumerate(out.selectors)
+        if isinstance(each, Best) and each.k == selector.k and each.score == score
+    ]
+    return plain[0] if plain else 0
+
+
+def _add_draws(
+    options: Options,
+    value: Floats,
+    selectors: Sequence[Selector],
+    chosen: Ints,
+    sums: Floats,
+    draws: int,
+    rng: np.random.Generator,
+    tick: Tick,
+) -> None:
+    """Add what drawn subsets are worth, and its square, to ``sums [2, Q, C]``."""
+    keep = np.zeros(options.pools.queries, dtype=bool)
+    keep[chosen] = True
+    blocks = list(_sampled(options.pools, keep))
+    by_k = {k: [at for at, s in enumerate(selectors) if s.k == k] for k in {s.k for s in selectors}}
+
+    def measure(work: tuple[Block, np.random.Generator]) -> None:
+        block, stream = work
+        pool, worth = options.pool(block), block.take(value)
+        m, n = pool.shape
+        every = np.tile(np.arange(n), (m, 1))
+        for _ in range(draws):
+            subset = stream.permuted(every, axis=1)
+            found = np.empty((m, len(selectors)))
+            for k, ats in by_k.items():
+                part, gained = pool.at(subset[:, :k]), worth[np.arange(m)[:, None], subset[:, :k]]
+                for at in ats:
+                    found[:, at] = _drawn_value(selectors[at], pool, worth, part, gained, stream)
+            sums[0, block.queries] += found
+            sums[1, block.queries] += found**2
+
+    with ThreadPoolExecutor(available_threads()) as threads:
+        work = zip(blocks, rng.spawn(len(blocks)), strict=True)
+        for done, _ in enumerate(threads.map(measure, work), start=1):
+            tick("drawn subsets", done / len(blocks))
+
+
+def _drawn_value(
+    selector: Any,
+    pool: Pool,
+    worth: Floats,
+    part: Pool,
+    gained: Floats,
+    rng: np.random.Generator,
+) -> Floats:
+    """What one draw is worth ``[m]``.
+
+    A share of exp(beta score) is the best by beta score + Gumbel noise: given the noise every
+    subset is counted exactly, in place of one drawn.
+    """
+    if not isinstance(selector, Soft) or selector.beta == 0:
+        return np.asarray((selector.of_all(part) * gained).sum(axis=1))
+    weights = selection_weights(pool.shape[1], [selector.k])[0]
+    found = [
+        ordered(selector.beta * key + rng.gumbel(size=key.shape)).sorted(worth) @ weights
+        for key in selector.score.keys(pool)
+    ]
+    return np.asarray(sum(found) / len(found))
+
+
+def _sampled(pools: ScoredPools, keep: Any) -> Iterator[Block]:
+    """Blocks of the queries that are kept."""
+    for block in pools.blocks(BLOCK >> 2):
+        kept = keep[block.queries]
+        if kept.any():
+            queries = block.queries[kept]
+            rows = (pools.offsets[queries][:, None] + np.arange(block.size)).reshape(-1)
+            yield Block(queries, rows, block.size)
+
+
+def _renumbered(answer: Ints) -> Ints:
+    """Answers of each pool numbered from 0 by their order, so that few numbers are needed."""
+    order = np.argsort(answer, axis=1, kind="stable")
+    ranked = np.take_along_axis(answer, order, axis=1)
+    code = np.zeros_like(answer)
+    code[:, 1:] = np.cumsum(ranked[:, 1:] != ranked[:, :-1], axis=1)
+    result = np.empty_like(answer)
+    np.put_along_axis(result, order, code, axis=1)
+    return result
