@@ -14,7 +14,7 @@ from toptail.audit.record import jsonable, record_of
 from toptail.errors import InputError, check_not_negative, check_share, check_whole, option
 from toptail.pools.columns import codes
 from toptail.progress import Tick, no_tick
-from toptail.select.base import Selector
+from toptail.select.base import RankSelector, Selector, rank_weights
 from toptail.select.crossfit import (
     Contest,
     Honest,
@@ -52,8 +52,8 @@ class ChoiceSettings:
     """Parts of the queries, of which each is valued with what the others chose."""
     repeats: int = 10
     """How often queries are parted."""
-    resamples: int = 2_000
-    """Resamples of whole queries (or clusters) behind the intervals."""
+    resamples: int = 400
+    """How often everything is done again, with queries weighed at random, for the intervals."""
     level: float = 0.95
     """Confidence of intervals."""
     seed: int = 0
@@ -109,24 +109,29 @@ def choice_content(
     found = cross_fit(
         contest, procedures, rng, folds=settings.folds, repeats=settings.repeats, tick=tick
     )
-    oracle_sums = cluster_sums(oracle[:, None] - settings.cost * k_max, _cluster(offered))[:, 0]
-    sums = {**found.sums, "oracle": oracle_sums}
-    means = Means.of(sums, contest.counts, rng, settings.resamples, settings.level)
+    means = Means.of(
+        contest,
+        found,
+        procedures,
+        rng,
+        folds=settings.folds,
+        resamples=settings.resamples,
+        level=settings.level,
+        tick=tick,
+    )
     deployed = tried.selectors[found.final["choice"]]
     naive = contest.sums.sum(axis=0) / contest.counts.sum()
     content: dict[str, Any] = {
         "format": FORMAT,
         "kind": "choice",
-        "selector": deployed.called,
-        "k": deployed.k,
-        "parameters": deployed.parameters,
+        **_named(deployed),
         **means.interval("choice"),
         "baselines": {name: means.interval(name) for name in BASELINES},
         "differences": _differences(means),
         "naive": _naive(naive, found, means, eligible),
         "chosen": _chosen(found, tried),
         "families": _families(found, tried, procedures, means),
-        "curves": _curves(tried, naive, family.family, settings),
+        "curves": _curves(tried, naive, family.family, int(np.median(_sizes(options))), settings),
         "coverage": _coverage(tried, settings),
         "tried": len(eligible),
         "monte_carlo": _monte_carlo(tried, scale),
@@ -134,7 +139,7 @@ def choice_content(
         "candidates": options.pools.rows,
         "clusters": contest.counts.size,
         "k_max": k_max,
-        "family": list(family.family),
+        "ks": list(family.family),
         "headroom": scale,
         "value_column": offered.value,
         "settings": {**vars(settings), "k_max": k_max},
@@ -181,11 +186,13 @@ def _contest(
             f"choose on some and value on others; at least {LEAST_CLUSTERS} are needed."
         )
     cost = np.array([each.cost(each.k) for each in tried.selectors])
+    # The oracle looks at k_max candidates: it pays for those beyond the random pick's one.
+    headroom = headroom - settings.cost * (max(each.k for each in tried.selectors) - 1)
     tried.value[...] -= settings.cost * cost
     sums = cluster_sums(tried.value, cluster)
-    keys = [(each.complexity, each.k, at) for at, each in enumerate(tried.selectors)]
-    rank = np.empty(len(keys), dtype=np.int64)
-    rank[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+    keys = [(each.complexity, each.k) for each in tried.selectors]
+    places = {key: place for place, key in enumerate(sorted(set(keys)))}
+    rank = np.array([places[key] for key in keys])
     return Contest(sums, counts, cluster_sums(headroom[:, None], cluster)[:, 0], rank)
 
 
@@ -272,7 +279,7 @@ def _families(
 
 
 def _curves(
-    tried: Tried, naive: Floats, ks: Sequence[int], settings: ChoiceSettings
+    tried: Tried, naive: Floats, ks: Sequence[int], n: int, settings: ChoiceSettings
 ) -> list[dict[str, Any]]:
     """Value against K of each family with the parameters that are best at that K."""
     curves: dict[str, dict[int, int]] = {}
@@ -287,11 +294,20 @@ def _curves(
             "family": name,
             "k": list(ks),
             "value": [float(naive[0]), *(float(naive[own[k]]) for k in ks[1:])],
-            "kl_bound": divergence_bound(np.array(ks)).tolist(),
+            "kl": [0.0, *(_divergence(tried.selectors[own[k]], n, k) for k in ks[1:])],
             "cost": [1.0, *(tried.selectors[own[k]].cost(k) for k in ks[1:])],
         }
         for name, own in curves.items()
     ]
+
+
+def _divergence(selector: Selector, n: int, k: int) -> float:
+    """KL to a random pick of n, in nats: of the ranks picked, or what no selector exceeds."""
+    if not isinstance(selector, RankSelector):
+        return float(divergence_bound(k))
+    weights = rank_weights(selector, n, k)
+    used = weights[weights > 0]
+    return float((used * np.log(n * used)).sum())
 
 
 def _coverage(tried: Tried, settings: ChoiceSettings) -> list[dict[str, Any]]:

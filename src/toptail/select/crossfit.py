@@ -1,4 +1,11 @@
-"""Choosing on some queries and valuing on others, over and over."""
+"""Choosing on some queries and valuing on others, over and over.
+
+Folds that are valued were chosen on by others, so that their means are not independent, and an
+interval from the spread between queries alone is too short where selectors are close to each
+other. Intervals here come from doing everything again, folds and choice included, with queries
+weighed at random: too wide, if anything, where the choice is a toss-up, and the plain interval of
+the selector where it is not.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +18,14 @@ from scipy.special import ndtri, stdtrit
 
 from toptail.progress import Tick, no_tick
 from toptail.stats.best_of_k import Floats, Ints, rounding
-from toptail.stats.resample import max_t_band, weighted_sums
+from toptail.stats.resample import cluster_sums, max_t_band
 
 FOLDS: Final = 5
 REPEATS: Final = 10
+AGAIN: Final = 3
+"""How often queries are parted in each resample."""
+MOST_UNITS: Final = 1_000
+"""More clusters are joined to this many before they are resampled: enough for a spread."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,7 @@ class Contest:
     headroom: Floats
     """What the best choice gains over a random one ``[clusters]``."""
     rank: Ints
-    """Place of each in the order from simple to involved ``[C]``; the simpler wins a tie."""
+    """How involved each is ``[C]``: the simplest wins a tie."""
 
     def choose(self, how: Procedure, use: Ints, totals: Floats | None = None) -> int:
         """The selector that a procedure chooses on some clusters."""
@@ -61,8 +72,8 @@ class Contest:
                 break
         room = how.margin * max(float(self.headroom[use].sum() / count), 0.0)
         near = among[mean[among] >= mean[best] - room - rounding(mean[best])]
-        simple = int(near[np.argmin(self.rank[near])])
-        return simple if self.rank[simple] < self.rank[best] else best
+        simplest = near[self.rank[near] == self.rank[near].min()]
+        return int(simplest[_highest(mean[simplest])])
 
     def _shown(self, best: int, other: int, use: Ints, errors: float) -> bool:
         """Whether one is better than another by so many standard errors."""
@@ -85,10 +96,10 @@ def _highest(mean: Floats) -> int:
 class Honest:
     """What procedures of choosing are worth on queries that they did not look at."""
 
-    sums: Mapping[str, Floats]
-    """Procedure -> sums over each cluster's queries ``[clusters]``, the mean over repeats."""
-    by_repeat: Mapping[str, Floats]
-    """Procedure -> its value in each repeat ``[repeats]``."""
+    names: Sequence[str]
+    """P procedures."""
+    value: Floats
+    """Mean over queries ``[P]``."""
     picked: Mapping[str, Mapping[int, float]]
     """Procedure -> selector -> in what share of the folds it was chosen."""
     final: Mapping[str, int]
@@ -105,28 +116,48 @@ def cross_fit(
     tick: Tick = no_tick,
 ) -> Honest:
     """Choose on all but one fold of the clusters, value on that one; folds drawn anew each time."""
-    clusters = contest.counts.size
-    folds = min(folds, clusters)
-    total = contest.sums.sum(axis=0)
-    sums = {name: np.zeros(clusters) for name in procedures}
-    by_repeat = {name: np.zeros(repeats) for name in procedures}
+    value = np.zeros(len(procedures))
     picked: dict[str, dict[int, float]] = {name: {} for name in procedures}
     for repeat in range(repeats):
-        fold = rng.permutation(np.arange(clusters) % folds)
-        for each in range(folds):
-            test = np.flatnonzero(fold == each)
-            use = np.flatnonzero(fold != each)
-            rest = total - contest.sums[test].sum(axis=0)
-            for name, how in procedures.items():
-                at = contest.choose(how, use, rest)
-                own = contest.sums[test, at]
-                sums[name][test] += own / repeats
-                by_repeat[name][repeat] += own.sum() / contest.counts.sum()
-                picked[name][at] = picked[name].get(at, 0.0) + 1 / (folds * repeats)
+        found, sums = _one_pass(contest, list(procedures.values()), rng, folds)
+        value += sums / (contest.counts.sum() * repeats)
+        for name, chosen in zip(procedures, found, strict=True):
+            for at in chosen:
+                picked[name][at] = picked[name].get(at, 0.0) + 1 / (len(chosen) * repeats)
         tick("choosing and valuing", (repeat + 1) / repeats)
-    every = np.arange(clusters)
+    every = np.arange(contest.counts.size)
     final = {name: contest.choose(how, every) for name, how in procedures.items()}
-    return Honest(sums, by_repeat, picked, final)
+    return Honest(list(procedures), value, picked, final)
+
+
+def _one_pass(
+    contest: Contest, procedures: Sequence[Procedure], rng: np.random.Generator, folds: int
+) -> tuple[list[list[int]], Floats]:
+    """What each procedure chooses for each fold, and the sum of what that is worth ``[P]``."""
+    clusters = contest.counts.size
+    folds = min(folds, clusters)
+    fold = rng.permutation(np.arange(clusters) % folds)
+    parts = np.eye(folds)[fold].T @ contest.sums
+    total, sums = parts.sum(axis=0), np.zeros(len(procedures))
+    found: list[list[int]] = [[] for _ in procedures]
+    for each in range(folds):
+        use = np.flatnonzero(fold != each)
+        for number, how in enumerate(procedures):
+            at = contest.choose(how, use, total - parts[each])
+            found[number].append(at)
+            sums[number] += parts[each, at]
+    return found, sums
+
+
+def merged(contest: Contest, rng: np.random.Generator, most: int = MOST_UNITS) -> Contest:
+    """The contest with clusters joined at random, where there are more than enough."""
+    clusters = contest.counts.size
+    if clusters <= most:
+        return contest
+    group = rng.permutation(np.arange(clusters) % most)
+    every = np.hstack([contest.sums, contest.counts[:, None], contest.headroom[:, None]])
+    sums = cluster_sums(every, group)
+    return Contest(sums[:, :-2], sums[:, -2], sums[:, -1], contest.rank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,21 +178,33 @@ class Means:
     @classmethod
     def of(
         cls,
-        sums: Mapping[str, Floats],
-        counts: Floats,
+        contest: Contest,
+        honest: Honest,
+        procedures: Mapping[str, Procedure],
         rng: np.random.Generator,
+        *,
+        folds: int,
         resamples: int,
         level: float,
+        tick: Tick = no_tick,
     ) -> Means:
-        """Means of columns of cluster sums."""
-        columns = np.stack([*sums.values(), counts], axis=1)
-        point = columns.sum(axis=0)
-        if counts.size < 2:
-            draws = np.full((1, len(sums)), np.nan)
-        else:
-            drawn, _ = weighted_sums(columns, rng, resamples)
-            draws = drawn[:, :-1] / drawn[:, -1:]
-        return cls(list(sums), point[:-1] / point[-1], draws, counts.size, level)
+        """The procedures' means, with everything done again in each resample.
+
+        The last name is ``oracle``: the random pick and the headroom.
+        """
+        units = merged(contest, rng)
+        clusters = units.counts.size
+        draws = np.empty((resamples, len(procedures) + 1))
+        for at in range(resamples):
+            weight = rng.standard_exponential(clusters)
+            sums, counts = units.sums * weight[:, None], units.counts * weight
+            again = Contest(sums, counts, units.headroom * weight, units.rank)
+            found = cross_fit(again, procedures, rng, folds=folds, repeats=AGAIN)
+            draws[at] = [*found.value, _oracle(again)]
+            if at % 20 == 0:
+                tick("intervals", at / resamples)
+        value = np.array([*honest.value, _oracle(contest)])
+        return cls([*procedures, "oracle"], value, draws, contest.counts.size, level)
 
     def interval(self, name: str) -> dict[str, float]:
         """A mean with Student's interval."""
@@ -183,10 +226,12 @@ class Means:
         ]
 
     def _half(self, draws: Floats) -> float:
-        if self.clusters < 2:
-            return float("nan")
         error = draws.std() * np.sqrt(self.clusters / (self.clusters - 1))
         return float(stdtrit(self.clusters - 1, (1 + self.level) / 2) * error)
+
+
+def _oracle(contest: Contest) -> float:
+    return float((contest.sums[:, 0] + contest.headroom).sum() / contest.counts.sum())
 
 
 def errors_to_show(level: float, families: int) -> float:
