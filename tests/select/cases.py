@@ -105,7 +105,11 @@ KINDS = {
         BestInMajority(score=A), slow.vote(lambda p: [1.0] * len(p["answer"]), by="a")
     ),
     "function": Kind(
-        Own(name="mine", reads=("a",), function=lambda p: (p["a"] == p["a"].min()) / (p["a"] == p["a"].min()).sum()),
+        Own(
+            name="mine",
+            reads=("a",),
+            function=lambda p: (p["a"] == p["a"].min()) / (p["a"] == p["a"].min()).sum(),
+        ),
         slow.joined(["a"], lambda x: -x[0]),
     ),
 }

@@ -78,8 +78,7 @@ def filtered(score: str, by: str, least: float) -> Slow:
         column = pool[score] if any(passed) else pool[by]
         among = [c for c, p in zip(column, passed, strict=True) if p or not any(passed)]
         hits = [
-            (p or not any(passed)) and c == max(among)
-            for c, p in zip(column, passed, strict=True)
+            (p or not any(passed)) and c == max(among) for c, p in zip(column, passed, strict=True)
         ]
         return [h / sum(hits) for h in hits]
 
@@ -98,9 +97,7 @@ def threshold(score: str, least: float) -> Slow:
 def poisson(score: str, mean: float) -> Slow:
     def weights(pool: Columns) -> list[float]:
         k = len(pool[score])
-        chance = [
-            math.exp(-(mean - 1)) * (mean - 1) ** j / math.factorial(j) for j in range(k)
-        ]
+        chance = [math.exp(-(mean - 1)) * (mean - 1) ** j / math.factorial(j) for j in range(k)]
         chance[-1] = 1 - sum(chance[:-1])
         parts = [p * over_subsets(best(score), pool, j + 1) for j, p in enumerate(chance)]
         return list(np.sum(parts, axis=0))

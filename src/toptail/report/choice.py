@@ -85,8 +85,7 @@ def _honest(choice: Choice) -> Table:
     ]
     for each in choice["differences"]:
         baseline = choice["baselines"][each["against"]]
-        ends = (each["difference"], each["low"], each["high"])
-        cells = (_interval(baseline, decimals), difference_cell(*ends, decimals))
+        cells = (_interval(baseline, decimals), _difference(each, decimals))
         rows.append((name_cell(BASELINES[each["against"]]), *cells))
     return Table(
         "worth",
@@ -103,15 +102,19 @@ def _interval(entry: Mapping[str, Any], decimals: int) -> Cell:
     return number_cell(entry["value"], entry["low"], entry["high"], decimals=decimals)
 
 
+def _difference(entry: Mapping[str, Any], decimals: int) -> Cell:
+    return difference_cell(entry["difference"], entry["low"], entry["high"], decimals)
+
+
 def _families(choice: Choice) -> Table:
     decimals = choice_decimals(choice)
     return Table(
         "families",
         "Each selector alone",
         "Parameters and K of one selector chosen on some queries and valued on others, without "
-        "regard to the others; against the plain best of the largest K. K and parameters are those "
-        "chosen on all queries. Draws: the standard error that drawn subsets leave; none where "
-        "there is a closed form.",
+        "regard to the other selectors; against the plain best of the largest K, with intervals "
+        "that hold together. K and parameters are those chosen on all queries. Draws: the standard "
+        "error that drawn subsets leave; none where there is a closed form.",
         (
             Column("Selector", "name"),
             *numbers("K", "Value", "Better than plain by"),
@@ -123,9 +126,7 @@ def _families(choice: Choice) -> Table:
                 name_cell(each["family"]),
                 count_cell(each["k"]),
                 _interval(each, decimals),
-                difference_cell(
-                    *(each["difference"][part] for part in ("difference", "low", "high")), decimals
-                ),
+                _difference(each["difference"], decimals),
                 Cell(parameter_words(each["parameters"])),
                 number_cell(each["error"], decimals=decimals + 1) if each["error"] else Cell("–"),
             )
@@ -161,7 +162,7 @@ def _curves(choice: Choice) -> Table:
     decimals = choice_decimals(choice)
     return Table(
         "curves",
-        "Value against K",
+        "Value against K, every selector",
         "On all queries, with the parameters that are best at each K: these numbers were chosen "
         "and valued on the same queries and are somewhat too high.",
         (Column("Selector", "name"), *numbers(*(f"K = {k}" for k in choice["ks"]))),
@@ -224,7 +225,8 @@ def choice_lines(choice: Choice) -> list[str]:
     optimism = number(choice["naive"]["optimism"], decimals)
     lines += ["", f"Choosing and valuing on the same queries would have said {optimism} more."]
     lines += [
-        f"  {short(each['family'], 40):<40}  {ends(each)}" for each in choice["families"][:MOST_CURVES]
+        f"  {short(each['family'], 40):<40}  {ends(each)}"
+        for each in choice["families"][:MOST_CURVES]
     ]
     lines += [f"warning: {one_line(sentence)}" for sentence in choice["warnings"]]
     return [*lines, *(f"note: {one_line(sentence)}" for sentence in choice["notes"])]

@@ -175,9 +175,7 @@ def _cluster(offered: Offered) -> Ints | None:
     return code
 
 
-def _contest(
-    offered: Offered, tried: Tried, headroom: Floats, settings: ChoiceSettings
-) -> Contest:
+def _contest(offered: Offered, tried: Tried, headroom: Floats, settings: ChoiceSettings) -> Contest:
     cluster = _cluster(offered)
     counts = cluster_sums(np.ones((headroom.size, 1)), cluster)[:, 0]
     if counts.size < LEAST_CLUSTERS:
@@ -226,13 +224,11 @@ def _is_plain(selector: Selector) -> bool:
 
 
 def _differences(means: Means) -> list[dict[str, Any]]:
-    ends = means.differences("choice", BASELINES)
+    ends = means.differences([("choice", name) for name in BASELINES])
     return [{"against": name, **each} for name, each in zip(BASELINES, ends, strict=True)]
 
 
-def _naive(
-    naive: Floats, found: Honest, means: Means, eligible: Sequence[int]
-) -> dict[str, float]:
+def _naive(naive: Floats, found: Honest, means: Means, eligible: Sequence[int]) -> dict[str, float]:
     """What one would have reported by choosing and valuing on the same queries."""
     own = float(naive[found.final["choice"]])
     honest = means.interval("choice")["value"]
@@ -260,7 +256,7 @@ def _families(
 ) -> list[dict[str, Any]]:
     """Each family alone: its parameters and K chosen on some queries, valued on others."""
     names = [name for name in procedures if name.startswith("family ")]
-    against = [means.differences(name, ["best_of_k_max"])[0] for name in names]
+    against = means.differences([(name, "best_of_k_max") for name in names])
     rows = []
     for name, difference in zip(names, against, strict=True):
         chosen = tried.selectors[found.final[name]]
@@ -376,5 +372,3 @@ def _answer(content: Mapping[str, Any], deployed: Selector) -> str:
             "queries is not shown."
         )
     return f"Deploy {what}: choosing this way beats the plain best of {k_max} on new queries."
-
-

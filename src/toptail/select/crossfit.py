@@ -213,11 +213,11 @@ class Means:
         value = float(self.value[at])
         return {"value": value, "low": value - half, "high": value + half}
 
-    def differences(self, name: str, others: Sequence[str]) -> list[dict[str, float]]:
-        """How much higher one mean is than others: ends that hold together."""
-        at, rest = self.names.index(name), [self.names.index(other) for other in others]
-        value = self.value[at] - self.value[rest]
-        draws = self.draws[:, [at]] - self.draws[:, rest]
+    def differences(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, float]]:
+        """How much higher the first mean of each pair is: ends that hold for all pairs at once."""
+        first, second = ([self.names.index(pair[at]) for pair in pairs] for at in (0, 1))
+        value = self.value[first] - self.value[second]
+        draws = self.draws[:, first] - self.draws[:, second]
         scale = float(np.abs(self.value[np.isfinite(self.value)]).max(initial=0.0)) or 1.0
         band = max_t_band(value, draws, self.clusters, self.level, scale)
         return [

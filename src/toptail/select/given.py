@@ -109,9 +109,7 @@ def _from_arrays(data: Mapping[str, Any], columns: Sequence[str], *, votes: bool
     m, n = (1, first.size) if first.ndim == 1 else first.shape
     flat = {name: array.reshape(-1) for name, array in arrays.items()}
     answer = flat.pop("answer", None)
-    given = _grouped(
-        flat, answer, np.arange(m + 1) * n, np.arange(m * n), "arrays", columns, votes
-    )
+    given = _grouped(flat, answer, np.arange(m + 1) * n, np.arange(m * n), "arrays", columns, votes)
     return Given(given.pools, given.rows, given.queries, first.shape)
 
 

@@ -307,8 +307,10 @@ def _answers(grid: Grid, word: str) -> None:
 def _quantiles(column: Floats) -> list[float]:
     """Where shares of a column lie below; each number once."""
     known = column[np.isfinite(column)]
-    at = np.quantile(known, QUANTILES, method="higher") if known.size else []
-    return list(dict.fromkeys(float(x) for x in at))
+    if not known.size:
+        return []
+    at = np.quantile(known, QUANTILES, method="higher")
+    return list(dict.fromkeys(at.tolist()))
 
 
 def _check(word: str, good: bool, what: str) -> None:

@@ -336,9 +336,7 @@ class BestInMajority(SetSelector):
         """The best of each winning answer, each with the same chance."""
         assert pool.answer is not None
         counts = votes_for(pool.answer, np.ones(pool.shape))
-        return mean_of(
-            [winners(pool.answer, counts, by=key) for key in self.score.keys(pool)]
-        )
+        return mean_of([winners(pool.answer, counts, by=key) for key in self.score.keys(pool)])
 
 
 @dataclass(frozen=True, kw_only=True)

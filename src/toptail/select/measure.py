@@ -180,7 +180,7 @@ def _draw(
     control = [_control(out, each) for each in selectors]
     known = out.value[:, control]
     out.value[:, drawn] = known
-    out.value[np.ix_(chosen, drawn)] += (mean - known)[chosen] * (pools.queries / count)
+    out.value[np.ix_(chosen, np.array(drawn))] += (mean - known)[chosen] * (pools.queries / count)
     return draws, count
 
 

@@ -108,9 +108,7 @@ def _filters(
     return found | dict(to_pools(data, {**columns, "scores": missing}).scores)
 
 
-def _answers(
-    data: Any, columns: Columns, pools: ScoredPools, answer: str | None
-) -> Floats | None:
+def _answers(data: Any, columns: Columns, pools: ScoredPools, answer: str | None) -> Floats | None:
     """Answers numbered ``[rows]``, in the order of the pools; None where there are none."""
     name = answer or ANSWER
     table = None if isinstance(data, ScoredPools) else _answer_table(data, columns, name)

@@ -57,10 +57,9 @@ def top_weights(scores: Floats, by: Floats, top: int) -> Floats:
 
 def votes_for(answer: Ints, counted: Floats) -> Floats:
     """Votes for each candidate's own answer ``[m, n]``: the sum over all that give it."""
-    m, n = answer.shape
-    width = int(answer.max()) + 1
+    m, width = answer.shape[0], int(answer.max()) + 1
     cell = answer + np.arange(m)[:, None] * width
-    return np.bincount(cell.reshape(-1), counted.reshape(-1), m * width)[cell]
+    return np.asarray(np.bincount(cell.reshape(-1), counted.reshape(-1), m * width)[cell])
 
 
 def winners(answer: Ints, votes: Floats, by: Floats | None = None) -> Floats:
@@ -87,4 +86,4 @@ def _best_of_answer(answer: Ints, scores: Floats) -> Floats:
     cell = (answer + np.arange(m)[:, None] * width).reshape(-1)
     best = np.full(m * width, -np.inf)
     np.maximum.at(best, cell, scores.reshape(-1))
-    return best[cell].reshape(m, n)
+    return np.asarray(best[cell].reshape(m, n))
