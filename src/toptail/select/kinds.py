@@ -106,7 +106,8 @@ class PoissonBest(RankSelector):
     def by_rank(self, n: int, k: int) -> Floats:
         """A mixture of the best of each number."""
         counts = poisson_counts(self.mean, k)
-        return np.asarray(counts @ selection_weights(n, range(1, k + 1)))
+        used = np.flatnonzero(counts > 1e-18)
+        return np.asarray(counts[used] @ selection_weights(n, (used + 1).tolist()))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
@@ -104,8 +103,11 @@ def _zeros(count: int) -> tuple[Floats, Floats]:
 
 def _exact(options: Options, value: Floats, out: Tried, abstain: float, tick: Tick) -> None:
     """Closed forms, block by block on all cores; blocks write to their own rows."""
-    exact = [at for at, each in enumerate(out.selectors) if isinstance(each, RankSelector)]
-    groups = [list(ats) for _, ats in groupby(exact, key=lambda at: _sorting(out.selectors[at]))]
+    shared: dict[tuple[Any, ...], list[int]] = {}
+    for at, each in enumerate(out.selectors):
+        if isinstance(each, RankSelector):
+            shared.setdefault(_sorting(each), []).append(at)
+    groups = list(shared.values())
     blocks = list(options.pools.blocks(BLOCK))
     answered = np.zeros((len(blocks), len(out.selectors)))
 
@@ -125,7 +127,8 @@ def _exact(options: Options, value: Floats, out: Tried, abstain: float, tick: Ti
     out.coverage[ats] = answered[:, ats].sum(axis=0) / options.pools.queries
 
 
-def _sorting(selector: Any) -> tuple[Any, ...]:
+def _sorting(selector: RankSelector) -> tuple[Any, ...]:
+    """What selectors must share to be measured together: their orders, and what they refuse."""
     limit = (selector.least,) if isinstance(selector, Threshold) else ()
     return (*selector.sorting, *limit)
 
