@@ -16,7 +16,7 @@ from toptail.errors import InputError
 from toptail.pools.columns import RESERVED
 from toptail.pools.files import check_folder
 from toptail.results import choose
-from toptail.select.choose import ChoiceSettings
+from toptail.select.trial import ChoiceSettings
 
 _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 

@@ -18,9 +18,10 @@ from toptail.progress import Tick, no_tick
 from toptail.report.choice import choice_lines
 from toptail.report.choice_page import render_choice
 from toptail.select import Selector
-from toptail.select.choose import FORMAT, ChoiceSettings, choice_content
+from toptail.select.choose import FORMAT, choice_content
 from toptail.select.kinds import selector_of
 from toptail.select.read import read_options
+from toptail.select.trial import ChoiceSettings
 
 
 class ChoiceResult:
