@@ -35,7 +35,7 @@ def bench_choose(queries: int = 10_000, candidates: int = 1_000) -> Iterator[Row
         noisy_pools(queries, candidates, scorers=4).write(path)
         for words, what in (
             (CLOSED, "20 closed-form selectors"),
-            (f"{CLOSED},{DRAWN}", "with 24 drawn"),
+            (f"{CLOSED},{DRAWN}", "the same and 24 drawn"),
         ):
             time, memory = run_command("choose", path, "--selectors", words, "--out", out)
             yield Row(

@@ -18,7 +18,6 @@ from toptail.select.crossfit import Contest
 from toptail.select.read import read_options
 from toptail.select.trial import ChoiceSettings, trial_of
 
-SIZE: Final = 16
 RESAMPLES: Final = 100
 _SEED: Final = 17
 
@@ -37,8 +36,8 @@ class World:
     """Scores that are equally good."""
     selectors: tuple[str, ...]
     """What is tried."""
-    k_max: int = SIZE
-    """The largest K that is tried."""
+    size: int = 16
+    """Candidates of a query."""
     per_cluster: int = 1
     """Queries of a cluster, which share a part of their values."""
 
@@ -46,7 +45,7 @@ class World:
         """One table."""
         clusters = self.queries // self.per_cluster
         shared = np.repeat(rng.normal(0, 0.5, clusters), self.per_cluster)[:, None]
-        noise = rng.normal(size=(self.queries, SIZE))
+        noise = rng.normal(size=(self.queries, self.size))
         scores = {
             f"s{i}": self.slope * noise + rng.normal(size=noise.shape) for i in range(self.scorers)
         }
@@ -58,7 +57,7 @@ class World:
         if not self.slope:
             return 0.0
         rng = np.random.default_rng(_SEED)
-        value = rng.normal(size=(draws, self.k_max))
+        value = rng.normal(size=(draws, self.size))
         score = self.slope * value + rng.normal(size=value.shape)
         return float(np.take_along_axis(value, score.argmax(axis=1)[:, None], axis=1).mean())
 
@@ -66,15 +65,8 @@ class World:
 _NOISE: Final = ("rank", "trim", "poisson", "mean", "min", "pessimistic")
 WORLDS: Final = (
     World("scores without any knowledge, 100 queries", 100, 0.0, 3, _NOISE),
-    World(
-        "scores without any knowledge, 400 queries in 80 clusters",
-        400,
-        0.0,
-        3,
-        _NOISE,
-        per_cluster=5,
-    ),
-    World("the best of 2 by ten equally good scores, 100 queries", 100, 0.8, 10, (), k_max=2),
+    World("the same, 400 queries in 80 clusters", 400, 0.0, 3, _NOISE, per_cluster=5),
+    World("the best of 2 by ten equally good scores, 100 queries", 100, 0.8, 10, (), size=2),
 )
 
 
@@ -98,7 +90,7 @@ def bench_honesty(repetitions: int = 500) -> Iterator[Row]:
 def one_table(world: World, seed: list[int]) -> tuple[float, ...]:
     """Honest value with its ends, and the highest mean on the same queries with its plain ends."""
     rng = np.random.default_rng(seed)
-    settings = ChoiceSettings(resamples=RESAMPLES, seed=seed[-1], k_max=world.k_max)
+    settings = ChoiceSettings(resamples=RESAMPLES, seed=seed[-1])
     offered = read_options(world.table(rng), {})
     trial = trial_of(offered, settings, list(world.selectors))
     _, means = trial.valued({"choice": trial.procedures["choice"]}, settings)

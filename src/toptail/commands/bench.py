@@ -34,7 +34,14 @@ class Bench:
 
     what: Annotated[
         Literal[
-            *("audit", "choose", "honesty", "controlled", "sim", "score", "train", "quality"),
+            "audit",
+            "choose",
+            "honesty",
+            "controlled",
+            "sim",
+            "score",
+            "train",
+            "quality",
             "verdict",
         ],
         tyro.conf.Positional,
@@ -62,6 +69,6 @@ class Bench:
         module, name = _BENCHES[self.what]
         bench = getattr(import_module(f"toptail.bench.{module}"), name)
         given: dict[str, list[Any]] = {"quality": [self.task]}
-        given |= dict.fromkeys(("verdict", "honesty"), [self.repetitions])
+        given |= {name: [self.repetitions] for name in ("verdict", "honesty")}
         rows: Iterator[Row] = bench(*given.get(self.what, []))
         return rows

@@ -192,16 +192,14 @@ class Means:
 
         The last name is ``oracle``: the random pick and the headroom.
         """
-        units = merged(contest, rng)
+        units, ways = merged(contest, rng), list(procedures.values())
         clusters = units.counts.size
         draws = np.empty((resamples, len(procedures) + 1))
         for at in range(resamples):
             weight = rng.standard_exponential(clusters)
             sums, counts = units.sums * weight[:, None], units.counts * weight
             again = Contest(sums, counts, units.headroom * weight, units.rank)
-            passes = [
-                _one_pass(again, list(procedures.values()), rng, folds)[1] for _ in range(AGAIN)
-            ]
+            passes = [_one_pass(again, ways, rng, folds)[1] for _ in range(AGAIN)]
             draws[at] = [*(np.mean(passes, axis=0) / counts.sum()), _oracle(again)]
             if at % 20 == 0:
                 tick("intervals", at / resamples)
