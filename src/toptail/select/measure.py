@@ -23,7 +23,7 @@ MONTE_CARLO_ROWS: Final = 1 << 18
 """Selectors without a closed form are measured on queries with about this many candidates."""
 FIRST_DRAWS: Final = 16
 MOST_DRAWS: Final = 256
-TOLERANCE: Final = 0.002
+TOLERANCE: Final = 0.005
 """Draws go on until the standard error that they leave is below this share of the headroom."""
 
 
@@ -167,7 +167,7 @@ def _draw(
     count = max(1, min(pools.queries, int(MONTE_CARLO_ROWS / pools.sizes.mean())))
     chosen = np.sort(rng.permutation(pools.queries)[:count])
     sums = np.zeros((2, pools.queries, len(drawn)))
-    selectors = [out.selectors[at] for at in drawn]
+    selectors: list[Any] = [out.selectors[at] for at in drawn]
     draws, wanted = 0, FIRST_DRAWS
     while wanted > draws:
         _add_draws(options, value, selectors, chosen, sums, wanted - draws, rng, tick)
@@ -201,7 +201,7 @@ def _control(out: Tried, selector: Selector) -> int:
 def _add_draws(
     options: Options,
     value: Floats,
-    selectors: Sequence[Selector],
+    selectors: Sequence[SetSelector],
     chosen: Ints,
     sums: Floats,
     draws: int,
@@ -212,7 +212,7 @@ def _add_draws(
     keep = np.zeros(options.pools.queries, dtype=bool)
     keep[chosen] = True
     blocks = list(_sampled(options.pools, keep))
-    by_k = {k: [at for at, s in enumerate(selectors) if s.k == k] for k in {s.k for s in selectors}}
+    soft, others = _apart(selectors)
 
     def measure(work: tuple[Block, np.random.Generator]) -> None:
         block, stream = work
@@ -220,12 +220,15 @@ def _add_draws(
         m, n = pool.shape
         every = np.tile(np.arange(n), (m, 1))
         for _ in range(draws):
-            subset = stream.permuted(every, axis=1)
             found = np.empty((m, len(selectors)))
-            for k, ats in by_k.items():
-                part, gained = pool.at(subset[:, :k]), worth[np.arange(m)[:, None], subset[:, :k]]
+            for ats in soft:
+                found[:, ats] = _soft_values([selectors[at] for at in ats], pool, worth, stream)
+            subset = stream.permuted(every, axis=1)
+            for k, ats in others.items():
+                part = pool.at(subset[:, :k])
+                gained = np.take_along_axis(worth, subset[:, :k], axis=1)
                 for at in ats:
-                    found[:, at] = _drawn_value(selectors[at], pool, worth, part, gained, stream)
+                    found[:, at] = (selectors[at].of_all(part) * gained).sum(axis=1)
             sums[0, block.queries] += found
             sums[1, block.queries] += found**2
 
@@ -235,26 +238,34 @@ def _add_draws(
             tick("drawn subsets", done / len(blocks))
 
 
-def _drawn_value(
-    selector: Any,
-    pool: Pool,
-    worth: Floats,
-    part: Pool,
-    gained: Floats,
-    rng: np.random.Generator,
+def _apart(selectors: Sequence[SetSelector]) -> tuple[list[list[int]], dict[int, list[int]]]:
+    """Soft ones by score and temperature, which share their noise at every K; the others by K."""
+    soft: dict[tuple[Any, ...], list[int]] = {}
+    others: dict[int, list[int]] = {}
+    for at, each in enumerate(selectors):
+        if isinstance(each, Soft):
+            soft.setdefault((each.score, each.beta), []).append(at)
+        else:
+            others.setdefault(each.k, []).append(at)
+    return list(soft.values()), others
+
+
+def _soft_values(
+    selectors: Sequence[Any], pool: Pool, worth: Floats, rng: np.random.Generator
 ) -> Floats:
-    """What one draw is worth ``[m]``.
+    """One draw of soft selectors that differ in K ``[m, G]``.
 
     A share of exp(beta score) is the best by beta score + Gumbel noise: given the noise every
     subset is counted exactly, in place of one drawn.
     """
-    if not isinstance(selector, Soft) or selector.beta == 0:
-        return np.asarray((selector.of_all(part) * gained).sum(axis=1))
-    weights = selection_weights(pool.shape[1], [selector.k])[0]
-    found = [
-        ordered(selector.beta * key + rng.gumbel(size=key.shape)).sorted(worth) @ weights
-        for key in selector.score.keys(pool)
-    ]
+    weights = selection_weights(pool.shape[1], [each.k for each in selectors]).T
+    first = selectors[0]
+    found = []
+    for key in first.score.keys(pool):
+        noise = rng.gumbel(size=key.shape)
+        # At beta 0 a score of -inf is one like any other's, but for being ruled out.
+        raised = first.beta * key if first.beta else np.where(np.isneginf(key), key, 0.0)
+        found.append(ordered(raised + noise).sorted(worth) @ weights)
     return np.asarray(sum(found) / len(found))
 
 

@@ -100,11 +100,6 @@ def _filters(
     found = {name: pools.scores[name] for name in filters if name not in missing}
     if not missing:
         return found
-    if isinstance(data, ScoredPools):
-        raise InputError(
-            f"{pools.source}: there is no score column '{missing[0]}' to use as a filter; the "
-            f"columns are {', '.join(pools.scores)}."
-        )
     return found | dict(to_pools(data, {**columns, "scores": missing}).scores)
 
 
