@@ -148,8 +148,9 @@ def test_a_number_column_filters_and_is_no_score() -> None:
     assert result.selector.called == "filter"
     assert result.selector.parameters["by"] == "density"
     assert result.selector.columns == ("cursed", "density")
-    assert not any("density)" in f["family"] and "|" not in f["family"]
-                   for f in result.to_dict()["families"])
+    assert not any(
+        "density)" in f["family"] and "|" not in f["family"] for f in result.to_dict()["families"]
+    )
 
 
 def test_abstaining_is_shown_and_chosen_only_where_it_has_a_value() -> None:
