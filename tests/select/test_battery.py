@@ -149,3 +149,10 @@ def test_a_weighted_vote_without_beta_adds_up_scores_and_refuses_negative_ones()
     np.testing.assert_allclose(found, [0.5, 0.5, 0, 0])
     with pytest.raises(InputError, match="negative"):
         vote.weights({"a": [0.3, 0.3, -0.5, 0.1], "answer": answers})
+
+
+def test_joining_scores_is_more_than_one_score() -> None:
+    a = select.ScoreRule.of("a")
+    every = select.ScoreRule("abc", ("a", "b", "c"), "mean")
+    assert select.RandomPick().involved < select.Best(score=a).involved
+    assert select.Best(score=a).involved < select.Best(score=every).involved

@@ -69,7 +69,7 @@ def test_what_is_not_shown_to_be_better_is_not_chosen() -> None:
     how = Procedure((0, 1, 2), keeps=(1,), shown=3.0, margin=0.0)
     use = np.arange(100)
     unit = noise(100, 3) - noise(100, 3).mean(axis=0)
-    assert contest(unit + [0.0, 0.1, 0.2]).choose(how, use) == 0  # two standard errors
+    assert contest(unit + np.array([0.0, 0.1, 0.2])).choose(how, use) == 0  # two standard errors
     assert contest(unit * 0.1 + [0.0, 1.0, 1.01]).choose(how, use) == 1
     assert contest(unit * 0.1 + [0.0, 1.0, 1.2]).choose(how, use) == 2
 
@@ -97,7 +97,7 @@ def test_constants_choose_the_first_and_have_no_interval() -> None:
 
 
 def test_where_the_choice_is_clear_the_interval_is_the_plain_one() -> None:
-    sums = noise(200, 3) + [0.0, 20.0, 0.0]
+    sums = noise(200, 3) + np.array([0.0, 20.0, 0.0])
     data, how = contest(sums), {"all": ALL}
     rng = np.random.default_rng(0)
     found = cross_fit(data, how, rng)

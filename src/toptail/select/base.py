@@ -44,7 +44,7 @@ class Selector(ABC):
     kind: ClassVar[str]
     """What the selector is called in files and on the command line."""
     complexity: ClassVar[int]
-    """How much there is to it: the simpler one wins a tie."""
+    """How much there is to it, joining scores apart."""
     exact: ClassVar[bool] = False
     """Whether its value over random K-subsets has a closed form."""
 
@@ -72,6 +72,12 @@ class Selector(ABC):
         """The selector with what it reads, without parameters and K."""
         score: ScoreRule | None = getattr(self, "score", None)
         return self.called if score is None else f"{self.called}({score.name})"
+
+    @property
+    def involved(self) -> int:
+        """How much there is to it: the simpler one wins a tie."""
+        score: ScoreRule | None = getattr(self, "score", None)
+        return self.complexity + (score is not None and score.how != "member")
 
     def cost(self, k: int) -> float:
         """How many candidates it needs on average, where it may look at K."""

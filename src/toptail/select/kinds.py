@@ -217,7 +217,7 @@ class RankEnsemble(SetSelector):
     """The best of K by several scores, joined as ranks among the K."""
 
     kind: ClassVar[str] = "ranks"
-    complexity: ClassVar[int] = 2
+    complexity: ClassVar[int] = 1
     score: ScoreRule
     """How they are joined."""
 

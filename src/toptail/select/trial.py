@@ -179,7 +179,7 @@ def _contest(offered: Offered, tried: Tried, headroom: Floats, settings: ChoiceS
     headroom = headroom - settings.cost * (max(each.k for each in tried.selectors) - 1)
     tried.value[...] -= settings.cost * cost
     sums = cluster_sums(tried.value, cluster)
-    keys = [(each.complexity, each.k) for each in tried.selectors]
+    keys = [(each.involved, each.k) for each in tried.selectors]
     places = {key: place for place, key in enumerate(sorted(set(keys)))}
     rank = np.array([places[key] for key in keys])
     return Contest(sums, counts, cluster_sums(headroom[:, None], cluster)[:, 0], rank)
