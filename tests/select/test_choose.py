@@ -195,6 +195,16 @@ def test_the_same_seed_gives_the_same_result(cursed: ChoiceResult) -> None:
     assert choose(POOLS, scores="cursed", seed=1, **FAST) != cursed
 
 
+def test_a_stored_choice_is_rendered_again(cursed: ChoiceResult, tmp_path: Path) -> None:
+    cursed.write(tmp_path)
+    before = (tmp_path / "report.html").read_bytes()
+    (tmp_path / "report.html").unlink()
+    assert main(["report", str(tmp_path)]) == 0
+    assert (tmp_path / "report.html").read_bytes() == before
+    (tmp_path / "choice.json").write_text("[]")
+    assert main(["report", str(tmp_path)]) == 2
+
+
 def test_a_stored_choice_is_read_again_and_applied(cursed: ChoiceResult, tmp_path: Path) -> None:
     page = cursed.write(tmp_path / "out")
     assert page.is_file()

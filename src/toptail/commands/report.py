@@ -1,4 +1,4 @@
-"""``toptail report``: render a stored audit again."""
+"""``toptail report``: render a stored audit or choice again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ import tyro
 
 @dataclass(frozen=True)
 class Report:
-    """Render audit.md, audit.tex and report.html again from a folder's audit.json."""
+    """Render the report of a folder again from its audit.json or choice.json."""
 
     folder: Annotated[Path, tyro.conf.Positional]
-    """The folder that 'toptail audit' wrote."""
+    """The folder that 'toptail audit' or 'toptail choose' wrote."""
 
     def run(self) -> int:
-        """Read audit.json and write everything that is rendered from it."""
-        from toptail.results import read_audit, write_report
+        """Read what is stored and write everything that is rendered from it."""
+        from toptail.results import ChoiceResult, read_audit, write_report
 
+        if (self.folder / "choice.json").is_file():
+            print(f"Report: {ChoiceResult.read(self.folder).write(self.folder)}")
+            return 0
         print(f"Report: {write_report(read_audit(self.folder), self.folder)}")
         return 0

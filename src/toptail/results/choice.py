@@ -18,6 +18,7 @@ from toptail.progress import Tick, no_tick
 from toptail.report.choice import choice_lines
 from toptail.report.choice_page import render_choice
 from toptail.select import Selector
+from toptail.select.base import FORMAT as SELECTOR
 from toptail.select.choose import FORMAT, choice_content
 from toptail.select.kinds import selector_of
 from toptail.select.read import read_options
@@ -54,8 +55,12 @@ class ChoiceResult:
         """What to deploy: chosen on all queries."""
         if self._selector is not None:
             return self._selector
+        return selector_of(self._stored(), "choice.json")
+
+    def _stored(self) -> dict[str, Any]:
+        """The content of ``selector.json``."""
         parts = {part: self._content[part] for part in ("selector", "k", "parameters")}
-        return selector_of({"format": "toptail-selector-1", **parts}, "choice.json")
+        return {"format": SELECTOR, **parts}
 
     @property
     def value(self) -> Interval:
@@ -89,9 +94,9 @@ class ChoiceResult:
         """Write ``choice.json``, ``selector.json`` and the report; returns the page's path."""
         target = Path(folder)
         with staged_folder(target) as stage:
-            text = json.dumps(self._content, indent=1, allow_nan=False)
-            (stage / "choice.json").write_text(text + "\n", encoding="utf-8")
-            self.selector.save(stage / "selector.json")
+            for name, content in (("choice", self._content), ("selector", self._stored())):
+                text = json.dumps(content, indent=1, allow_nan=False)
+                (stage / f"{name}.json").write_text(text + "\n", encoding="utf-8")
             render_choice(self._content, stage)
         return target / "report.html"
 
