@@ -1,22 +1,24 @@
 """Selectors, and the honest choice among them; trains nothing."""
 
 from toptail.select.base import Selector
-from toptail.select.kinds import (
-    Best,
+from toptail.select.drawn import (
     BestInMajority,
     Chi2,
-    Filtered,
     Majority,
     Own,
+    RankEnsemble,
+    Soft,
+    TopBy,
+    WeightedVote,
+)
+from toptail.select.exact import (
+    Best,
+    Filtered,
     PoissonBest,
     RandomPick,
-    RankEnsemble,
     RankPick,
-    Soft,
     Threshold,
-    TopBy,
     Trim,
-    WeightedVote,
 )
 from toptail.select.pool import Pool, ScoreRule
 

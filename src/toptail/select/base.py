@@ -47,6 +47,10 @@ class Selector(ABC):
     """How much there is to it, joining scores apart."""
     exact: ClassVar[bool] = False
     """Whether its value over random K-subsets has a closed form."""
+    votes: ClassVar[bool] = False
+    """Whether it reads answers."""
+    abstains: ClassVar[bool] = False
+    """Whether it may pick nothing."""
 
     k: int = 1
     """How many candidates it looks at."""
@@ -59,24 +63,25 @@ class Selector(ABC):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads, beside ``answer``."""
-        score: ScoreRule | None = getattr(self, "score", None)
-        return () if score is None else score.members
-
-    @property
-    def votes(self) -> bool:
-        """Whether it reads answers."""
-        return False
+        score, by = self._reads
+        return (*(() if score is None else score.members), *(() if by is None else (by,)))
 
     @property
     def family(self) -> str:
         """The selector with what it reads, without parameters and K."""
-        score: ScoreRule | None = getattr(self, "score", None)
-        return self.called if score is None else f"{self.called}({score.name})"
+        score, by = self._reads
+        words = ([] if score is None else [score.name]) + ([] if by is None else [by])
+        return f"{self.called}({' | '.join(words)})" if words else self.called
+
+    @property
+    def _reads(self) -> tuple[ScoreRule | None, str | None]:
+        """What candidates are ordered by, and the other column, where there are such."""
+        return getattr(self, "score", None), getattr(self, "by", None)
 
     @property
     def involved(self) -> int:
         """How much there is to it: the simpler one wins a tie."""
-        score: ScoreRule | None = getattr(self, "score", None)
+        score, _ = self._reads
         return self.complexity + (score is not None and score.how != "member")
 
     def cost(self, k: int) -> float:
@@ -125,11 +130,6 @@ class Selector(ABC):
         return given.per_pool(found)
 
     @property
-    def abstains(self) -> bool:
-        """Whether it may pick nothing."""
-        return False
-
-    @property
     def parameters(self) -> dict[str, Any]:
         """Everything that makes it what it is, as JSON; K apart."""
         entries = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "k"}
@@ -157,7 +157,9 @@ class Selector(ABC):
 
         ``function`` is the user's own where the stored selector is one.
         """
-        from toptail.select.kinds import selector_of
+        from toptail.select.kinds import (
+            selector_of,
+        )
 
         file = Path(path)
         file = file / "selector.json" if file.is_dir() else file

@@ -11,7 +11,9 @@ from toptail.audit.record import jsonable, record_of
 from toptail.progress import Tick, no_tick
 from toptail.select.base import RankSelector, Selector, rank_weights
 from toptail.select.crossfit import Honest, Means
-from toptail.select.kinds import Threshold
+from toptail.select.exact import (
+    Threshold,
+)
 from toptail.select.measure import Options, Tried
 from toptail.select.read import Offered
 from toptail.select.trial import BASELINES, FAMILY, ChoiceSettings, Trial, is_plain, trial_of

@@ -11,23 +11,27 @@ import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.select.base import Selector
-from toptail.select.kinds import (
-    JOINED,
-    Best,
+from toptail.select.drawn import (
     BestInMajority,
     Chi2,
-    Filtered,
     Majority,
     Own,
+    RankEnsemble,
+    Soft,
+    TopBy,
+    WeightedVote,
+)
+from toptail.select.exact import (
+    Best,
+    Filtered,
     PoissonBest,
     RandomPick,
-    RankEnsemble,
     RankPick,
-    Soft,
     Threshold,
-    TopBy,
     Trim,
-    WeightedVote,
+)
+from toptail.select.kinds import (
+    JOINED,
 )
 from toptail.select.measure import Options
 from toptail.select.pool import SCALES, How, Scale, ScoreRule

@@ -13,7 +13,13 @@ from toptail.audit.per_query import BLOCK
 from toptail.pools import Block, ScoredPools
 from toptail.progress import Tick, no_tick
 from toptail.select.base import RankSelector, Selector, SetSelector, rank_weights
-from toptail.select.kinds import Best, Soft, Threshold
+from toptail.select.drawn import (
+    Soft,
+)
+from toptail.select.exact import (
+    Best,
+    Threshold,
+)
 from toptail.select.pool import Pool
 from toptail.select.ranks import ordered
 from toptail.stats.best_of_k import Floats, Ints, selection_weights

@@ -22,8 +22,11 @@ from toptail.select.crossfit import (
     cross_fit,
     errors_to_show,
 )
+from toptail.select.exact import (
+    Best,
+    Threshold,
+)
 from toptail.select.grid import Grid
-from toptail.select.kinds import Best, Threshold
 from toptail.select.measure import Tried, try_all
 from toptail.select.read import Offered
 from toptail.stats import cluster_sums
