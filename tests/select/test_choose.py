@@ -15,8 +15,10 @@ import toptail
 from toptail import InputError, ScoredPools, Selector, builtin_pools, choose
 from toptail.cli import main
 from toptail.results import ChoiceResult
+from toptail.select import Best, Majority, ScoreRule
 
 FAST: dict[str, Any] = {"resamples": 100, "repeats": 3}
+STORED = Path(__file__).parents[2] / "results" / "choose"
 POOLS = builtin_pools(queries=120, candidates=16)
 
 
@@ -236,6 +238,8 @@ def test_a_stored_choice_is_read_again_and_applied(cursed: ChoiceResult, tmp_pat
         ({"selectors": ["best:3"]}, "at most one number"),
         ({"selectors": ["top"], "scores": "noisy"}, "needs a second column"),
         ({"filter": "density"}, "no score column 'density'"),
+        ({"selectors": [Best(score=ScoreRule.of("gone"))]}, "reads the column 'gone'"),
+        ({"selectors": [Majority()]}, "reads the column 'answer'"),
         ({"k_max": 17}, "larger than the smallest pool"),
         ({"k_max": 1}, "at least 2"),
         ({"cost": -1.0}, "at least 0"),
@@ -308,3 +312,10 @@ def test_bad_input_is_a_sentence_exit_2_and_nothing_written(
 def test_it_is_in_the_front() -> None:
     assert toptail.choose is choose
     assert toptail.Selector is Selector
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in STORED.iterdir()))
+def test_stored_results_are_read_and_say_what_their_selector_is(name: str) -> None:
+    result = ChoiceResult.read(STORED / name)
+    assert result.selector == Selector.load(STORED / name / "selector.json")
+    assert result.to_dict()["answer"] in result.summary()

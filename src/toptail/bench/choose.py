@@ -46,7 +46,7 @@ def bench_choose(queries: int = 10_000, candidates: int = 1_000) -> Iterator[Row
     yield _against_drawn_pools()
 
 
-def _against_drawn_pools(queries: int = 5, candidates: int = 1_000, draws: int = 2_000) -> Row:
+def _against_drawn_pools(queries: int = 5, candidates: int = 1_000, draws: int = 200) -> Row:
     """Exact values against the mean over drawn pools, selector by selector and K by K."""
     pools = noisy_pools(queries, candidates, scorers=4)
     options = Options(pools, {}, None)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,9 @@ from toptail.pools.files import read_table
 from toptail.pools.frames import as_table, plain
 from toptail.select.pool import Pool
 from toptail.stats.best_of_k import Floats, Ints
+
+ANSWER: Final = "answer"
+"""Under which answers are found, unless a table's column is named otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +83,7 @@ def answer_codes(answers: Any) -> Ints:
 def need(where: str, present: Iterable[str], columns: Sequence[str], *, votes: bool) -> None:
     """Raise an :class:`InputError` where a column that a selector reads is missing."""
     there = list(present)
-    wanted = [*columns, *(["answer"] if votes else [])]
+    wanted = [*columns, *([ANSWER] if votes else [])]
     missing = [name for name in wanted if name not in there]
     if missing:
         raise InputError(
@@ -97,7 +100,7 @@ def _from_arrays(data: Mapping[str, Any], columns: Sequence[str], *, votes: bool
     need("arrays", data, columns, votes=votes)
     arrays: dict[str, NDArray[Any]] = {name: np.asarray(data[name], float) for name in columns}
     if votes:
-        arrays["answer"] = answer_codes(data["answer"])
+        arrays[ANSWER] = answer_codes(data[ANSWER])
     first = next(iter(arrays.values()), np.empty(0))
     if first.ndim not in (1, 2) or first.size == 0:
         raise InputError(
@@ -108,7 +111,7 @@ def _from_arrays(data: Mapping[str, Any], columns: Sequence[str], *, votes: bool
             raise InputError(f"Column '{name}' has shape {array.shape}, not {first.shape}.")
     m, n = (1, first.size) if first.ndim == 1 else first.shape
     flat = {name: array.reshape(-1) for name, array in arrays.items()}
-    answer = flat.pop("answer", None)
+    answer = flat.pop(ANSWER, None)
     given = _grouped(flat, answer, np.arange(m + 1) * n, np.arange(m * n), "arrays", columns, votes)
     return Given(given.pools, given.rows, given.queries, first.shape)
 
@@ -118,7 +121,7 @@ def _from_table(table: pa.Table, where: str, columns: Sequence[str], *, votes: b
     code, _ = codes(where, "query", plain(table["query"]))
     order = np.argsort(code, kind="stable").astype(np.int64)
     every = {name: numbers(where, name, plain(table[name]), score=True) for name in columns}
-    answer = answer_codes(plain(table["answer"]).to_pylist()) if votes else None
+    answer = answer_codes(plain(table[ANSWER]).to_pylist()) if votes else None
     offsets = np.concatenate([[0], np.cumsum(np.bincount(code))])
     sorted_answer = None if answer is None else answer[order]
     flat = {name: column[order] for name, column in every.items()}
@@ -135,7 +138,7 @@ def _grouped(
     votes: bool,
 ) -> Given:
     """Pools of each size; ``rows`` says where each candidate stood."""
-    need(where, [*columns, *([] if answer is None else ["answer"])], needed, votes=votes)
+    need(where, [*columns, *([] if answer is None else [ANSWER])], needed, votes=votes)
     for name in needed:
         check_finite(where, name, columns[name], "entry", score=True)
     sizes = np.diff(offsets)

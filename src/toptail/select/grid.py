@@ -30,6 +30,7 @@ from toptail.select.exact import (
     Threshold,
     Trim,
 )
+from toptail.select.given import ANSWER, need
 from toptail.select.kinds import (
     JOINED,
 )
@@ -111,6 +112,10 @@ class Grid:
 
     def _of(self, word: Any) -> list[Selector]:
         if isinstance(word, Selector):
+            present = [*self.options.pools.scores, *self.options.extra]
+            answers = [] if self.options.answer is None else [ANSWER]
+            source = self.options.pools.source
+            need(source, [*present, *answers], word.columns, votes=word.votes)
             return [word]
         if callable(word):
             name = str(getattr(word, "__name__", "function"))

@@ -172,7 +172,7 @@ def _draw(
     pools = options.pools
     count = max(1, min(pools.queries, int(MONTE_CARLO_ROWS / pools.sizes.mean())))
     chosen = np.sort(rng.permutation(pools.queries)[:count])
-    sums = np.zeros((2, pools.queries, len(drawn)))
+    sums = np.zeros((2, count, len(drawn)))
     selectors: list[Any] = [out.selectors[at] for at in drawn]
     draws, wanted = 0, FIRST_DRAWS
     while wanted > draws:
@@ -189,7 +189,7 @@ def _draw(
     control = [_control(out, each) for each in selectors]
     known = out.value[:, control]
     out.value[:, drawn] = known
-    out.value[np.ix_(chosen, np.array(drawn))] += (mean - known)[chosen] * (pools.queries / count)
+    out.value[np.ix_(chosen, np.array(drawn))] += (mean - known[chosen]) * (pools.queries / count)
     return draws, count
 
 
@@ -214,9 +214,10 @@ def _add_draws(
     rng: np.random.Generator,
     tick: Tick,
 ) -> None:
-    """Add what drawn subsets are worth, and its square, to ``sums [2, Q, C]``."""
+    """Add what drawn subsets are worth, and its square, to ``sums [2, chosen, C]``."""
     keep = np.zeros(options.pools.queries, dtype=bool)
     keep[chosen] = True
+    place = np.cumsum(keep) - 1
     blocks = list(_sampled(options.pools, keep))
     soft, others = _apart(selectors)
 
@@ -235,8 +236,8 @@ def _add_draws(
                 gained = np.take_along_axis(worth, subset[:, :k], axis=1)
                 for at in ats:
                     found[:, at] = (selectors[at].of_all(part) * gained).sum(axis=1)
-            sums[0, block.queries] += found
-            sums[1, block.queries] += found**2
+            sums[0, place[block.queries]] += found
+            sums[1, place[block.queries]] += found**2
 
     with ThreadPoolExecutor(available_threads()) as threads:
         work = zip(blocks, rng.spawn(len(blocks)), strict=True)

@@ -21,12 +21,10 @@ from toptail.pools.columns import Columns, is_list, listed
 from toptail.pools.files import file_format, read_arrays, read_schema, read_table
 from toptail.pools.frames import as_table, plain
 from toptail.pools.given import to_pools
-from toptail.select.given import answer_codes
+from toptail.select.given import ANSWER, answer_codes
 from toptail.select.measure import Options
 from toptail.stats.best_of_k import Floats
 
-ANSWER: Final = "answer"
-"""Under which a table's answers are found unless another column is named."""
 _HIDDEN: Final = "\x00"
 """Begins the names of columns that lie among the scores and are none."""
 
