@@ -70,7 +70,7 @@ WORLDS: Final = (
 )
 
 
-def bench_honesty(repetitions: int = 500) -> Iterator[Row]:
+def bench_honesty(repetitions: int = 200) -> Iterator[Row]:
     """Coverage, and the optimism of naive choice, world by world."""
     for number, world in enumerate(WORLDS):
         found = np.array([one_table(world, [_SEED, number, at]) for at in range(repetitions)])

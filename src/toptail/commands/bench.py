@@ -52,7 +52,7 @@ class Bench:
     task: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_FILE")] = None
     """The data set to train on, for 'quality'."""
     repetitions: int = 200
-    """Tables a cell, for 'verdict' and 'honesty'; 2,000 and 500 for the numbers in the
+    """Tables a cell, for 'verdict' and 'honesty'; 2,000 and 200 for the numbers in the
     documentation."""
 
     def run(self) -> int:
