@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -319,3 +320,19 @@ def test_stored_results_are_read_and_say_what_their_selector_is(name: str) -> No
     result = ChoiceResult.read(STORED / name)
     assert result.selector == Selector.load(STORED / name / "selector.json")
     assert result.to_dict()["answer"] in result.summary()
+
+
+def test_answers_that_are_numbers_are_no_score(tmp_path: Path) -> None:
+    table = votes(40, 6)
+    code = table["answer"].combine_chunks().dictionary_encode().indices
+    named = {
+        "prompt": table["query"],
+        "answer": code,
+        "rm": table["score"],
+        "value": table["value"],
+    }
+    path = tmp_path / "scores.csv"
+    pa.csv.write_csv(pa.table(named), path)
+    result = choose(path, query="prompt", selectors=["majority"], **FAST)
+    families = {each["family"] for each in result.to_dict()["families"]}
+    assert families == {"best(rm)", "majority"}

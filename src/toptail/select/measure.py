@@ -68,10 +68,6 @@ class Tried:
     sampled: int
     """At how many queries those were measured."""
 
-    def index(self, wanted: Selector) -> int:
-        """Where a selector is."""
-        return self.selectors.index(wanted)
-
 
 def try_all(
     options: Options,
