@@ -12,19 +12,30 @@ from toptail.audit.record import installed
 from toptail.errors import InputError
 from toptail.pools import JudgedPicks, ScoredPools
 from toptail.pools.builtin import builtin_pools
-from toptail.results import AuditResult, PicksResult, audit, audit_picks
+from toptail.results import (
+    AuditResult,
+    ChoiceResult,
+    PicksResult,
+    audit,
+    audit_picks,
+    choose,
+)
+from toptail.select import Selector
 
 __version__ = installed("toptail")
 
 __all__ = [
     "AuditResult",
+    "ChoiceResult",
     "InputError",
     "JudgedPicks",
     "PicksResult",
     "ScoredPools",
+    "Selector",
     "Verdict",
     "__version__",
     "audit",
     "audit_picks",
     "builtin_pools",
+    "choose",
 ]

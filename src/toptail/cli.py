@@ -16,6 +16,7 @@ import tyro
 from toptail import __version__, interrupts
 from toptail.commands.audit import Audit
 from toptail.commands.bench import Bench
+from toptail.commands.choose import Choose
 from toptail.commands.data import Data
 from toptail.commands.demo import Demo
 from toptail.commands.demo_pools import DemoPools
@@ -31,6 +32,7 @@ from toptail.pools.guard import MOST, allowed_bytes
 
 _Command = (
     Annotated[Audit, tyro.conf.subcommand("audit")]
+    | Annotated[Choose, tyro.conf.subcommand("choose")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[DemoPools, tyro.conf.subcommand("demo-pools")]
     | Annotated[Data, tyro.conf.subcommand("data")]

@@ -34,9 +34,9 @@ def bench_audit(queries: int = 10_000, candidates: int = 1_000) -> Iterator[Row]
     for shape in shapes:
         with tempfile.TemporaryDirectory(prefix="toptail-bench-") as folder:
             path = Path(folder) / "scores.parquet"
-            _pools(*shape, scorers=4).write(path)
+            noisy_pools(*shape, scorers=4).write(path)
             out = Path(folder) / "out"
-            seconds[shape], memory = _run_audit(path, out)
+            seconds[shape], memory = run_command("audit", path, "--out", out)
         yield Row(
             f"full audit, {shape[0]:,} queries x {shape[1]:,} candidates x 4 scorers",
             f"{seconds[shape]:.1f} s, {memory / 2**30:.2f} GiB",
@@ -58,7 +58,8 @@ def bench_audit(queries: int = 10_000, candidates: int = 1_000) -> Iterator[Row]
         yield _tau_against_scipy(n)
 
 
-def _pools(queries: int, candidates: int, scorers: int) -> ScoredPools:
+def noisy_pools(queries: int, candidates: int, scorers: int) -> ScoredPools:
+    """Uniform values, and scorers of which each is noisier than the one before."""
     rng = np.random.default_rng(0)
     value = rng.random((queries, candidates))
     scores = {
@@ -69,21 +70,21 @@ def _pools(queries: int, candidates: int, scorers: int) -> ScoredPools:
 
 def _one_scorer(queries: int, candidates: int) -> tuple[Floats, Floats]:
     """Scores and values of one scorer, side by side."""
-    pools = _pools(queries, candidates, scorers=1)
+    pools = noisy_pools(queries, candidates, scorers=1)
     block = next(pools.blocks())
     return block.take(pools.scores["scorer_0"]), block.take(pools.values["value"])
 
 
-def _run_audit(path: Path, out: Path) -> tuple[float, int]:
-    """Wall seconds and peak resident bytes of ``toptail audit`` in its own process."""
-    argv = [sys.executable, "-m", "toptail", "audit", str(path), "--out", str(out)]
+def run_command(*words: str | Path) -> tuple[float, int]:
+    """Wall seconds and peak resident bytes of a command of toptail in its own process."""
+    argv = [sys.executable, "-m", "toptail", *map(str, words)]
     start = time.perf_counter()
     quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
     process = os.posix_spawn(sys.executable, argv, os.environ, file_actions=quiet)
     _, status, usage = os.wait4(process, 0)
     elapsed = time.perf_counter() - start
     if status != 0:
-        raise RuntimeError(f"toptail audit failed with status {status}")
+        raise RuntimeError(f"toptail {words[0]} failed with status {status}")
     return elapsed, usage.ru_maxrss * 1024
 
 

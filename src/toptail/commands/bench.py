@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _BENCHES: Final = {
     "audit": ("audit", "bench_audit"),
+    "choose": ("choose", "bench_choose"),
+    "honesty": ("choose_honesty", "bench_honesty"),
     "controlled": ("controlled", "bench"),
     "sim": ("sim", "bench_sim"),
     "score": ("score", "bench_score"),
@@ -31,15 +33,27 @@ class Bench:
     """Measure speed on this machine, both sides of every claim in one run."""
 
     what: Annotated[
-        Literal["audit", "controlled", "sim", "score", "train", "quality", "verdict"],
+        Literal[
+            "audit",
+            "choose",
+            "honesty",
+            "controlled",
+            "sim",
+            "score",
+            "train",
+            "quality",
+            "verdict",
+        ],
         tyro.conf.Positional,
     ]
     """What to measure; 'quality' trains in bfloat16 and float32 and compares what was learned,
-    'verdict' counts how often the audit's verdict is wrong on tables whose truth is known."""
+    'verdict' counts how often the audit's verdict is wrong on tables whose truth is known,
+    'honesty' how often the interval of a choice holds the truth."""
     task: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_FILE")] = None
     """The data set to train on, for 'quality'."""
     repetitions: int = 200
-    """Tables a cell, for 'verdict'; 2,000 for the numbers in the documentation."""
+    """Tables a cell, for 'verdict' and 'honesty'; 2,000 and 200 for the numbers in the
+    documentation."""
 
     def run(self) -> int:
         """Print the benchmark's table."""
@@ -54,6 +68,7 @@ class Bench:
             raise InputError("'toptail bench quality' needs a data set: --task NAME_OR_FILE.")
         module, name = _BENCHES[self.what]
         bench = getattr(import_module(f"toptail.bench.{module}"), name)
-        given: dict[str, list[Any]] = {"quality": [self.task], "verdict": [self.repetitions]}
+        given: dict[str, list[Any]] = {"quality": [self.task]}
+        given |= {name: [self.repetitions] for name in ("verdict", "honesty")}
         rows: Iterator[Row] = bench(*given.get(self.what, []))
         return rows

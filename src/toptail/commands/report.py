@@ -1,4 +1,4 @@
-"""``toptail report``: render a stored audit again."""
+"""``toptail report``: render a stored audit or choice again."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from toptail.commands.terminal import say
 
 @dataclass(frozen=True)
 class Report:
-    """Render audit.md, audit.tex and report.html again from a folder's audit.json."""
+    """Render the report of a folder again from its audit.json or choice.json."""
 
     folder: Annotated[Path, tyro.conf.Positional]
-    """The folder that 'toptail audit' wrote."""
+    """The folder that 'toptail audit' or 'toptail choose' wrote."""
 
     def run(self) -> int:
-        """Read audit.json and write everything that is rendered from it."""
+        """Read what is stored and write everything that is rendered from it."""
         from toptail.pools.guard import refusing
-        from toptail.results import read_audit, write_report
+        from toptail.results import ChoiceResult, read_audit, write_report
 
+        if (self.folder / "choice.json").is_file():
+            say(f"Report: {ChoiceResult.read(self.folder).write(self.folder)}")
+            return 0
         audit = read_audit(self.folder)
         with refusing(self.folder / "audit.json", "cannot be drawn", "audit the table again"):
             report = write_report(audit, self.folder)

@@ -79,7 +79,7 @@ def decide_ledgers(out: Path) -> int:
             f"wrote with {option('out', 'FOLDER')}."
         )
     for folder in folders:
-        print(f"{folder}: {counted(annotate(folder, study_in(folder).name))}.")
+        say(f"{folder}: {counted(annotate(folder, study_in(folder).name))}.")
     return 0
 
 

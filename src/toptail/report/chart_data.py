@@ -14,8 +14,8 @@ def chart_data(audit: Audit) -> dict[str, Any]:
     data = _picks(audit) if audit["kind"] == "picks" else _pools(audit)
     data["decimals"] = value_decimals(audit)
     data["level"] = percent(audit["thresholds"]["level"])
-    rounded: dict[str, Any] = _rounded(data)
-    return rounded
+    small: dict[str, Any] = rounded(data)
+    return small
 
 
 def _pools(audit: Audit) -> dict[str, Any]:
@@ -55,12 +55,12 @@ def _picks(audit: Audit) -> dict[str, Any]:
     }
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """Keep six significant digits of every number: more than a chart shows."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, Mapping):
-        return {key: _rounded(each) for key, each in value.items()}
+        return {key: rounded(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_rounded(each) for each in value]
+        return [rounded(each) for each in value]
     return value

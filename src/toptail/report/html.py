@@ -11,7 +11,7 @@ import base64
 import functools
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any, Final
@@ -56,10 +56,10 @@ _SCRIPTS: Final = ("svg.js", "shown.js", "lines.js", "panels.js", "sorting.js", 
 
 def render_html(audit: Audit) -> str:
     """Render the page."""
-    script = Markup("\n".join(_asset(name) for name in _SCRIPTS))
     pools = audit["kind"] == "pools"
-    template = _templates().get_template(f"{audit['kind']}.html")
-    return template.render(
+    return page(
+        f"{audit['kind']}.html",
+        _SCRIPTS,
         audit=audit,
         basis=basis_sentences(audit),
         many=len(audit.get("scorers", ())) > MANY_SCORERS,
@@ -71,12 +71,24 @@ def render_html(audit: Audit) -> str:
         method=method_rows(audit),
         question=question(audit),
         scope=scope_sentence(audit) if pools else "",
-        script=script,
-        script_hash=_hash(script),
-        css=Markup(_hues() + _asset("style.css")),
         tables={table.name: _cut(table) for table in tables_of(audit)},
         tail=percent((1 - audit["thresholds"]["level"]) / 2),
         tally=tally(audit) if pools else (),
+    )
+
+
+def page(template: str, scripts: Sequence[str], **content: Any) -> str:
+    """Render a template with the house's style and these scripts, and no others."""
+    script = Markup("\n".join(map(_asset, scripts)))
+    return (
+        _templates()
+        .get_template(template)
+        .render(
+            script=script,
+            script_hash=_hash(script),
+            css=Markup(_hues() + _asset("style.css")),
+            **content,
+        )
     )
 
 

@@ -139,10 +139,10 @@ def _for_paper(table: Table) -> Table:
     return replace(table, columns=table.columns[:-1], rows=tuple(row[:-1] for row in rows))
 
 
-def tabular(table: Table) -> str:
-    """Set a table; one with many K in blocks below each other."""
+def tabular(table: Table, of: str = "audit") -> str:
+    """Set a table; one with many K in blocks below each other. Its label begins with ``of``."""
     caption = rf"\caption{{\textbf{{{escape(table.title)}.}} {escape(table.caption)}}}"
-    label = rf"\label{{tab:audit-{table.name}}}"
+    label = rf"\label{{tab:{of}-{table.name}}}"
     blocks = list(table.blocks(K_COLUMNS)) if table.over_k else [table]
     if len(blocks) * sum(_heights(table)) > PAGE_LINES:
         # Only the first block carries the caption and its number.

@@ -1,0 +1,117 @@
+"""``toptail choose``: from a table of scores to what to deploy."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from toptail.commands.lists import names
+from toptail.commands.options import Words, command_line
+from toptail.commands.progress import progress_bar
+from toptail.errors import InputError
+from toptail.pools.columns import RESERVED
+from toptail.pools.files import check_folder
+from toptail.results import choose
+from toptail.select.trial import ChoiceSettings
+
+_Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
+
+
+@dataclass(frozen=True)
+class Choose:
+    """Choose what to deploy: selector, parameters and K, with an honest value.
+
+    The table is one that 'toptail audit' takes. The choice is made on some queries and valued on
+    others, so that the value is that of choosing this way.
+    """
+
+    table: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")]
+    """The table of scored candidates with their values."""
+    out: Path = Path("toptail-choice")
+    """Folder for choice.json, selector.json, choice.md, choice.tex and report.html."""
+    selectors: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
+    """What to try: best, rank, trim, soft, poisson, threshold, mean, min, pessimistic, filter, top,
+    majority, weighted_vote, best_in_majority, chi2, each with a parameter (trim:0.1) or
+    without; or file.py:function. By default a sensible set for the columns that are there."""
+    k_max: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """The largest number of candidates to look at; by default the smallest pool."""
+    cost: float = ChoiceSettings.cost
+    """Price of a candidate in units of the value."""
+    filter: Annotated[Words, tyro.conf.arg(metavar="COLUMN,...")] = ()
+    """Number columns that may serve as filters; 'support' does without being named."""
+    answer: _Column = None
+    """The column of answers to vote on; by default 'answer'."""
+    scores: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
+    """Score columns, separated by commas; by default every number column that may be one."""
+    values: _Column = None
+    """The value column to judge by; by default 'value' or 'correct'."""
+    replicates: Annotated[Words, tyro.conf.arg(metavar="V1,V2,...")] = ()
+    """Two or more value columns that are independent replicates of one noisy judge."""
+    query: _Column = None
+    """The column that says which candidates form one pool; by default 'query'."""
+    candidate: _Column = None
+    """A column of labels that are unique inside a query; by default 'candidate'."""
+    group: _Column = None
+    """A column of query labels; by default 'group' where there is one."""
+    cluster: _Column = None
+    """A column of query labels that are kept together; by default 'cluster'."""
+    support: _Column = None
+    """A true/false column: is the candidate on the data support; by default 'support'."""
+    min_pool: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Leave out pools with fewer candidates; by default those below the 5 % quantile of sizes."""
+    margin: float = ChoiceSettings.margin
+    """A simpler selector is chosen within this share of the headroom of the best."""
+    abstain: Annotated[float | None, tyro.conf.arg(metavar="VALUE")] = None
+    """What no answer is worth; without it selectors that abstain are shown and not chosen."""
+    folds: int = ChoiceSettings.folds
+    """Parts of the queries, of which each is valued with what the others chose."""
+    repeats: int = ChoiceSettings.repeats
+    """How often queries are parted."""
+    resamples: int = ChoiceSettings.resamples
+    """How often everything is done again, with queries weighed at random, for the intervals."""
+    level: float = ChoiceSettings.level
+    """Confidence of intervals."""
+    seed: int = ChoiceSettings.seed
+    """Seed of all that is drawn."""
+
+    def run(self) -> int:
+        """Read, choose, write, and print the summary."""
+        check_folder(self.out)
+        same = (*RESERVED, "k_max", "cost", "answer", "values", "min_pool", "margin", "abstain")
+        numbers = ("folds", "repeats", "resamples", "level", "seed")
+        with progress_bar() as tick:
+            result = choose(
+                self.table,
+                selectors=[_selector(word) for word in names(self.selectors)] or None,
+                filter=names(self.filter),
+                scores=names(self.scores),
+                replicates=names(self.replicates),
+                command=command_line(),
+                tick=tick,
+                **{name: getattr(self, name) for name in (*same, *numbers)},
+            )
+        page = result.write(self.out)
+        print(result.summary())
+        print(f"Selector: {self.out / 'selector.json'}\nReport: {page}")
+        return 0
+
+
+def _selector(word: str) -> Any:
+    """A selector's word as it is, or the function that ``file.py:name`` names."""
+    path, ending, name = word.partition(".py:")
+    if not ending:
+        return word
+    file = Path(path + ".py")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if not file.is_file() or spec is None or spec.loader is None:
+        raise InputError(f"--selectors {word}: there is no file {file}.")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise InputError(f"--selectors {word}: {file} has no function '{name}'.")
+    return function

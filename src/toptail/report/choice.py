@@ -1,0 +1,253 @@
+"""What a choice among selectors says: its sentences and tables, from ``choice.json`` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from toptail.report.cells import count_cell, difference_cell, name_cell, number_cell
+from toptail.report.table import Cell, Column, Table, numbers
+from toptail.report.text import count, decimals_for, number, one_line, percent, plural, short
+
+Choice = Mapping[str, Any]
+
+QUESTION: Final = "What should be deployed?"
+BASELINES: Final = {
+    "random": "a random pick",
+    "best_of_k_max": "plain best of the largest K",
+    "best_of_k_best": "plain best of the audit's best K",
+    "oracle": "the oracle",
+}
+"""Baseline in ``choice.json`` -> what it is."""
+MOST_CURVES: Final = 8
+"""Families whose curves are drawn: the best ones, and the plain best."""
+
+
+def choice_decimals(choice: Choice) -> int:
+    """Decimals for values: three digits of what there is to gain."""
+    return decimals_for(choice["headroom"] or abs(choice["value"] or 0.0))
+
+
+def parameter_words(parameters: Mapping[str, Any]) -> str:
+    """A selector's parameters in a few words; what its name says is left out."""
+    words = [
+        f"{name} {x:.4g}" if isinstance(x, float) else f"{name} {x}"
+        for name, x in parameters.items()
+        if isinstance(x, float | int) and not isinstance(x, bool)
+    ]
+    score = parameters.get("score")
+    if isinstance(score, Mapping) and score["how"] != "member":
+        words.append(str(score["scale"]))
+        words += [f"penalty {score['penalty']:g}"] if "penalty" in score else []
+    return ", ".join(words) or "none"
+
+
+def choice_sentences(choice: Choice) -> list[str]:
+    """What was tried, on how much data."""
+    settings = choice["settings"]
+    where = plural(choice["queries"], "query", "queries")
+    if choice["clusters"] != choice["queries"]:
+        where += f" in {plural(choice['clusters'], 'cluster')}"
+    sentences = [
+        f"{where}, {plural(choice['candidates'], 'candidate')}, judged by "
+        f"“{one_line(choice['value_column'])}”; {count(choice['tried'])} selectors with their "
+        f"parameters and K up to {choice['k_max']}.",
+        f"Chosen on {settings['folds'] - 1} of {settings['folds']} parts of the queries and valued "
+        f"on the rest, {plural(settings['repeats'], 'time', 'times')}: the value is that of "
+        "choosing this way, on queries that the choice did not look at.",
+    ]
+    if drawn := choice["monte_carlo"]:
+        sentences.append(
+            f"Selectors without a closed form: {drawn['draws']} drawn subsets at each of "
+            f"{plural(drawn['queries'], 'query', 'queries')}, which leaves a standard error of at "
+            f"most {number(drawn['error'], choice_decimals(choice) + 1)}."
+        )
+    return sentences
+
+
+def deployed_words(choice: Choice) -> str:
+    """The selector to deploy with its K and parameters."""
+    words = parameter_words(choice["parameters"])
+    named = f"{one_line(choice['family'])}, K = {choice['k']}"
+    return named if words == "none" else f"{named}, {words}"
+
+
+def choice_tables(choice: Choice) -> list[Table]:
+    """Every table of the choice; those without rows are left out."""
+    tables = [_honest(choice), _families(choice), _chosen(choice), _curves(choice)]
+    return [table for table in (*tables, _coverage(choice)) if table.rows]
+
+
+def _honest(choice: Choice) -> Table:
+    decimals, level = choice_decimals(choice), percent(choice["settings"]["level"])
+    rows: list[tuple[Cell, ...]] = [
+        (name_cell("choosing this way"), _interval(choice, decimals), Cell("–"))
+    ]
+    for each in choice["differences"]:
+        baseline = choice["baselines"][each["against"]]
+        cells = (_interval(baseline, decimals), _difference(each, decimals))
+        rows.append((name_cell(BASELINES[each["against"]]), *cells))
+    return Table(
+        "worth",
+        "What it is worth",
+        f"Mean value on queries that were not chosen on, with {level} intervals; the differences' "
+        "intervals hold together. Valuing the chosen selector on the queries that chose it would "
+        f"have said {number(choice['naive']['value'], decimals)}.",
+        (Column("", "name"), *numbers("Value", "Choosing this way is better by")),
+        tuple(rows),
+    )
+
+
+def _interval(entry: Mapping[str, Any], decimals: int) -> Cell:
+    return number_cell(entry["value"], entry["low"], entry["high"], decimals=decimals)
+
+
+def _difference(entry: Mapping[str, Any], decimals: int) -> Cell:
+    return difference_cell(entry["difference"], entry["low"], entry["high"], decimals)
+
+
+def _families(choice: Choice) -> Table:
+    decimals = choice_decimals(choice)
+    return Table(
+        "families",
+        "Each selector alone",
+        "Parameters and K of one selector chosen on some queries and valued on others, without "
+        "regard to the other selectors; against the plain best of the largest K, with intervals "
+        "that hold together. K and parameters are those chosen on all queries. Draws: the standard "
+        "error that drawn subsets leave; none where there is a closed form.",
+        (
+            Column("Selector", "name"),
+            *numbers("K", "Value", "Better than plain by"),
+            Column("Parameters", "word"),
+            *numbers("Draws"),
+        ),
+        tuple(
+            (
+                name_cell(each["family"]),
+                count_cell(each["k"]),
+                _interval(each, decimals),
+                _difference(each["difference"], decimals),
+                Cell(parameter_words(each["parameters"])),
+                number_cell(each["error"], decimals=decimals + 1) if each["error"] else Cell("–"),
+            )
+            for each in choice["families"]
+        ),
+    )
+
+
+def _chosen(choice: Choice) -> Table:
+    return Table(
+        "chosen",
+        "What was chosen, how often",
+        "Over all parts and repeats. One selector nearly always: the choice is clear. Many: they "
+        "are about equally good, and which one is deployed hardly matters.",
+        (
+            Column("Selector", "name"),
+            *numbers("K", "Share of the parts"),
+            Column("Parameters", "word"),
+        ),
+        tuple(
+            (
+                name_cell(each["family"]),
+                count_cell(each["k"]),
+                Cell(percent(round(each["share"], 3)), key=each["share"]),
+                Cell(parameter_words(each["parameters"])),
+            )
+            for each in choice["chosen"]
+        ),
+    )
+
+
+def _curves(choice: Choice) -> Table:
+    decimals = choice_decimals(choice)
+    return Table(
+        "curves",
+        "Value against K, every selector",
+        "On all queries, with the parameters that are best at each K: these numbers were chosen "
+        "and valued on the same queries and are somewhat too high.",
+        (Column("Selector", "name"), *numbers(*(f"K = {k}" for k in choice["ks"]))),
+        tuple(
+            (
+                name_cell(each["family"]),
+                *(number_cell(value, decimals=decimals) for value in each["value"]),
+            )
+            for each in shown_curves(choice, len(choice["curves"]))
+        ),
+        over_k=True,
+    )
+
+
+def _coverage(choice: Choice) -> Table:
+    decimals = choice_decimals(choice)
+    return Table(
+        "coverage",
+        "Value against coverage",
+        "The best of K is taken if its score is high enough, else nothing is. Value of what was "
+        "taken, and the share of queries at which something was.",
+        (
+            Column("Selector", "name"),
+            *numbers("K", "Least score", "Coverage", "Value of what is taken"),
+        ),
+        tuple(
+            (
+                name_cell(each["family"]),
+                count_cell(each["k"]),
+                number_cell(each["least"], decimals=3),
+                number_cell(each["coverage"], decimals=3),
+                number_cell(each["value_answered"], decimals=decimals),
+            )
+            for each in choice["coverage"]
+        ),
+    )
+
+
+def shown_curves(choice: Choice, most: int = MOST_CURVES) -> Sequence[Mapping[str, Any]]:
+    """Curves of the families with the highest honest values; a plain best is among them."""
+    order = [each["family"] for each in choice["families"]]
+    curves = {each["family"]: each for each in choice["curves"]}
+    names = [name for name in order if name in curves]
+    plain = [name for name in names if name.startswith("best(")][:1]
+    kept = set([name for name in names if name not in plain][: most - len(plain)] + plain)
+    return [curves[name] for name in names if name in kept]
+
+
+def choice_lines(choice: Choice) -> list[str]:
+    """The choice in plain text, for the terminal."""
+    decimals = choice_decimals(choice)
+
+    def ends(entry: Mapping[str, Any]) -> str:
+        low, high = (number(entry[end], decimals) for end in ("low", "high"))
+        return f"{number(entry['value'], decimals)} [{low}, {high}]"
+
+    lines = [*choice_sentences(choice), "", one_line(choice["answer"]), ""]
+    lines.append(f"{'choosing this way':<34}{ends(choice)}")
+    lines += [f"{BASELINES[k]:<34}{ends(entry)}" for k, entry in choice["baselines"].items()]
+    optimism = number(choice["naive"]["optimism"], decimals)
+    lines += ["", f"Choosing and valuing on the same queries would have said {optimism} more."]
+    lines += [
+        f"  {short(each['family'], 40):<40}  {ends(each)}"
+        for each in choice["families"][:MOST_CURVES]
+    ]
+    lines += [f"warning: {one_line(sentence)}" for sentence in choice["warnings"]]
+    return [*lines, *(f"note: {one_line(sentence)}" for sentence in choice["notes"])]
+
+
+def choice_method(choice: Choice) -> list[tuple[str, str]]:
+    """How the choice was made, as pairs of label and text."""
+    record, settings = choice["record"], choice["settings"]
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    abstain = settings["abstain"]
+    rows = [
+        ("Command", record["command"]),
+        ("Table", record["source"]),
+        ("SHA-256 of the table", record["sha256"]),
+        ("Seed", record["seed"]),
+        ("Versions", versions),
+        ("Confidence level", percent(settings["level"])),
+        ("Parts and repeats", f"{settings['folds']} parts, {settings['repeats']} times"),
+        ("Resamples, everything done again", count(settings["resamples"])),
+        ("Margin in which the simpler wins", f"{number(settings['margin'])} of the headroom"),
+        ("Price of a candidate", number(settings["cost"], 4)),
+        ("No answer is worth", "not declared" if abstain is None else number(abstain, 3)),
+    ]
+    return [(label, "not recorded" if text is None else one_line(text)) for label, text in rows]

@@ -1,0 +1,153 @@
+"""Candidates as production has them: pools without values, in the shapes that people have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.pools import ScoredPools
+from toptail.pools.columns import check_finite, codes, numbers
+from toptail.pools.files import read_table
+from toptail.pools.frames import as_table, plain
+from toptail.select.pool import Pool
+from toptail.stats.best_of_k import Floats, Ints
+
+ANSWER: Final = "answer"
+"""Under which answers are found, unless a table's column is named otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Pools to choose from, grouped by size, and how to give back what was found of them."""
+
+    pools: list[Pool]
+    """The pools, those of one size together."""
+    rows: list[Ints]
+    """Where the candidates of each of :attr:`pools` stand in what was given ``[m, n]``."""
+    queries: list[Ints]
+    """Which of the pools given they are ``[m]``."""
+    shape: tuple[int, ...]
+    """Shape of a column as it was given."""
+
+    @classmethod
+    def of(cls, data: Any, columns: Sequence[str], *, votes: bool) -> Given:
+        """Read what was given, of which the ``columns`` and perhaps answers are needed."""
+        if isinstance(data, (str, os.PathLike)):
+            return _from_table(read_table(Path(data)), str(data), columns, votes=votes)
+        if isinstance(data, ScoredPools):
+            every = {**data.scores}
+            if data.support is not None:
+                every["support"] = data.support.astype(np.float64)
+            offsets = data.offsets
+            return _grouped(every, None, offsets, np.arange(data.rows), data.source, columns, votes)
+        if isinstance(data, Mapping) and "query" not in data:
+            return _from_arrays(data, columns, votes=votes)
+        if isinstance(data, (np.ndarray, list, tuple)) and not _rows(data):
+            if len(columns) != 1:
+                names = ", ".join(columns) or "answer"
+                raise InputError(f"Give the columns by their names: the selector reads {names}.")
+            return _from_arrays({columns[0]: data}, columns, votes=votes)
+        return _from_table(as_table(data, "table"), "table", columns, votes=votes)
+
+    def joined(self, found: Iterable[Floats]) -> Floats:
+        """Numbers of candidates, in the order and shape in which these were given."""
+        result = np.empty(int(np.prod(self.shape)))
+        for rows, part in zip(self.rows, found, strict=True):
+            result[rows] = part
+        return result.reshape(self.shape)
+
+    def per_pool(self, found: Sequence[Ints]) -> Ints:
+        """One number of each pool, in the order in which these were given."""
+        result = np.empty(sum(part.size for part in self.queries), dtype=np.int64)
+        for queries, part in zip(self.queries, found, strict=True):
+            result[queries] = part
+        return result
+
+
+def answer_codes(answers: Any) -> Ints:
+    """Number equal answers alike, from 0, in the shape given."""
+    array = np.asarray(answers)
+    array = array.astype(str) if array.dtype == object else array
+    _, code = np.unique(array.reshape(-1), return_inverse=True)
+    return np.asarray(code, dtype=np.int64).reshape(array.shape)
+
+
+def need(where: str, present: Iterable[str], columns: Sequence[str], *, votes: bool) -> None:
+    """Raise an :class:`InputError` where a column that a selector reads is missing."""
+    there = list(present)
+    wanted = [*columns, *([ANSWER] if votes else [])]
+    missing = [name for name in wanted if name not in there]
+    if missing:
+        raise InputError(
+            f"{where}: the selector reads the column '{missing[0]}', which is not there; the "
+            f"columns are {', '.join(map(str, there)) or 'none'}."
+        )
+
+
+def _rows(data: Any) -> bool:
+    return isinstance(data, list) and bool(data) and isinstance(data[0], Mapping)
+
+
+def _from_arrays(data: Mapping[str, Any], columns: Sequence[str], *, votes: bool) -> Given:
+    need("arrays", data, columns, votes=votes)
+    arrays: dict[str, NDArray[Any]] = {name: np.asarray(data[name], float) for name in columns}
+    if votes:
+        arrays[ANSWER] = answer_codes(data[ANSWER])
+    first = next(iter(arrays.values()), np.empty(0))
+    if first.ndim not in (1, 2) or first.size == 0:
+        raise InputError(
+            f"The candidates must be one pool [n] or several of one size [m, n], not {first.shape}."
+        )
+    for name, array in arrays.items():
+        if array.shape != first.shape:
+            raise InputError(f"Column '{name}' has shape {array.shape}, not {first.shape}.")
+    m, n = (1, first.size) if first.ndim == 1 else first.shape
+    flat = {name: array.reshape(-1) for name, array in arrays.items()}
+    answer = flat.pop(ANSWER, None)
+    given = _grouped(flat, answer, np.arange(m + 1) * n, np.arange(m * n), "arrays", columns, votes)
+    return Given(given.pools, given.rows, given.queries, first.shape)
+
+
+def _from_table(table: pa.Table, where: str, columns: Sequence[str], *, votes: bool) -> Given:
+    need(where, table.column_names, ["query", *columns], votes=votes)
+    code, _ = codes(where, "query", plain(table["query"]))
+    order = np.argsort(code, kind="stable").astype(np.int64)
+    every = {name: numbers(where, name, plain(table[name]), score=True) for name in columns}
+    answer = answer_codes(plain(table[ANSWER]).to_pylist()) if votes else None
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(code))])
+    sorted_answer = None if answer is None else answer[order]
+    flat = {name: column[order] for name, column in every.items()}
+    return _grouped(flat, sorted_answer, offsets, order, where, columns, votes)
+
+
+def _grouped(
+    columns: Mapping[str, Floats],
+    answer: Ints | None,
+    offsets: Ints,
+    rows: Ints,
+    where: str,
+    needed: Sequence[str],
+    votes: bool,
+) -> Given:
+    """Pools of each size; ``rows`` says where each candidate stood."""
+    need(where, [*columns, *([] if answer is None else [ANSWER])], needed, votes=votes)
+    for name in needed:
+        check_finite(where, name, columns[name], "entry", score=True)
+    sizes = np.diff(offsets)
+    pools, places, queries = [], [], []
+    for size in np.unique(sizes):
+        members = np.flatnonzero(sizes == size)
+        at = offsets[members][:, None] + np.arange(size)
+        found = {name: columns[name][at] for name in needed}
+        pools.append(Pool(found, None if answer is None else answer[at]))
+        places.append(rows[at])
+        queries.append(members)
+    return Given(pools, places, queries, (rows.size,))

@@ -1,0 +1,293 @@
+"""What every selector is worth at each query: one pass for closed forms, draws for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from toptail.audit.per_query import BLOCK
+from toptail.pools import Block, ScoredPools
+from toptail.progress import Tick, no_tick
+from toptail.select.base import RankSelector, Selector, SetSelector, rank_weights
+from toptail.select.drawn import (
+    Soft,
+)
+from toptail.select.exact import (
+    Best,
+    Threshold,
+)
+from toptail.select.pool import Pool
+from toptail.select.ranks import ordered
+from toptail.stats.best_of_k import Floats, Ints, selection_weights
+from toptail.stats.resample import available_threads
+
+MONTE_CARLO_ROWS: Final = 1 << 18
+"""Selectors without a closed form are measured on queries with about this many candidates."""
+FIRST_DRAWS: Final = 16
+MOST_DRAWS: Final = 256
+TOLERANCE: Final = 0.005
+"""Draws go on until the standard error that they leave is below this share of the headroom."""
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Pools with all columns that a selector may read."""
+
+    pools: ScoredPools
+    """The pools; their scores are the score columns."""
+    extra: dict[str, Floats]
+    """Filters and ``support`` ``[rows]``."""
+    answer: Ints | None
+    """Numbered answers ``[rows]``."""
+
+    def pool(self, block: Block) -> Pool:
+        """A block as a selector sees it."""
+        columns = {**self.pools.scores, **self.extra}
+        answer = None if self.answer is None else _renumbered(block.take(self.answer))
+        return Pool({name: block.take(column) for name, column in columns.items()}, answer)
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """Selectors with their parameters and K, and what each is worth at each query."""
+
+    selectors: list[Selector]
+    """C of them, the random pick first."""
+    value: Floats
+    """``[Q, C]``; where a selector was measured on some queries only, unbiased for the mean."""
+    error: Floats
+    """Standard error of the mean that is due to draws ``[C]``; 0 for closed forms."""
+    coverage: Floats
+    """Share of queries that get an answer ``[C]``."""
+    draws: int
+    """Subsets drawn at each query for selectors without a closed form; 0 where there are none."""
+    sampled: int
+    """At how many queries those were measured."""
+
+
+def try_all(
+    options: Options,
+    value: Floats,
+    selectors: Sequence[Selector],
+    ks: Sequence[int],
+    *,
+    seed: int,
+    scale: float,
+    abstain: float = 0.0,
+    tick: Tick = no_tick,
+) -> Tried:
+    """Measure every selector at every K above 1; all are the random pick at K = 1.
+
+    ``value [rows]`` is what candidates are worth, ``abstain`` what no answer is worth, and
+    ``scale`` the headroom, of which :data:`TOLERANCE` is a share.
+    """
+    random, *others = selectors
+    sizes = [k for k in ks if k > 1]
+    every = [random, *(each.with_k(k) for each in others for k in sizes)]
+    q = options.pools.queries
+    out = Tried(every, np.empty((q, len(every))), *_zeros(len(every)), 0, 0)
+    out.coverage[:] = 1.0
+    _exact(options, value, out, abstain, tick)
+    drawn = [at for at, each in enumerate(every) if isinstance(each, SetSelector)]
+    if not drawn:
+        return out
+    draws, sampled = _draw(options, value, out, drawn, seed, scale, tick)
+    return Tried(every, out.value, out.error, out.coverage, draws, sampled)
+
+
+def _zeros(count: int) -> tuple[Floats, Floats]:
+    return np.zeros(count), np.zeros(count)
+
+
+def _exact(options: Options, value: Floats, out: Tried, abstain: float, tick: Tick) -> None:
+    """Closed forms, block by block on all cores; blocks write to their own rows."""
+    shared: dict[tuple[Any, ...], list[int]] = {}
+    for at, each in enumerate(out.selectors):
+        if isinstance(each, RankSelector):
+            shared.setdefault(_sorting(each), []).append(at)
+    groups = list(shared.values())
+    blocks = list(options.pools.blocks(BLOCK))
+    answered = np.zeros((len(blocks), len(out.selectors)))
+
+    def measure(number: int) -> None:
+        block = blocks[number]
+        pool, worth = options.pool(block), block.take(value)
+        out.value[block.queries, 0] = worth.mean(axis=1)
+        for ats in groups:
+            found, share = _group(pool, worth, [out.selectors[at] for at in ats], abstain)
+            out.value[block.queries[:, None], ats] = found
+            answered[number, ats] = share
+
+    with ThreadPoolExecutor(available_threads()) as threads:
+        for done, _ in enumerate(threads.map(measure, range(len(blocks))), start=1):
+            tick("exact values", done / len(blocks))
+    ats = [at for group in groups for at in group]
+    out.coverage[ats] = answered[:, ats].sum(axis=0) / options.pools.queries
+
+
+def _sorting(selector: RankSelector) -> tuple[Any, ...]:
+    """What selectors must share to be measured together: their orders, and what they refuse."""
+    limit = (selector.least,) if isinstance(selector, Threshold) else ()
+    return (*selector.sorting, *limit)
+
+
+def _group(
+    pool: Pool, worth: Floats, selectors: Sequence[Any], abstain: float
+) -> tuple[Floats, Floats]:
+    """Values ``[m, G]`` of selectors that share their orders, and how many they answer ``[G]``."""
+    n = pool.shape[1]
+    weights = np.stack([rank_weights(each, n, each.k) for each in selectors], axis=1)
+    first = selectors[0]
+    orders = first.orders(pool)
+    if not isinstance(first, Threshold):
+        found = sum(order.sorted(worth) @ weights for order in orders) / len(orders)
+        return np.asarray(found), np.full(len(selectors), float(len(worth)))
+    taken = [key >= first.least for key in first.score.keys(pool)]
+    pairs = list(zip(orders, taken, strict=True))
+    kept = [order.sorted(np.where(take, worth, abstain)) @ weights for order, take in pairs]
+    share = [order.sorted(take.astype(np.float64)) @ weights for order, take in pairs]
+    answered = np.asarray(sum(share) / len(share)).sum(axis=0)
+    return np.asarray(sum(kept) / len(kept)), answered
+
+
+def _draw(
+    options: Options,
+    value: Floats,
+    out: Tried,
+    drawn: list[int],
+    seed: int,
+    scale: float,
+    tick: Tick,
+) -> tuple[int, int]:
+    """Means over drawn subsets, at a sample of queries where there are many; fills ``out``."""
+    rng = np.random.default_rng([seed, 1])
+    pools = options.pools
+    count = max(1, min(pools.queries, int(MONTE_CARLO_ROWS / pools.sizes.mean())))
+    chosen = np.sort(rng.permutation(pools.queries)[:count])
+    sums = np.zeros((2, count, len(drawn)))
+    selectors: list[Any] = [out.selectors[at] for at in drawn]
+    draws, wanted = 0, FIRST_DRAWS
+    while wanted > draws:
+        _add_draws(options, value, selectors, chosen, sums, wanted - draws, rng, tick)
+        draws = wanted
+        mean = sums[0] / draws
+        spread = np.maximum(sums[1] / draws - mean**2, 0.0) / (draws - 1)
+        error = np.sqrt(spread.sum(axis=0)) / count
+        needed = draws * (float(error.max()) / max(TOLERANCE * scale, 1e-300)) ** 2
+        wanted = draws if draws > FIRST_DRAWS else int(min(np.ceil(needed), MOST_DRAWS))
+    out.error[drawn] = error
+    # What was measured on a sample moves a closed form that is known at all queries: unbiased
+    # for the mean over any queries, and as variable as it must be.
+    control = [_control(out, each) for each in selectors]
+    known = out.value[:, control]
+    out.value[:, drawn] = known
+    out.value[np.ix_(chosen, np.array(drawn))] += (mean - known[chosen]) * (pools.queries / count)
+    return draws, count
+
+
+def _control(out: Tried, selector: Selector) -> int:
+    """A closed form that is like it: the best of K by one of its scores, or the random pick."""
+    score = getattr(selector, "score", None)
+    plain = [
+        at
+        for at, each in enumerate(out.selectors)
+        if isinstance(each, Best) and each.k == selector.k and each.score == score
+    ]
+    return plain[0] if plain else 0
+
+
+def _add_draws(
+    options: Options,
+    value: Floats,
+    selectors: Sequence[SetSelector],
+    chosen: Ints,
+    sums: Floats,
+    draws: int,
+    rng: np.random.Generator,
+    tick: Tick,
+) -> None:
+    """Add what drawn subsets are worth, and its square, to ``sums [2, chosen, C]``."""
+    keep = np.zeros(options.pools.queries, dtype=bool)
+    keep[chosen] = True
+    place = np.cumsum(keep) - 1
+    blocks = list(_sampled(options.pools, keep))
+    soft, others = _apart(selectors)
+
+    def measure(work: tuple[Block, np.random.Generator]) -> None:
+        block, stream = work
+        pool, worth = options.pool(block), block.take(value)
+        m, n = pool.shape
+        every = np.tile(np.arange(n), (m, 1))
+        for _ in range(draws):
+            found = np.empty((m, len(selectors)))
+            for ats in soft:
+                found[:, ats] = _soft_values([selectors[at] for at in ats], pool, worth, stream)
+            subset = stream.permuted(every, axis=1)
+            for k, ats in others.items():
+                part = pool.at(subset[:, :k])
+                gained = np.take_along_axis(worth, subset[:, :k], axis=1)
+                for at in ats:
+                    found[:, at] = (selectors[at].of_all(part) * gained).sum(axis=1)
+            sums[0, place[block.queries]] += found
+            sums[1, place[block.queries]] += found**2
+
+    with ThreadPoolExecutor(available_threads()) as threads:
+        work = zip(blocks, rng.spawn(len(blocks)), strict=True)
+        for done, _ in enumerate(threads.map(measure, work), start=1):
+            tick("drawn subsets", done / len(blocks))
+
+
+def _apart(selectors: Sequence[SetSelector]) -> tuple[list[list[int]], dict[int, list[int]]]:
+    """Soft ones by score and temperature, which share their noise at every K; the others by K."""
+    soft: dict[tuple[Any, ...], list[int]] = {}
+    others: dict[int, list[int]] = {}
+    for at, each in enumerate(selectors):
+        if isinstance(each, Soft):
+            soft.setdefault((each.score, each.beta), []).append(at)
+        else:
+            others.setdefault(each.k, []).append(at)
+    return list(soft.values()), others
+
+
+def _soft_values(
+    selectors: Sequence[Any], pool: Pool, worth: Floats, rng: np.random.Generator
+) -> Floats:
+    """One draw of soft selectors that differ in K ``[m, G]``.
+
+    A share of exp(beta score) is the best by beta score + Gumbel noise: given the noise every
+    subset is counted exactly, in place of one drawn.
+    """
+    weights = selection_weights(pool.shape[1], [each.k for each in selectors]).T
+    first = selectors[0]
+    found = []
+    for key in first.score.keys(pool):
+        noise = rng.gumbel(size=key.shape)
+        # At beta 0 a score of -inf is one like any other's, but for being ruled out.
+        raised = first.beta * key if first.beta else np.where(np.isneginf(key), key, 0.0)
+        found.append(ordered(raised + noise).sorted(worth) @ weights)
+    return np.asarray(sum(found) / len(found))
+
+
+def _sampled(pools: ScoredPools, keep: Any) -> Iterator[Block]:
+    """Blocks of the queries that are kept."""
+    for block in pools.blocks(BLOCK >> 2):
+        kept = keep[block.queries]
+        if kept.any():
+            queries = block.queries[kept]
+            rows = (pools.offsets[queries][:, None] + np.arange(block.size)).reshape(-1)
+            yield Block(queries, rows, block.size)
+
+
+def _renumbered(answer: Ints) -> Ints:
+    """Answers of each pool numbered from 0 by their order, so that few numbers are needed."""
+    order = np.argsort(answer, axis=1, kind="stable")
+    ranked = np.take_along_axis(answer, order, axis=1)
+    code = np.zeros_like(answer)
+    code[:, 1:] = np.cumsum(ranked[:, 1:] != ranked[:, :-1], axis=1)
+    result = np.empty_like(answer)
+    np.put_along_axis(result, order, code, axis=1)
+    return result

@@ -1,0 +1,119 @@
+"""What a selector sees: pools of one size with their columns, and no values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+
+from toptail.select.ranks import Order, ordered
+from toptail.stats.best_of_k import Floats, Ints
+
+How = Literal["member", "mean", "min", "pessimistic"]
+Scale = Literal["raw", "standardized", "rank"]
+SCALES: Final[tuple[Scale, ...]] = get_args(Scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Pools of one size: m queries with n candidates each."""
+
+    columns: Mapping[str, Floats]
+    """Column -> its numbers ``[m, n]``: scores, filters, and ``support`` as 0 and 1."""
+    answer: Ints | None = None
+    """Which candidates give the same answer ``[m, n]``, numbered from 0."""
+    _orders: dict[str, Order] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many pools, and how many candidates in each."""
+        first: Any = next(iter(self.columns.values()), self.answer)
+        return int(first.shape[0]), int(first.shape[1])
+
+    def order(self, name: str) -> Order:
+        """The order by a column, sorted once."""
+        if name not in self._orders:
+            self._orders[name] = ordered(self.columns[name])
+        return self._orders[name]
+
+    def at(self, index: Ints) -> Pool:
+        """The candidates at ``index [m, k]`` of each pool."""
+        take = partial(np.take_along_axis, indices=index, axis=1)
+        answer = None if self.answer is None else take(self.answer)
+        return Pool({name: take(column) for name, column in self.columns.items()}, answer)
+
+
+@dataclass(frozen=True)
+class ScoreRule:
+    """One number for each candidate, from one score column or several."""
+
+    name: str
+    """The scorer, or a few words for several."""
+    members: tuple[str, ...]
+    """Its columns."""
+    how: How = "member"
+    """``member``: each column decides with the same chance. The others join them: their mean,
+    their minimum, or their mean less ``penalty`` times their standard deviation."""
+    penalty: float = 0.0
+    """How much disagreement costs, where it does."""
+    scale: Scale = "raw"
+    """On which scale they are joined: as they are, in units of ``centers`` and ``spreads``, or as
+    ranks among the candidates at hand."""
+    centers: tuple[float, ...] = ()
+    """What is subtracted from each member."""
+    spreads: tuple[float, ...] = ()
+    """What each member is divided by."""
+
+    def keys(self, pool: Pool) -> list[Floats]:
+        """Scores to maximize ``[m, n]``, of which one, drawn at random, decides."""
+        if self.how == "member":
+            return [pool.columns[name] for name in self.members]
+        stack = np.stack([self._scaled(pool, at) for at in range(len(self.members))])
+        stack.sort(axis=0)  # which member says what must not decide a tie by rounding
+        if self.how == "min":
+            return [stack.min(axis=0)]
+        mean = stack.mean(axis=0)
+        if self.how == "mean":
+            return [mean]
+        known = np.isfinite(stack).all(axis=0)
+        spread = np.where(known, stack, 0.0).std(axis=0)
+        return [np.where(known, mean - self.penalty * spread, -np.inf)]
+
+    def orders(self, pool: Pool) -> list[Order]:
+        """The orders by :meth:`keys`."""
+        if self.how == "member":
+            return [pool.order(name) for name in self.members]
+        return [ordered(key) for key in self.keys(pool)]
+
+    def _scaled(self, pool: Pool, at: int) -> Floats:
+        name = self.members[at]
+        if self.scale == "rank":
+            return pool.order(name).places()
+        column = pool.columns[name]
+        if self.scale == "standardized":
+            return (column - self.centers[at]) / self.spreads[at]
+        return column
+
+    def parameters(self) -> Any:
+        """As JSON: the column where there is one, else everything that is not the default."""
+        if self.how == "member" and self.members == (self.name,):
+            return self.name
+        entry: dict[str, Any] = {"name": self.name, "members": list(self.members), "how": self.how}
+        if self.how != "member":
+            entry["scale"] = self.scale
+        if self.how == "pessimistic":
+            entry["penalty"] = self.penalty
+        if self.scale == "standardized":
+            entry |= {"centers": list(self.centers), "spreads": list(self.spreads)}
+        return entry
+
+    @classmethod
+    def of(cls, entry: Any) -> ScoreRule:
+        """The rule whose :meth:`parameters` this is."""
+        if isinstance(entry, str):
+            return cls(entry, (entry,))
+        lists = {key: tuple(x) for key, x in entry.items() if isinstance(x, list)}
+        return cls(**{**entry, **lists})

@@ -1,0 +1,338 @@
+"""``toptail.choose``: what it answers, what it stores, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import toptail
+from toptail import InputError, ScoredPools, Selector, builtin_pools, choose
+from toptail.cli import main
+from toptail.results import ChoiceResult
+from toptail.select import Best, Majority, ScoreRule
+
+FAST: dict[str, Any] = {"resamples": 100, "repeats": 3}
+STORED = Path(__file__).parents[2] / "results" / "choose"
+POOLS = builtin_pools(queries=120, candidates=16)
+
+
+def ends(result: ChoiceResult, baseline: str | None = None) -> Any:
+    """The honest value, or a baseline's, with its ends."""
+    content = result.to_dict()
+    return content if baseline is None else content["baselines"][baseline]
+
+
+def votes(queries: int = 80, size: int = 12) -> pa.Table:
+    """Answers of which the right one is the most frequent, and a score that knows nothing."""
+    rng = np.random.default_rng(0)
+    right = rng.random((queries, size)) < 0.45
+    answer = np.where(right, "right", rng.integers(6, size=right.shape).astype(str))
+    return pa.table(
+        {
+            "query": np.repeat(np.arange(queries), size),
+            "score": rng.normal(size=right.size),
+            "answer": answer.reshape(-1),
+            "value": right.reshape(-1).astype(float),
+        }
+    )
+
+
+def ensemble(queries: int = 150, size: int = 16) -> ScoredPools:
+    """Three seeds of which each is fooled by other candidates."""
+    rng = np.random.default_rng(1)
+    value = rng.random((queries, size))
+    scores = {
+        f"raw@{seed}": value + np.where(rng.random(value.shape) < 0.1, 1.5, 0.0)
+        for seed in (42, 43, 44)
+    }
+    return ScoredPools.from_arrays(scores, value)
+
+
+@pytest.fixture(scope="module")
+def cursed() -> ChoiceResult:
+    return choose(POOLS, scores="cursed", **FAST)
+
+
+def test_what_repairs_a_cursed_score_is_found(cursed: ChoiceResult) -> None:
+    content = cursed.to_dict()
+    assert (content["selector"], content["k"]) == ("filter", 16)
+    assert content["parameters"] == {"score": "cursed", "by": "support", "least": 1.0}
+    assert set(content["baselines"]) >= {"random", "best_of_k_max", "oracle"}
+    for entry in (content, *content["baselines"].values()):
+        assert entry["low"] <= entry["value"] <= entry["high"]
+    assert ends(cursed)["value"] > ends(cursed, "best_of_k_best")["value"] + 0.05
+    assert ends(cursed, "best_of_k_max")["value"] < ends(cursed, "best_of_k_best")["value"]
+    assert "beats the plain best of 16" in cursed.answer
+
+
+def test_without_support_the_top_is_dropped_instead() -> None:
+    result = choose(POOLS, scores="cursed", selectors=["rank", "trim"], **FAST)
+    assert result.selector.called in {"rank", "trim"}
+    assert ends(result)["low"] > ends(result, "best_of_k_max")["high"]
+
+
+def test_a_perfect_score_is_kept_and_a_constant_one_is_a_random_pick() -> None:
+    kept = choose(POOLS, scores="perfect", **FAST)
+    assert (kept.selector.called, kept.selector.k) == ("best", 16)
+    assert "keep best(perfect)" in kept.answer
+    none = choose(POOLS, scores="constant", selectors=["rank", "trim", "soft"], **FAST)
+    assert (none.selector.called, none.selector.k) == ("random", 1)
+    assert "random pick" in none.answer
+
+
+def test_scores_that_know_nothing_beat_no_random_pick() -> None:
+    rng = np.random.default_rng(0)
+    data = {"a": rng.normal(size=(100, 8)), "b": rng.normal(size=(100, 8))}
+    result = choose({**data, "value": rng.normal(size=(100, 8))}, **FAST)
+    content = result.to_dict()
+    assert content["selector"] == "random"
+    assert content["naive"]["highest"] > content["value"] + 0.05
+
+
+def test_a_price_makes_k_small_and_is_paid_by_all() -> None:
+    free = choose(POOLS, scores="noisy", selectors=["best"], **FAST)
+    dear = choose(POOLS, scores="noisy", selectors=["best"], cost=0.02, **FAST)
+    assert free.selector.k == 16
+    assert dear.selector.k < 8
+    for name, k in (("random", 1), ("best_of_k_max", 16), ("oracle", 16)):
+        paid = ends(free, name)["value"] - ends(dear, name)["value"]
+        assert paid == pytest.approx(0.02 * k)
+
+
+def test_seeds_are_an_ensemble_without_further_words() -> None:
+    result = choose(ensemble(), **FAST)
+    assert result.selector.called in {"min", "pessimistic", "mean"}
+    assert ends(result)["low"] > ends(result, "best_of_k_max")["high"]
+    families = {each["family"] for each in result.to_dict()["families"]}
+    assert {"best(raw)", "mean(raw)", "min(raw)", "min(raw, ranks)", "soft(raw)"} <= families
+
+
+def test_votes_are_found_in_an_answer_column() -> None:
+    result = choose(votes(), **FAST)
+    assert result.selector.called == "majority"
+    assert ends(result)["low"] > ends(result, "random")["high"]
+    new = {"answer": ["x", "y", "y"]}
+    np.testing.assert_allclose(result.selector.with_k(3).weights(new), [0, 0.5, 0.5])
+
+
+def test_a_column_of_another_name_is_the_answer_and_order_of_rows_does_not_matter() -> None:
+    table = votes()
+    moved = table.take(np.random.default_rng(3).permutation(table.num_rows))
+    named = moved.rename_columns(["query", "score", "text", "value"])
+    how = {**FAST, "selectors": ["majority"]}
+    assert ends(choose(named, answer="text", **how))["value"] == pytest.approx(
+        ends(choose(table, **how))["value"], abs=0.02
+    )
+    with pytest.raises(InputError, match="no column 'label' to take answers from"):
+        choose(table, answer="label", **how)
+
+
+def test_lists_of_answers_and_dense_ones_are_the_same_table(tmp_path: Path) -> None:
+    table = votes(40, 6)
+    dense = {n: np.array(table[n].to_pylist()).reshape(40, 6) for n in ("score", "answer", "value")}
+    lists = pa.table({name: list(column) for name, column in dense.items()})
+    pq.write_table(lists, tmp_path / "lists.parquet")
+    how = {**FAST, "selectors": ["majority", "best_in_majority"]}
+    values = [choose(x, **how).value for x in (table, dense, lists, tmp_path / "lists.parquet")]
+    assert values[1:] == values[:-1]
+
+
+def test_a_number_column_filters_and_is_no_score() -> None:
+    pools = builtin_pools(queries=120, candidates=16)
+    assert pools.support is not None
+    table = {
+        "query": np.repeat(np.arange(120), 16),
+        "cursed": pools.scores["cursed"],
+        "density": pools.support + np.random.default_rng(0).normal(0, 0.1, pools.rows),
+        "value": pools.values["value"],
+    }
+    result = choose(table, filter="density", **FAST)
+    assert result.selector.called == "filter"
+    assert result.selector.parameters["by"] == "density"
+    assert result.selector.columns == ("cursed", "density")
+    assert not any(
+        "density)" in f["family"] and "|" not in f["family"] for f in result.to_dict()["families"]
+    )
+
+
+def test_abstaining_is_shown_and_chosen_only_where_it_has_a_value() -> None:
+    shown = choose(POOLS, scores="noisy", selectors=["threshold"], **FAST).to_dict()
+    assert shown["selector"] == "best"
+    rows = [(row["coverage"], row["value_answered"]) for row in shown["coverage"] if row["k"] == 2]
+    assert [c for c, _ in rows] == sorted((c for c, _ in rows), reverse=True)
+    assert rows[-1][1] > rows[0][1]
+    paid = choose(POOLS, scores="noisy", selectors=["threshold"], abstain=2.0, **FAST)
+    assert paid.selector.called == "threshold"
+    assert ends(paid)["value"] > 1.0
+
+
+def test_clusters_stay_together_and_replicates_split_the_oracle() -> None:
+    rng = np.random.default_rng(0)
+    value = rng.normal(size=(60, 8))
+    noisy = {f"value_{i}": value + rng.normal(size=value.shape) for i in range(2)}
+    cluster = np.repeat(np.arange(12), 5)
+    pools = ScoredPools.from_arrays({"s": value}, noisy, cluster=cluster)
+    result = choose(pools, replicates=["value_0", "value_1"], selectors=["best"], **FAST)
+    content = result.to_dict()
+    assert content["clusters"] == 12
+    assert "errs downward" in content["notes"][0]
+    assert ends(result, "oracle")["value"] <= ends(result)["value"] + 0.05
+
+
+def test_a_function_is_a_selector() -> None:
+    def second(pool: Any) -> Any:
+        order = np.argsort(pool["cursed"])
+        return np.eye(order.size)[order[-2 if order.size > 1 else -1]]
+
+    result = choose(POOLS, scores="cursed", selectors=["best", second], **FAST)
+    assert result.selector.called == "second"
+    families = {each["family"]: each["value"] for each in result.to_dict()["families"]}
+    exact = choose(POOLS, scores="cursed", selectors=["rank:2"], **FAST).to_dict()["families"]
+    (rank,) = [each["value"] for each in exact if each["family"] == "rank(cursed)"]
+    assert families["second"] == pytest.approx(rank, abs=0.03)
+
+
+def test_the_same_seed_gives_the_same_result(cursed: ChoiceResult) -> None:
+    assert choose(POOLS, scores="cursed", **FAST) == cursed
+    assert choose(POOLS, scores="cursed", seed=1, **FAST) != cursed
+
+
+def test_a_stored_choice_is_rendered_again(cursed: ChoiceResult, tmp_path: Path) -> None:
+    cursed.write(tmp_path)
+    before = (tmp_path / "report.html").read_bytes()
+    (tmp_path / "report.html").unlink()
+    assert main(["report", str(tmp_path)]) == 0
+    assert (tmp_path / "report.html").read_bytes() == before
+    (tmp_path / "choice.json").write_text("[]")
+    assert main(["report", str(tmp_path)]) == 2
+
+
+def test_a_stored_choice_is_read_again_and_applied(cursed: ChoiceResult, tmp_path: Path) -> None:
+    page = cursed.write(tmp_path / "out")
+    assert page.is_file()
+    again = ChoiceResult.read(tmp_path / "out")
+    assert again == cursed
+    selector = Selector.load(tmp_path / "out" / "selector.json")
+    assert selector == again.selector == cursed.selector == Selector.load(tmp_path / "out")
+    new = {"cursed": [0.9, 0.5, 0.4], "support": [0, 1, 1]}
+    np.testing.assert_allclose(selector.weights(new), [0, 1, 0])
+    assert selector.pick(new).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"selectors": ["majority"]}, "there is no column 'answer'"),
+        ({"selectors": ["weighted_vote"]}, "there is no column 'answer'"),
+        ({"selectors": ["mean"], "scores": "noisy"}, "joins several scores, and there is one"),
+        ({"selectors": ["best", "worst"]}, "there is no selector 'worst'"),
+        ({"selectors": ["trim:1.5"]}, "lies between 0 and 1"),
+        ({"selectors": ["rank:x"]}, "at most one number"),
+        ({"selectors": ["rank:0"]}, "whole number of at least 1"),
+        ({"selectors": ["best:3"]}, "at most one number"),
+        ({"selectors": ["top"], "scores": "noisy"}, "needs a second column"),
+        ({"filter": "density"}, "no score column 'density'"),
+        ({"selectors": [Best(score=ScoreRule.of("gone"))]}, "reads the column 'gone'"),
+        ({"selectors": [Majority()]}, "reads the column 'answer'"),
+        ({"k_max": 17}, "larger than the smallest pool"),
+        ({"k_max": 1}, "at least 2"),
+        ({"cost": -1.0}, "at least 0"),
+        ({"folds": 1}, "at least 2"),
+        ({"resamples": 10}, "at least 100"),
+        ({"level": 1.0}, "between 0 and 1"),
+        ({"abstain": float("nan")}, "finite"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_a_sentence(how: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says) as error:
+        choose(POOLS, **how)
+    assert str(error.value).count(". ") == 0
+
+
+def test_a_filter_needs_support_and_a_choice_needs_queries() -> None:
+    bare = ScoredPools.from_arrays(np.eye(12), np.eye(12))
+    with pytest.raises(InputError, match="needs a column to filter by"):
+        choose(bare, selectors=["filter"])
+    with pytest.raises(InputError, match="too few to choose on some"):
+        choose(builtin_pools(queries=9, candidates=4))
+
+
+def test_a_function_that_gives_no_weights_is_refused() -> None:
+    with pytest.raises(InputError, match="must return 2 weights"):
+        choose(POOLS, scores="noisy", selectors=[lambda pool: pool["noisy"] * 9], **FAST)
+
+
+def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table, out = tmp_path / "scores.parquet", tmp_path / "out"
+    POOLS.write(table)
+    mine = tmp_path / "mine.py"
+    mine.write_text("def any_one(pool):\n    n = len(pool['cursed'])\n    return [1 / n] * n\n")
+    code = main(
+        [
+            *("choose", str(table), "--scores", "cursed", "--out", str(out), "--k-max", "8"),
+            *("--selectors", f"rank,trim:0.1,{mine}:any_one", "--cost", "0.001"),
+            *("--resamples", "100", "--repeats", "2"),
+        ]
+    )
+    assert code == 0
+    written = {path.name for path in out.iterdir()}
+    assert written >= {"choice.json", "selector.json", "choice.md", "choice.tex", "report.html"}
+    content = json.loads((out / "choice.json").read_text())
+    assert content["k_max"] == 8
+    assert content["settings"]["cost"] == 0.001
+    assert content["record"]["command"].startswith("toptail choose") or content["record"]["command"]
+    assert content["answer"] in capsys.readouterr().out
+    assert Selector.load(out / "selector.json").called == content["selector"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--selectors", "majority"], "there is no column 'answer'; name one with --answer"),
+        (["--selectors", "gone.py:f"], "there is no file gone.py"),
+        (["--filter", "gone"], "there is no score column 'gone'"),
+    ],
+)
+def test_bad_input_is_a_sentence_exit_2_and_nothing_written(
+    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, out = tmp_path / "scores.parquet", tmp_path / "out"
+    POOLS.write(table)
+    assert main(["choose", str(table), "--out", str(out), *words]) == 2
+    assert says in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_it_is_in_the_front() -> None:
+    assert toptail.choose is choose
+    assert toptail.Selector is Selector
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in STORED.iterdir()))
+def test_stored_results_are_read_and_say_what_their_selector_is(name: str) -> None:
+    result = ChoiceResult.read(STORED / name)
+    assert result.selector == Selector.load(STORED / name / "selector.json")
+    assert result.to_dict()["answer"] in result.summary()
+
+
+def test_answers_that_are_numbers_are_no_score(tmp_path: Path) -> None:
+    table = votes(40, 6)
+    code = table["answer"].combine_chunks().dictionary_encode().indices
+    named = {
+        "prompt": table["query"],
+        "answer": code,
+        "rm": table["score"],
+        "value": table["value"],
+    }
+    path = tmp_path / "scores.csv"
+    pa.csv.write_csv(pa.table(named), path)
+    result = choose(path, query="prompt", selectors=["majority"], **FAST)
+    families = {each["family"] for each in result.to_dict()["families"]}
+    assert families == {"best(rm)", "majority"}
