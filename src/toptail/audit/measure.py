@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from toptail.audit.family import Family
-from toptail.audit.per_query import Judgement, ScoreColumn, possible_per_query, score_columns
+from toptail.audit.per_query import Judgement, ScoreColumn, score_columns
 from toptail.audit.ruler import Ruler, Seen, add_own, add_own_gains
 from toptail.audit.sample import Estimate, Sample
+from toptail.audit.seen import seen_of
 from toptail.audit.settings import Settings, Unit
 from toptail.audit.verdict import Asked, Status, Verdict, judge
 from toptail.audit.views import Summary
@@ -86,10 +87,11 @@ def measure(
 
     rule, queries = settings.rule, _queries(pools, settings.pools_per_query)
     columns = score_columns(pools, judged, family.shown, stage("scoring pools"))
-    seen = _seen(pools, judged, family, columns, settings)
+    seen = seen_of(pools, judged, family, columns, settings)
     spread = _spread(seen)
     units: list[Unit] = ["pooled", "query"] if settings.unit == "pooled" else ["query", "pooled"]
-    wide = spread is not None and spread > _WIDE and judged.replicates is None
+    exact = judged.replicates is None and judged.sampled is None
+    wide = spread is not None and spread > _WIDE and exact
     units = units if wide else units[:1]
     sample = _sample(pools, columns, seen, own="query" in units)
     sample.weigh(rng, settings.resamples, stage("resampling queries"))
@@ -160,21 +162,6 @@ def _prefix(name: str, members: Mapping[int | None, str]) -> str:
     return f"{name}/" if None in members else f"{name}//"
 
 
-def _seen(
-    pools: ScoredPools,
-    judged: Judgement,
-    family: Family,
-    columns: dict[str, ScoreColumn],
-    settings: Settings,
-) -> Seen:
-    possible = possible_per_query(pools, judged, family)
-    random = next(iter(columns.values())).value[:, :1]
-    cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
-    width = None if settings.value_range is None else float(np.ptp(settings.value_range))
-    tiny = 1e-12 * float(np.abs(judged.value).max())
-    return Seen(possible, possible.oracle - random, cluster, tiny, pools.sizes, width)
-
-
 def _spread(seen: Seen) -> float | None:
     """Ratio of the 90 % to the 10 % quantile of the headroom, over the queries that have any."""
     headroom = seen.headroom[:, -1]
@@ -190,7 +177,7 @@ def _sample(
 ) -> Sample:
     """All per-query numbers; with ``own`` also the gains in each query's own headroom."""
     sample = Sample(pools.queries, seen.cluster)
-    sample.add("oracle", seen.possible.oracle)
+    sample.add("oracle", seen.oracle)
     if own:
         add_own(sample, seen)
 

@@ -85,10 +85,12 @@ class Ruler:
 class Seen:
     """What the unseen cluster is made of: the pools that were seen."""
 
+    oracle: Floats
+    """Best possible with K ``[all queries, n_k]``, right on average where not all was judged."""
     possible: Possible
-    """What selection from each pool could do."""
+    """What selection from each pool that is judged whole could do."""
     headroom: Floats
-    """``[queries, n_k]``: oracle(K) - V(1)."""
+    """oracle(K) - V(1) of those pools ``[queries, n_k]``."""
     cluster: Ints | None
     """The cluster of each query; None: every query its own."""
     tiny: float
@@ -97,6 +99,9 @@ class Seen:
     """Candidates of each pool ``[queries]``."""
     width: float | None
     """How far apart two values can be, if that was declared."""
+    times: float | None = None
+    """How many pools a large cluster has, where only some pools are judged whole and stand for
+    the clusters; None where all are."""
 
     def ruler(self, sample: Sample, family: Family, unit: Unit) -> Ruler:
         """Measure in one unit."""
@@ -109,6 +114,10 @@ class Seen:
             each = [self._sum(_over(end, self.headroom, self.tiny)) for end in at]
             return Ruler(sample, family, unit, unseen_cluster(last, own), unseen_cluster(each, own))
         top = np.maximum(self._sum(self.headroom), 0.0)
+        if not top.size:
+            none = np.full(family.first.size, np.nan)
+            last, each = Unseen(none, none, none[:1]), Unseen(none[first:], none[first:], none[:1])
+            return Ruler(sample, family, unit, last, each)
         if self.width is not None:
             return Ruler(sample, family, unit, *self._within(family, self.width, top[:, -1:]))
         return Ruler(
@@ -127,12 +136,14 @@ class Seen:
         for size in np.unique(self.sizes):
             _, weights = extreme_weights(int(size), family.shown, family.first, family.second)
             most = np.maximum(most, np.maximum(weights, 0.0).sum(axis=0))
-        pools = self._sum(np.ones((self.sizes.size, 1)))
+        pools = self._sum(np.ones((len(self.headroom), 1)))
         most *= width * unseen_cluster([pools, pools], top).most
         at, none = most[len(family.steps) :], np.zeros(1)
         return Unseen(-most, most, none), Unseen(-at, at, none)
 
     def _sum(self, per_query: Floats) -> Floats:
+        if self.times is not None:
+            return per_query * self.times
         return cluster_sums(per_query, self.cluster)
 
 
