@@ -11,7 +11,7 @@ from toptail.audit.record import installed
 from toptail.errors import InputError
 from toptail.pools import JudgedPicks, ScoredPools
 from toptail.pools.builtin import builtin_pools
-from toptail.results import AuditResult, PicksResult, audit, audit_picks
+from toptail.results import AuditResult, PicksResult, Plan, audit, audit_picks, plan
 
 __version__ = installed("toptail")
 
@@ -20,10 +20,12 @@ __all__ = [
     "InputError",
     "JudgedPicks",
     "PicksResult",
+    "Plan",
     "ScoredPools",
     "Verdict",
     "__version__",
     "audit",
     "audit_picks",
     "builtin_pools",
+    "plan",
 ]

@@ -15,6 +15,7 @@ from toptail.commands.data import Data
 from toptail.commands.demo import Demo
 from toptail.commands.demo_pools import DemoPools
 from toptail.commands.options import respelled
+from toptail.commands.plan import PlanCommand
 from toptail.commands.report import Report
 from toptail.commands.reproduce import Reproduce
 from toptail.commands.runs import Runs
@@ -24,6 +25,7 @@ from toptail.errors import InputError
 
 _Command = (
     Annotated[Audit, tyro.conf.subcommand("audit")]
+    | Annotated[PlanCommand, tyro.conf.subcommand("plan")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[DemoPools, tyro.conf.subcommand("demo-pools")]
     | Annotated[Data, tyro.conf.subcommand("data")]

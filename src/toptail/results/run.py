@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from toptail.audit import Rule, Settings, baseline_content, picks_content, pools_content
 from toptail.audit.baseline import MARGIN
@@ -12,6 +12,7 @@ from toptail.errors import InputError, check_whole, option
 from toptail.pools.columns import Columns, listed
 from toptail.pools.given import to_picks, to_pools
 from toptail.pools.picks import PickColumns
+from toptail.results.planning import joined
 from toptail.results.result import AuditResult, PicksResult
 
 LEAST_RESAMPLES: Final = 100
@@ -26,8 +27,13 @@ def audit(
     group: str | None = None,
     cluster: str | None = None,
     support: str | None = None,
+    p_judged: str | None = None,
     scores: str | Sequence[str] | None = None,
     values: str | None = None,
+    cheap: str | None = None,
+    unjudged: float | Literal["bounds"] | None = None,
+    plan: Any = None,
+    answers: Any = None,
     replicates: Sequence[str] | None = None,
     k: Sequence[int] | None = None,
     seed: int = Settings.seed,
@@ -62,6 +68,16 @@ def audit(
         like an index, a length, a count, a seed or an id.
     values
         The value column to judge by; by default ``value`` or ``correct``.
+    p_judged
+        The column of chances with which candidates were chosen for judging, by default the one of
+        that name. Then values may be missing, and curves are right on average all the same.
+    cheap
+        The value column of a cheap judge, who judged every candidate, beside ``values`` of some.
+    unjudged
+        What a candidate without a value counts as, or ``bounds`` for the worst and the best case.
+    plan, answers
+        A plan of :func:`toptail.plan` (its table or file) and what was answered: a table with
+        ``query``, ``candidate`` and ``value``, by default the plan's own.
     replicates
         Two or more value columns that are independent replicates of one noisy judge: their
         mean is the value, and the oracle is chosen on one half and valued on the other.
@@ -119,6 +135,8 @@ def audit(
         unit=unit,
         min_pool=min_pool,
         value_range=value_range,
+        unjudged=unjudged,
+        cheap=cheap,
     )
     if tick is not None:
         tick("reading the table", 0.0)
@@ -128,10 +146,21 @@ def audit(
         group=group,
         cluster=cluster,
         support=support,
+        p_judged=p_judged,
         scores=scores,
         values=listed(replicates) or values,
+        partly=unjudged is not None or plan is not None,
     )
+    if cheap is not None:
+        columns["values"] = [cheap] if plan is not None else [values or "value", cheap]
+    elif plan is not None:
+        columns["values"] = None
     pools = to_pools(data, columns)
+    if plan is not None:
+        values = values or "value"
+        pools = joined(pools, plan, answers, values)
+    elif answers is not None:
+        raise InputError(f"{option('answers')} are those to a plan; give {option('plan')} too.")
     against: dict[str, Any] | None = None
     warnings: list[str] = []
     if baseline is not None:
