@@ -11,7 +11,7 @@ from toptail.audit.record import installed
 from toptail.errors import InputError
 from toptail.pools import JudgedPicks, ScoredPools
 from toptail.pools.builtin import builtin_pools
-from toptail.results import AuditResult, PicksResult, Plan, audit, audit_picks, plan
+from toptail.results import AuditResult, JudgingPlan, PicksResult, audit, audit_picks, plan
 
 __version__ = installed("toptail")
 
@@ -20,7 +20,7 @@ __all__ = [
     "InputError",
     "JudgedPicks",
     "PicksResult",
-    "Plan",
+    "JudgingPlan",
     "ScoredPools",
     "Verdict",
     "__version__",

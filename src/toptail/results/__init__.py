@@ -1,7 +1,7 @@
 """The instrument as one call: a table in, a result that a person can hold out."""
 
 from toptail.results.folder import read_audit, write_report
-from toptail.results.planning import Plan, plan
+from toptail.results.planning import JudgingPlan, plan
 from toptail.results.result import AuditResult, PicksResult
 from toptail.results.run import audit, audit_picks
 from toptail.results.schema import schema
@@ -9,7 +9,7 @@ from toptail.results.schema import schema
 __all__ = [
     "AuditResult",
     "PicksResult",
-    "Plan",
+    "JudgingPlan",
     "audit",
     "audit_picks",
     "plan",

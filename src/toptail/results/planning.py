@@ -25,7 +25,7 @@ from toptail.pools.written import write_table
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class JudgingPlan:
     """Candidates to judge, with the chances they were drawn by."""
 
     table: pa.Table
@@ -57,7 +57,7 @@ class Plan:
         atomic(where, lambda target: write_table(self.table, target, kind))
 
     def __repr__(self) -> str:
-        return f"Plan({self.summary()})"
+        return f"JudgingPlan({self.summary()})"
 
     def summary(self) -> str:
         """The plan in a sentence."""
@@ -81,7 +81,7 @@ def plan(
     min_pool: int | None = None,
     seed: int = 0,
     extend: Any = None,
-) -> Plan:
+) -> JudgingPlan:
     """Say which candidates to judge, so that the verdicts of all scorers are decided soonest.
 
     Parameters
@@ -159,7 +159,7 @@ def plan(
         "sha256": pools.sha256,
     }
     table = _asked(found, drawn, before).replace_schema_metadata({PLAN: json.dumps(facts)})
-    return Plan(table, found.half_width(guess), found.whole, pools.rows)
+    return JudgingPlan(table, found.half_width(guess), found.whole, pools.rows)
 
 
 def joined(pools: ScoredPools, plan: Any, answers: Any, value: str) -> ScoredPools:
@@ -229,7 +229,7 @@ def _ids(table: pa.Table) -> list[tuple[str, str]]:
 
 
 def _table(given: Any) -> pa.Table:
-    if isinstance(given, Plan):
+    if isinstance(given, JudgingPlan):
         return given.table
     if isinstance(given, (str, PathLike)):
         return read_table(Path(given))

@@ -1,8 +1,9 @@
 r"""Which candidates to judge: chances that make contrasts vary least, and draws that can grow.
 
 With independent draws of chances p the variance of :math:`\sum_i c_i z_i` is
-:math:`\sum_i c_i^2 \sigma_i^2 (1 - p_i)/p_i`, where :math:`\sigma_i` is how far predictions are off. Summed over contrasts and for
-a given number of labels it is least for p in proportion to :math:`\sqrt{\sum c_i^2}\,\sigma_i` (Neyman, 1934).
+:math:`\sum_i c_i^2 \sigma_i^2 (1 - p_i)/p_i`, where :math:`\sigma_i` is how far predictions are
+off. Summed over contrasts and for a given number of labels it is least for p in proportion to
+:math:`\sigma_i \sqrt{\sum c_i^2}` (Neyman, 1934).
 """
 
 from __future__ import annotations

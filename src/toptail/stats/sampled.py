@@ -5,9 +5,10 @@ judged. Where candidate i was chosen for judging (:math:`R_i = 1`) with chance :
 
 .. math:: z_i = f_i + R_i (y_i - f_i) / p_i
 
-has the mean :math:`y_i`, whatever :math:`f_i` is, as long as it does not look at :math:`R_i`. So every such sum is
-unbiased with z in the place of y (Horvitz and Thompson, 1952; with f the difference estimator),
-and the better f predicts, the less it varies. Here f is estimated from other clusters.
+has the mean :math:`y_i`, whatever :math:`f_i` is, as long as it does not look at :math:`R_i`.
+So every such sum is unbiased with z in the place of y (Horvitz and Thompson, 1952; with f the
+difference estimator), and the better f predicts, the less it varies. Here f is estimated from
+other clusters.
 """
 
 from __future__ import annotations

@@ -1,0 +1,152 @@
+"""Tables judged in part: how often verdicts and intervals err, and how many labels that saves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from toptail.audit import Settings, pools_content
+from toptail.audit.plan import Contrasts, Guess, drawn_within
+from toptail.bench.judging_cases import CANDIDATES, POPULATIONS, Population
+from toptail.bench.table import Row
+from toptail.pools import ScoredPools
+from toptail.stats.best_of_k import Floats
+
+_SEED = 18
+_QUERIES = 200
+_LABELS = 640
+"""A fifth of the candidates."""
+_RESAMPLES = 400
+
+
+def _with(pools: ScoredPools, design: dict[str, Floats], judged: Any) -> ScoredPools:
+    value = pools.values["value"]
+    values = dict(pools.values) | {"value": np.where(judged, value, np.nan)}
+    blank = {name: np.where(judged, column, np.nan) for name, column in design.items()}
+    return replace(pools, values=values, design=blank)
+
+
+def planned(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredPools:
+    """The table with the values that a plan asks for."""
+    about = Contrasts.of(pools)
+    plan, drawn = drawn_within(about, labels, Guess(), int(rng.integers(1 << 31)))
+    design = {
+        "p_judged": plan.p_judged,
+        "p_whole": np.full(pools.rows, plan.p_whole),
+        "own": drawn.own.astype(np.float64),
+    }
+    return _with(pools, design, drawn.judged)
+
+
+def whole_queries(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredPools:
+    """The table with some queries judged, each with all its candidates."""
+    count = max(5, round(labels / pools.rows * pools.queries))
+    chosen = np.zeros(pools.queries, dtype=bool)
+    chosen[rng.choice(pools.queries, count, replace=False)] = True
+    rows = np.repeat(chosen, pools.sizes)
+    return _with(pools, {"p_judged": np.full(pools.rows, count / pools.queries)}, rows)
+
+
+def at_random(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredPools:
+    """The table with candidates judged at random, half of the labels in whole queries."""
+    return _drawn(pools, labels, rng, np.ones(pools.rows))
+
+
+def skewed(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredPools:
+    """The same with chances that differ forty-fold and have nothing to do with the scores."""
+    return _drawn(pools, labels, rng, np.exp(rng.uniform(0.0, np.log(40.0), pools.rows)))
+
+
+def _drawn(
+    pools: ScoredPools, labels: int, rng: np.random.Generator, size: Floats
+) -> ScoredPools:
+    w = 0.5 * labels / pools.rows
+    alone = np.clip(size / size.mean() * w / (1.0 - w), 0.0, 1.0)
+    whole = np.repeat(rng.random(pools.queries) < w, pools.sizes)
+    judged = whole | (rng.random(pools.rows) < alone)
+    design = {"p_judged": w + (1.0 - w) * alone, "p_whole": np.full(pools.rows, w)}
+    return _with(pools, design, judged)
+
+
+def _cheap(pools: ScoredPools, kind: str, rng: np.random.Generator) -> ScoredPools:
+    """The table with a cheap judge of some quality."""
+    value, score = pools.values["value"], pools.scores["score"]
+    noise = rng.normal(size=value.size)
+    said = {"good": value + 0.5 * noise, "useless": noise, "perverse": 2.0 * score - value}[kind]
+    return replace(pools, values=dict(pools.values) | {"cheap": said})
+
+
+Way = Callable[[ScoredPools, int, np.random.Generator], ScoredPools]
+WAYS: Final[tuple[tuple[str, Way, str | None], ...]] = (
+    ("whole queries", whole_queries, None),
+    ("at random", at_random, None),
+    ("skewed at random", skewed, None),
+    ("planned", planned, None),
+    ("planned, good cheap judge", planned, "good"),
+    ("planned, useless cheap judge", planned, "useless"),
+    ("planned, perverse cheap judge", planned, "perverse"),
+)
+"""How candidates are chosen, and what a cheap judge is worth beside."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one way did on one population."""
+
+    wrong: float
+    """Share of tables with the wrong verdict."""
+    covered: float
+    """Share of tables whose 95 % interval of the captured share holds the truth."""
+    bias: float
+    """Mean of the captured share less the truth."""
+    half_width: float
+    """Median half-width of the captured share."""
+
+
+def outcome(
+    population: Population, way: Way, cheap: str | None, repetitions: int, labels: int = _LABELS
+) -> Outcome:
+    """One way of judging, on many tables of one population."""
+    said, ends = [], []
+    for at in range(repetitions):
+        rng = np.random.default_rng([_SEED, at])
+        table = population.table(_QUERIES, rng)
+        if cheap is not None:
+            table = _cheap(table, cheap, rng)
+        settings = Settings(
+            resamples=_RESAMPLES, seed=at, cheap=None if cheap is None else "cheap"
+        )
+        entry = pools_content(way(table, labels, rng), settings, values="value")
+        scorer = entry["scorers"]["score"]
+        said.append(scorer["verdict"]["status"] == population.wrong)
+        ends.append([scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")])
+    value, low, high = np.array(ends, dtype=np.float64).T
+    truth = population.captured
+    return Outcome(
+        wrong=float(np.mean(said)),
+        covered=float(((low <= truth) & (truth <= high)).mean()),
+        bias=float(value.mean() - truth),
+        half_width=float(np.median((high - low) / 2)),
+    )
+
+
+def bench_judging(repetitions: int = 200) -> Iterator[Row]:
+    """Rows of the benchmark: every population, judged in every way."""
+    yield Row(
+        f"{repetitions:,} tables a cell of {_QUERIES} queries of {CANDIDATES}, {_LABELS} labels",
+        "wrong verdicts / intervals that hold the truth, in percent / bias / half-width",
+        f"seed {_SEED}, {_RESAMPLES} resamples",
+    )
+    for make in POPULATIONS:
+        population = make()
+        for name, way, cheap in WAYS:
+            found = outcome(population, way, cheap, repetitions)
+            yield Row(
+                f"{population.name} (wrong: {population.wrong}), {name}",
+                f"{100 * found.wrong:.1f} / {100 * found.covered:.1f} / {found.bias:+.3f} / "
+                f"{found.half_width:.3f}",
+                f"captured in truth {population.captured:.3f}",
+            )
