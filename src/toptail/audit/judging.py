@@ -23,17 +23,19 @@ def judging_content(
 
     ``found`` is the audit so far, ``alone`` the one by the cheap judge.
     """
-    if judged.sampled is None and alone is None:
+    if judged.exact and alone is None:
         return {}
-    labels, whole = pools.rows, pools.queries
+    labels, whole = int(judged.seen.size), pools.queries
+    if judged.between is not None:
+        missing = judged.between[0] != judged.between[1]
+        whole = int((np.add.reduceat(missing, pools.offsets[:-1]) == 0).sum())
     if judged.sampled is not None:
-        labels = int(judged.sampled.judged.sum())
         whole = int((~np.isnan(judged.sampled.whole[pools.offsets[:-1]])).sum())
     part: dict[str, Any] = {
         "labels": labels,
         "candidates": pools.rows,
         "whole_queries": whole,
-        "query_centres": "own" in pools.design and judged.sampled is not None,
+        "how": how_judged(judged, settings),
         "cheap": None,
     }
     if alone is not None:
@@ -45,6 +47,30 @@ def judging_content(
             },
         }
     return {"judging": part}
+
+
+def how_judged(judged: Judgement, settings: Settings) -> str:
+    """Where the headroom and the ends come from, in a sentence."""
+    ranged = settings.value_range is not None
+    ends = "the declared range" if ranged else "the range of the judged values"
+    if judged.between is not None:
+        return (
+            f"Unjudged candidates may be worth anything in {ends}: every number is an interval, "
+            "and a status is given only where the worst and the best case agree."
+        )
+    if judged.sampled is None:
+        return "Every candidate was judged."
+    if not judged.sampled.oracle_unknown:
+        return (
+            "Curves are weighted by the chances of the design, and the headroom is that of the "
+            "queries judged whole; both are right on average, and their noise is in the intervals."
+        )
+    most = "the declared range" if ranged else "not known, so that no scorer can be called unsafe"
+    return (
+        "Curves are weighted by the chances of the design. It does not say of enough queries that "
+        "they were judged whole, so the headroom is bounded: at least the gain of the best "
+        f"selector, chosen on other queries; at most {most}. An unseen cluster may lose {ends}."
+    )
 
 
 def _beside(alone: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:

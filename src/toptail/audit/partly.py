@@ -9,13 +9,14 @@ import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
-from toptail.pools.columns import codes
-from toptail.pools.tables import UNSAID
+from toptail.pools.columns import UNSAID, codes
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.sampled import Flags, cross_fitted, difference_values, query_centres
 
 FOLDS = 10
 """Parts of the clusters: what is estimated for one is estimated from the others."""
+LEAST_WHOLE = 5
+"""With fewer queries judged whole the headroom is bounded, not estimated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,11 @@ class Sampled:
     def judged(self) -> Flags:
         """Which candidates were judged."""
         return ~np.isnan(self.value)
+
+    @property
+    def oracle_unknown(self) -> bool:
+        """Whether the design does not say of some queries that they were judged whole."""
+        return bool(np.isnan(self.whole).all())
 
     def select(self, rows: Flags) -> Sampled:
         """The same of some of the candidates."""
@@ -85,8 +91,10 @@ def sampled(
         own = (pools.design["own"] == 1) & ~np.isnan(value)
         missed = np.where(own, value - predicted, 0.0)
         predicted = predicted + query_centres(missed, own, query, fold)
-    found = Sampled(value, _whole(pools.design, value, query, pools.queries), fold, cheap)
-    return difference_values(value, chance, predicted), found
+    whole = _whole(pools.design, value, query, pools.queries)
+    if (~np.isnan(whole[pools.offsets[:-1]])).sum() < LEAST_WHOLE:
+        whole = np.full(value.size, np.nan)
+    return difference_values(value, chance, predicted), Sampled(value, whole, fold, cheap)
 
 
 def folds(pools: ScoredPools, seed: int) -> Ints:
@@ -123,6 +131,20 @@ def _whole(design: Mapping[str, Floats], value: Floats, query: Ints, queries: in
     if (some & ~full).any() or (low[full] != high[full]).any():
         return np.full(value.size, np.nan)
     return np.where(full[query], chance, np.nan)
+
+
+def between(
+    pools: ScoredPools, value: Floats, name: str, value_range: tuple[float, float] | None
+) -> tuple[Floats, Floats]:
+    """The least and the most that every value can be: its range where it was not judged.
+
+    That is the declared range, or else that of the values that were judged.
+    """
+    blank = np.isnan(value)
+    if blank.all():
+        raise InputError(f"{pools.source}: column '{name}' holds no value; judge some candidates.")
+    low, high = value_range or (float(np.nanmin(value)), float(np.nanmax(value)))
+    return np.where(blank, low, value), np.where(blank, high, value)
 
 
 def filled(pools: ScoredPools, value: Floats, name: str, number: object) -> Floats:

@@ -70,18 +70,27 @@ class Judgement:
     """``[r, rows]``: independent replicates of a noisy judge."""
     sampled: Sampled | None = None
     """Where only some were judged: what ``value``, which is then right on average, rests on."""
+    between: tuple[Floats, Floats] | None = None
+    """Ends of the values ``[rows]`` where unjudged ones may be anything; ``value`` is between."""
 
     @property
     def seen(self) -> Floats:
         """Every value that a judge gave."""
         if self.sampled is not None:
-            return self.sampled.value[self.sampled.judged]
+            return np.asarray(self.sampled.value[self.sampled.judged])
+        if self.between is not None:
+            return np.asarray(self.value[self.between[0] == self.between[1]])
         return self.value if self.replicates is None else self.replicates
+
+    @property
+    def exact(self) -> bool:
+        """Whether every candidate has its value."""
+        return self.sampled is None and self.between is None
 
     def rescaled(self) -> tuple[Judgement, int]:
         """The judgement over a power of two, and which, where its squares would underflow."""
         power = int(np.frexp(np.abs(self.value).max())[1])
-        if power > _TINY or not self.value.any() or self.sampled is not None:
+        if power > _TINY or not self.value.any() or not self.exact:
             return self, 0
         parts = self.replicates
         scaled = None if parts is None else np.ldexp(parts, -power)
@@ -90,14 +99,15 @@ class Judgement:
     @property
     def binary(self) -> bool:
         """Whether every value is 0 or 1, with both present."""
-        seen = self.value if self.sampled is None else self.seen
+        seen = self.value if self.exact else self.seen
         return bool(np.isin(seen, (0.0, 1.0)).all() and seen.min() < seen.max())
 
     def select(self, rows: NDArray[np.bool_]) -> Judgement:
         """The judgement of some of the candidates."""
         kept = None if self.replicates is None else self.replicates[:, rows]
         part = None if self.sampled is None else self.sampled.select(rows)
-        return Judgement(self.value[rows], kept, part)
+        ends = None if self.between is None else (self.between[0][rows], self.between[1][rows])
+        return Judgement(self.value[rows], kept, part, ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +154,7 @@ def score_columns(
     threads.
     """
     # What is no sum over candidates cannot be had from some of them.
-    exact = judged.sampled is None
+    exact = judged.exact
     q, n_k, binary = pools.queries, len(k), judged.binary and exact
     out = {
         name: ScoreColumn(

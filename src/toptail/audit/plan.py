@@ -192,27 +192,19 @@ class Drawn:
     """Those chosen by draws of their own ``[rows]``."""
 
 
-def draw(plan: Design, labels: int, seed: int) -> Drawn:
-    """Draw at most ``labels`` candidates; a larger plan of the same seed keeps all of these.
+def draw(plan: Design, seed: int) -> Drawn:
+    """Draw candidates; a larger plan of the same seed keeps all that a smaller one has.
 
     Every candidate has one number between 0 and 1, which its chance must exceed, and queries have
     one order, of which the first are judged as a whole (permanent random numbers: Ohlsson, 1995).
     """
-    pools, rows = plan.about.pools, plan.about.rows
+    pools, usable = plan.about.pools, plan.about.usable
     rng = np.random.default_rng(seed)
-    order = np.flatnonzero(plan.about.usable)[rng.permutation(int(plan.about.usable.sum()))]
-    number = rng.random(pools.rows)
+    order = rng.permutation(np.flatnonzero(usable))
     chosen = np.zeros(pools.queries, dtype=bool)
     chosen[order[: plan.whole]] = True
-    own = (number < plan.alone) & rows
-    judged = own | np.repeat(chosen, pools.sizes)
-    if judged.sum() > labels:
-        raise _TooMany
-    return Drawn(judged, own)
-
-
-class _TooMany(Exception):
-    """More candidates were drawn than may be judged."""
+    own = (rng.random(pools.rows) < plan.alone) & plan.about.rows
+    return Drawn(own | np.repeat(chosen, pools.sizes), own)
 
 
 def drawn_within(
@@ -222,7 +214,7 @@ def drawn_within(
     aim = labels
     while True:
         plan = design(about, aim, guess, share)
-        try:
-            return plan, draw(plan, labels, seed)
-        except _TooMany:
-            aim = int(0.98 * aim)
+        drawn = draw(plan, seed)
+        if drawn.judged.sum() <= labels:
+            return plan, drawn
+        aim = int(0.98 * aim)

@@ -13,7 +13,7 @@ from toptail.audit.family import Family
 from toptail.audit.groups import groups
 from toptail.audit.judging import judging_content
 from toptail.audit.measure import measure
-from toptail.audit.partly import filled, sampled
+from toptail.audit.partly import between, filled, sampled
 from toptail.audit.per_query import Judgement
 from toptail.audit.population import population
 from toptail.audit.record import jsonable, record_of
@@ -113,10 +113,10 @@ def check_values(pools: ScoredPools, judged: Judgement, settings: Settings) -> N
             f"{option('unit', settings.unit)} cannot be used with {option('replicates')}: a single "
             "query's headroom is too noisy to divide by."
         )
-    if settings.unit == "query" and judged.sampled is not None:
+    if settings.unit == "query" and not judged.exact:
         raise InputError(
-            f"{option('unit', settings.unit)} needs every candidate's value: a query's own headroom "
-            "is not known from some of them."
+            f"{option('unit', settings.unit)} needs every candidate's value: a query's own "
+            "headroom is not known from some of them."
         )
     if settings.value_range is not None:
         low, high = settings.value_range
@@ -195,6 +195,9 @@ def partly_judged(pools: ScoredPools, name: str, settings: Settings) -> Judgemen
         return Judgement(value)
     if settings.unjudged is not None and settings.unjudged != "bounds":
         return Judgement(filled(pools, value, name, settings.unjudged))
+    if settings.unjudged == "bounds":
+        low, high = between(pools, value, name, settings.value_range)
+        return Judgement((low + high) / 2, between=(low, high))
     found, known = sampled(pools, value, name, cheap, settings.seed)
     return Judgement(found, sampled=known)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from toptail.audit.bounds import Bounds, bounds_of
 from toptail.audit.family import Family
 from toptail.audit.partly import Sampled
 from toptail.audit.per_query import Judgement, Possible, ScoreColumn, possible_per_query
@@ -15,9 +16,6 @@ from toptail.pools import ScoredPools
 from toptail.pools.columns import codes
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.sampled import cross_fitted, difference_values
-
-_LEAST_WHOLE = 5
-"""With fewer queries judged whole the headroom is not estimated."""
 
 
 def seen_of(
@@ -32,6 +30,9 @@ def seen_of(
     cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
     width = None if settings.value_range is None else float(np.ptp(settings.value_range))
     tiny = 1e-12 * float(np.abs(judged.value).max())
+    found = bounds_of(pools, judged, family, columns, settings)
+    if found is not None:
+        return _bounded(pools, found, family, cluster, tiny)
     if judged.sampled is None:
         possible = possible_per_query(pools, judged, family)
         headroom, oracle = possible.oracle - random, possible.oracle
@@ -39,17 +40,21 @@ def seen_of(
     chance = judged.sampled.whole[pools.offsets[:-1]]
     full = ~np.isnan(chance)
     times = 1.0 if cluster is None else _large(cluster)
-    if full.sum() < _LEAST_WHOLE:
-        none = np.empty((0, len(family.shown)))
-        nothing = Possible(none, *np.empty((2, 0, family.first.size)))
-        unknown = np.full((pools.queries, len(family.shown)), np.nan)
-        return Seen(unknown, nothing, none, cluster, tiny, pools.sizes, width, times)
     whole = pools.select(full)
     exact = Judgement(judged.sampled.value[np.repeat(full, pools.sizes)])
     possible = possible_per_query(whole, exact, family)
     headroom = possible.oracle - _means(whole, exact.value)
     oracle = random + _expected(pools, judged.sampled, headroom, chance, family)
     return Seen(oracle, possible, headroom, cluster, tiny, pools.sizes, width, times)
+
+
+def _bounded(
+    pools: ScoredPools, found: Bounds, family: Family, cluster: Ints | None, tiny: float
+) -> Seen:
+    """Where the headroom is only bounded: the unseen cluster may lose the range of values."""
+    ones = np.ones((pools.queries, len(family.shown)))
+    nothing = Possible(ones, *np.empty((2, 0, family.first.size)))
+    return Seen(ones * np.nan, nothing, ones, cluster, tiny, pools.sizes, found.width, None, found)
 
 
 def _means(pools: ScoredPools, value: Floats) -> Floats:

@@ -60,9 +60,7 @@ def skewed(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredP
     return _drawn(pools, labels, rng, np.exp(rng.uniform(0.0, np.log(40.0), pools.rows)))
 
 
-def _drawn(
-    pools: ScoredPools, labels: int, rng: np.random.Generator, size: Floats
-) -> ScoredPools:
+def _drawn(pools: ScoredPools, labels: int, rng: np.random.Generator, size: Floats) -> ScoredPools:
     w = 0.5 * labels / pools.rows
     alone = np.clip(size / size.mean() * w / (1.0 - w), 0.0, 1.0)
     whole = np.repeat(rng.random(pools.queries) < w, pools.sizes)
@@ -116,9 +114,7 @@ def outcome(
         table = population.table(_QUERIES, rng)
         if cheap is not None:
             table = _cheap(table, cheap, rng)
-        settings = Settings(
-            resamples=_RESAMPLES, seed=at, cheap=None if cheap is None else "cheap"
-        )
+        settings = Settings(resamples=_RESAMPLES, seed=at, cheap=None if cheap is None else "cheap")
         entry = pools_content(way(table, labels, rng), settings, values="value")
         scorer = entry["scorers"]["score"]
         said.append(scorer["verdict"]["status"] == population.wrong)

@@ -41,6 +41,14 @@ class Columns(TypedDict, total=False):
     partly: bool
 
 
+UNSAID = (
+    f"say with which chance each candidate was chosen for judging ({option('p_judged')}), what an "
+    f"unjudged one counts as (a number for {option('unjudged')}), or ask for the worst and the "
+    f"best case ({option('unjudged', 'bounds')})"
+)
+"""What to do about a missing value."""
+
+
 def listed(names: str | Sequence[str] | None) -> list[str] | None:
     """One name or several as a list; None where none is given."""
     if names is None:

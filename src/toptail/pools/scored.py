@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
-from toptail.pools.columns import Columns, check_finite, group_seeds
+from toptail.pools.columns import UNSAID, Columns, check_finite, group_seeds
 from toptail.pools.container import Container, named, queries
 from toptail.pools.frames import as_table
 from toptail.stats.best_of_k import Floats, Ints
@@ -231,6 +231,9 @@ class ScoredPools(Container):
             result = {name: flat(name, a).astype(np.float64) for name, a in arrays.items()}
             for name, column in result.items():
                 known = np.where(np.isnan(column), 0.0, column) if blank else column
+                if not score and np.isnan(known).any():
+                    at = int(np.argmax(np.isnan(known))) + 1
+                    raise InputError(f"{source}: '{name}' has no value in entry {at}; {UNSAID}.")
                 check_finite(source, name, known, row="entry", score=score)
             return result
 

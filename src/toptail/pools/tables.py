@@ -17,6 +17,7 @@ from toptail.errors import InputError, option
 from toptail.pools.columns import (
     DESIGN,
     RESERVED,
+    UNSAID,
     Columns,
     Roles,
     called,
@@ -46,13 +47,6 @@ from toptail.pools.scored import ScoredPools
 from toptail.pools.skipped import by_content, by_name, without
 from toptail.pools.written import METADATA
 from toptail.stats.best_of_k import Floats, Ints
-
-UNSAID = (
-    f"say with which chance each candidate was chosen for judging ({option('p_judged')}), what an "
-    f"unjudged one counts as (a number for {option('unjudged')}), or ask for the worst and the "
-    f"best case ({option('unjudged', 'bounds')})"
-)
-"""What to do about a missing value."""
 
 
 def check_design(where: str, name: str, design: Mapping[str, Floats]) -> None:

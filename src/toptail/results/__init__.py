@@ -8,8 +8,8 @@ from toptail.results.schema import schema
 
 __all__ = [
     "AuditResult",
-    "PicksResult",
     "JudgingPlan",
+    "PicksResult",
     "audit",
     "audit_picks",
     "plan",

@@ -62,8 +62,8 @@ class JudgingPlan:
     def summary(self) -> str:
         """The plan in a sentence."""
         return (
-            f"{self.labels:,} of {self.candidates:,} candidates, {self.whole:,} queries as a whole; "
-            f"expected half-width of the captured share {self.half_width:.3f}"
+            f"{self.labels:,} of {self.candidates:,} candidates, {self.whole:,} queries as a "
+            f"whole; expected half-width of the captured share {self.half_width:.3f}"
         )
 
 

@@ -50,7 +50,7 @@ def chances(size: Floats, labels: float, least: float) -> Floats:
             small = scale
         else:
             large = scale
-    return np.clip(small * root, low, 1.0)
+    return np.asarray(np.clip(small * root, low, 1.0))
 
 
 def expected_largest(n: int) -> float:
