@@ -129,6 +129,65 @@ def outcome(
     )
 
 
+def half_width(pools: ScoredPools, cheap: str | None, seed: int, clusters: int) -> float:
+    """Median over scorers of the half-width of the captured share at k_max."""
+    settings = Settings(resamples=_RESAMPLES, seed=seed, cheap=cheap, pools_per_query=clusters)
+    scorers = pools_content(pools, settings, values="value")["scorers"].values()
+    ends = [[scorer[f"captured_{end}"][-1] for end in ("low", "high")] for scorer in scorers]
+    low, high = np.array(ends, dtype=np.float64).T
+    return float(np.median((high - low) / 2))
+
+
+@dataclass(frozen=True)
+class Saving:
+    """How many labels one way takes."""
+
+    way: str
+    """How candidates are chosen."""
+    labels: list[float]
+    """Labels that were used, mean over seeds."""
+    half_width: list[float]
+    """Half-width with so many, mean over seeds."""
+
+    def needed(self, target: float) -> float:
+        """Labels for a half-width, between those tried by powers; NaN beyond them."""
+        order = np.argsort(self.half_width)
+        width, labels = (np.log(np.array(x)[order]) for x in (self.half_width, self.labels))
+        inside = width[0] <= np.log(target) <= width[-1]
+        return float(np.exp(np.interp(np.log(target), width, labels))) if inside else float("nan")
+
+
+def savings(
+    pools: ScoredPools,
+    labels: list[int],
+    cheap: str | None = None,
+    *,
+    seeds: int = 5,
+    pools_per_query: int = 1,
+) -> tuple[float, list[Saving]]:
+    """The half-width with every label, and what each way takes; ``pools`` have every value."""
+    ways: list[tuple[str, Way, str | None]] = [
+        ("whole queries", whole_queries, None),
+        ("at random", at_random, None),
+        ("planned", planned, None),
+    ]
+    if cheap is not None:
+        ways.append(("planned, cheap judge", planned, cheap))
+    result = []
+    for name, way, judge in ways:
+        used, width = [], []
+        for count in labels:
+            found = []
+            for seed in range(seeds):
+                table = way(pools, count, np.random.default_rng([_SEED, seed]))
+                judged = int((~np.isnan(table.values["value"])).sum())
+                found.append((judged, half_width(table, judge, seed, pools_per_query)))
+            used.append(float(np.mean([each[0] for each in found])))
+            width.append(float(np.mean([each[1] for each in found])))
+        result.append(Saving(name, used, width))
+    return half_width(pools, None, 0, pools_per_query), result
+
+
 def bench_judging(repetitions: int = 200) -> Iterator[Row]:
     """Rows of the benchmark: every population, judged in every way."""
     yield Row(

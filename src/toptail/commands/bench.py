@@ -22,6 +22,7 @@ _BENCHES: Final = {
     "train": ("train", "bench_train"),
     "quality": ("train", "bench_quality"),
     "verdict": ("verdict", "bench_verdict"),
+    "judging": ("judging", "bench_judging"),
 }
 """What to measure -> the module and the function that do."""
 
@@ -31,15 +32,16 @@ class Bench:
     """Measure speed on this machine, both sides of every claim in one run."""
 
     what: Annotated[
-        Literal["audit", "controlled", "sim", "score", "train", "quality", "verdict"],
+        Literal["audit", "controlled", "sim", "score", "train", "quality", "verdict", "judging"],
         tyro.conf.Positional,
     ]
     """What to measure; 'quality' trains in bfloat16 and float32 and compares what was learned,
-    'verdict' counts how often the audit's verdict is wrong on tables whose truth is known."""
+    'verdict' counts how often the audit's verdict is wrong on tables whose truth is known,
+    'judging' the same where only some candidates were judged."""
     task: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_FILE")] = None
     """The data set to train on, for 'quality'."""
     repetitions: int = 200
-    """Tables a cell, for 'verdict'; 2,000 for the numbers in the documentation."""
+    """Tables a cell, for 'verdict' and 'judging'; 2,000 and 400 in the documentation."""
 
     def run(self) -> int:
         """Print the benchmark's table."""
@@ -54,6 +56,7 @@ class Bench:
             raise InputError("'toptail bench quality' needs a data set: --task NAME_OR_FILE.")
         module, name = _BENCHES[self.what]
         bench = getattr(import_module(f"toptail.bench.{module}"), name)
-        given: dict[str, list[Any]] = {"quality": [self.task], "verdict": [self.repetitions]}
+        given: dict[str, list[Any]] = {"quality": [self.task]}
+        given |= dict.fromkeys(("verdict", "judging"), [self.repetitions])
         rows: Iterator[Row] = bench(*given.get(self.what, []))
         return rows
