@@ -8,12 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit import Settings, pools_content
-from toptail.audit.plan import Contrasts, Guess, drawn_within
+from toptail.audit import Rule, Settings, pools_content
+from toptail.audit.plan import Contrasts, Design, Drawn, Guess, drawn_within
 from toptail.bench.judging_cases import CANDIDATES, POPULATIONS, Population
 from toptail.bench.table import Row
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats
+from toptail.stats.looks import level_at
 
 _SEED = 18
 _QUERIES = 200
@@ -32,7 +33,10 @@ def _with(pools: ScoredPools, design: dict[str, Floats], judged: Any) -> ScoredP
 def planned(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredPools:
     """The table with the values that a plan asks for."""
     about = Contrasts.of(pools)
-    plan, drawn = drawn_within(about, labels, Guess(), int(rng.integers(1 << 31)))
+    return _asked(pools, *drawn_within(about, labels, Guess(), int(rng.integers(1 << 31))))
+
+
+def _asked(pools: ScoredPools, plan: Design, drawn: Drawn) -> ScoredPools:
     design = {
         "p_judged": plan.p_judged,
         "p_whole": np.full(pools.rows, plan.p_whole),
@@ -129,6 +133,26 @@ def outcome(
     )
 
 
+def wrong_under_looks(population: Population, repetitions: int, looks: int = 10) -> float:
+    """Share of tables that get the wrong verdict at some of so many looks, one batch each."""
+    wrong = 0
+    for at in range(repetitions):
+        rng = np.random.default_rng([_SEED, 2, at])
+        table = population.table(_QUERIES, rng)
+        about = Contrasts.of(table)
+        for look in range(1, looks + 1):
+            labels = 300 + (2 * _LABELS - 300) * look // looks
+            found = drawn_within(about, labels, Guess(), at, 0.5)
+            rule = Rule(level=level_at(Rule.level, look, looks))
+            settings = Settings(rule=rule, resamples=_RESAMPLES, seed=at)
+            entry = pools_content(_asked(table, *found), settings, values="value")
+            status = entry["scorers"]["score"]["verdict"]["status"]
+            if status != "inconclusive":
+                wrong += status == population.wrong
+                break
+    return wrong / repetitions
+
+
 def half_width(pools: ScoredPools, cheap: str | None, seed: int, clusters: int) -> float:
     """Median over scorers of the half-width of the captured share at k_max."""
     settings = Settings(resamples=_RESAMPLES, seed=seed, cheap=cheap, pools_per_query=clusters)
@@ -205,3 +229,8 @@ def bench_judging(repetitions: int = 200) -> Iterator[Row]:
                 f"{found.half_width:.3f}",
                 f"captured in truth {population.captured:.3f}",
             )
+        yield Row(
+            f"{population.name} (wrong: {population.wrong}), planned, ten looks",
+            f"{100 * wrong_under_looks(population, repetitions):.1f} % wrong at some look",
+            "spending as declared",
+        )

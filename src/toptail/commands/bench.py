@@ -57,6 +57,6 @@ class Bench:
         module, name = _BENCHES[self.what]
         bench = getattr(import_module(f"toptail.bench.{module}"), name)
         given: dict[str, list[Any]] = {"quality": [self.task]}
-        given |= dict.fromkeys(("verdict", "judging"), [self.repetitions])
+        given |= {what: [self.repetitions] for what in ("verdict", "judging")}
         rows: Iterator[Row] = bench(*given.get(self.what, []))
         return rows

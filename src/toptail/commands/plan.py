@@ -49,6 +49,8 @@ class PlanCommand:
     """Leave out pools with fewer candidates; by default those below the 5 % quantile of sizes."""
     seed: int = 0
     """Seed of the draws."""
+    looks: int = 1
+    """After how many batches the audit may be looked at, the first included."""
     extend: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """An earlier plan of this table: everything it asked for stays."""
 
@@ -66,6 +68,7 @@ class PlanCommand:
             spread=self.spread,
             min_pool=self.min_pool,
             seed=self.seed,
+            looks=self.looks,
             extend=self.extend,
         )
         found.write(self.out)

@@ -310,4 +310,5 @@ def pools_from_arrays(
         source=where,
         called=_called(columns),
     )
+    check_design(where, pools.called.get("p_judged", "p_judged"), pools.design)
     return replace(pools, skipped=skipped)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toptail.report.text import Audit, count, join, one_line, plural, ranked, signed, value_decimals
+from toptail.report.text import (
+    Audit,
+    count,
+    join,
+    one_line,
+    percent,
+    plural,
+    ranked,
+    signed,
+    value_decimals,
+)
 
 _MOST = 5
 """A sentence that would name more scorers counts them."""
@@ -19,6 +29,12 @@ def judging_sentences(audit: Audit) -> list[str]:
     labels = f"{count(part['labels'])} of {plural(part['candidates'], 'candidate')} were judged"
     whole = plural(part["whole_queries"], "query", "queries")
     sentences = [f"{labels}; of {whole} every one. {one_line(part['how'])}"]
+    if look := part.get("look"):
+        sentences.append(
+            f"Look {look['at']} of {look['of']}: intervals are wider, so that all looks together "
+            f"err as one at {percent(look['level'])} would; judging may stop at any look that "
+            "decides what was asked."
+        )
     return sentences + (_cheap(audit, part["cheap"]) if part["cheap"] else [])
 
 

@@ -80,6 +80,7 @@ def plan(
     spread: float | None = None,
     min_pool: int | None = None,
     seed: int = 0,
+    looks: int = 1,
     extend: Any = None,
 ) -> JudgingPlan:
     """Say which candidates to judge, so that the verdicts of all scorers are decided soonest.
@@ -102,9 +103,11 @@ def plan(
         Instead: the standard deviation of values inside a query.
     seed
         Seed of the draws; the same seed gives the same plan, and a larger one that contains it.
+    looks
+        After how many batches the audit may be looked at; judging may stop at any of them.
     extend
-        An earlier plan (its table or file): everything it asked for stays, and its seed and its
-        scorers are taken over.
+        An earlier plan (its table or file): everything it asked for stays, and its seed, its
+        scorers and its looks are taken over.
 
     Examples
     --------
@@ -116,6 +119,7 @@ def plan(
     (True, True)
     """
     check_whole("seed", seed, 0)
+    check_whole("looks", looks, 1)
     if (labels is None) == (half_width is None):
         raise InputError(f"Give either {option('labels')} or {option('half_width')}.")
     before = None if extend is None else _table(extend)
@@ -156,10 +160,30 @@ def plan(
         "min_pool": made.get("min_pool", min_pool),
         "candidates": pools.rows,
         "guess": asdict(guess),
+        "looks": made.get("looks", looks),
         "sha256": pools.sha256,
     }
-    table = _asked(found, drawn, before).replace_schema_metadata({PLAN: json.dumps(facts)})
+    table = _asked(found, drawn, before)
+    batch = look_of(table)
+    if facts["looks"] > 1 and batch > facts["looks"]:
+        raise InputError(
+            f"{pools.source}: the plan declared {facts['looks']} looks, and this would be batch "
+            f"{batch}; what was to be decided with it is decided."
+        )
+    table = table.replace_schema_metadata({PLAN: json.dumps(facts)})
     return JudgingPlan(table, found.half_width(guess), found.whole, pools.rows)
+
+
+def look_of(table: pa.Table) -> int:
+    """Which batch of a plan this is, from 1."""
+    return max(table["batch"].to_pylist(), default=1) if "batch" in table.column_names else 1
+
+
+def looked(plan: Any) -> tuple[int, int]:
+    """Which look at a plan's answers this is, and of how many; of 1 where none were declared."""
+    table = _table(plan)
+    stored = (table.schema.metadata or {}).get(PLAN)
+    return look_of(table), int(json.loads(stored).get("looks", 1)) if stored else 1
 
 
 def joined(pools: ScoredPools, plan: Any, answers: Any, value: str) -> ScoredPools:

@@ -12,8 +12,9 @@ from toptail.errors import InputError, check_whole, option
 from toptail.pools.columns import Columns, listed
 from toptail.pools.given import to_picks, to_pools
 from toptail.pools.picks import PickColumns
-from toptail.results.planning import joined
+from toptail.results.planning import joined, looked
 from toptail.results.result import AuditResult, PicksResult
+from toptail.stats.looks import level_at
 
 LEAST_RESAMPLES: Final = 100
 """With fewer, the ends of a 95 % interval are the extremes of what was drawn."""
@@ -127,8 +128,12 @@ def audit(
     'inconclusive'
     """
     check_whole("resamples", resamples, LEAST_RESAMPLES)
+    if plan is None and answers is not None:
+        raise InputError(f"{option('answers')} are those to a plan; give {option('plan')} too.")
+    look, looks = (1, 1) if plan is None else looked(plan)
+    Rule(delta, rho, level)  # before the level is spent
     settings = Settings(
-        rule=Rule(delta, rho, level),
+        rule=Rule(delta, rho, level_at(level, look, looks) if looks > 1 else level),
         k=k,
         seed=seed,
         resamples=resamples,
@@ -159,8 +164,6 @@ def audit(
     if plan is not None:
         values = values or "value"
         pools = joined(pools, plan, answers, values)
-    elif answers is not None:
-        raise InputError(f"{option('answers')} are those to a plan; give {option('plan')} too.")
     against: dict[str, Any] | None = None
     warnings: list[str] = []
     if baseline is not None:
@@ -181,6 +184,13 @@ def audit(
         pools, settings, values=values, replicates=replicates, command=command, tick=tick
     )
     content["warnings"] += warnings
+    if looks > 1:
+        content["judging"]["look"] = {"at": look, "of": looks, "level": level}
+    elif look > 1:
+        content["warnings"].append(
+            f"This is batch {look} of a plan without declared looks: the level holds only if "
+            "nobody looked at the batches before."
+        )
     return AuditResult(content if against is None else content | {"baseline": against})
 
 
