@@ -50,11 +50,10 @@ def bounds_of(
     changes = {n: c.value[:, family.second] - c.value[:, family.first] for n, c in columns.items()}
     low = _best_selector(pools, judged, family, columns)
     random = next(iter(columns.values())).value[:, :1]
-    high, width = np.full(low.shape, np.nan), float(np.ptp(judged.seen))
-    if settings.value_range is not None:
-        high = np.where(np.array(family.shown) > 1, settings.value_range[1] - random, 0.0)
-        width = float(np.ptp(settings.value_range))
-    return Bounds(changes, changes, low, high, width)
+    if settings.value_range is None:
+        return Bounds(changes, changes, low, low * np.nan, float(np.ptp(judged.seen)))
+    high = np.where(np.array(family.shown) > 1, settings.value_range[1] - random, 0.0)
+    return Bounds(changes, changes, low, high, float(np.ptp(settings.value_range)))
 
 
 def _best_selector(

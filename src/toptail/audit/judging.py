@@ -31,10 +31,13 @@ def judging_content(
         whole = int((np.add.reduceat(missing, pools.offsets[:-1]) == 0).sum())
     if judged.sampled is not None:
         whole = int((~np.isnan(judged.sampled.whole[pools.offsets[:-1]])).sum())
+        if judged.sampled.pairs is not None:
+            labels = int(judged.sampled.pairs.sum()) // 2
     part: dict[str, Any] = {
         "labels": labels,
         "candidates": pools.rows,
         "whole_queries": whole,
+        "pairs": judged.sampled is not None and judged.sampled.pairs is not None,
         "how": how_judged(judged, settings),
         "cheap": None,
     }
@@ -60,6 +63,12 @@ def how_judged(judged: Judgement, settings: Settings) -> str:
         )
     if judged.sampled is None:
         return "Every candidate was judged."
+    if judged.sampled.pairs is not None:
+        return (
+            "Pairs were judged: a candidate's value is its chance to beat a random other one of its "
+            "query. The headroom is bounded: at least the gain of the best selector, chosen on "
+            "other queries; at most certain victory."
+        )
     if not judged.sampled.oracle_unknown:
         return (
             "Curves are weighted by the chances of the design, and the headroom is that of the "

@@ -31,6 +31,8 @@ class Sampled:
     """The part of the clusters that the row's query lies in."""
     cheap: Floats | None = None
     """What a cheap judge says of every candidate."""
+    pairs: Floats | None = None
+    """In how many judged pairs each candidate is, where pairs were judged and not candidates."""
 
     @property
     def judged(self) -> Flags:
@@ -45,7 +47,8 @@ class Sampled:
     def select(self, rows: Flags) -> Sampled:
         """The same of some of the candidates."""
         cheap = None if self.cheap is None else self.cheap[rows]
-        return Sampled(self.value[rows], self.whole[rows], self.fold[rows], cheap)
+        pairs = None if self.pairs is None else self.pairs[rows]
+        return Sampled(self.value[rows], self.whole[rows], self.fold[rows], cheap, pairs)
 
 
 def check_design(pools: ScoredPools, value: Floats, name: str) -> Floats:
@@ -95,6 +98,13 @@ def sampled(
     if (~np.isnan(whole[pools.offsets[:-1]])).sum() < LEAST_WHOLE:
         whole = np.full(value.size, np.nan)
     return difference_values(value, chance, predicted), Sampled(value, whole, fold, cheap)
+
+
+def preferred(pools: ScoredPools, seed: int) -> Sampled:
+    """What is known of a table of which pairs were judged: no value for certain."""
+    fold = np.repeat(folds(pools, seed), pools.sizes)
+    none = np.full(pools.rows, np.nan)
+    return Sampled(none, none, fold, pairs=pools.design["pairs"])
 
 
 def folds(pools: ScoredPools, seed: int) -> Ints:

@@ -100,7 +100,7 @@ class Judgement:
     def binary(self) -> bool:
         """Whether every value is 0 or 1, with both present."""
         seen = self.value if self.exact else self.seen
-        return bool(np.isin(seen, (0.0, 1.0)).all() and seen.min() < seen.max())
+        return bool(seen.size and np.isin(seen, (0.0, 1.0)).all() and seen.min() < seen.max())
 
     def select(self, rows: NDArray[np.bool_]) -> Judgement:
         """The judgement of some of the candidates."""

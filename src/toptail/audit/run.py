@@ -13,7 +13,7 @@ from toptail.audit.family import Family
 from toptail.audit.groups import groups
 from toptail.audit.judging import judging_content
 from toptail.audit.measure import measure
-from toptail.audit.partly import between, filled, sampled
+from toptail.audit.partly import between, filled, preferred, sampled
 from toptail.audit.per_query import Judgement
 from toptail.audit.population import population
 from toptail.audit.record import jsonable, record_of
@@ -191,6 +191,8 @@ def partly_judged(pools: ScoredPools, name: str, settings: Settings) -> Judgemen
                 f"{pools.source}: the cheap judge '{settings.cheap}' must judge every candidate; "
                 "some of its values are missing."
             )
+    if "pairs" in pools.design:
+        return Judgement(value, sampled=preferred(pools, settings.seed))
     if not np.isnan(value).any():
         return Judgement(value)
     if settings.unjudged is not None and settings.unjudged != "bounds":

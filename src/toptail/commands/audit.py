@@ -25,7 +25,7 @@ _OF_PICKS: Final = ("query", "selector", "values", "cluster", "group")
 _OF_TABLES: Final = (
     *(name for name in RESERVED if name not in _OF_PICKS),
     *("scores", "replicates", "k", "delta", "rho", "unit", "min_pool", "value_range", "fail_on"),
-    *("baseline", "baseline_scores", "margin", "cheap", "unjudged", "plan", "answers"),
+    *("baseline", "baseline_scores", "margin", "cheap", "unjudged", "plan", "answers", "pairs"),
 )
 """Flags that say nothing about picks, which have no candidates, no curves and no verdicts."""
 
@@ -56,6 +56,8 @@ class Audit:
     """The plan that 'toptail plan' made of this table."""
     answers: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """What was answered to the plan: query, candidate and value; by default the plan's file."""
+    pairs: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Instead of values: judged pairs with the columns query, a, b, wins and p_judged."""
     replicates: Annotated[Words, tyro.conf.arg(metavar="V1,V2,...")] = ()
     """Two or more value columns that are independent replicates of one noisy judge."""
     k: Annotated[Words, tyro.conf.arg(metavar="1,2,4,...")] = ()
@@ -152,7 +154,7 @@ class Audit:
                 **how,
                 baseline_scores=self._renamed(),
                 **self._given(*RESERVED, "values", "delta", "rho", "unit", "min_pool"),
-                **self._given("baseline", "margin", "cheap", "plan", "answers"),
+                **self._given("baseline", "margin", "cheap", "plan", "answers", "pairs"),
                 **self._unjudged(),
                 **self._range(),
             )

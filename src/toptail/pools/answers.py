@@ -75,6 +75,20 @@ def answered(
     return replace(pools, values={value: laid(values)} | kept, design=design)
 
 
+def row_of_id(pools: ScoredPools, ids: pa.Table, where: str) -> Ints:
+    """Where the table has each (query, candidate) of ``ids``, which may repeat."""
+    known = _keys(pools)
+    result = np.empty(ids.num_rows, dtype=np.int64)
+    for at, key in enumerate(_ids(ids, where)):
+        if key not in known:
+            raise InputError(
+                f"{where}: candidate '{key[1]}' of query '{key[0]}' (row {at + 1}) is not in the "
+                "table."
+            )
+        result[at] = known[key]
+    return result
+
+
 def _keys(pools: ScoredPools) -> dict[tuple[str, str], int]:
     query = pools.query.cast(pa.string()).to_pylist()
     labels = candidate_labels(pools).cast(pa.string()).to_pylist()

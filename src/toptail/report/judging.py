@@ -26,9 +26,11 @@ def judging_sentences(audit: Audit) -> list[str]:
     part = audit.get("judging")
     if not part:
         return []
-    labels = f"{count(part['labels'])} of {plural(part['candidates'], 'candidate')} were judged"
-    whole = plural(part["whole_queries"], "query", "queries")
-    sentences = [f"{labels}; of {whole} every one. {one_line(part['how'])}"]
+    labels = f"{count(part['labels'])} of {plural(part['candidates'], 'candidate')} were judged; "
+    labels += f"of {plural(part['whole_queries'], 'query', 'queries')} every one."
+    if part.get("pairs"):
+        labels = f"{plural(part['labels'], 'pair')} of candidates were judged."
+    sentences = [f"{labels} {one_line(part['how'])}"]
     if look := part.get("look"):
         sentences.append(
             f"Look {look['at']} of {look['of']}: intervals are wider, so that all looks together "

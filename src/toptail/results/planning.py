@@ -122,7 +122,7 @@ def plan(
     check_whole("looks", looks, 1)
     if (labels is None) == (half_width is None):
         raise InputError(f"Give either {option('labels')} or {option('half_width')}.")
-    before = None if extend is None else _table(extend)
+    before = None if extend is None else table_of(extend)
     made: Mapping[str, Any] = {} if before is None else _made(before)
     named = [name for name in (values, cheap) if name is not None]
     columns = Columns(
@@ -181,7 +181,7 @@ def look_of(table: pa.Table) -> int:
 
 def looked(plan: Any) -> tuple[int, int]:
     """Which look at a plan's answers this is, and of how many; of 1 where none were declared."""
-    table = _table(plan)
+    table = table_of(plan)
     stored = (table.schema.metadata or {}).get(PLAN)
     return look_of(table), int(json.loads(stored).get("looks", 1)) if stored else 1
 
@@ -192,8 +192,8 @@ def joined(pools: ScoredPools, plan: Any, answers: Any, value: str) -> ScoredPoo
     def called(given: Any, otherwise: str) -> str:
         return str(given) if isinstance(given, (str, PathLike)) else otherwise
 
-    asked = _table(plan)
-    given = asked if answers is None else _table(answers)
+    asked = table_of(plan)
+    given = asked if answers is None else table_of(answers, "answers")
     where = called(plan, "plan"), called(plan if answers is None else answers, "answers")
     return answered(pools, asked, given, value, where=where)
 
@@ -252,12 +252,13 @@ def _ids(table: pa.Table) -> list[tuple[str, str]]:
     return list(zip(*parts, strict=True))
 
 
-def _table(given: Any) -> pa.Table:
+def table_of(given: Any, what: str = "plan") -> pa.Table:
+    """A plan's table, the table in a file, or what speaks Arrow."""
     if isinstance(given, JudgingPlan):
         return given.table
     if isinstance(given, (str, PathLike)):
         return read_table(Path(given))
-    return as_table(given, "plan")
+    return as_table(given, what)
 
 
 def _made(table: pa.Table) -> Mapping[str, Any]:

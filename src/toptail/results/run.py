@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import Any, Final, Literal
 
 from toptail.audit import Rule, Settings, baseline_content, picks_content, pools_content
@@ -11,8 +12,9 @@ from toptail.audit.settings import Unit
 from toptail.errors import InputError, check_whole, option
 from toptail.pools.columns import Columns, listed
 from toptail.pools.given import to_picks, to_pools
+from toptail.pools.pairs import PREFERENCE, with_preferences
 from toptail.pools.picks import PickColumns
-from toptail.results.planning import joined, looked
+from toptail.results.planning import joined, looked, table_of
 from toptail.results.result import AuditResult, PicksResult
 from toptail.stats.looks import level_at
 
@@ -35,6 +37,7 @@ def audit(
     unjudged: float | Literal["bounds"] | None = None,
     plan: Any = None,
     answers: Any = None,
+    pairs: Any = None,
     replicates: Sequence[str] | None = None,
     k: Sequence[int] | None = None,
     seed: int = Settings.seed,
@@ -79,6 +82,9 @@ def audit(
     plan, answers
         A plan of :func:`toptail.plan` (its table or file) and what was answered: a table with
         ``query``, ``candidate`` and ``value``, by default the plan's own.
+    pairs
+        Instead of values: a table of judged pairs with ``query``, ``a``, ``b``, ``wins`` and
+        ``p_judged``. A candidate's value is its chance to beat a random other one of its query.
     replicates
         Two or more value columns that are independent replicates of one noisy judge: their
         mean is the value, and the oracle is chosen on one half and valued on the other.
@@ -130,6 +136,11 @@ def audit(
     check_whole("resamples", resamples, LEAST_RESAMPLES)
     if plan is None and answers is not None:
         raise InputError(f"{option('answers')} are those to a plan; give {option('plan')} too.")
+    if pairs is not None:
+        for name, given in (("values", values), ("plan", plan), ("unjudged", unjudged)):
+            if given is not None:
+                raise InputError(f"{option(name)} says nothing beside {option('pairs')}.")
+        value_range = (0.0, 1.0)
     look, looks = (1, 1) if plan is None else looked(plan)
     Rule(delta, rho, level)  # before the level is spent
     settings = Settings(
@@ -154,16 +165,21 @@ def audit(
         p_judged=p_judged,
         scores=scores,
         values=listed(replicates) or values,
-        partly=unjudged is not None or plan is not None,
+        partly=any(given is not None for given in (unjudged, plan, pairs)),
     )
     if cheap is not None:
-        columns["values"] = [cheap] if plan is not None else [values or "value", cheap]
+        columns["values"] = (
+            [cheap] if plan is not None or pairs is not None else [values or "value", cheap]
+        )
     elif plan is not None:
         columns["values"] = None
     pools = to_pools(data, columns)
     if plan is not None:
         values = values or "value"
         pools = joined(pools, plan, answers, values)
+    if pairs is not None:
+        values, where = PREFERENCE, str(pairs) if isinstance(pairs, (str, PathLike)) else "pairs"
+        pools = with_preferences(pools, table_of(pairs, "pairs"), where)
     against: dict[str, Any] | None = None
     warnings: list[str] = []
     if baseline is not None:
