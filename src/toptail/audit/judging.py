@@ -65,8 +65,8 @@ def how_judged(judged: Judgement, settings: Settings) -> str:
         return "Every candidate was judged."
     if judged.sampled.pairs is not None:
         return (
-            "Pairs were judged: a candidate's value is its chance to beat a random other one of its "
-            "query. The headroom is bounded: at least the gain of the best selector, chosen on "
+            "Pairs were judged: a candidate's value is its chance to beat a random other one of "
+            "its query. The headroom is bounded: at least the gain of the best selector, chosen on "
             "other queries; at most certain victory."
         )
     if not judged.sampled.oracle_unknown:

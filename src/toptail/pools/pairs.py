@@ -61,7 +61,8 @@ def with_preferences(pools: ScoredPools, pairs: pa.Table, where: str) -> ScoredP
         drawn = np.bincount(query, minlength=pools.queries)[query]
         chance = drawn / (size * (size - 1) / 2)
     moved = (wins - 0.5) / (chance * (size - 1))
-    value = 0.5 + np.bincount(low, moved, pools.rows) - np.bincount(high, moved, pools.rows)
+    won, lost = (np.bincount(side, moved, pools.rows) for side in (low, high))
+    value = np.asarray(0.5 + won - lost, dtype=np.float64)
     seen = np.bincount(np.concatenate([low, high]), minlength=pools.rows).astype(np.float64)
     kept = {name: column for name, column in pools.values.items() if not np.isnan(column).any()}
     return replace(pools, values={PREFERENCE: value} | kept, design={"pairs": seen})
