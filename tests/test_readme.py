@@ -14,7 +14,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/audit.md", "docs/baseline.md", "docs/judging.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/audit.md", "docs/baseline.md", "docs/judging.md"]
+)
 def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

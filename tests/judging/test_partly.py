@@ -228,3 +228,14 @@ def test_a_partly_judged_table_survives_writing(tmp_path: Path, table: Arrays) -
         path = tmp_path / f"t.{ending}"
         pools.write(path)
         assert toptail.ScoredPools.read(path) == pools
+
+
+def test_other_tables_may_call_a_score_own(table: Arrays) -> None:
+    result = audit({"own": table["good"], "value": table["value"]})
+    assert list(result.verdicts) == ["own"]
+
+
+def test_a_partly_judged_table_is_not_compared_with_another(table: Arrays) -> None:
+    data = sampled(table, 0.5, 0.2)
+    with pytest.raises(toptail.InputError, match="every candidate has its value"):
+        audit(data, baseline=table)

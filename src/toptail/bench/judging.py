@@ -10,7 +10,7 @@ import numpy as np
 
 from toptail.audit import Rule, Settings, pools_content
 from toptail.audit.plan import Contrasts, Design, Drawn, Guess, drawn_within
-from toptail.bench.judging_cases import CANDIDATES, POPULATIONS, Population
+from toptail.bench.judging_cases import CANDIDATES, POPULATIONS, Mixture
 from toptail.bench.table import Row
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats
@@ -109,7 +109,7 @@ class Outcome:
 
 
 def outcome(
-    population: Population, way: Way, cheap: str | None, repetitions: int, labels: int = _LABELS
+    population: Mixture, way: Way, cheap: str | None, repetitions: int, labels: int = _LABELS
 ) -> Outcome:
     """One way of judging, on many tables of one population."""
     said, ends = [], []
@@ -133,7 +133,7 @@ def outcome(
     )
 
 
-def wrong_under_looks(population: Population, repetitions: int, looks: int = 10) -> float:
+def wrong_under_looks(population: Mixture, repetitions: int, looks: int = 10) -> float:
     """Share of tables that get the wrong verdict at some of so many looks, one batch each."""
     wrong = 0
     for at in range(repetitions):

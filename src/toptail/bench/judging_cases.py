@@ -20,7 +20,7 @@ Part = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class Mixture:
     """Queries of two kinds, mixed."""
 
     name: str
@@ -78,7 +78,7 @@ def _mixed(
     *,
     gain: bool = False,
     per_cluster: int = 1,
-) -> Population:
+) -> Mixture:
     """The mixture whose worst step (or gain) is the target."""
     (d0, h0), (d1, h1) = map(_moments, parts)
     low, high = 0.0, 1.0
@@ -87,7 +87,7 @@ def _mixed(
         found = ((1 - bad) * d0 + bad * d1) / ((1 - bad) * h0 + bad * h1)
         now = found[_FAMILY.steps.index((1, CANDIDATES))] if gain else found.min()
         low, high = (bad, high) if now > target else (low, bad)
-    return Population(name, wrong, parts, bad, per_cluster)
+    return Mixture(name, wrong, parts, bad, per_cluster)
 
 
 def _correlated(rng: np.random.Generator, strength: float) -> Part:
@@ -109,25 +109,25 @@ def _rounded(part: Part) -> Part:
     return np.round(part[0]), np.round(part[1])
 
 
-def _loss(name: str, wrong: Literal["safe", "unsafe"], target: float, per: int = 1) -> Population:
+def _loss(name: str, wrong: Literal["safe", "unsafe"], target: float, per: int = 1) -> Mixture:
     rng = np.random.default_rng([18, per])
     parts = _correlated(rng, 0.6), _trapped(_correlated(rng, 0.6))
     return _mixed(name, wrong, parts, target, per_cluster=per)
 
 
-def _no_gain(name: str, wrong: Literal["safe", "unsafe"], strength: float) -> Population:
+def _no_gain(name: str, wrong: Literal["safe", "unsafe"], strength: float) -> Mixture:
     rng = np.random.default_rng(19)
     part, other = _correlated(rng, strength), _correlated(rng, strength)
     return _mixed(name, wrong, (part, (-other[0], other[1])), 0.0, gain=True)
 
 
-def _ties() -> Population:
+def _ties() -> Mixture:
     rng = np.random.default_rng(20)
     part, other = _rounded(_correlated(rng, 0.7)), _rounded(_correlated(rng, 0.7))
     return _mixed("loss = ρ, ties", "safe", (part, (-other[0], other[1])), -0.10)
 
 
-POPULATIONS: Final[tuple[Callable[[], Population], ...]] = (
+POPULATIONS: Final[tuple[Callable[[], Mixture], ...]] = (
     lambda: _loss("loss = ρ", "safe", -0.10),
     lambda: _no_gain("gain = 0", "safe", 0.6),
     _ties,

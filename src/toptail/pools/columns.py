@@ -110,7 +110,8 @@ def find_roles(
     are none, every other ``numeric`` column: one that holds numbers or lists of them. A table that
     is ``partly`` judged may have no value column yet.
     """
-    free = [name for name in numeric if name not in (*RESERVED, *DESIGN)]
+    design = DESIGN if "p_judged" in numeric else ()  # other tables may call a score so
+    free = [name for name in numeric if name not in (*RESERVED, *design)]
     named_values = [name for name in free if _is_called(name, "value", VALUE_NAMES)]
     chosen_values = choose(where, values, free, "value") if values else named_values
     if not chosen_values and not partly:

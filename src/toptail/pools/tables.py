@@ -153,7 +153,9 @@ def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPoo
     values = {name: numbers(where, name, data[name], missing=missing) for name in roles.values}
     values = values or {"value": np.full(table.num_rows, np.nan)}
     design = {
-        name: numbers(where, own[name], data[name], missing="") for name in DESIGN if name in data
+        name: numbers(where, own[name], data[name], missing="")
+        for name in DESIGN
+        if name in data and "p_judged" in data
     }
     check_design(where, own["p_judged"], design)
     support = flags(where, own["support"], data["support"]) if "support" in data else None
@@ -301,7 +303,7 @@ def pools_from_arrays(
         {name: dense[name] for name in roles.scores},
         {name: dense[name] for name in roles.values},
         support=dense.get("support"),
-        design={name: dense[name] for name in DESIGN if name in dense},
+        design={name: dense[name] for name in DESIGN if {name, "p_judged"} <= set(dense)},
         partly=columns.get("partly", False),
         query=named.get("query"),
         cluster=named.get("cluster"),
