@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from toptail.audit import Rule, Settings, pools_content
-from toptail.audit.plan import Contrasts, Design, Drawn, Guess, drawn_within
+from toptail.audit.plan import LEAST_WHOLE, Contrasts, Design, Drawn, Guess, drawn_within
 from toptail.bench.judging_cases import CANDIDATES, POPULATIONS, Mixture
 from toptail.bench.table import Row
 from toptail.pools import ScoredPools
@@ -175,8 +175,9 @@ class Saving:
 
     def needed(self, target: float) -> float:
         """Labels for a half-width, between those tried by powers; NaN beyond them."""
-        order = np.argsort(self.half_width)
-        width, labels = (np.log(np.array(x)[order]) for x in (self.half_width, self.labels))
+        known = np.isfinite(self.half_width)  # not where too few queries were judged whole
+        order = np.argsort(np.array(self.half_width)[known])
+        width, labels = (np.log(np.array(x)[known][order]) for x in (self.half_width, self.labels))
         inside = width[0] <= np.log(target) <= width[-1]
         return float(np.exp(np.interp(np.log(target), width, labels))) if inside else float("nan")
 
@@ -212,8 +213,37 @@ def savings(
     return half_width(pools, None, 0, pools_per_query), result
 
 
-def bench_judging(repetitions: int = 200) -> Iterator[Row]:
-    """Rows of the benchmark: every population, judged in every way."""
+def bench_savings(pools: ScoredPools) -> Iterator[Row]:
+    """Rows for one table in which every value is there: labels for the same half-width.
+
+    The cheap judge is the column 'cheap', or else the mean of all scores, each standardized.
+    """
+    value = next(iter(pools.values.values()))
+    cheap = pools.values.get("cheap")
+    if cheap is None:
+        spread = {name: column.std() or 1.0 for name, column in pools.scores.items()}
+        parts = [(c - c.mean()) / spread[name] for name, c in pools.scores.items()]
+        cheap = np.mean(parts, axis=0)
+    pools = replace(pools, values={"value": value, "cheap": cheap}, support=None, group=None)
+    least = max(0.08 * pools.rows, 1.3 * LEAST_WHOLE * float(pools.sizes.mean()))
+    tried = np.geomspace(least, 0.7 * pools.rows, 5).astype(int).tolist()
+    full, found = savings(pools, tried, "cheap", seeds=3)
+    yield Row(pools.source, f"{pools.rows:,} candidates", f"half-width with every label {full:.3f}")
+    for each in found:
+        pairs = zip(each.labels, each.half_width, strict=True)
+        shares = (f"{times:g}×: {each.needed(times * full):,.0f}" for times in (1.25, 1.5, 2, 3))
+        yield Row(
+            each.way,
+            "labels for a half-width of " + ", ".join(shares),
+            ", ".join(f"{labels:,.0f} → {width:.3f}" for labels, width in pairs),
+        )
+
+
+def bench_judging(repetitions: int = 200, table: str | None = None) -> Iterator[Row]:
+    """Rows of the benchmark: every mixture, judged in every way; or what a table takes."""
+    if table is not None:
+        yield from bench_savings(ScoredPools.read(table))
+        return
     yield Row(
         f"{repetitions:,} tables a cell of {_QUERIES} queries of {CANDIDATES}, {_LABELS} labels",
         "wrong verdicts / intervals that hold the truth, in percent / bias / half-width",

@@ -39,7 +39,8 @@ class Bench:
     'verdict' counts how often the audit's verdict is wrong on tables whose truth is known,
     'judging' the same where only some candidates were judged."""
     task: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_FILE")] = None
-    """The data set to train on, for 'quality'."""
+    """The data set to train on, for 'quality'; for 'judging' a table with every value, of which
+    it says how many labels would do."""
     repetitions: int = 200
     """Tables a cell, for 'verdict' and 'judging'; 2,000 and 400 in the documentation."""
 
@@ -57,6 +58,6 @@ class Bench:
         module, name = _BENCHES[self.what]
         bench = getattr(import_module(f"toptail.bench.{module}"), name)
         given: dict[str, list[Any]] = {"quality": [self.task]}
-        given |= {what: [self.repetitions] for what in ("verdict", "judging")}
+        given |= {"verdict": [self.repetitions], "judging": [self.repetitions, self.task]}
         rows: Iterator[Row] = bench(*given.get(self.what, []))
         return rows
