@@ -105,10 +105,13 @@ def test_whole_queries_or_none_give_the_headroom(table: Arrays) -> None:
         "value": np.where(judged[:, None], table["value"], np.nan),
         "p_judged": np.full((QUERIES, SIZE), 2 / 3),
     }
-    result = audit(data)
-    assert result.to_dict()["judging"]["whole_queries"] == judged.sum()
-    assert result.verdicts["good"].status == "safe"
-    assert result.to_dict()["oracle"][-1] is not None
+    found, alone = audit(data).to_dict(), {name: each[judged] for name, each in table.items()}
+    assert "80 of 120 queries were judged" in found["warnings"][0]
+    assert found["scorers"] == audit(alone).to_dict()["scorers"]
+    data["p_judged"] = np.repeat(np.where(np.arange(QUERIES) < 60, 0.5, 0.8)[:, None], SIZE, axis=1)
+    unequal = audit(data)
+    assert unequal.to_dict()["judging"]["whole_queries"] == judged.sum()
+    assert unequal.to_dict()["oracle"][-1] is not None
 
 
 def test_unjudged_as_a_number_is_the_table_filled_in(table: Arrays) -> None:

@@ -44,6 +44,15 @@ class Sampled:
         """Whether the design does not say of some queries that they were judged whole."""
         return bool(np.isnan(self.whole).all())
 
+    def queries_alike(self, design: Mapping[str, Floats]) -> bool:
+        """Whether queries were judged whole or not at all, all with the same chance."""
+        if "p_judged" not in design or "p_whole" in design or self.cheap is not None:
+            return False
+        judged = self.judged
+        chance = design["p_judged"][judged]
+        whole = not np.isnan(self.whole[judged]).any()
+        return whole and bool((chance == chance[0]).all())
+
     def select(self, rows: Flags) -> Sampled:
         """The same of some of the candidates."""
         cheap = None if self.cheap is None else self.cheap[rows]

@@ -50,6 +50,7 @@ def pools_content(
     """
     rule, replicates = settings.rule, listed(replicates)
     judged, value_name = judgement(pools, values, replicates, settings)
+    pools, judged, dropped = judged_queries(pools, judged)
     check_values(pools, judged, settings)
     alone = cheap_alone(pools, settings)
     judged, power = judged.rescaled()
@@ -84,7 +85,7 @@ def pools_content(
         "replicates": replicates,
         "single_candidate_pools": chosen.single,
         "notes": _notes(judged, len(pools.values) > 1, settings.rule),
-        "warnings": chosen.warnings + found.warnings,
+        "warnings": dropped + chosen.warnings + found.warnings,
         "thresholds": {**vars(rule), "resamples": settings.resamples},
         "record": record_of(pools, settings.seed, command or "toptail.audit(...)"),
     }
@@ -99,6 +100,24 @@ def cheap_alone(pools: ScoredPools, settings: Settings) -> dict[str, Any] | None
     if settings.cheap is None:
         return None
     return pools_content(pools, replace(settings, cheap=None, unjudged=None), values=settings.cheap)
+
+
+def judged_queries(
+    pools: ScoredPools, judged: Judgement
+) -> tuple[ScoredPools, Judgement, list[str]]:
+    """The queries that were judged, where that was all or nothing and all had the same chance.
+
+    They are a sample of queries like any other, in which every candidate has its value.
+    """
+    if judged.sampled is None or not judged.sampled.queries_alike(pools.design):
+        return pools, judged, []
+    full = judged.sampled.judged[pools.offsets[:-1]]
+    told = (
+        f"{int(full.sum()):,} of {pools.queries:,} queries were judged, each whole and with the "
+        "same chance: the audit is that of those queries."
+    )
+    value = judged.sampled.value[np.repeat(full, pools.sizes)]
+    return pools.select(full), Judgement(value), [told]
 
 
 def check_values(pools: ScoredPools, judged: Judgement, settings: Settings) -> None:
