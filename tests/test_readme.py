@@ -15,7 +15,8 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/audit.md", "docs/baseline.md", "docs/choose.md"]
+    "page",
+    ["README.md", "docs/audit.md", "docs/baseline.md", "docs/choose.md", "docs/judging.md"],
 )
 def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -35,6 +36,7 @@ def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
         "toptail.audit.run",
         "toptail.pools.columns",
         "toptail.results.choice",
+        "toptail.results.planning",
         "toptail.results.run",
         "toptail.results.schema",
         "toptail.select.base",

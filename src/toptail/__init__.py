@@ -15,10 +15,12 @@ from toptail.pools.builtin import builtin_pools
 from toptail.results import (
     AuditResult,
     ChoiceResult,
+    JudgingPlan,
     PicksResult,
     audit,
     audit_picks,
     choose,
+    plan,
 )
 from toptail.select import Selector
 
@@ -29,6 +31,7 @@ __all__ = [
     "ChoiceResult",
     "InputError",
     "JudgedPicks",
+    "JudgingPlan",
     "PicksResult",
     "ScoredPools",
     "Selector",
@@ -38,4 +41,5 @@ __all__ = [
     "audit_picks",
     "builtin_pools",
     "choose",
+    "plan",
 ]

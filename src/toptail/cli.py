@@ -22,6 +22,7 @@ from toptail.commands.demo import Demo
 from toptail.commands.demo_pools import DemoPools
 from toptail.commands.options import respelled
 from toptail.commands.output import drop, open_output
+from toptail.commands.plan import PlanCommand
 from toptail.commands.report import Report
 from toptail.commands.reproduce import Reproduce
 from toptail.commands.runs import Runs
@@ -33,6 +34,7 @@ from toptail.pools.guard import MOST, allowed_bytes
 _Command = (
     Annotated[Audit, tyro.conf.subcommand("audit")]
     | Annotated[Choose, tyro.conf.subcommand("choose")]
+    | Annotated[PlanCommand, tyro.conf.subcommand("plan")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[DemoPools, tyro.conf.subcommand("demo-pools")]
     | Annotated[Data, tyro.conf.subcommand("data")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from toptail.audit.family import Family
-from toptail.audit.per_query import Judgement, ScoreColumn, possible_per_query, score_columns
-from toptail.audit.ruler import Ruler, Seen, add_own, add_own_gains
+from toptail.audit.per_query import Judgement, ScoreColumn, score_columns
+from toptail.audit.ruler import Ruler, Seen, add_bounds, add_changes, add_own, add_own_gains
 from toptail.audit.sample import Estimate, Sample
+from toptail.audit.seen import seen_of
 from toptail.audit.settings import Settings, Unit
 from toptail.audit.verdict import Asked, Status, Verdict, judge
 from toptail.audit.views import Summary
@@ -22,7 +23,7 @@ from toptail.pools.columns import codes, split_seed
 from toptail.progress import Tick
 from toptail.stats import bootstrap_p, divergence_bound, holm, max_t_band
 from toptail.stats.best_of_k import Floats
-from toptail.stats.ends import Shares
+from toptail.stats.ends import Between, Shares
 
 _HISTOGRAM = np.linspace(-1.0, 1.0, 21)
 _WIDE = 10.0
@@ -68,7 +69,10 @@ class _Reading:
         curve, top = self.sample.mean(prefix + "value").point, self.sample.mean("oracle").point
         members = self.asked.family.members
         steps = self.ruler.steps(prefix)
-        return judge(self.asked, curve[members], float(top[-1] - curve[0]), steps)
+        headroom = float(top[-1] - curve[0])
+        if self.ruler.bounded:
+            headroom = float(self.sample.mean("room low").point[-1])
+        return judge(self.asked, curve[members], headroom, steps)
 
 
 def measure(
@@ -86,10 +90,11 @@ def measure(
 
     rule, queries = settings.rule, _queries(pools, settings.pools_per_query)
     columns = score_columns(pools, judged, family.shown, stage("scoring pools"))
-    seen = _seen(pools, judged, family, columns, settings)
+    seen = seen_of(pools, judged, family, columns, settings)
     spread = _spread(seen)
     units: list[Unit] = ["pooled", "query"] if settings.unit == "pooled" else ["query", "pooled"]
-    wide = spread is not None and spread > _WIDE and judged.replicates is None
+    exact = judged.replicates is None and judged.exact
+    wide = spread is not None and spread > _WIDE and exact
     units = units if wide else units[:1]
     sample = _sample(pools, columns, seen, own="query" in units)
     sample.weigh(rng, settings.resamples, stage("resampling queries"))
@@ -160,21 +165,6 @@ def _prefix(name: str, members: Mapping[int | None, str]) -> str:
     return f"{name}/" if None in members else f"{name}//"
 
 
-def _seen(
-    pools: ScoredPools,
-    judged: Judgement,
-    family: Family,
-    columns: dict[str, ScoreColumn],
-    settings: Settings,
-) -> Seen:
-    possible = possible_per_query(pools, judged, family)
-    random = next(iter(columns.values())).value[:, :1]
-    cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
-    width = None if settings.value_range is None else float(np.ptp(settings.value_range))
-    tiny = 1e-12 * float(np.abs(judged.value).max())
-    return Seen(possible, possible.oracle - random, cluster, tiny, pools.sizes, width)
-
-
 def _spread(seen: Seen) -> float | None:
     """Ratio of the 90 % to the 10 % quantile of the headroom, over the queries that have any."""
     headroom = seen.headroom[:, -1]
@@ -190,20 +180,26 @@ def _sample(
 ) -> Sample:
     """All per-query numbers; with ``own`` also the gains in each query's own headroom."""
     sample = Sample(pools.queries, seen.cluster)
-    sample.add("oracle", seen.possible.oracle)
+    sample.add("oracle", seen.oracle)
     if own:
         add_own(sample, seen)
 
-    def register(prefix: str, column: ScoreColumn) -> None:
+    if seen.bounds is not None:
+        add_bounds(sample, seen.bounds)
+
+    def register(prefix: str, column: ScoreColumn, members: Sequence[str]) -> None:
         _register(sample, prefix, column)
+        if seen.bounds is not None:
+            add_changes(sample, prefix, members, seen.bounds)
         if own:
             add_own_gains(sample, prefix, column, seen)
 
     for name, column in columns.items():
-        register(f"{name}/", column)
+        register(f"{name}/", column, [name])
     for name, members in pools.scorers.items():
         if None not in members:
-            register(f"{name}//", _seed_mean([columns[c] for c in members.values()]))
+            parts = list(members.values())
+            register(f"{name}//", _seed_mean([columns[c] for c in parts]), parts)
     return sample
 
 
@@ -258,6 +254,8 @@ def _curve(reading: _Reading, prefix: str) -> tuple[dict[str, Any], Estimate]:
     band = max_t_band(curve.point, curve.draws, sample.clusters, reading.level, asked.scale)
     gain = _ends(ruler.gains(prefix), asked.rule.tail)
     usable = headroom.point > 1e-12 * asked.scale
+    if ruler.bounded:
+        usable = np.array(asked.family.shown) > 1
     captured = {
         end: np.where(usable, numbers, np.nan)
         for end, numbers in _ends(ruler.captured(prefix), asked.rule.tail).items()
@@ -281,7 +279,7 @@ def _curve(reading: _Reading, prefix: str) -> tuple[dict[str, Any], Estimate]:
     }, curve
 
 
-def _ends(found: Shares, tail: float) -> dict[str, Floats]:
+def _ends(found: Shares | Between, tail: float) -> dict[str, Floats]:
     """Shares with their ends."""
     ends = {"value": found.value, "low": found.low(tail), "high": found.high(tail)}
     # Rounding is no share.

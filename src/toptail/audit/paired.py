@@ -83,6 +83,11 @@ class Side:
     ) -> Side:
         """The table, judged as :func:`toptail.audit` judges it."""
         judged, name = judgement(pools, values, listed(replicates))
+        if not judged.exact:
+            raise InputError(
+                f"{pools.source}: two tables are compared where every candidate has its value; "
+                f"some of '{name}' are missing."
+            )
         check_values(pools, judged, settings)
         return cls(pools, judged, name)
 

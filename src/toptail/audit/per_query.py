@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.audit.family import Family
+from toptail.audit.partly import Sampled
 from toptail.pools import Block, ScoredPools
 from toptail.stats.best_of_k import (
     Floats,
@@ -67,11 +68,29 @@ class Judgement:
     """``[rows]``: the judged value, or the mean of its replicates."""
     replicates: Floats | None = None
     """``[r, rows]``: independent replicates of a noisy judge."""
+    sampled: Sampled | None = None
+    """Where only some were judged: what ``value``, which is then right on average, rests on."""
+    between: tuple[Floats, Floats] | None = None
+    """Ends of the values ``[rows]`` where unjudged ones may be anything; ``value`` is between."""
+
+    @property
+    def seen(self) -> Floats:
+        """Every value that a judge gave."""
+        if self.sampled is not None:
+            return np.asarray(self.sampled.value[self.sampled.judged])
+        if self.between is not None:
+            return np.asarray(self.value[self.between[0] == self.between[1]])
+        return self.value if self.replicates is None else self.replicates
+
+    @property
+    def exact(self) -> bool:
+        """Whether every candidate has its value."""
+        return self.sampled is None and self.between is None
 
     def rescaled(self) -> tuple[Judgement, int]:
         """The judgement over a power of two, and which, where its squares would underflow."""
         power = int(np.frexp(np.abs(self.value).max())[1])
-        if power > _TINY or not self.value.any():
+        if power > _TINY or not self.value.any() or not self.exact:
             return self, 0
         parts = self.replicates
         scaled = None if parts is None else np.ldexp(parts, -power)
@@ -80,12 +99,15 @@ class Judgement:
     @property
     def binary(self) -> bool:
         """Whether every value is 0 or 1, with both present."""
-        return bool(np.isin(self.value, (0.0, 1.0)).all() and self.value.min() < self.value.max())
+        seen = self.value if self.exact else self.seen
+        return bool(seen.size and np.isin(seen, (0.0, 1.0)).all() and seen.min() < seen.max())
 
     def select(self, rows: NDArray[np.bool_]) -> Judgement:
         """The judgement of some of the candidates."""
         kept = None if self.replicates is None else self.replicates[:, rows]
-        return Judgement(self.value[rows], kept)
+        part = None if self.sampled is None else self.sampled.select(rows)
+        ends = None if self.between is None else (self.between[0][rows], self.between[1][rows])
+        return Judgement(self.value[rows], kept, part, ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +153,9 @@ def score_columns(
     Blocks write to their own rows, so the result does not depend on the number of
     threads.
     """
-    q, n_k, binary = pools.queries, len(k), judged.binary
+    # What is no sum over candidates cannot be had from some of them.
+    exact = judged.exact
+    q, n_k, binary = pools.queries, len(k), judged.binary and exact
     out = {
         name: ScoreColumn(
             value=np.empty((q, n_k)),
@@ -150,7 +174,7 @@ def score_columns(
 
     def measure(block: Block) -> None:
         value = block.take(judged.value)
-        value_ranks = dense_ranks(value)
+        value_ranks = dense_ranks(value) if exact else None
         outside = None if off is None else block.take(off)
         weights = _weights(block.size, k)
         for name, column in pools.scores.items():
@@ -175,7 +199,7 @@ def _measure_block(
     weights: Floats,
     scores: Floats,
     value: Floats,
-    value_ranks: tuple[Ints, Ints],
+    value_ranks: tuple[Ints, Ints] | None,
     outside: Floats | None,
 ) -> None:
     """The arithmetic of one block of one score column."""
@@ -187,7 +211,9 @@ def _measure_block(
     out.value[at] = by_score @ weights
     out.deciles_within[at] = by_score @ _shares(block.size)
     out.selected_score[at] = _expected_score(ordered, weights)
-    out.tau_b[at] = tau_b_of_ranks(*dense_ranks(scores, order), *value_ranks)
+    out.tau_b[at] = np.nan
+    if value_ranks is not None:
+        out.tau_b[at] = tau_b_of_ranks(*dense_ranks(scores, order), *value_ranks)
     if outside is not None and out.off_support is not None:
         by_score = average_ties(np.take_along_axis(outside, order, axis=1), starts)
         out.off_support[at] = by_score @ weights

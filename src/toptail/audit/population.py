@@ -76,9 +76,9 @@ def population(pools: ScoredPools, judged: Judgement, settings: Settings) -> Pop
             f"out, so that K can go up to {int(kept[0].sizes.min())}."
         )
         common = int(several[0].sizes.min())
-        compared = {
-            name: _described(*part, common) for name, part in (("audited", kept), ("all", several))
-        }
+        if judged.exact:  # a plan asks nothing of pools that are left out
+            both = (("audited", kept), ("all", several))
+            compared = {name: _described(*part, common) for name, part in both}
     smallest, middle = int(kept[0].sizes.min()), float(np.median(kept[0].sizes))
     if smallest < middle / 2:
         warnings.append(

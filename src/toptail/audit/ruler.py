@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from toptail.audit.bounds import Bounds
 from toptail.audit.family import Family
 from toptail.audit.per_query import Possible, ScoreColumn
 from toptail.audit.sample import Estimate, Sample
 from toptail.audit.settings import Unit
 from toptail.stats.best_of_k import Floats, Ints
-from toptail.stats.ends import Shares, Unseen, extreme_weights, shares, unseen_cluster
+from toptail.stats.ends import Between, Shares, Unseen, extreme_weights, shares, unseen_cluster
 from toptail.stats.resample import cluster_sums
+
+ROOMS = ("low", "high")
+"""The least and the most that the headroom can be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,17 +34,21 @@ class Ruler:
     """The cluster that was not seen: the family's changes, over the headroom at k_max."""
     unseen_at: Unseen
     """The same for the changes from 1 to each K, over the headroom at that K."""
+    bounded: bool = False
+    """Whether changes and headroom are only bounded."""
 
-    def steps(self, prefix: str) -> Shares:
+    def steps(self, prefix: str) -> Shares | Between:
         """The family's steps over the headroom at k_max."""
         return self._changes(prefix, slice(0, len(self.family.steps)))
 
-    def gains(self, prefix: str) -> Shares:
+    def gains(self, prefix: str) -> Shares | Between:
         """The gain from 1 to each K over the headroom at k_max."""
         return self._changes(prefix, slice(len(self.family.steps), None))
 
-    def captured(self, prefix: str) -> Shares:
+    def captured(self, prefix: str) -> Shares | Between:
         """The gain from 1 to each K over the headroom at that K."""
+        if self.bounded:
+            return self._between(prefix, slice(len(self.family.steps), None), self.unseen_at, 0)
         change, change_draws, headroom, headroom_draws = self._read(prefix, "captured")
         return shares(
             change, headroom, change_draws, headroom_draws, self.sample.unseen, self.unseen_at
@@ -47,14 +56,18 @@ class Ruler:
 
     def gain_at_k_max(self, prefix: str) -> Estimate:
         """The gain from 1 to k_max over the headroom there, without the unseen cluster."""
+        if self.bounded:
+            return self.sample.total("oracle")[-1]  # not known
         change, change_draws, headroom, headroom_draws = self._read(prefix, "gain")
         total = Estimate(change[:, -1].sum(), change_draws[-1])
         return total / Estimate(headroom[:, -1].sum(), headroom_draws[-1])
 
-    def _changes(self, prefix: str, which: slice) -> Shares:
+    def _changes(self, prefix: str, which: slice) -> Shares | Between:
         first, second = self.family.first[which], self.family.second[which]
-        change, change_draws, headroom, headroom_draws = self._read(prefix, "gain")
         unseen = Unseen(self.unseen.least[which], self.unseen.most[which], self.unseen.headroom[:1])
+        if self.bounded:
+            return self._between(prefix, which, unseen, -1)
+        change, change_draws, headroom, headroom_draws = self._read(prefix, "gain")
         return shares(
             change[:, second] - change[:, first],
             headroom[:, -1:],
@@ -63,6 +76,21 @@ class Ruler:
             self.sample.unseen,
             unseen,
         )
+
+    def _between(self, prefix: str, which: slice, unseen: Unseen, at: int) -> Between:
+        """Least and most of changes over the least and the most headroom, from K number ``at``."""
+
+        def part(change: str, room: str) -> Shares:
+            return shares(
+                self.sample.by_cluster(prefix + change)[:, which],
+                self.sample.by_cluster(f"room {room}")[:, at:],
+                self.sample.total(prefix + change).draws.T[which],
+                self.sample.total(f"room {room}").draws.T[at:],
+                self.sample.unseen,
+                unseen,
+            )
+
+        return Between(*(part(change, room) for change in ("least", "most") for room in ROOMS))
 
     def _read(self, prefix: str, what: str) -> tuple[Floats, Floats, Floats, Floats]:
         """Changes from 1 and headroom: by cluster ``[C, n_k]`` and drawn ``[n_k, resamples]``."""
@@ -85,10 +113,12 @@ class Ruler:
 class Seen:
     """What the unseen cluster is made of: the pools that were seen."""
 
+    oracle: Floats
+    """Best possible with K ``[all queries, n_k]``, right on average where not all was judged."""
     possible: Possible
-    """What selection from each pool could do."""
+    """What selection from each pool that is judged whole could do."""
     headroom: Floats
-    """``[queries, n_k]``: oracle(K) - V(1)."""
+    """oracle(K) - V(1) of those pools ``[queries, n_k]``."""
     cluster: Ints | None
     """The cluster of each query; None: every query its own."""
     tiny: float
@@ -97,6 +127,11 @@ class Seen:
     """Candidates of each pool ``[queries]``."""
     width: float | None
     """How far apart two values can be, if that was declared."""
+    times: float | None = None
+    """How many pools a large cluster has, where only some pools are judged whole and stand for
+    the clusters; None where all are."""
+    bounds: Bounds | None = None
+    """Ends of changes and headroom, where these are only bounded."""
 
     def ruler(self, sample: Sample, family: Family, unit: Unit) -> Ruler:
         """Measure in one unit."""
@@ -110,7 +145,8 @@ class Seen:
             return Ruler(sample, family, unit, unseen_cluster(last, own), unseen_cluster(each, own))
         top = np.maximum(self._sum(self.headroom), 0.0)
         if self.width is not None:
-            return Ruler(sample, family, unit, *self._within(family, self.width, top[:, -1:]))
+            unseen = self._within(family, self.width, top[:, -1:])
+            return Ruler(sample, family, unit, *unseen, self.bounds is not None)
         return Ruler(
             *(sample, family, unit),
             unseen_cluster([self._sum(end) for end in ends], top[:, -1:]),
@@ -127,12 +163,14 @@ class Seen:
         for size in np.unique(self.sizes):
             _, weights = extreme_weights(int(size), family.shown, family.first, family.second)
             most = np.maximum(most, np.maximum(weights, 0.0).sum(axis=0))
-        pools = self._sum(np.ones((self.sizes.size, 1)))
+        pools = self._sum(np.ones((len(self.headroom), 1)))
         most *= width * unseen_cluster([pools, pools], top).most
         at, none = most[len(family.steps) :], np.zeros(1)
         return Unseen(-most, most, none), Unseen(-at, at, none)
 
     def _sum(self, per_query: Floats) -> Floats:
+        if self.times is not None:
+            return per_query * self.times
         return cluster_sums(per_query, self.cluster)
 
 
@@ -152,3 +190,15 @@ def _over(change: Floats, headroom: Floats, tiny: float) -> Floats:
     """Changes over headroom; 0 where there is none."""
     known = headroom > tiny
     return np.asarray(np.where(known, change / np.where(known, headroom, 1.0), 0.0))
+
+
+def add_bounds(sample: Sample, bounds: Bounds) -> None:
+    """Register the ends of the headroom."""
+    for room, column in zip(ROOMS, (bounds.room_low, bounds.room_high), strict=True):
+        sample.add(f"room {room}", column)
+
+
+def add_changes(sample: Sample, prefix: str, columns: Sequence[str], bounds: Bounds) -> None:
+    """Register the ends of the changes, the mean over score columns."""
+    for name, ends in (("least", bounds.least), ("most", bounds.most)):
+        sample.add(prefix + name, np.mean([ends[column] for column in columns], axis=0))

@@ -11,7 +11,9 @@ import numpy as np
 
 from toptail.audit.family import Family
 from toptail.audit.groups import groups
+from toptail.audit.judging import judging_content
 from toptail.audit.measure import measure
+from toptail.audit.partly import between, filled, preferred, sampled
 from toptail.audit.per_query import Judgement
 from toptail.audit.population import population
 from toptail.audit.record import jsonable, record_of
@@ -47,8 +49,10 @@ def pools_content(
     [0.5, 1.0]
     """
     rule, replicates = settings.rule, listed(replicates)
-    judged, value_name = judgement(pools, values, replicates)
+    judged, value_name = judgement(pools, values, replicates, settings)
+    pools, judged, dropped = judged_queries(pools, judged)
     check_values(pools, judged, settings)
+    alone = cheap_alone(pools, settings)
     judged, power = judged.rescaled()
     if settings.value_range is not None:
         low, high = np.ldexp(settings.value_range, -power).tolist()
@@ -81,13 +85,39 @@ def pools_content(
         "replicates": replicates,
         "single_candidate_pools": chosen.single,
         "notes": _notes(judged, len(pools.values) > 1, settings.rule),
-        "warnings": chosen.warnings + found.warnings,
+        "warnings": dropped + chosen.warnings + found.warnings,
         "thresholds": {**vars(rule), "resamples": settings.resamples},
         "record": record_of(pools, settings.seed, command or "toptail.audit(...)"),
     }
+    result |= judging_content(judged, pools, result, settings, alone)
     result |= groups(pools, judged, family, settings, result["warnings"])
     clean: dict[str, Any] = jsonable(result)
     return _unscaled(clean, power) if power else clean
+
+
+def cheap_alone(pools: ScoredPools, settings: Settings) -> dict[str, Any] | None:
+    """What an audit by the cheap judge alone would claim; None without one."""
+    if settings.cheap is None:
+        return None
+    return pools_content(pools, replace(settings, cheap=None, unjudged=None), values=settings.cheap)
+
+
+def judged_queries(
+    pools: ScoredPools, judged: Judgement
+) -> tuple[ScoredPools, Judgement, list[str]]:
+    """The queries that were judged, where that was all or nothing and all had the same chance.
+
+    They are a sample of queries like any other, in which every candidate has its value.
+    """
+    if judged.sampled is None or not judged.sampled.queries_alike(pools.design):
+        return pools, judged, []
+    full = judged.sampled.judged[pools.offsets[:-1]]
+    told = (
+        f"{int(full.sum()):,} of {pools.queries:,} queries were judged, each whole and with the "
+        "same chance: the audit is that of those queries."
+    )
+    value = judged.sampled.value[np.repeat(full, pools.sizes)]
+    return pools.select(full), Judgement(value), [told]
 
 
 def check_values(pools: ScoredPools, judged: Judgement, settings: Settings) -> None:
@@ -102,9 +132,14 @@ def check_values(pools: ScoredPools, judged: Judgement, settings: Settings) -> N
             f"{option('unit', settings.unit)} cannot be used with {option('replicates')}: a single "
             "query's headroom is too noisy to divide by."
         )
+    if settings.unit == "query" and not judged.exact:
+        raise InputError(
+            f"{option('unit', settings.unit)} needs every candidate's value: a query's own "
+            "headroom is not known from some of them."
+        )
     if settings.value_range is not None:
         low, high = settings.value_range
-        every = judged.value if judged.replicates is None else judged.replicates
+        every = judged.seen
         outside = every[(every < low) | (every > high)]
         if outside.size:
             raise InputError(
@@ -114,9 +149,15 @@ def check_values(pools: ScoredPools, judged: Judgement, settings: Settings) -> N
 
 
 def judgement(
-    pools: ScoredPools, values: str | None, replicates: Sequence[str] | None
+    pools: ScoredPools,
+    values: str | None,
+    replicates: Sequence[str] | None,
+    settings: Settings | None = None,
 ) -> tuple[Judgement, str]:
-    """The values to judge by, of one column or of replicates, and their name."""
+    """The values to judge by, of one column or of replicates, and their name.
+
+    What to make of missing ones is for the settings to say; without settings there may be none.
+    """
     if values and replicates:
         raise InputError(f"Give either {option('values')} or {option('replicates')}, not both.")
     if values is not None and not isinstance(values, str):
@@ -135,16 +176,51 @@ def judgement(
             given = option("replicates", replicates)
             raise InputError(f"{given} must name at least two different value columns.")
         stack = np.stack([pools.values[name] for name in replicates])
+        if np.isnan(stack).any():
+            raise InputError(
+                f"{pools.source}: {option('replicates', replicates)} must be there for every "
+                f"candidate; some are missing."
+            )
         return Judgement(stack.mean(axis=0), stack), " + ".join(replicates)
-    if values is None and len(pools.values) > 1:
-        names = ", ".join(pools.values)
+    cheap = None if settings is None else settings.cheap
+    others = [name for name in pools.values if name != cheap]
+    if values is None and len(others) > 1:
+        names = ", ".join(others)
         raise InputError(
             f"{pools.source}: there are several value columns ({names}); choose one with "
             f"{option('values')}, or name independent replicates of one judge with "
             f"{option('replicates')}."
         )
-    name = values or next(iter(pools.values))
-    return Judgement(pools.values[name]), name
+    name = values or next(iter(others), cheap) or ""
+    return partly_judged(pools, name, settings or Settings()), name
+
+
+def partly_judged(pools: ScoredPools, name: str, settings: Settings) -> Judgement:
+    """The judgement of one column, as the settings say where values are missing."""
+    value, cheap = pools.values[name], None
+    if settings.cheap is not None:
+        if settings.cheap == name or settings.cheap not in pools.values:
+            raise InputError(
+                f"{pools.source}: {option('cheap', settings.cheap)} must name a value column "
+                f"beside '{name}'."
+            )
+        cheap = pools.values[settings.cheap]
+        if np.isnan(cheap).any():
+            raise InputError(
+                f"{pools.source}: the cheap judge '{settings.cheap}' must judge every candidate; "
+                "some of its values are missing."
+            )
+    if "pairs" in pools.design:
+        return Judgement(value, sampled=preferred(pools, settings.seed))
+    if not np.isnan(value).any():
+        return Judgement(value)
+    if settings.unjudged is not None and settings.unjudged != "bounds":
+        return Judgement(filled(pools, value, name, settings.unjudged))
+    if settings.unjudged == "bounds":
+        low, high = between(pools, value, name, settings.value_range)
+        return Judgement((low + high) / 2, between=(low, high))
+    found, known = sampled(pools, value, name, cheap, settings.seed)
+    return Judgement(found, sampled=known)
 
 
 def _more(pools: ScoredPools, settings: Settings, k_max: int) -> list[int]:

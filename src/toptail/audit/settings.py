@@ -65,6 +65,10 @@ class Settings:
     """Leave out smaller pools; by default those below the 5 % quantile of sizes."""
     value_range: tuple[float, float] | None = None
     """The lowest and highest value that a candidate can have, if there are such."""
+    unjudged: float | Literal["bounds"] | None = None
+    """What a candidate without a value counts as, or ``bounds`` for the worst and the best case."""
+    cheap: str | None = None
+    """The value column of a cheap judge, who judged every candidate."""
 
     def __post_init__(self) -> None:
         check_whole("seed", self.seed, 0)

@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from toptail.audit.family import Family
 from toptail.audit.settings import Rule, Unit
 from toptail.stats.best_of_k import Floats
-from toptail.stats.ends import Shares, rare_share
+from toptail.stats.ends import Between, Shares, rare_share
 
 Status = Literal["safe", "no gain", "unsafe", "inconclusive"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -124,7 +124,7 @@ class Asked:
         return 2 if self.ranged else LEAST_CLUSTERS
 
 
-def judge(asked: Asked, value: Floats, headroom: float, shares: Shares) -> Verdict:
+def judge(asked: Asked, value: Floats, headroom: float, shares: Shares | Between) -> Verdict:
     """Verdict of one scorer's best-of-K curve.
 
     All changes V(K2) - V(K1) of the family 1, 2, 4, ..., k_max, paired over clusters, in units of
@@ -160,7 +160,7 @@ def judge(asked: Asked, value: Floats, headroom: float, shares: Shares) -> Verdi
     status = status_of(steps, rule, clusters >= asked.enough)
     fallen = [k for (_, k), end in zip(steps.k, high, strict=True) if end < -rule.delta]
     needed = None
-    if status == "inconclusive":
+    if status == "inconclusive" and isinstance(shares, Shares):
         needed = _queries_needed(steps, shares, float(risk[0]), asked)
     return Verdict(
         status=status,

@@ -26,7 +26,7 @@ _OF_PICKS: Final = ("query", "selector", "values", "cluster", "group")
 _OF_TABLES: Final = (
     *(name for name in RESERVED if name not in _OF_PICKS),
     *("scores", "replicates", "k", "delta", "rho", "unit", "min_pool", "value_range", "fail_on"),
-    *("baseline", "baseline_scores", "margin"),
+    *("baseline", "baseline_scores", "margin", "cheap", "unjudged", "plan", "answers", "pairs"),
 )
 """Flags that say nothing about picks, which have no candidates, no curves and no verdicts."""
 
@@ -47,6 +47,18 @@ class Audit:
     """Score columns, separated by commas; by default every number column that may be one."""
     values: _Column = None
     """The value column to judge by; by default 'value' or 'correct'."""
+    p_judged: _Column = None
+    """Chances with which candidates were chosen for judging; by default 'p_judged'."""
+    cheap: _Column = None
+    """The value column of a cheap judge, who judged every candidate, beside --values of some."""
+    unjudged: Annotated[str | None, tyro.conf.arg(metavar="NUMBER|bounds")] = None
+    """What a candidate without a value counts as: zero, a number, or bounds for both extremes."""
+    plan: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """The plan that 'toptail plan' made of this table."""
+    answers: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """What was answered to the plan: query, candidate and value; by default the plan's file."""
+    pairs: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Instead of values: judged pairs with the columns query, a, b, wins and p_judged."""
     replicates: Annotated[Words, tyro.conf.arg(metavar="V1,V2,...")] = ()
     """Two or more value columns that are independent replicates of one noisy judge."""
     k: Annotated[Words, tyro.conf.arg(metavar="1,2,4,...")] = ()
@@ -143,7 +155,8 @@ class Audit:
                 **how,
                 baseline_scores=self._renamed(),
                 **self._given(*RESERVED, "values", "delta", "rho", "unit", "min_pool"),
-                **self._given("baseline", "margin"),
+                **self._given("baseline", "margin", "cheap", "plan", "answers", "pairs"),
+                **self._unjudged(),
                 **self._range(),
             )
 
@@ -161,6 +174,16 @@ class Audit:
         """The flags that were given and that the audits take under the same names."""
         given = {flag: getattr(self, flag) for flag in flags}
         return {flag: value for flag, value in given.items() if value is not None}
+
+    def _unjudged(self) -> dict[str, Any]:
+        if self.unjudged is None or self.unjudged == "bounds":
+            return self._given("unjudged")
+        try:
+            return {"unjudged": 0.0 if self.unjudged == "zero" else float(self.unjudged)}
+        except ValueError:
+            raise InputError(
+                f"--unjudged {self.unjudged} must be zero, a number, or bounds."
+            ) from None
 
     def _range(self) -> dict[str, Any]:
         if not self.value_range:

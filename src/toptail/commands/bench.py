@@ -24,6 +24,7 @@ _BENCHES: Final = {
     "train": ("train", "bench_train"),
     "quality": ("train", "bench_quality"),
     "verdict": ("verdict", "bench_verdict"),
+    "judging": ("judging", "bench_judging"),
 }
 """What to measure -> the module and the function that do."""
 
@@ -43,17 +44,20 @@ class Bench:
             "train",
             "quality",
             "verdict",
+            "judging",
         ],
         tyro.conf.Positional,
     ]
     """What to measure; 'quality' trains in bfloat16 and float32 and compares what was learned,
     'verdict' counts how often the audit's verdict is wrong on tables whose truth is known,
-    'honesty' how often the interval of a choice holds the truth."""
+    'honesty' how often the interval of a choice holds the truth, 'judging' the verdict where only
+    some candidates were judged."""
     task: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_FILE")] = None
-    """The data set to train on, for 'quality'."""
+    """The data set to train on, for 'quality'; for 'judging' a table with every value, of which
+    it says how many labels would do."""
     repetitions: int = 200
-    """Tables a cell, for 'verdict' and 'honesty'; 2,000 and 200 for the numbers in the
-    documentation."""
+    """Tables a cell, for 'verdict', 'honesty' and 'judging'; 2,000, 200 and 400 for the numbers in
+    the documentation."""
 
     def run(self) -> int:
         """Print the benchmark's table."""
@@ -70,5 +74,6 @@ class Bench:
         bench = getattr(import_module(f"toptail.bench.{module}"), name)
         given: dict[str, list[Any]] = {"quality": [self.task]}
         given |= {name: [self.repetitions] for name in ("verdict", "honesty")}
+        given["judging"] = [self.repetitions, self.task]
         rows: Iterator[Row] = bench(*given.get(self.what, []))
         return rows

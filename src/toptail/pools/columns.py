@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from toptail.errors import InputError, option
 from toptail.stats.best_of_k import Floats, Ints
 
-RESERVED = ("query", "candidate", "support", "cluster", "group")
+RESERVED = ("query", "candidate", "support", "cluster", "group", "p_judged")
+DESIGN = ("p_judged", "p_whole", "own")
+"""Columns that say with which chances candidates were chosen for judging."""
 VALUE_NAMES = ("value", "values", "correct")
 SCORE_NAMES = ("score", "scores")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[\d.]*\d,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
@@ -22,9 +24,10 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?[\d.]*\d,\d+(e[+-]?\d+)?\s*", re.IGNORECAS
 class Columns(TypedDict, total=False):
     """Which columns of a table play which part, in Python and as flags of the command line.
 
-    ``query``, ``candidate``, ``support``, ``cluster`` and ``group`` name one column each, by
-    default the one of that name; ``scores`` and ``values`` name one or several, by default
-    those that :func:`find_roles` finds.
+    ``query``, ``candidate``, ``support``, ``cluster``, ``group`` and ``p_judged`` name one column
+    each, by default the one of that name; ``scores`` and ``values`` name one or several, by default
+    those that :func:`find_roles` finds. ``partly`` lets values be missing, all of them even: it
+    is no column but the word of somebody who knows what to make of that.
     """
 
     query: str | None
@@ -32,8 +35,18 @@ class Columns(TypedDict, total=False):
     support: str | None
     cluster: str | None
     group: str | None
+    p_judged: str | None
     scores: str | Sequence[str] | None
     values: str | Sequence[str] | None
+    partly: bool
+
+
+UNSAID = (
+    f"say with which chance each candidate was chosen for judging ({option('p_judged')}), what an "
+    f"unjudged one counts as (a number for {option('unjudged')}), or ask for the worst and the "
+    f"best case ({option('unjudged', 'bounds')})"
+)
+"""What to do about a missing value."""
 
 
 def listed(names: str | Sequence[str] | None) -> list[str] | None:
@@ -48,7 +61,7 @@ def parts(where: str, present: Sequence[str], columns: Columns) -> dict[str, str
 
     A column that plays a part takes the part's name; another of that name is left out.
     """
-    unknown = sorted(set(columns) - {*RESERVED, "scores", "values"})
+    unknown = sorted(set(columns) - {*RESERVED, "scores", "values", "partly"})
     if unknown:
         raise TypeError(f"there is no part '{unknown[0]}' that a column could play")
     played = {part: name for part in RESERVED if (name := columns.get(part)) is not None}
@@ -82,19 +95,26 @@ class Roles(NamedTuple):
 
 
 def find_roles(
-    where: str, numeric: dict[str, bool], scores: Sequence[str] | None, values: Sequence[str] | None
+    where: str,
+    numeric: dict[str, bool],
+    scores: Sequence[str] | None,
+    values: Sequence[str] | None,
+    *,
+    partly: bool = False,
 ) -> Roles:
     """Decide which columns are scores and which are values.
 
     Names the caller gives decide; a scorer ``raw`` also stands for its seeds ``raw@42``,
     ``raw@43``. Otherwise values are the columns called ``value``, ``values``, ``correct`` or
     ``value_...``; scores are those called ``score``, ``scores`` or ``score_...``, or, where there
-    are none, every other ``numeric`` column: one that holds numbers or lists of them.
+    are none, every other ``numeric`` column: one that holds numbers or lists of them. A table that
+    is ``partly`` judged may have no value column yet.
     """
-    free = [name for name in numeric if name not in RESERVED]
+    design = DESIGN if "p_judged" in numeric else ()  # other tables may call a score so
+    free = [name for name in numeric if name not in (*RESERVED, *design)]
     named_values = [name for name in free if _is_called(name, "value", VALUE_NAMES)]
     chosen_values = choose(where, values, free, "value") if values else named_values
-    if not chosen_values:
+    if not chosen_values and not partly:
         raise InputError(
             f"{where}: no value column; expected one named 'value' or 'correct', or name it with "
             f"{option('values')} (columns: {', '.join(numeric) or 'none'})."
@@ -201,11 +221,18 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def numbers(
-    where: str, name: str, column: pa.Array, row: str = "row", *, score: bool = False
+    where: str,
+    name: str,
+    column: pa.Array,
+    row: str = "row",
+    *,
+    score: bool = False,
+    missing: str = "fill it in or drop the row",
 ) -> Floats:
     """A column as float64, or an :class:`InputError` naming the first bad row.
 
-    Every number is finite, but a ``score`` may be -inf, the lowest there is.
+    Every number is finite, but a ``score`` may be -inf, the lowest there is. ``missing`` says what
+    to do about an entry that is not there; where it says nothing, that is NaN.
     """
     kind = column.type
     if not (holds_numbers(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
@@ -213,15 +240,16 @@ def numbers(
         raise InputError(
             f"{where}: column '{name}' must hold numbers, but {row} {at + 1} holds {text}."
         )
-    if column.null_count:
+    if column.null_count and missing:
         raise InputError(
             f"{where}: column '{name}' has a missing value in {row} {first(column.is_null())}; "
-            "fill it in or drop the row."
+            f"{missing}."
         )
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(kind) and not column.null_count:
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
     array = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    check_finite(where, name, array, row, score=score)
+    known = array if missing else np.where(np.isnan(array), 0.0, array)
+    check_finite(where, name, known, row, score=score)
     return np.asarray(array, dtype=np.float64)
 
 

@@ -34,7 +34,7 @@ def to_pools(data: Any, columns: Columns) -> ScoredPools:
 
 
 def _chosen(pools: ScoredPools, columns: Columns) -> ScoredPools:
-    _check_unnamed(pools.source, "pools", columns, besides=("scores", "values"))
+    _check_unnamed(pools.source, "pools", columns, besides=("scores", "values", "partly"))
     scores = listed(columns.get("scores"))
     if scores is None:
         return pools

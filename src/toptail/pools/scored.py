@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
-from toptail.pools.columns import Columns, check_finite, group_seeds
+from toptail.pools.columns import UNSAID, Columns, check_finite, group_seeds
 from toptail.pools.container import Container, named, queries
 from toptail.pools.frames import as_table
 from toptail.stats.best_of_k import Floats, Ints
@@ -44,7 +44,8 @@ class ScoredPools(Container):
 
     Candidates of a query lie side by side: query q owns rows
     ``offsets[q]:offsets[q + 1]`` of every per-candidate column. Larger is better for scores
-    and values. All are finite, except that a score may be -inf, the lowest there is.
+    and values. All are finite, except that a score may be -inf, the lowest there is, and that a
+    value is NaN where a candidate was not judged.
 
     Make one with :meth:`read` (a file), :meth:`from_arrow` (any data frame that speaks
     Arrow) or :meth:`from_arrays` (NumPy).
@@ -60,6 +61,10 @@ class ScoredPools(Container):
     """Value column name to ``[rows]``, one per judge or replicate."""
     support: NDArray[np.bool_] | None = None
     """True where the candidate is on the data support ``[rows]``."""
+    design: Mapping[str, Floats] = field(default_factory=dict)
+    """With which chances candidates were chosen for judging, each ``[rows]``, NaN where blank:
+    ``p_judged``, and where a plan said so ``p_whole`` (the query as a whole) and ``own`` (1 where
+    the candidate was chosen by its own draw). Without it every value is there."""
     candidate: pa.Array | None = None
     """Label of each candidate ``[rows]``, unique within its query."""
     cluster: pa.Array | None = None
@@ -155,6 +160,7 @@ class ScoredPools(Container):
             offsets=np.concatenate([[0], np.cumsum(self.sizes[keep])]),
             scores={name: column[rows] for name, column in self.scores.items()},
             values={name: column[rows] for name, column in self.values.items()},
+            design={name: column[rows] for name, column in self.design.items()},
             support=None if self.support is None else self.support[rows],
             candidate=None if self.candidate is None else self.candidate.filter(pa.array(rows)),
             cluster=labels(self.cluster),
@@ -168,6 +174,8 @@ class ScoredPools(Container):
         values: ArrayLike | Mapping[str, ArrayLike],
         *,
         support: ArrayLike | None = None,
+        design: Mapping[str, ArrayLike] | None = None,
+        partly: bool = False,
         query: ArrayLike | None = None,
         cluster: ArrayLike | None = None,
         group: ArrayLike | None = None,
@@ -185,6 +193,10 @@ class ScoredPools(Container):
             One array, or value name to array.
         support
             Booleans of the same shape: is the candidate on the data support?
+        design
+            The chances :attr:`design` of the same shape.
+        partly
+            Whether values may be missing (NaN); they may where there is a design.
         query, cluster, group
             Labels ``[queries]``; queries are numbered from 0 by default.
         size
@@ -213,10 +225,16 @@ class ScoredPools(Container):
                 raise InputError(f"{source}: '{name}' must hold numbers, not {data.dtype}.")
             return data.reshape(-1) if size is None else data[keep]
 
-        def columns(arrays: Mapping[str, ArrayLike], score: bool) -> dict[str, Floats]:
+        def columns(
+            arrays: Mapping[str, ArrayLike], score: bool, blank: bool = False
+        ) -> dict[str, Floats]:
             result = {name: flat(name, a).astype(np.float64) for name, a in arrays.items()}
             for name, column in result.items():
-                check_finite(source, name, column, row="entry", score=score)
+                known = np.where(np.isnan(column), 0.0, column) if blank else column
+                if not score and np.isnan(known).any():
+                    at = int(np.argmax(np.isnan(known))) + 1
+                    raise InputError(f"{source}: '{name}' has no value in entry {at}; {UNSAID}.")
+                check_finite(source, name, known, row="entry", score=score)
             return result
 
         def labels(part: str, array: ArrayLike | None) -> pa.Array | None:
@@ -237,7 +255,8 @@ class ScoredPools(Container):
             query=names,
             offsets=np.concatenate([[0], np.cumsum(sizes)]),
             scores=columns(scored, score=True),
-            values=columns(judged, score=False),
+            values=columns(judged, score=False, blank=partly or bool(design)),
+            design=columns(design or {}, score=False, blank=True),
             support=None
             if support is None
             else flat(own.get("support", "support"), support).astype(bool),

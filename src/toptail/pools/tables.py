@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.pools.columns import (
+    DESIGN,
     RESERVED,
+    UNSAID,
     Columns,
     Roles,
     called,
@@ -38,7 +40,22 @@ from toptail.pools.scored import ScoredPools
 from toptail.pools.skipped import by_content, by_name, without
 from toptail.pools.table_files import check_names, file_format, read_schema, read_table
 from toptail.pools.written import METADATA
-from toptail.stats.best_of_k import Ints
+from toptail.stats.best_of_k import Floats, Ints
+
+
+def check_design(where: str, name: str, design: Mapping[str, Floats]) -> None:
+    """Raise where a chance is none; blank is where nothing was judged."""
+    for part in ("p_judged", "p_whole"):
+        column = design.get(part, np.empty(0))
+        bad = (column <= 0) | (column > 1) if part == "p_judged" else (column < 0) | (column > 1)
+        if bad.any():
+            at = first(bad)
+            raise InputError(
+                f"{where}: column '{name if part == 'p_judged' else part}' holds "
+                f"{column[at - 1]:g} in row {at}; a chance lies above 0 and is at most 1, since "
+                "nothing is known of candidates that could not be chosen."
+            )
+
 
 UNUSABLE: Final = "cannot be used as a table"
 COLUMNS: Final = "look at its columns"
@@ -64,7 +81,7 @@ def _needed(path: Path, columns: Columns) -> list[str] | None:
         return None
     names = parts(str(path), schema.names, columns)
     roles = _roles(str(path), _renamed(schema.empty_table(), names).schema, columns)
-    wanted = {names[n] for n in (*roles.scores, *roles.values, *RESERVED) if n in names}
+    wanted = {names[n] for n in (*roles.scores, *roles.values, *RESERVED, *DESIGN) if n in names}
     return [name for name in schema.names if name in wanted]
 
 
@@ -103,7 +120,8 @@ def _find(
     stored = {} if metadata is None else _stored_roles(where, metadata)
     scores, values = listed(columns.get("scores")), listed(columns.get("values"))
     return find_roles(
-        where, numeric, scores or stored.get("scores"), values or stored.get("values")
+        *(where, numeric, scores or stored.get("scores"), values or stored.get("values")),
+        partly=columns.get("partly", False),
     )
 
 
@@ -134,7 +152,15 @@ def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPoo
         roles = without(where, roles, skipped)
     # Everything is checked in the file's own order, so that errors name the file's rows.
     scores = {name: numbers(where, name, data[name], score=True) for name in roles.scores}
-    values = {name: numbers(where, name, data[name]) for name in roles.values}
+    missing = "" if columns.get("partly") or "p_judged" in data else UNSAID
+    values = {name: numbers(where, name, data[name], missing=missing) for name in roles.values}
+    values = values or {"value": np.full(table.num_rows, np.nan)}
+    design = {
+        name: numbers(where, own[name], data[name], missing="")
+        for name in DESIGN
+        if name in data and "p_judged" in data
+    }
+    check_design(where, own["p_judged"], design)
     support = flags(where, own["support"], data["support"]) if "support" in data else None
     candidate = data.get("candidate")
     if candidate is not None:
@@ -154,6 +180,7 @@ def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPoo
         offsets=np.concatenate([[0], np.cumsum(counts)]),
         scores={name: column[order] for name, column in scores.items()},
         values={name: column[order] for name, column in values.items()},
+        design={name: column[order] for name, column in design.items()},
         support=None if support is None else support[order],
         candidate=candidate,
         cluster=per_query.get("cluster"),
@@ -187,7 +214,7 @@ def _explode(table: pa.Table, roles: Roles, where: str, own: _Own) -> pa.Table:
     data = [*roles.scores, *roles.values]
     lists = {
         name: plain(table[name])
-        for name in (*data, *RESERVED)
+        for name in (*data, *RESERVED, *DESIGN[1:])
         if name in table.column_names and is_list(table.schema.field(name).type)
     }
     first_list = own[next(iter(lists))]
@@ -225,7 +252,7 @@ def _explode(table: pa.Table, roles: Roles, where: str, own: _Own) -> pa.Table:
     columns = {
         name: lists[name].flatten() if name in lists else plain(table[name]).take(parent)
         for name in table.column_names
-        if name in lists or name in RESERVED
+        if name in lists or name in (*RESERVED, *DESIGN)
     }
     return pa.table(columns)
 
@@ -279,6 +306,8 @@ def pools_from_arrays(
         {name: dense[name] for name in roles.scores},
         {name: dense[name] for name in roles.values},
         support=dense.get("support"),
+        design={name: dense[name] for name in DESIGN if {name, "p_judged"} <= set(dense)},
+        partly=columns.get("partly", False),
         query=named.get("query"),
         cluster=named.get("cluster"),
         group=named.get("group"),
@@ -286,4 +315,5 @@ def pools_from_arrays(
         source=where,
         called=_called(columns),
     )
+    check_design(where, pools.called.get("p_judged", "p_judged"), pools.design)
     return replace(pools, skipped=skipped)

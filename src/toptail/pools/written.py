@@ -28,7 +28,7 @@ def pools_to_table(pools: ScoredPools) -> pa.Table:
     columns: dict[str, Any] = {"query": pools.query.take(parent)}
     if pools.candidate is not None:
         columns["candidate"] = pools.candidate
-    columns |= {**pools.scores, **pools.values}
+    columns |= {**pools.scores, **pools.values, **pools.design}
     if pools.support is not None:
         columns["support"] = pools.support
     for name, labels in (("cluster", pools.cluster), ("group", pools.group)):
@@ -86,7 +86,8 @@ def _npz_arrays(pools: ScoredPools, path: Path) -> dict[str, NDArray[Any]]:
         result[keep] = column
         return result
 
-    arrays = {name: dense(column) for name, column in {**pools.scores, **pools.values}.items()}
+    columns = {**pools.scores, **pools.values, **pools.design}
+    arrays = {name: dense(column) for name, column in columns.items()}
     if pools.support is not None:
         arrays["support"] = dense(pools.support)
     for name in ("query", "cluster", "group"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from toptail.report.judging import judging_sentences
 from toptail.report.text import Audit, join, number, one_line, plural, ranked
 
 UNITS: Final = {
@@ -21,7 +22,13 @@ def basis_sentences(audit: Audit) -> list[str]:
     """Unit, pools left out, columns not audited, and what no verdict can exclude."""
     if audit["kind"] == "picks":
         return []
-    parts = (_unit(audit), _left_out(audit), _columns(audit), _unseen(audit))
+    parts = (
+        judging_sentences(audit),
+        _unit(audit),
+        _left_out(audit),
+        _columns(audit),
+        _unseen(audit),
+    )
     return [sentence for part in parts for sentence in part]
 
 

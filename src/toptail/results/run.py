@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from os import PathLike
+from typing import Any, Final, Literal
 
 from toptail.audit import Rule, Settings, baseline_content, picks_content, pools_content
 from toptail.audit.baseline import MARGIN
@@ -11,8 +12,11 @@ from toptail.audit.settings import Unit
 from toptail.errors import InputError, check_whole, option
 from toptail.pools.columns import Columns, listed
 from toptail.pools.given import to_picks, to_pools
+from toptail.pools.pairs import PREFERENCE, with_preferences
 from toptail.pools.picks import PickColumns
+from toptail.results.planning import joined, looked, table_of
 from toptail.results.result import AuditResult, PicksResult
+from toptail.stats.looks import level_at
 
 LEAST_RESAMPLES: Final = 100
 """With fewer, the ends of a 95 % interval are the extremes of what was drawn."""
@@ -26,8 +30,14 @@ def audit(
     group: str | None = None,
     cluster: str | None = None,
     support: str | None = None,
+    p_judged: str | None = None,
     scores: str | Sequence[str] | None = None,
     values: str | None = None,
+    cheap: str | None = None,
+    unjudged: float | Literal["bounds"] | None = None,
+    plan: Any = None,
+    answers: Any = None,
+    pairs: Any = None,
     replicates: Sequence[str] | None = None,
     k: Sequence[int] | None = None,
     seed: int = Settings.seed,
@@ -62,6 +72,19 @@ def audit(
         like an index, a length, a count, a seed or an id.
     values
         The value column to judge by; by default ``value`` or ``correct``.
+    p_judged
+        The column of chances with which candidates were chosen for judging, by default the one of
+        that name. Then values may be missing, and curves are right on average all the same.
+    cheap
+        The value column of a cheap judge, who judged every candidate, beside ``values`` of some.
+    unjudged
+        What a candidate without a value counts as, or ``bounds`` for the worst and the best case.
+    plan, answers
+        A plan of :func:`toptail.plan` (its table or file) and what was answered: a table with
+        ``query``, ``candidate`` and ``value``, by default the plan's own.
+    pairs
+        Instead of values: a table of judged pairs with ``query``, ``a``, ``b``, ``wins`` and
+        ``p_judged``. A candidate's value is its chance to beat a random other one of its query.
     replicates
         Two or more value columns that are independent replicates of one noisy judge: their
         mean is the value, and the oracle is chosen on one half and valued on the other.
@@ -112,14 +135,25 @@ def audit(
     'inconclusive'
     """
     check_whole("resamples", resamples, LEAST_RESAMPLES)
+    if plan is None and answers is not None:
+        raise InputError(f"{option('answers')} are those to a plan; give {option('plan')} too.")
+    if pairs is not None:
+        for name, given in (("values", values), ("plan", plan), ("unjudged", unjudged)):
+            if given is not None:
+                raise InputError(f"{option(name)} says nothing beside {option('pairs')}.")
+        value_range = (0.0, 1.0)
+    look, looks = (1, 1) if plan is None else looked(plan)
+    Rule(delta, rho, level)  # before the level is spent
     settings = Settings(
-        rule=Rule(delta, rho, level),
+        rule=Rule(delta, rho, level_at(level, look, looks) if looks > 1 else level),
         k=k,
         seed=seed,
         resamples=resamples,
         unit=unit,
         min_pool=min_pool,
         value_range=value_range,
+        unjudged=unjudged,
+        cheap=cheap,
     )
     if tick is not None:
         tick("reading the table", 0.0)
@@ -129,10 +163,24 @@ def audit(
         group=group,
         cluster=cluster,
         support=support,
+        p_judged=p_judged,
         scores=scores,
         values=listed(replicates) or values,
+        partly=any(given is not None for given in (unjudged, plan, pairs)),
     )
+    if cheap is not None:
+        columns["values"] = (
+            [cheap] if plan is not None or pairs is not None else [values or "value", cheap]
+        )
+    elif plan is not None:
+        columns["values"] = None
     pools = to_pools(data, columns)
+    if plan is not None:
+        values = values or "value"
+        pools = joined(pools, plan, answers, values)
+    if pairs is not None:
+        values, where = PREFERENCE, str(pairs) if isinstance(pairs, (str, PathLike)) else "pairs"
+        pools = with_preferences(pools, table_of(pairs, "pairs"), where)
     against: dict[str, Any] | None = None
     warnings: list[str] = []
     if baseline is not None:
@@ -153,6 +201,13 @@ def audit(
         pools, settings, values=values, replicates=replicates, command=command, tick=tick
     )
     content["warnings"] += warnings
+    if looks > 1:
+        content["judging"]["look"] = {"at": look, "of": looks, "level": level}
+    elif look > 1:
+        content["warnings"].append(
+            f"This is batch {look} of a plan without declared looks: the level holds only if "
+            "nobody looked at the batches before."
+        )
     return AuditResult(content if against is None else content | {"baseline": against})
 
 

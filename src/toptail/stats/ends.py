@@ -136,6 +136,63 @@ class Shares:
         return np.maximum(drawn, self.student(risk)[1]), risk
 
 
+@dataclass(frozen=True, eq=False)
+class Between:
+    """Shares of which change and headroom are only known to lie between two ends.
+
+    Its ends are true whatever the headroom is: a loss is ruled out over the least headroom, and
+    established over the most.
+    """
+
+    least_low: Shares
+    """The least changes over the least headroom."""
+    least_high: Shares
+    """The least changes over the most headroom; NaN where that is not known."""
+    most_low: Shares
+    """The most that changes can be, over the least headroom."""
+    most_high: Shares
+    """The same over the most headroom."""
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters were seen."""
+        return self.least_low.clusters
+
+    @property
+    def value(self) -> Floats:
+        """The middle of what the shares can be."""
+        ends = (x.value for x in (self.least_low, self.least_high, self.most_low, self.most_high))
+        low, low_over_most, high, high_over_most = ends
+        return np.asarray((_lower(low, low_over_most) + _upper(high, high_over_most)) / 2)
+
+    def low(self, tail: float) -> Floats:
+        """Lower ends of one-sided error ``tail``."""
+        return _lower(self.least_low.low(tail), self.least_high.low(tail))
+
+    def high(self, tail: float) -> Floats:
+        """Upper ends of one-sided error ``tail``."""
+        return _upper(self.most_low.high(tail), self.most_high.high(tail))
+
+    def simultaneous_high(self, error: float, tail: float) -> tuple[Floats, Floats]:
+        """Upper ends that hold together with this error, and the risk ``[1]`` of each alone."""
+        over_least, risk = self.most_low.simultaneous_high(error, tail)
+        over_most, other = self.most_high.simultaneous_high(error, tail)
+        return _upper(over_least, over_most), np.minimum(risk, other)
+
+
+def _lower(over_least: Floats, over_most: Floats) -> Floats:
+    """The smaller share; over headroom of unknown size a gain is above 0, and no more is known."""
+    positive = np.where(over_least > 0, np.finfo(np.float64).tiny, over_least)
+    return np.where(np.isnan(over_most), positive, np.minimum(over_least, over_most))
+
+
+def _upper(over_least: Floats, over_most: Floats) -> Floats:
+    """The larger share; over headroom of unknown size a loss may be as small as 0."""
+    return np.where(
+        np.isnan(over_most), np.maximum(over_least, 0.0), np.maximum(over_least, over_most)
+    )
+
+
 def shares(
     change: Floats,
     headroom: Floats,

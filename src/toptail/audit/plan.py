@@ -1,0 +1,220 @@
+"""Which candidates to judge: some queries as a whole, and of the others what decides verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from toptail.audit.family import Family
+from toptail.audit.population import least_size
+from toptail.errors import InputError, option
+from toptail.pools import ScoredPools
+from toptail.stats.best_of_k import Floats
+from toptail.stats.design import chances, contrast_sizes, expected_largest
+from toptail.stats.sampled import Flags
+
+LEAST_WHOLE = 10
+"""A plan judges at least so many queries as a whole: they give the headroom."""
+_FLOOR = 0.2
+"""No chance lies below this share of their mean, which bounds the weight of a label."""
+_MARGIN = 3.0
+"""Standard deviations between the expected number of labels and the most that may be asked."""
+_SHARE = 0.5
+"""The captured share for which the noise of the headroom is weighed."""
+_HALF = 1.959964
+"""Normal quantile of a 95 % interval."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What is assumed of values before they are judged, in the values' own units."""
+
+    spread: float = 1.0
+    """Standard deviation of the values inside a query."""
+    missed: float = 1.0
+    """How far predictions of them are off (a cheap judge's, or a mean)."""
+    headroom: float | None = None
+    """What the best of a pool is worth more than its mean; None: as of normal values."""
+    headroom_spread: float = 0.4
+    """Standard deviation of the headroom over queries, as a share of its mean."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasts:
+    """What a plan is about: the candidates that may be chosen, and how much each matters."""
+
+    pools: ScoredPools
+    """The table."""
+    usable: Flags
+    """Queries that an audit will not leave out ``[queries]``."""
+    k_max: int
+    """The largest K of that audit."""
+    deciding: Floats
+    """Root of the sum of squared weights of all steps of all scorers ``[rows]``."""
+    gain: Floats
+    """Squared weights of the gain at k_max, by scorer ``[scorers, rows]``."""
+
+    @classmethod
+    def of(cls, pools: ScoredPools, min_pool: int | None = None) -> Contrasts:
+        """The contrasts of a table's scorers."""
+        several = pools.sizes[pools.sizes > 1]
+        if not several.size:
+            raise InputError(f"{pools.source}: every pool has one candidate; there is no choice.")
+        least = max(2, least_size(several, min_pool))
+        usable = pools.sizes >= least
+        if not usable.any():
+            raise InputError(f"{pools.source}: {option('min_pool', least)} leaves no pool.")
+        k_max = int(pools.sizes[usable].min())
+        family = Family.up_to(k_max)
+        steps = len(family.steps)
+        first, second = family.first[:steps], family.second[:steps]
+        at = family.steps.index((1, k_max))
+        deciding, gain = np.zeros(pools.rows), []
+        for members in pools.scorers.values():
+            own = np.zeros(pools.rows)
+            for column in members.values():
+                for block in pools.blocks():
+                    if block.size < least:
+                        continue
+                    scores = block.take(pools.scores[column])
+                    every = contrast_sizes(scores, family.family, first, second)
+                    last = contrast_sizes(scores, family.family, first[[at]], second[[at]])
+                    deciding[block.rows] += every.reshape(-1) / len(members)
+                    own[block.rows] += last.reshape(-1) / len(members)
+            gain.append(own)
+        return cls(pools, usable, k_max, np.sqrt(deciding), np.array(gain))
+
+    @property
+    def rows(self) -> Flags:
+        """Candidates that may be chosen ``[rows]``."""
+        return np.repeat(self.usable, self.pools.sizes)
+
+    def headroom(self, guess: Guess) -> float:
+        """The headroom assumed, in the values' units."""
+        if guess.headroom is not None:
+            return guess.headroom
+        return guess.spread * expected_largest(self.k_max)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Chances of a plan."""
+
+    about: Contrasts
+    """What it is about."""
+    whole: int
+    """How many queries are judged as a whole."""
+    alone: Floats
+    """Each candidate's chance by its own draw ``[rows]``."""
+
+    @property
+    def p_whole(self) -> float:
+        """The chance of a query to be judged as a whole."""
+        return self.whole / int(self.about.usable.sum())
+
+    @property
+    def p_judged(self) -> Floats:
+        """The chance of each candidate to be judged one way or the other ``[rows]``."""
+        return self.p_whole + (1.0 - self.p_whole) * self.alone
+
+    @property
+    def labels(self) -> tuple[float, float]:
+        """Expected number of labels, and its standard deviation."""
+        w, alone = self.p_whole, self.alone[self.about.rows]
+        sizes = self.about.pools.sizes[self.about.usable].astype(np.float64)
+        lumps = self.whole * (1.0 - w) * sizes.var()
+        return (
+            float(self.p_judged[self.about.rows].sum()),
+            float(np.sqrt(lumps + ((1.0 - w) * alone * (1.0 - alone)).sum())),
+        )
+
+    def half_width(self, guess: Guess) -> float:
+        """Half-width to expect of the captured share at k_max, of the scorer with the widest.
+
+        Normal values with the spread that is guessed, independent inside a query.
+        """
+        queries, headroom = int(self.about.usable.sum()), self.about.headroom(guess)
+        p = self.p_judged[self.about.rows]
+        per_row = guess.spread**2 + guess.missed**2 * (1.0 - p) / p
+        change = float((self.about.gain[:, self.about.rows] @ per_row).max()) / queries
+        unit = (_SHARE * guess.headroom_spread * headroom) ** 2 / self.p_whole
+        return float(_HALF * np.sqrt((change + unit) / queries) / headroom)
+
+
+def design(about: Contrasts, labels: int, guess: Guess, share: float | None = None) -> Design:
+    """The chances for at most so many labels; ``share`` of them in queries judged as a whole.
+
+    Without a share, the one that makes the expected half-width least.
+    """
+    rows, queries = int(about.rows.sum()), int(about.usable.sum())
+    if labels >= rows:
+        return Design(about, queries, np.where(about.rows, 1.0, 0.0))
+    size = rows / queries
+    few = int(np.ceil(1.25 * LEAST_WHOLE * size))
+    if labels < few:
+        raise InputError(
+            f"{about.pools.source}: {option('labels', labels)} are too few: {LEAST_WHOLE} queries "
+            f"are judged as a whole, which takes {few:,} labels or more here."
+        )
+    if share is not None:
+        return _within(about, labels, max(LEAST_WHOLE, int(share * labels / size)))
+    most = int(0.9 * labels / size)
+    tried = np.unique(np.linspace(LEAST_WHOLE, max(LEAST_WHOLE, most), 12).astype(int))
+    found = [_within(about, labels, int(whole)) for whole in tried]
+    return min(found, key=lambda each: each.half_width(guess))
+
+
+def _within(about: Contrasts, labels: int, whole: int) -> Design:
+    """The design with so many whole queries that asks for more than ``labels`` almost never."""
+    rows, queries = about.rows, int(about.usable.sum())
+    w = whole / queries
+    sizes = about.pools.sizes[about.usable].astype(np.float64)
+    lumps = whole * (1.0 - w) * float(sizes.var())
+    left = labels - w * rows.sum()
+    # expected + margin * sqrt(lumps + expected) = left, which a variance of p(1 - p) stays below
+    half = _MARGIN / 2
+    root = -half + np.sqrt(half**2 + max(left - _MARGIN * np.sqrt(lumps), 1.0))
+    alone = np.zeros(rows.size)
+    alone[rows] = chances(
+        about.deciding[rows], float(np.clip(root**2 / (1.0 - w), 1.0, rows.sum())), _FLOOR
+    )
+    return Design(about, whole, alone)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Which candidates were drawn."""
+
+    judged: Flags
+    """Those to judge ``[rows]``."""
+    own: Flags
+    """Those chosen by draws of their own ``[rows]``."""
+
+
+def draw(plan: Design, seed: int) -> Drawn:
+    """Draw candidates; a larger plan of the same seed keeps all that a smaller one has.
+
+    Every candidate has one number between 0 and 1, which its chance must exceed, and queries have
+    one order, of which the first are judged as a whole (permanent random numbers: Ohlsson, 1995).
+    """
+    pools, usable = plan.about.pools, plan.about.usable
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(np.flatnonzero(usable))
+    chosen = np.zeros(pools.queries, dtype=bool)
+    chosen[order[: plan.whole]] = True
+    own = (rng.random(pools.rows) < plan.alone) & plan.about.rows
+    return Drawn(own | np.repeat(chosen, pools.sizes), own)
+
+
+def drawn_within(
+    about: Contrasts, labels: int, guess: Guess, seed: int, share: float | None = None
+) -> tuple[Design, Drawn]:
+    """A design and its draw; one draw in a thousand is too large and is made for fewer labels."""
+    aim = labels
+    while True:
+        plan = design(about, aim, guess, share)
+        drawn = draw(plan, seed)
+        if drawn.judged.sum() <= labels:
+            return plan, drawn
+        aim = int(0.98 * aim)

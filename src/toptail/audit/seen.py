@@ -1,0 +1,86 @@
+"""What the verdict's unit is made of: the best possible, exact or from queries judged whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from toptail.audit.bounds import Bounds, bounds_of
+from toptail.audit.family import Family
+from toptail.audit.partly import Sampled
+from toptail.audit.per_query import Judgement, Possible, ScoreColumn, possible_per_query
+from toptail.audit.ruler import Seen
+from toptail.audit.settings import Settings
+from toptail.pools import ScoredPools
+from toptail.pools.columns import codes
+from toptail.stats.best_of_k import Floats, Ints
+from toptail.stats.sampled import cross_fitted, difference_values
+
+
+def seen_of(
+    pools: ScoredPools,
+    judged: Judgement,
+    family: Family,
+    columns: Mapping[str, ScoreColumn],
+    settings: Settings,
+) -> Seen:
+    """Oracle, headroom and the worst that could be, of every pool or of those judged whole."""
+    random = next(iter(columns.values())).value[:, :1]
+    cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
+    width = None if settings.value_range is None else float(np.ptp(settings.value_range))
+    tiny = 1e-12 * float(np.abs(judged.value).max())
+    found = bounds_of(pools, judged, family, columns, settings)
+    if found is not None:
+        return _bounded(pools, found, family, cluster, tiny)
+    if judged.sampled is None:
+        possible = possible_per_query(pools, judged, family)
+        headroom, oracle = possible.oracle - random, possible.oracle
+        return Seen(oracle, possible, headroom, cluster, tiny, pools.sizes, width)
+    chance = judged.sampled.whole[pools.offsets[:-1]]
+    full = ~np.isnan(chance)
+    times = 1.0 if cluster is None else _large(cluster)
+    whole = pools.select(full)
+    exact = Judgement(judged.sampled.value[np.repeat(full, pools.sizes)])
+    possible = possible_per_query(whole, exact, family)
+    headroom = possible.oracle - _means(whole, exact.value)
+    oracle = random + _expected(pools, judged.sampled, headroom, chance, family)
+    return Seen(oracle, possible, headroom, cluster, tiny, pools.sizes, width, times)
+
+
+def _bounded(
+    pools: ScoredPools, found: Bounds, family: Family, cluster: Ints | None, tiny: float
+) -> Seen:
+    """Where the headroom is only bounded: the unseen cluster may lose the range of values."""
+    ones = np.ones((pools.queries, len(family.shown)))
+    nothing = Possible(ones, *np.empty((2, 0, family.first.size)))
+    return Seen(ones * np.nan, nothing, ones, cluster, tiny, pools.sizes, found.width, None, found)
+
+
+def _means(pools: ScoredPools, value: Floats) -> Floats:
+    """Mean value of each pool ``[queries, 1]``."""
+    return np.asarray((np.add.reduceat(value, pools.offsets[:-1]) / pools.sizes)[:, None])
+
+
+def _expected(
+    pools: ScoredPools, sampled: Sampled, headroom: Floats, chance: Floats, family: Family
+) -> Floats:
+    """Headroom that is right on average, query by query ``[queries, n_k]``."""
+    known = np.full((pools.queries, len(family.shown)), np.nan)
+    known[~np.isnan(chance)] = headroom
+    fold = sampled.fold[pools.offsets[:-1]]
+    features: list[Floats] = [np.empty((pools.queries, 0))] * len(family.shown)
+    if sampled.cheap is not None:
+        cheap = possible_per_query(pools, Judgement(sampled.cheap), family).oracle
+        features = [column[:, None] for column in (cheap - _means(pools, sampled.cheap)).T]
+    result = [
+        difference_values(column, chance, cross_fitted(column, chance, x, fold))
+        for column, x in zip(known.T, features, strict=True)
+    ]
+    return np.stack(result, axis=1)
+
+
+def _large(cluster: Ints) -> float:
+    """Pools in a cluster like those with the most of them, weighed as their headroom is."""
+    count = np.bincount(cluster).astype(np.float64)
+    return float((count**4).sum() / (count**3).sum())

@@ -1,0 +1,138 @@
+"""Populations of queries whose truth is known, for tables that are judged in part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from toptail.audit.family import Family
+from toptail.pools import ScoredPools
+from toptail.stats.best_of_k import Floats, best_of_k, oracle
+
+CANDIDATES: Final = 16
+_PART: Final = 20_000
+_FAMILY: Final = Family.up_to(CANDIDATES)
+Part = tuple[Floats, Floats]
+"""Scores and values ``[queries, candidates]``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Queries of two kinds, mixed."""
+
+    name: str
+    """What its truth is."""
+    wrong: Literal["safe", "unsafe"]
+    """The verdict that would be wrong."""
+    parts: tuple[Part, Part]
+    """Good queries and bad ones."""
+    bad: float
+    """The share of bad ones."""
+    per_cluster: int = 1
+    """Queries of one kind that come together."""
+
+    def truth(self) -> Floats:
+        """The family's steps over the headroom at the largest K."""
+        return _shares(self.parts, self.bad)
+
+    @property
+    def captured(self) -> float:
+        """The captured share at the largest K."""
+        return float(self.truth()[_FAMILY.steps.index((1, CANDIDATES))])
+
+    def table(self, queries: int, rng: np.random.Generator) -> ScoredPools:
+        """A table of so many queries."""
+        clusters = queries // self.per_cluster
+        kind = np.repeat(rng.random(clusters) < self.bad, self.per_cluster)
+        at = rng.integers(_PART, size=kind.size)
+        score, value = (
+            np.where(kind[:, None], bad[at], good[at])
+            for good, bad in zip(*self.parts, strict=True)
+        )
+        cluster = np.repeat(np.arange(clusters), self.per_cluster)
+        return ScoredPools.from_arrays({"score": score}, value, cluster=cluster)
+
+
+def _moments(part: Part) -> tuple[Floats, float]:
+    value = best_of_k(*part, _FAMILY.family).mean(axis=0)
+    top = float(oracle(part[1], [CANDIDATES]).mean())
+    change = [
+        value[_FAMILY.family.index(b)] - value[_FAMILY.family.index(a)] for a, b in _FAMILY.steps
+    ]
+    return np.array(change), top - float(value[0])
+
+
+def _shares(parts: tuple[Part, Part], bad: float) -> Floats:
+    (d0, h0), (d1, h1) = map(_moments, parts)
+    return np.asarray(((1 - bad) * d0 + bad * d1) / ((1 - bad) * h0 + bad * h1))
+
+
+def _mixed(
+    name: str,
+    wrong: Literal["safe", "unsafe"],
+    parts: tuple[Part, Part],
+    target: float,
+    *,
+    gain: bool = False,
+    per_cluster: int = 1,
+) -> Mixture:
+    """The mixture whose worst step (or gain) is the target."""
+    (d0, h0), (d1, h1) = map(_moments, parts)
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        bad = (low + high) / 2
+        found = ((1 - bad) * d0 + bad * d1) / ((1 - bad) * h0 + bad * h1)
+        now = found[_FAMILY.steps.index((1, CANDIDATES))] if gain else found.min()
+        low, high = (bad, high) if now > target else (low, bad)
+    return Mixture(name, wrong, parts, bad, per_cluster)
+
+
+def _correlated(rng: np.random.Generator, strength: float) -> Part:
+    """Scores of this correlation with values, which have a level of their own in each query."""
+    value = rng.normal(size=(_PART, CANDIDATES))
+    noise = rng.normal(size=value.shape)
+    score = strength * value + np.sqrt(1 - strength**2) * noise
+    return score, value + rng.normal(size=(_PART, 1))
+
+
+def _trapped(part: Part) -> Part:
+    """The top-scored candidate is worth as little as the worst."""
+    score, value = part[0], part[1].copy()
+    value[np.arange(_PART), score.argmax(axis=1)] = value.min(axis=1)
+    return score, value
+
+
+def _rounded(part: Part) -> Part:
+    return np.round(part[0]), np.round(part[1])
+
+
+def _loss(name: str, wrong: Literal["safe", "unsafe"], target: float, per: int = 1) -> Mixture:
+    rng = np.random.default_rng([18, per])
+    parts = _correlated(rng, 0.6), _trapped(_correlated(rng, 0.6))
+    return _mixed(name, wrong, parts, target, per_cluster=per)
+
+
+def _no_gain(name: str, wrong: Literal["safe", "unsafe"], strength: float) -> Mixture:
+    rng = np.random.default_rng(19)
+    part, other = _correlated(rng, strength), _correlated(rng, strength)
+    return _mixed(name, wrong, (part, (-other[0], other[1])), 0.0, gain=True)
+
+
+def _ties() -> Mixture:
+    rng = np.random.default_rng(20)
+    part, other = _rounded(_correlated(rng, 0.7)), _rounded(_correlated(rng, 0.7))
+    return _mixed("loss = ρ, ties", "safe", (part, (-other[0], other[1])), -0.10)
+
+
+POPULATIONS: Final[tuple[Callable[[], Mixture], ...]] = (
+    lambda: _loss("loss = ρ", "safe", -0.10),
+    lambda: _no_gain("gain = 0", "safe", 0.6),
+    _ties,
+    lambda: _loss("loss = ρ, clusters of 4", "safe", -0.10, 4),
+    lambda: _loss("loss = δ", "unsafe", -0.02),
+    lambda: _no_gain("gain = 0, weak", "unsafe", 0.1),
+)
+"""Where *safe* would be wrong, then where *unsafe* would."""

@@ -1,0 +1,73 @@
+"""Judgements of pairs: which of two candidates of a query is better, as values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from toptail.errors import InputError
+from toptail.pools.answers import row_of_id
+from toptail.pools.columns import first, numbers
+from toptail.pools.frames import plain
+from toptail.pools.scored import ScoredPools
+from toptail.stats.best_of_k import Ints
+
+PREFERENCE = "preference"
+"""The value column that judged pairs make."""
+
+
+def with_preferences(pools: ScoredPools, pairs: pa.Table, where: str) -> ScoredPools:
+    r"""The pools with the chance of each candidate to beat a random other one of its query.
+
+    ``pairs`` has the columns ``query``, ``a``, ``b`` (two candidates), ``wins`` (1 where a beats b,
+    0 where b beats a, 0.5 for a tie) and ``p_judged``, the chance with which the pair was chosen;
+    without that column the pairs of a query are taken to be drawn from all of its pairs at random.
+    A pair that was judged several times counts by its mean.
+
+    With :math:`x_{ij}` whether i beats j, the value :math:`\sum_j x_{ij}/(n - 1)` is a sum over
+    pairs, so :math:`1/2 + \sum_j R_{ij} (x_{ij} - 1/2)/(p_{ij} (n - 1))` is right on average: few
+    pairs leave noise, and no bias.
+    """
+    for name in ("query", "a", "b", "wins"):
+        if name not in pairs.column_names:
+            raise InputError(
+                f"{where}: there is no column '{name}'; pairs have query, a, b, wins and p_judged "
+                f"(columns: {', '.join(pairs.column_names)})."
+            )
+    a, b = (_rows(pools, pairs, side, where) for side in ("a", "b"))
+    wins = numbers(where, "wins", plain(pairs["wins"]))
+    bad = (wins < 0) | (wins > 1) | (a == b)
+    if bad.any():
+        raise InputError(
+            f"{where}: row {first(bad)} must compare two different candidates, with 'wins' between "
+            "0 (b is better) and 1 (a is better)."
+        )
+    # Each pair once, the earlier candidate first, with the mean of its judgements.
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    wins = np.where(a < b, wins, 1.0 - wins)
+    _, at, back, times = np.unique(
+        low * pools.rows + high, return_index=True, return_inverse=True, return_counts=True
+    )
+    low, high, wins = low[at], high[at], np.bincount(back, wins) / times
+    query = np.searchsorted(pools.offsets, low, side="right") - 1
+    size = pools.sizes[query].astype(np.float64)
+    if "p_judged" in pairs.column_names:
+        chance = numbers(where, "p_judged", plain(pairs["p_judged"]))[at]
+        if ((chance <= 0) | (chance > 1)).any():
+            raise InputError(f"{where}: 'p_judged' must lie above 0 and be at most 1.")
+    else:
+        drawn = np.bincount(query, minlength=pools.queries)[query]
+        chance = drawn / (size * (size - 1) / 2)
+    moved = (wins - 0.5) / (chance * (size - 1))
+    won, lost = (np.bincount(side, moved, pools.rows) for side in (low, high))
+    value = np.asarray(0.5 + won - lost, dtype=np.float64)
+    seen = np.bincount(np.concatenate([low, high]), minlength=pools.rows).astype(np.float64)
+    kept = {name: column for name, column in pools.values.items() if not np.isnan(column).any()}
+    return replace(pools, values={PREFERENCE: value} | kept, design={"pairs": seen})
+
+
+def _rows(pools: ScoredPools, pairs: pa.Table, side: str, where: str) -> Ints:
+    ids = pa.table({"query": pairs["query"], "candidate": pairs[side]})
+    return row_of_id(pools, ids, where)

@@ -1,0 +1,273 @@
+"""``toptail.plan``: which candidates to judge, and the plan that a person holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from toptail.audit.guess import guess_of
+from toptail.audit.plan import Contrasts, Design, Drawn, Guess, design, drawn_within
+from toptail.errors import InputError, check_whole, option
+from toptail.pools import ScoredPools
+from toptail.pools.answers import PLAN, answered, candidate_labels
+from toptail.pools.columns import Columns
+from toptail.pools.files import atomic, file_format, read_table
+from toptail.pools.frames import as_table
+from toptail.pools.given import to_pools
+from toptail.pools.written import write_table
+
+
+@dataclass(frozen=True, eq=False)
+class JudgingPlan:
+    """Candidates to judge, with the chances they were drawn by."""
+
+    table: pa.Table
+    """One row per candidate: its ids, ``p_judged``, ``p_whole``, ``own`` and ``batch``."""
+    half_width: float
+    """Half-width to expect of the captured share at the largest K."""
+    whole: int
+    """How many queries are judged as a whole."""
+    candidates: int
+    """How many candidates there are."""
+
+    @property
+    def labels(self) -> int:
+        """How many candidates are to be judged, earlier batches included."""
+        return int(self.table.num_rows)
+
+    @property
+    def fresh(self) -> int:
+        """How many of them no earlier batch asked for."""
+        batch = self.table["batch"].to_numpy()
+        return int((batch == batch.max()).sum())
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the table as Parquet, CSV, JSON, JSON Lines or Arrow by the name's ending."""
+        where = Path(path)
+        kind = file_format(where)
+        if kind == "npz":
+            raise InputError(f"{where}: a plan is a table with ids; use .parquet or .csv.")
+        atomic(where, lambda target: write_table(self.table, target, kind))
+
+    def __repr__(self) -> str:
+        return f"JudgingPlan({self.summary()})"
+
+    def summary(self) -> str:
+        """The plan in a sentence."""
+        return (
+            f"{self.labels:,} of {self.candidates:,} candidates, {self.whole:,} queries as a "
+            f"whole; expected half-width of the captured share {self.half_width:.3f}"
+        )
+
+
+def plan(
+    data: Any,
+    *,
+    labels: int | None = None,
+    half_width: float | None = None,
+    query: str | None = None,
+    candidate: str | None = None,
+    scores: str | Sequence[str] | None = None,
+    values: str | None = None,
+    cheap: str | None = None,
+    spread: float | None = None,
+    min_pool: int | None = None,
+    seed: int = 0,
+    looks: int = 1,
+    extend: Any = None,
+) -> JudgingPlan:
+    """Say which candidates to judge, so that the verdicts of all scorers are decided soonest.
+
+    Parameters
+    ----------
+    data
+        A table as :func:`toptail.audit` takes it; it needs no values.
+    labels
+        The most candidates that may be judged, those of ``extend`` included.
+    half_width
+        Instead: the half-width that the captured share of every scorer should have.
+    query, candidate, scores, min_pool
+        As in :func:`toptail.audit`.
+    values
+        A column of values of some candidates, from a pilot: how they spread is planned by.
+    cheap
+        The column of a cheap judge, who judged every candidate.
+    spread
+        Instead: the standard deviation of values inside a query.
+    seed
+        Seed of the draws; the same seed gives the same plan, and a larger one that contains it.
+    looks
+        After how many batches the audit may be looked at; judging may stop at any of them.
+    extend
+        An earlier plan (its table or file): everything it asked for stays, and its seed, its
+        scorers and its looks are taken over.
+
+    Examples
+    --------
+    >>> import toptail
+    >>> pools = toptail.builtin_pools(queries=200)
+    >>> first = plan(pools, labels=1_000)
+    >>> second = plan(pools, labels=2_000, extend=first.table)
+    >>> first.labels <= 1_000, first.labels + second.fresh == second.labels
+    (True, True)
+    """
+    check_whole("seed", seed, 0)
+    check_whole("looks", looks, 1)
+    if (labels is None) == (half_width is None):
+        raise InputError(f"Give either {option('labels')} or {option('half_width')}.")
+    before = None if extend is None else table_of(extend)
+    made: Mapping[str, Any] = {} if before is None else _made(before)
+    named = [name for name in (values, cheap) if name is not None]
+    columns = Columns(
+        query=query,
+        candidate=candidate,
+        scores=made.get("scores", scores),
+        values=named or None,
+        partly=True,
+    )
+    pools = to_pools(data, columns)
+    if pools.rows != made.get("candidates", pools.rows):
+        raise InputError(
+            f"{pools.source}: the plan to extend is of a table with {made['candidates']:,} "
+            f"candidates, and this one has {pools.rows:,}."
+        )
+    about = Contrasts.of(pools, made.get("min_pool", min_pool))
+    known = {name: pools.values.get(name) for name in named}
+    for name, column in known.items():
+        if column is None:
+            raise InputError(
+                f"{pools.source}: there is no value column '{name}'; the value columns are "
+                f"{', '.join(pools.values)}."
+            )
+    guess = guess_of(about, known.get(values or ""), known.get(cheap or ""), spread)
+    guess = Guess(**made["guess"]) if made else guess
+    seed, share = int(made.get("seed", seed)), made.get("share")
+    if labels is None:
+        labels = _labels_for(about, float(half_width or 0.0), guess, share)
+    check_whole("labels", labels, 1)
+    found, drawn = drawn_within(about, labels, guess, seed, share)
+    facts = {
+        "seed": seed,
+        "share": found.p_whole * float(about.rows.sum()) / labels if share is None else share,
+        "scores": list(pools.scores),
+        "min_pool": made.get("min_pool", min_pool),
+        "candidates": pools.rows,
+        "guess": asdict(guess),
+        "looks": made.get("looks", looks),
+        "sha256": pools.sha256,
+    }
+    table = _asked(found, drawn, before)
+    batch = look_of(table)
+    if facts["looks"] > 1 and batch > facts["looks"]:
+        raise InputError(
+            f"{pools.source}: the plan declared {facts['looks']} looks, and this would be batch "
+            f"{batch}; what was to be decided with it is decided."
+        )
+    table = table.replace_schema_metadata({PLAN: json.dumps(facts)})
+    return JudgingPlan(table, found.half_width(guess), found.whole, pools.rows)
+
+
+def look_of(table: pa.Table) -> int:
+    """Which batch of a plan this is, from 1."""
+    return max(table["batch"].to_pylist(), default=1) if "batch" in table.column_names else 1
+
+
+def looked(plan: Any) -> tuple[int, int]:
+    """Which look at a plan's answers this is, and of how many; of 1 where none were declared."""
+    table = table_of(plan)
+    stored = (table.schema.metadata or {}).get(PLAN)
+    return look_of(table), int(json.loads(stored).get("looks", 1)) if stored else 1
+
+
+def joined(pools: ScoredPools, plan: Any, answers: Any, value: str) -> ScoredPools:
+    """The pools with the design of a plan and the answers to it."""
+
+    def called(given: Any, otherwise: str) -> str:
+        return str(given) if isinstance(given, (str, PathLike)) else otherwise
+
+    asked = table_of(plan)
+    given = asked if answers is None else table_of(answers, "answers")
+    where = called(plan, "plan"), called(plan if answers is None else answers, "answers")
+    return answered(pools, asked, given, value, where=where)
+
+
+def _labels_for(about: Contrasts, target: float, guess: Guess, share: float | None) -> int:
+    """The fewest labels with which the half-width is to be expected."""
+    rows = int(about.rows.sum())
+    best = design(about, rows, guess, share).half_width(guess)
+    if not best <= target:
+        raise InputError(
+            f"{about.pools.source}: {option('half_width', target)} is out of reach: with all "
+            f"{rows:,} candidates judged about {best:.3f} is to be expected; it takes more queries."
+        )
+    low, high = 0, rows
+    while high - low > max(1, rows // 1000):
+        middle = (low + high) // 2
+        try:
+            reached = design(about, middle, guess, share).half_width(guess) <= target
+        except InputError:  # too few for the queries that are judged whole
+            reached = False
+        low, high = (low, middle) if reached else (middle, high)
+    return high
+
+
+def _asked(found: Design, drawn: Drawn, before: pa.Table | None) -> pa.Table:
+    """The plan's table; what an earlier plan asked keeps its batch."""
+    pools = found.about.pools
+    at = np.flatnonzero(drawn.judged)
+    query = pools.query.take(pa.array(np.searchsorted(pools.offsets, at, side="right") - 1))
+    candidate = candidate_labels(pools).take(pa.array(at))
+    batch = np.ones(at.size, dtype=np.int64)
+    if before is not None:
+        earlier = dict(zip(_ids(before), before["batch"].to_pylist(), strict=True))
+        ids = _ids(pa.table({"query": query, "candidate": candidate}))
+        if set(earlier) - set(ids):
+            raise InputError(
+                f"{pools.source}: the plan to extend asked for candidates that a plan of so many "
+                "labels of this table does not; extend it with more labels, and the same table."
+            )
+        latest = max(earlier.values(), default=0) + 1
+        batch = np.array([earlier.get(key, latest) for key in ids])
+    return pa.table(
+        {
+            "query": query,
+            "candidate": candidate,
+            "p_judged": found.p_judged[at],
+            "p_whole": np.full(at.size, found.p_whole),
+            "own": drawn.own[at].astype(np.int64),
+            "batch": batch,
+        }
+    )
+
+
+def _ids(table: pa.Table) -> list[tuple[str, str]]:
+    parts = (table[name].cast(pa.string()).to_pylist() for name in ("query", "candidate"))
+    return list(zip(*parts, strict=True))
+
+
+def table_of(given: Any, what: str = "plan") -> pa.Table:
+    """A plan's table, the table in a file, or what speaks Arrow."""
+    if isinstance(given, JudgingPlan):
+        return given.table
+    if isinstance(given, (str, PathLike)):
+        return read_table(Path(given))
+    return as_table(given, what)
+
+
+def _made(table: pa.Table) -> Mapping[str, Any]:
+    """How a plan was made, as its file records it."""
+    stored = (table.schema.metadata or {}).get(PLAN)
+    if stored is None:
+        raise InputError(
+            f"{option('extend')} needs the plan's Parquet or Arrow file, which records how it was "
+            "made; other files do not."
+        )
+    made: Mapping[str, Any] = json.loads(stored)
+    return made

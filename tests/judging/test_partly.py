@@ -1,0 +1,244 @@
+"""Audits of tables of which only some candidates have a value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import toptail
+from toptail.audit.bounds import _values_between
+from toptail.audit.family import Family
+from toptail.audit.views import Interval
+from toptail.cli import main
+from toptail.results.schema import problem
+from toptail.stats import best_of_k
+
+QUERIES, SIZE = 120, 8
+Arrays = dict[str, np.ndarray]
+
+
+@pytest.fixture
+def table() -> Arrays:
+    rng = np.random.default_rng(5)
+    value = rng.random((QUERIES, SIZE))
+    return {
+        "good": value + rng.normal(0, 0.2, value.shape),
+        "bad": -value,
+        "value": value,
+    }
+
+
+def sampled(table: Arrays, p: float, w: float = 0.0, seed: int = 0) -> Arrays:
+    """The table, judged by a plan's design: queries whole with chance w, others by draws."""
+    rng = np.random.default_rng(seed)
+    shape = table["value"].shape
+    own = rng.random(shape) < p
+    judged = own | (rng.random((shape[0], 1)) < w)
+    return table | {
+        "value": np.where(judged, table["value"], np.nan),
+        "p_judged": np.full(shape, w + (1 - w) * p),
+        "p_whole": np.full(shape, w),
+        "own": own.astype(float),
+    }
+
+
+def audit(data: Arrays, **how: Any) -> toptail.AuditResult:
+    return toptail.audit(data, resamples=200, **how)
+
+
+def ends(share: Interval) -> tuple[float, float, float]:
+    """Lower end, value and upper end, all of which there must be."""
+    found = share.low, share.value, share.high
+    assert None not in found
+    return found  # type: ignore[return-value]
+
+
+def test_a_full_table_with_chances_is_the_full_table(table: Arrays) -> None:
+    whole = audit(table).to_dict()
+    same = audit(table | {"p_judged": np.ones((QUERIES, SIZE))}).to_dict()
+    assert same == whole
+    assert "judging" not in whole
+
+
+def test_curves_from_samples_are_right_on_average(table: Arrays) -> None:
+    truth = audit(table).scorers["good"].curve.value
+    found = [
+        audit(sampled(table, 0.3, 0.1, seed)).scorers["good"].curve.value for seed in range(40)
+    ]
+    error = np.std(found, axis=0) / np.sqrt(len(found))
+    assert (np.abs(np.mean(found, axis=0) - truth) < 4 * error).all()
+
+
+def test_verdicts_and_headroom_from_some_labels(table: Arrays) -> None:
+    result = audit(sampled(table, 0.4, 0.2))
+    content = result.to_dict()
+    assert not problem(content)
+    assert {n: v.status for n, v in result.verdicts.items()} == {"good": "safe", "bad": "unsafe"}
+    true = audit(table).to_dict()["headroom"][-1]
+    assert content["headroom"][-1] == pytest.approx(true, rel=0.15)
+    assert result.scorers["good"].tau_b.value is None
+    assert 0 < content["judging"]["labels"] < content["judging"]["candidates"]
+    assert "were judged" in result.summary()
+
+
+def test_without_whole_queries_the_headroom_is_bounded(table: Arrays) -> None:
+    data = sampled(table, 0.6)
+    del data["p_whole"], data["own"]
+    open_range = audit(data)
+    assert open_range.verdicts["good"].status == "safe"
+    assert open_range.verdicts["bad"].status == "inconclusive"  # nothing says how much there is
+    declared = audit(data, value_range=(0, 1))
+    assert declared.verdicts["bad"].status == "unsafe"
+    low, _, high = ends(declared.scorers["good"].captured)
+    assert low < ends(audit(table).scorers["good"].captured)[1] < high
+    assert not problem(declared.to_dict())
+
+
+def test_whole_queries_or_none_give_the_headroom(table: Arrays) -> None:
+    judged = np.arange(QUERIES) % 3 > 0
+    data = table | {
+        "value": np.where(judged[:, None], table["value"], np.nan),
+        "p_judged": np.full((QUERIES, SIZE), 2 / 3),
+    }
+    found, alone = audit(data).to_dict(), {name: each[judged] for name, each in table.items()}
+    assert "80 of 120 queries were judged" in found["warnings"][0]
+    assert found["scorers"] == audit(alone).to_dict()["scorers"]
+    data["p_judged"] = np.repeat(np.where(np.arange(QUERIES) < 60, 0.5, 0.8)[:, None], SIZE, axis=1)
+    unequal = audit(data)
+    assert unequal.to_dict()["judging"]["whole_queries"] == judged.sum()
+    assert unequal.to_dict()["oracle"][-1] is not None
+
+
+def test_unjudged_as_a_number_is_the_table_filled_in(table: Arrays) -> None:
+    data = sampled(table, 0.5)
+    blank = {name: data[name] for name in ("good", "bad", "value")}
+    filled = audit(blank | {"value": np.nan_to_num(blank["value"])}).to_dict()
+    assert audit(blank, unjudged=0).to_dict() == filled
+
+
+def test_bounds_decide_only_what_both_cases_agree_on(table: Arrays) -> None:
+    blank = table["value"].copy()
+    blank[::10, 0] = np.nan
+    few = audit(table | {"value": blank}, unjudged="bounds", value_range=(0, 1))
+    assert {n: v.status for n, v in few.verdicts.items()} == {"good": "safe", "bad": "unsafe"}
+    for name, scorer in audit(table).scorers.items():
+        low, _, high = ends(few.scorers[name].captured)
+        assert low < ends(scorer.captured)[1] < high
+    many = np.where(np.arange(SIZE) % 2 > 0, table["value"], np.nan)
+    unknown = audit(table | {"value": many}, unjudged="bounds")
+    assert {v.status for v in unknown.verdicts.values()} == {"inconclusive"}
+    assert not problem(unknown.to_dict())
+
+
+def test_the_worst_case_is_the_worst_of_all_completions() -> None:
+    """By brute force over all ways to fill in two unjudged values of a query."""
+    score = np.array([[3.0, 1.0, 2.0, 2.0]])
+    value = np.array([[np.nan, 0.5, np.nan, 0.25]])
+    tables = []
+    for a in (0.0, 1.0):
+        for b in (0.0, 1.0):
+            filled = value.copy()
+            filled[0, 0], filled[0, 2] = a, b
+            tables.append(filled)
+    family = Family.up_to(4)
+    pools = toptail.ScoredPools.from_arrays({"score": score}, value, partly=True)
+    low, high = np.where(np.isnan(value), 0.0, value), np.where(np.isnan(value), 1.0, value)
+    found = _values_between(pools, low.reshape(-1), high.reshape(-1), family)
+    curves = np.stack([best_of_k(score, filled, family.shown)[0] for filled in tables])
+    change = curves[:, family.second] - curves[:, family.first]
+    assert (found.least["score"][0] <= change.min(axis=0) + 1e-12).all()
+    assert (found.most["score"][0] >= change.max(axis=0) - 1e-12).all()
+    gain = len(family.steps) + family.shown.index(4)
+    assert found.least["score"][0, gain] == pytest.approx(change.min(axis=0)[gain])
+
+
+def test_a_cheap_judge_narrows_and_a_useless_one_costs_little(table: Arrays) -> None:
+    rng = np.random.default_rng(1)
+    good = table["value"] + rng.normal(0, 0.05, table["value"].shape)
+    widths: dict[str, list[float]] = {"none": [], "good": [], "useless": []}
+    for seed in range(10):
+        data = sampled(table, 0.3, 0.2, seed)
+        for name, cheap in (("none", None), ("good", good), ("useless", rng.random(good.shape))):
+            more = {} if cheap is None else {"value_cheap": cheap}
+            how = {} if cheap is None else {"cheap": "value_cheap"}
+            curve = audit(data | more, **how).scorers["good"].curve
+            widths[name].append(float((curve.high - curve.low)[-1]))
+    mean = {name: np.mean(each) for name, each in widths.items()}
+    assert mean["good"] < 0.8 * mean["none"]
+    assert mean["useless"] < 1.03 * mean["none"]
+
+
+def test_the_report_says_what_the_cheap_judge_alone_would_have_claimed(table: Arrays) -> None:
+    data = sampled(table, 0.4, 0.2) | {"value_cheap": -table["good"]}
+    result = audit(data, cheap="value_cheap")
+    alone = result.to_dict()["judging"]["cheap"]["scorers"]
+    assert alone["good"]["status"] == "unsafe"
+    assert result.verdicts["good"].status == "safe"
+    assert "“good” unsafe instead of safe" in result.summary()
+    assert alone["good"]["too_high_by_decile"][-1] < -1.0
+    assert not problem(result.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("change", "how", "words"),
+    [
+        ({}, {}, r"p_judged=.*unjudged=.*'bounds'"),
+        ({"p_judged": 0.0}, {}, "p_judged' holds 0"),
+        ({"p_judged": np.nan}, {}, "'p_judged' is blank"),
+        ({"p_judged": 0.5}, {"unit": "query"}, "needs every candidate's value"),
+        ({"p_judged": 0.5}, {"cheap": "value"}, "beside 'value'"),
+        ({}, {"unjudged": "nil"}, "must be a finite number"),
+        ({}, {"answers": "x.csv"}, "plan"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(
+    table: Arrays, change: Arrays, how: dict[str, Any], words: str
+) -> None:
+    data = sampled(table, 0.5)
+    data = {name: data[name] for name in ("good", "bad", "value")}
+    data |= {name: np.full((QUERIES, SIZE), number) for name, number in change.items()}
+    with pytest.raises(toptail.InputError, match=words):
+        audit(data, **how)
+
+
+def test_missing_values_of_a_file_name_the_row_and_the_three_ways(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {"query": [1, 1, 2, 2], "score": [0.1, 0.2, 0.3, 0.4], "value": [1.0, None, 0.5, 0.2]}
+    pq.write_table(pa.table(rows), tmp_path / "t.parquet")
+    assert main(["audit", str(tmp_path / "t.parquet")]) == 2
+    said = capsys.readouterr().err
+    assert "row 2" in said
+    assert "--p-judged" in said
+    assert "--unjudged bounds" in said
+    out = str(tmp_path / "out")
+    assert main(["audit", str(tmp_path / "t.parquet"), "--unjudged", "zero", "--out", out]) == 0
+    assert main(["audit", str(tmp_path / "t.parquet"), "--unjudged", "x", "--out", out]) == 2
+
+
+def test_a_partly_judged_table_survives_writing(tmp_path: Path, table: Arrays) -> None:
+    pools = toptail.ScoredPools.from_arrays(
+        {"good": table["good"]},
+        np.where(table["value"] > 0.5, table["value"], np.nan),
+        design={"p_judged": np.full((QUERIES, SIZE), 0.5)},
+    )
+    for ending in ("parquet", "npz", "arrow"):
+        path = tmp_path / f"t.{ending}"
+        pools.write(path)
+        assert toptail.ScoredPools.read(path) == pools
+
+
+def test_other_tables_may_call_a_score_own(table: Arrays) -> None:
+    result = audit({"own": table["good"], "value": table["value"]})
+    assert list(result.verdicts) == ["own"]
+
+
+def test_a_partly_judged_table_is_not_compared_with_another(table: Arrays) -> None:
+    data = sampled(table, 0.5, 0.2)
+    with pytest.raises(toptail.InputError, match="every candidate has its value"):
+        audit(data, baseline=table)

@@ -1,0 +1,216 @@
+"""Plans: how many, which, with which chances; and how they meet their answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import toptail
+from toptail.audit.plan import Contrasts, Guess, design, draw, drawn_within
+from toptail.audit.views import Interval
+from toptail.cli import main
+from toptail.pools.answers import answered
+from toptail.results.schema import problem
+
+
+@pytest.fixture(scope="module")
+def pools() -> toptail.ScoredPools:
+    rng = np.random.default_rng(3)
+    value = rng.random((150, 10))
+    scores = {"good": value + rng.normal(0, 0.2, value.shape), "other": rng.random(value.shape)}
+    return toptail.ScoredPools.from_arrays(scores, value)
+
+
+@pytest.fixture
+def unjudged(pools: toptail.ScoredPools, tmp_path: Path) -> Path:
+    """The table without values, as a file."""
+    table = pools.to_arrow().drop_columns(["value"]).replace_schema_metadata(None)
+    names = pa.array([f"c{at % 10}" for at in range(pools.rows)])
+    path = tmp_path / "table.parquet"
+    pq.write_table(table.append_column("candidate", names), path)
+    return path
+
+
+def answers(pools: toptail.ScoredPools, table: pa.Table) -> pa.Table:
+    """What a judge would make of a plan: its ids and a value."""
+    query = table["query"].to_numpy()
+    place = [int(str(label).removeprefix("c")) for label in table["candidate"].to_pylist()]
+    value = pools.values["value"][query * 10 + np.array(place)]
+    return table.select(["query", "candidate"]).append_column("value", pa.array(value))
+
+
+def test_draws_have_the_chances_that_the_plan_states(pools: toptail.ScoredPools) -> None:
+    about = Contrasts.of(pools)
+    plan = design(about, 500, Guess())
+    draws = [draw(plan, seed) for seed in range(400)]
+    share = np.mean([each.judged for each in draws], axis=0)
+    error = np.sqrt(plan.p_judged * (1 - plan.p_judged) / len(draws))
+    assert (np.abs(share - plan.p_judged) < 5 * error + 1e-9).all()
+    expected, spread = plan.labels
+    counts = [each.judged.sum() for each in draws]
+    assert np.mean(counts) == pytest.approx(expected, abs=5 * spread / 20)
+    assert np.std(counts) == pytest.approx(spread, rel=0.2)
+
+
+def test_a_plan_asks_for_what_decides(pools: toptail.ScoredPools) -> None:
+    about = Contrasts.of(
+        toptail.ScoredPools.from_arrays(
+            {"good": pools.scores["good"].reshape(-1, 10)}, np.zeros((150, 10))
+        )
+    )
+    chance = design(about, 600, Guess(), share=0.3).p_judged.reshape(-1, 10)
+    rank = pools.scores["good"].reshape(-1, 10).argsort(axis=1).argsort(axis=1)
+    by_rank = [float(chance[rank == at].mean()) for at in range(10)]
+    assert by_rank[9] == max(by_rank)
+    assert by_rank[9] > 2 * by_rank[4]
+    assert min(by_rank) > 0
+
+
+@pytest.mark.parametrize("labels", [130, 400, 900])
+def test_no_more_than_may_be_judged(pools: toptail.ScoredPools, labels: int) -> None:
+    for seed in range(30):
+        found = toptail.plan(pools, labels=labels, seed=seed)
+        assert 0.6 * labels < found.labels <= labels
+
+
+def test_all_labels_is_everything(pools: toptail.ScoredPools) -> None:
+    found = toptail.plan(pools, labels=1_500)
+    assert found.labels == 1_500
+    assert set(found.table["p_judged"].to_pylist()) == {1.0}
+
+
+def test_the_expected_half_width_is_about_what_comes_out(pools: toptail.ScoredPools) -> None:
+    found = []
+    for seed in range(5):
+        plan = toptail.plan(pools, labels=500, values="value", seed=seed)
+        joined = toptail.audit(pools, plan=answers_with(pools, plan.table), resamples=300)
+        found.append(np.mean([half_width(s.captured) for s in joined.scorers.values()]))
+    assert plan.half_width == pytest.approx(np.mean(found), rel=0.35)
+
+
+def half_width(share: Interval) -> float:
+    assert share.low is not None
+    assert share.high is not None
+    return (share.high - share.low) / 2
+
+
+def answers_with(pools: toptail.ScoredPools, table: pa.Table) -> pa.Table:
+    return table.append_column("value", answers(pools, table)["value"])
+
+
+def test_a_half_width_is_answered_with_labels(pools: toptail.ScoredPools) -> None:
+    wide, narrow = (toptail.plan(pools, half_width=x, values="value") for x in (0.3, 0.15))
+    assert wide.labels < narrow.labels < 1_500
+    assert narrow.half_width <= 0.15
+    with pytest.raises(toptail.InputError, match="more queries"):
+        toptail.plan(pools, half_width=0.001)
+
+
+def test_a_larger_plan_contains_the_smaller(pools: toptail.ScoredPools) -> None:
+    first = toptail.plan(pools, labels=300, seed=4, looks=3)
+    second = toptail.plan(pools, labels=600, extend=first.table)
+    third = toptail.plan(pools, labels=900, extend=second)
+
+    def ids(table: pa.Table) -> set[tuple[int, int]]:
+        return set(zip(table["query"].to_pylist(), table["candidate"].to_pylist(), strict=True))
+
+    assert ids(first.table) < ids(second.table) < ids(third.table)
+    assert third.table["batch"].to_numpy().max() == 3
+    assert third.fresh == third.labels - second.labels
+    with pytest.raises(toptail.InputError, match="declared 3 looks"):
+        toptail.plan(pools, labels=1_200, extend=third)
+    with pytest.raises(toptail.InputError, match="more labels"):
+        toptail.plan(pools, labels=200, extend=second)
+
+
+def test_a_fresh_plan_is_the_extended_one(pools: toptail.ScoredPools) -> None:
+    """Extending is planning at once: chances and candidates are those of one larger plan."""
+    about = Contrasts.of(pools)
+    _, small = drawn_within(about, 300, Guess(), 7, 0.4)
+    plan, large = drawn_within(about, 700, Guess(), 7, 0.4)
+    assert (large.judged | ~small.judged).all()
+    assert (large.judged == draw(plan, 7).judged).all()
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"labels": 20}, "too few"),
+        ({}, "labels=.* or half_width="),
+        ({"labels": 300, "spread": -1.0}, "above 0"),
+        ({"labels": 300, "cheap": "nobody"}, "nobody"),
+        ({"labels": 300, "looks": 0}, "at least 1"),
+    ],
+)
+def test_what_cannot_be_planned(
+    pools: toptail.ScoredPools, how: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(toptail.InputError, match=words):
+        toptail.plan(pools, **how)
+
+
+def test_from_the_command_line_plan_judge_audit(
+    pools: toptail.ScoredPools, unjudged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = unjudged.parent
+    to_judge, said, out = (str(folder / name) for name in ("j.parquet", "said.csv", "out"))
+    assert main(["plan", str(unjudged), "--labels", "500", "--looks", "2", "--out", to_judge]) == 0
+    assert "expected half-width" in capsys.readouterr().out
+    pa.csv.write_csv(answers(pools, pq.read_table(to_judge)), said)
+    more = ["--plan", to_judge, "--answers", said, "--out", out]
+    assert main(["audit", str(unjudged), *more]) == 0
+    printed = capsys.readouterr().out
+    assert "safe          good" in printed
+    assert "Look 1 of 2" in printed
+    stored = toptail.AuditResult.read(out).to_dict()
+    assert not problem(stored)
+    assert stored["judging"]["look"] == {"at": 1, "of": 2, "level": 0.95}
+    assert stored["thresholds"]["level"] > 0.99
+    assert main(["plan", str(unjudged), "--for", "half-width 0.2", "--out", to_judge]) == 0
+    assert main(["plan", str(unjudged), "--for", "soon", "--out", to_judge]) == 2
+
+
+def test_answers_meet_the_plan(pools: toptail.ScoredPools) -> None:
+    table = toptail.plan(pools, labels=300).table
+    said = answers(pools, table)
+    found = answered(
+        pools, table, said.slice(0).take(pa.array(range(said.num_rows)[::-1])), "value"
+    )
+    judged = ~np.isnan(found.values["value"])
+    assert judged.sum() == table.num_rows
+    np.testing.assert_array_equal(found.values["value"][judged], pools.values["value"][judged])
+
+    stranger = pa.table({"query": [0], "candidate": [99], "value": [1.0]})
+    with pytest.raises(toptail.InputError, match="was not asked for"):
+        answered(pools, table, pa.concat_tables([said, stranger.cast(said.schema)]), "value")
+    with pytest.raises(toptail.InputError, match="have no answer"):
+        answered(pools, table, said.slice(1), "value")
+    with pytest.raises(toptail.InputError, match="repeats"):
+        answered(pools, table, pa.concat_tables([said, said.slice(0, 1)]), "value")
+    with pytest.raises(toptail.InputError, match="not in the table"):
+        answered(pools, pa.table({"query": [0], "candidate": [99]}), said, "value")
+    with pytest.raises(toptail.InputError, match="no column 'score'"):
+        answered(pools, table, said, "score")
+
+
+def test_a_plan_extended_without_declared_looks_is_warned_of(pools: toptail.ScoredPools) -> None:
+    first = toptail.plan(pools, labels=300)
+    second = toptail.plan(pools, labels=600, extend=first)
+    result = toptail.audit(pools, plan=answers_with(pools, second.table), resamples=200)
+    assert any("without declared looks" in warning for warning in result.warnings)
+    assert result.to_dict()["thresholds"]["level"] == 0.95
+
+
+def test_plans_that_cannot_be_extended_say_so(pools: toptail.ScoredPools, tmp_path: Path) -> None:
+    plan = toptail.plan(pools, labels=300)
+    plan.write(tmp_path / "plan.csv")
+    with pytest.raises(toptail.InputError, match="records how it was made"):
+        toptail.plan(pools, labels=600, extend=tmp_path / "plan.csv")
+    with pytest.raises(toptail.InputError, match="a plan is a table with ids"):
+        plan.write(tmp_path / "plan.npz")
