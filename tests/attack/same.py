@@ -85,6 +85,8 @@ def _without(content: Any) -> Any:
         return {key: _without(value) for key, value in content.items() if key not in TIMES}
     if isinstance(content, list):
         return [_without(value) for value in content]
+    if isinstance(content, str) and _DATED.fullmatch(content.encode()):
+        return ""
     return content
 
 
