@@ -252,7 +252,7 @@ def _member(sound: bytes, rng: Random) -> bytes:
         return _pickled()
     try:
         array = np.load(io.BytesIO(sound), allow_pickle=False)
-    except (ValueError, EOFError, OSError):
+    except (ValueError, EOFError, OSError, MemoryError):
         return b""
     target = io.BytesIO()
     np.save(target, _array(array, rng), allow_pickle=False)

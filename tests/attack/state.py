@@ -46,6 +46,11 @@ class State:
         self.facts: dict[str, Any] = content.get("facts", {})
         """What else is to be remembered."""
 
+    @property
+    def made(self) -> int:
+        """How many attacks were made: every one has one outcome, beside the count of all."""
+        return max(self.counts.values(), default=0)
+
     def left(self, what: str, wanted: Iterable[int]) -> list[int]:
         """Attacks that were not made yet."""
         made = set(self.done.get(what, ()))
