@@ -22,7 +22,7 @@ DOWNSTAIRS = ("stats", "pools", "audit", "report", "results")
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = ("tasks", "critics", "training", "experts", "proposals", "judges", "studies", "paper")
 """The lab, left to right; every room of it may use the instrument."""
-SMALL = {"errors", "progress", "provenance"}
+SMALL = {"errors", "interrupts", "progress", "provenance"}
 """What everybody may import."""
 ABOVE = ("bench", "commands", "cli")
 """What uses both storeys."""
@@ -102,6 +102,17 @@ def test_only_commands_import_the_paper() -> None:
         room = path.relative_to(ROOT).parts
         if room[0] != "commands" and room[:2] != ("lab", "paper"):
             assert "lab.paper" not in own(path), f"{path} imports the paper"
+
+
+def test_folders_are_listed_by_one_function_that_leaves_temporary_files_out() -> None:
+    listing = {"glob", "rglob", "iterdir", "walk", "listdir", "scandir"}
+    for path in ROOT.rglob("*.py"):
+        called = [node.func for node in ast.walk(ast.parse(path.read_text()))
+                  if isinstance(node, ast.Call)]  # fmt: skip
+        found = {f.attr for f in called if isinstance(f, ast.Attribute)} & listing
+        if path.relative_to(ROOT).as_posix() not in ("pools/files.py", "pools/temporary.py"):
+            walks = found - ({"walk"} if "ast" in imports(path) else set())
+            assert not walks, f"{path}: use toptail.pools.files.entries"
 
 
 def test_no_two_classes_share_a_name() -> None:

@@ -6,6 +6,7 @@
 ['safe', 'safe', 'unsafe', 'unsafe', 'no gain']
 """
 
+from toptail import interrupts as interrupts  # first: it sees to Ctrl-C during the others
 from toptail.audit import Verdict
 from toptail.audit.record import installed
 from toptail.errors import InputError

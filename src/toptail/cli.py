@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import tyro
 
-from toptail import __version__
+from toptail import __version__, interrupts
 from toptail.commands.audit import Audit
 from toptail.commands.bench import Bench
 from toptail.commands.data import Data
 from toptail.commands.demo import Demo
 from toptail.commands.demo_pools import DemoPools
 from toptail.commands.options import respelled
+from toptail.commands.output import drop, open_output
 from toptail.commands.report import Report
 from toptail.commands.reproduce import Reproduce
 from toptail.commands.runs import Runs
 from toptail.commands.study import StudyCommand
 from toptail.commands.train import Train
-from toptail.errors import InputError
+from toptail.errors import Exit, InputError, NotDoneError, printable, told
+from toptail.pools.guard import MOST, allowed_bytes
 
 _Command = (
     Annotated[Audit, tyro.conf.subcommand("audit")]
@@ -44,39 +50,95 @@ _EXTRA = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; bad input gives one sentence on stderr and exit code 2."""
+    """Run one command and return its exit code; see :class:`toptail.errors.Exit`.
+
+    What a person or the machine caused is one sentence on stderr; anything else is a bug, and
+    raised.
+    """
     args = list(sys.argv[1:] if argv is None else argv)
     if args == ["--version"]:
         sys.stdout.write(f"toptail {__version__}\n")
-        return 0
+        return Exit.FINE
     try:
-        command: Any = tyro.cli(
-            _Command,
-            prog="toptail",
-            description=f"Is this critic safe to maximize? (toptail {__version__})",
-            args=respelled(args),
-        )
-        return int(command.run())
-    except InputError as error:
-        sys.stderr.write(f"toptail: {error.for_command_line}\n")
-        return 2
+        return _run(_without_limit(args))
+    except (InputError, NotDoneError) as error:
+        return _say(error.for_command_line, error.code)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRA:
             raise
-        sys.stderr.write(
-            f"toptail: this command needs the package '{package}', which is not installed: "
-            f"pip install 'toptail[{_EXTRA[package]}]'.\n"
+        return _say(
+            f"this command needs the package '{package}', which is not installed: "
+            f"pip install 'toptail[{_EXTRA[package]}]'.",
+            Exit.INPUT,
         )
-        return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("toptail: interrupted\n")
-        return 130
-    except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
-        sys.stdout = None
-        return 0
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        return _say(f"the memory of this machine is not enough for that{why}.", Exit.NOT_DONE)
+    except OSError as error:
+        said = told(error)
+        return _say(said.for_command_line, said.code)
+    except KeyboardInterrupt as error:
+        notes: list[str] = getattr(error, "__notes__", [])
+        return _say(" ".join(["interrupted", *notes]), Exit.INTERRUPTED)
+
+
+def _run(args: Sequence[str]) -> int:
+    command: Any = tyro.cli(
+        _Command, prog="toptail", description=_description(), args=respelled(args)
+    )
+    try:
+        return int(command.run())
+    except SystemExit as error:  # of something that the command calls: the work is not done
+        raise NotDoneError(
+            f"The process was asked to end in the middle of the work (sys.exit({error.code!r}))."
+        ) from error
+
+
+def _without_limit(args: list[str]) -> list[str]:
+    """The command line without ``--max-gb``, which every command takes and all readers obey."""
+    flag = next((word for word in args if word.partition("=")[0] == "--max-gb"), None)
+    if flag is None:
+        return args
+    at = args.index(flag)
+    rest = args[at + 1 :]
+    value = flag.partition("=")[2] or (rest.pop(0) if rest else "")
+    os.environ[MOST] = value or "nothing"
+    allowed_bytes()
+    return [*args[:at], *rest]
+
+
+def _description() -> str:
+    codes = "; ".join(f"{code.value}, {code.meaning}" for code in Exit)
+    limit = "--max-gb N, with any command, allows files that unpack to up to N gigabytes"
+    asked = f"Is this critic safe to maximize? (toptail {__version__})"
+    return f"{asked}\n\nExit codes: {codes}.\n\n{limit}."
+
+
+def _say(sentence: str, code: Exit) -> Exit:
+    with suppress(OSError):  # where even that cannot be written, the code says it
+        sys.stderr.write(f"toptail: {printable(sentence)}\n")
+    return code
 
 
 def run() -> None:
-    """Entry point of the console script."""
-    sys.exit(main())
+    """Entry point of the console script: leaves with the exit code, whatever happens."""
+    interrupts.while_running()
+    open_output()
+    try:
+        code = main()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        interrupts.leave()
+    except OSError as error:  # what was printed last did not arrive
+        code = _say(told(error, "the output").for_command_line, Exit.NOT_DONE)
+        drop(sys.stdout.fileno())
+    except Exception:
+        if interrupts.pressed():
+            interrupts.leave()
+        traceback.print_exc()
+        code = _say("this is a bug; please report it with the lines above.", Exit.NOT_DONE)
+    if code == Exit.INTERRUPTED:
+        interrupts.leave(said=True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said and done
+    sys.exit(code)

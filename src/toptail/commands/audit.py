@@ -14,7 +14,7 @@ from toptail.audit.verdict import STATUSES
 from toptail.commands.lists import names, numbers
 from toptail.commands.options import Flag, Words, command_line
 from toptail.commands.progress import progress_bar
-from toptail.errors import InputError
+from toptail.errors import Exit, InputError
 from toptail.pools.columns import RESERVED
 from toptail.pools.files import check_folder
 from toptail.results import AuditResult, PicksResult, audit, audit_picks
@@ -104,7 +104,7 @@ class Audit:
         failed = _failed(result, fail_on) if isinstance(result, AuditResult) else []
         for sentence in failed:
             print(f"--fail-on: {sentence}")
-        return 1 if failed else 0
+        return Exit.FAILED if failed else Exit.FINE
 
     def _fail_on(self) -> set[str]:
         """The statuses asked for, each of which must be one; none where the flag is not given."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from toptail.commands.progress import bars
-from toptail.commands.terminal import show, simple_grid
+from toptail.commands.terminal import plain, show, simple_grid
 from toptail.commands.train_expert import TrainExpert
 from toptail.errors import InputError
 
@@ -68,10 +68,15 @@ class GetData:
         from toptail.lab.tasks.files import data_folders
 
         folder = self.folder or data_folders()[0]
+        told: list[str] = []
         with _download_bars() as progress:
-            paths = get(self.name, folder, mirrors(self.mirror), progress=progress)
+            paths = get(
+                *(self.name, folder, mirrors(self.mirror)), progress=progress, tell=told.append
+            )
         for path in paths.values():
             show(str(path))
+        for sentence in told:
+            show(sentence)
         return 0
 
 
@@ -88,9 +93,9 @@ class InfoData:
 
         path = find(self.file)
         data = load_file(path)
-        table = _table("", str(path))
+        table = _table("", plain(path))
         record = read_record(path) or {}
-        table.add_row("source", str(record.get("source", "unknown")))
+        table.add_row("source", plain(record.get("source", "unknown")))
         table.add_row("rows", f"{len(data):,}")
         table.add_row("trajectories", f"{len(data.ends):,}")
         table.add_row("transitions", f"{len(data.transitions):,}")
@@ -235,6 +240,8 @@ class CheckData:
         for other in others:
             if other.exists() and other.resolve() != path.resolve():
                 yield str(other), load_file(other, task)
+            elif self.against is not None:
+                raise InputError(f"--against {other}: that is no other file to compare with.")
 
     def _print_goals(self, path: Path, task: TaskName) -> None:
         from toptail.lab.tasks.files import read_record
@@ -247,6 +254,8 @@ class CheckData:
 
     def _restores(self, data: Trajectories, task: TaskName) -> bool:
         """Print how exactly rows can be restored; in mazes it must be to 1e-4."""
+        if self.restore_rows and data.qpos is None:
+            show("The file has no simulator state: nothing of it can be restored and stepped.")
         if not self.restore_rows or data.qpos is None:
             return True
         import numpy as np
@@ -298,7 +307,7 @@ def _print_differences(
 ) -> list[bool]:
     from toptail.lab.tasks.compare import compare, describe, occupancy_distance
 
-    table = _table(f"against {title}", "this file", "the other", "95 % interval", "p", "")
+    table = _table(f"against {plain(title)}", "this file", "the other", "95 % interval", "p", "")
     differences = compare(describe(data, maze, family), describe(other, maze, family))
     for d in differences:
         interval = f"{d.low:+.4f} to {d.high:+.4f}"

@@ -18,7 +18,11 @@ class Report:
 
     def run(self) -> int:
         """Read audit.json and write everything that is rendered from it."""
+        from toptail.pools.guard import refusing
         from toptail.results import read_audit, write_report
 
-        print(f"Report: {write_report(read_audit(self.folder), self.folder)}")
+        audit = read_audit(self.folder)
+        with refusing(self.folder / "audit.json", "cannot be drawn", "audit the table again"):
+            report = write_report(audit, self.folder)
+        print(f"Report: {report}")
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import tyro
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words
 from toptail.commands.requirements import need_training
-from toptail.errors import InputError
+from toptail.errors import Exit, InputError, NotDoneError
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,13 @@ class StudyChain:
     """Only print the pieces, one line of JSON each, with what is done."""
 
     def run(self) -> int:
-        """Run the chain; 0 when all is done, 1 if a piece failed, 3 if time was up before."""
+        """Run the chain; the exit code is 1 if a piece failed, 3 if time was up before the end."""
         need_training("study chain")
+        if not hasattr(os, "killpg"):
+            raise NotDoneError(
+                "'toptail study chain' needs groups of processes, which this system does not have: "
+                "use Linux, macOS or WSL, or run the commands that --list prints elsewhere."
+            )
         from toptail.commands.chain import ChainConfig, chain
         from toptail.commands.chain_run import ChainRun, as_lines
 
@@ -81,5 +87,5 @@ class StudyChain:
         left = work.left()
         print(f"{len(work.pieces) - len(left)} of {len(work.pieces)} pieces are finished.")
         if work.failed:
-            return 1
-        return 3 if left else 0
+            return Exit.FAILED
+        return Exit.NOT_DONE if left else Exit.FINE

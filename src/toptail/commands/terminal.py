@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toptail.errors import printable
 from toptail.report.table import Table
 
 
@@ -11,12 +12,20 @@ def print_table(table: Table) -> None:
     """Print a table of the report on the terminal."""
     from rich.table import Table as Grid
 
-    grid = Grid(title=f"{table.title} ({table.name})", title_justify="left")
+    grid = Grid(title=plain(f"{table.title} ({table.name})"), title_justify="left")
     for column in table.columns:
-        grid.add_column(column.label, justify="left" if column.kind == "name" else "right")
+        grid.add_column(plain(column.label), justify="left" if column.kind == "name" else "right")
     for row in table.rows:
-        grid.add_row(*(f"{c.text}\n[dim]{c.detail}[/]" if c.detail else c.text for c in row))
+        cells = [(plain(c.text), plain(c.detail)) for c in row]
+        grid.add_row(*(f"{text}\n[dim]{more}[/]" if more else text for text, more in cells))
     show(grid)
+
+
+def plain(text: object) -> str:
+    """A text that a table shows as it is: no controls of terminals, no marks for colours."""
+    from rich.markup import escape
+
+    return escape(printable(str(text or "")))
 
 
 def simple_grid() -> Any:
@@ -34,4 +43,7 @@ def show(what: Any, width: int = 140) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = width
-    console.print(what, soft_wrap=isinstance(what, str))
+    if isinstance(what, str):
+        console.print(printable(what), soft_wrap=True, markup=False)
+    else:
+        console.print(what)

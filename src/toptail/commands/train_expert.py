@@ -15,6 +15,7 @@ import tyro
 
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import show
+from toptail.errors import Exit
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class TrainExpert:
             record = self._trained()
         except KeyboardInterrupt:
             sys.stderr.write(f"toptail: interrupted; the same command goes on in {self.out}\n")
-            return 130
+            return Exit.INTERRUPTED
         self._print(record)
         return 0
 

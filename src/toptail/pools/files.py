@@ -1,67 +1,26 @@
-"""Tables on disk, read whole or refused in one sentence."""
+"""Files and folders that are there completely or not at all."""
 
 from __future__ import annotations
 
 import hashlib
-import json
+import math
 import os
-import re
 import shutil
-import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.feather
-import pyarrow.json
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
-from toptail.pools.frames import as_table
-
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".npz": "npz",
-}
+from toptail.errors import InputError, told
+from toptail.pools.guard import check_unpacked, refusing
+from toptail.pools.temporary import PREFIX, exchange, temporary
 
 _SMALLEST = zipfile.ZIP_LZMA
 """Codes of many thousand values take up to a tenth less room than with the usual deflation."""
-
-DELIMITERS = {"csv": ",", "tsv": "\t"}
-"""What separates columns in the files that are written; a file that is read tells by its head."""
-
-_SEPARATORS = (",", ";", "\t")
-_TEXTS = ("csv", "tsv", "jsonl", "json")
-
-
-def file_format(path: Path) -> str:
-    """The format that the file's name promises, or an :class:`InputError`.
-
-    Formats made of text may be packed: ``scores.csv.gz``.
-    """
-    packed = path.suffix.lower() == ".gz"
-    ending = (Path(path.stem).suffix + path.suffix) if packed else path.suffix
-    known = FORMATS.get(ending.lower().removesuffix(".gz"))
-    if known is None or (packed and known not in _TEXTS):
-        endings = ", ".join(FORMATS)
-        raise InputError(
-            f"{path}: unknown file type '{ending}'; expected one of {endings}, or of those made "
-            "of text with .gz behind."
-        )
-    return known
 
 
 def sha256(path: Path) -> str:
@@ -70,123 +29,87 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def entries(folder: Path, pattern: str = "*") -> list[Path]:
+    """The files and folders that fit a pattern, sorted; what is hidden is nobody's data."""
+    return sorted(
+        path
+        for path in folder.glob(pattern)
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+
+
 def check_readable(path: Path) -> None:
     """Raise :class:`InputError` unless ``path`` is a file with something in it."""
-    if not path.is_file():
-        what = "is a folder, not a file" if path.is_dir() else "does not exist"
-        raise InputError(f"{path} {what}; give the path of a table.")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path}: the file is empty (0 bytes).")
+    with _telling(path):
+        if not path.is_file():
+            what = "is a folder, not a file" if path.is_dir() else "does not exist"
+            raise InputError(f"{path} {what}; give the path of a table.")
+        if path.stat().st_size == 0:
+            raise InputError(f"{path}: the file is empty (0 bytes).")
+        path.open("rb").close()
 
 
-def read_schema(path: Path) -> pa.Schema | None:
-    """Column names and types where the format tells them without reading the data."""
-    if file_format(path) != "parquet":
-        return None
-    with _refusing(path, "Parquet"):
-        return pq.read_schema(path)
+def check_folder(path: Path) -> None:
+    """Raise :class:`InputError` where something stands in the way of a folder."""
+    with _telling(path):
+        if path.is_symlink() and not path.exists():
+            raise InputError(f"{path} is a link that leads nowhere; give another folder.")
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path} is a file; give a folder, or a name that is still free.")
 
 
-def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """Read a table (not npz); ``columns`` limits what is read from Parquet.
-
-    One that is missing, empty, truncated, or not of the type its name says, is refused.
-    """
-    check_readable(path)
-    kind = file_format(path)
-    if kind == "npz":
-        raise InputError(f"{path}: a .npz file holds arrays, not a table.")
-    if kind == "jsonl":
-        table = _read_jsonl(path)
-    elif kind == "json":
-        table = _read_json(path)
-    else:
-        with _refusing(path, {"parquet": "Parquet", "arrow": "Arrow"}.get(kind, "CSV")):
-            if kind == "parquet":
-                # One file, never a folder of them; ParquetFile also keeps duplicate column names.
-                table = pq.ParquetFile(path, memory_map=True).read(columns=columns)
-            elif kind == "arrow":
-                table = pa.feather.read_table(path, memory_map=False)
-            else:
-                parse = pa.csv.ParseOptions(delimiter=_separator(path, DELIMITERS[kind]))
-                table = pa.csv.read_csv(path, parse_options=parse)
-    with _refusing(path, "table"):  # names need not be UTF-8
-        names = table.column_names
-    check_names(str(path), names)
-    return table
-
-
-def _separator(path: Path, usual: str) -> str:
-    """What separates the columns: of comma, semicolon and tab, the most frequent in the head."""
-    with pa.input_stream(str(path)) as file:  # unpacks by the name's ending
-        head = file.read(1 << 16).decode("utf-8", "replace").lstrip("\ufeff\r\n")
-    names = re.split(r"[\r\n]", re.sub(r'"[^"]*"', "", head.replace('""', "")), maxsplit=1)[0]
-    return max((usual, *_SEPARATORS), key=names.count)
-
-
-def _read_json(path: Path) -> pa.Table:
-    """A list of objects (rows), or an object of lists (columns; pandas makes them objects)."""
-    with _refusing(path, "JSON"), pa.input_stream(str(path)) as file:
-        text = file.read().decode("utf-8-sig")
+@contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    """Say in one sentence what the system says about a path."""
     try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        if error.msg == "Extra data":  # one object after the other: JSON Lines by another name
-            return _read_jsonl(path)
-        raise InputError(f"{path}: not a readable JSON file ({_brief(error)}).") from None
-    except RecursionError:
-        raise InputError(f"{path}: not a table; its JSON is nested too deeply.") from None
-    if isinstance(data, dict) and all(isinstance(column, dict) for column in data.values()):
-        rows = [list(column) for column in data.values()]
-        if any(names != rows[0] for names in rows):
-            raise InputError(f"{path}: the columns of the JSON object do not name the same rows.")
-        data = {name: list(column.values()) for name, column in data.items()}
-    if not isinstance(data, list | dict):
-        raise InputError(
-            f"{path}: the JSON holds no table; expected a list of objects, or an object of columns."
-        )
-    return as_table(data, str(path))
-
-
-def _read_jsonl(path: Path, block: int = 1 << 24) -> pa.Table:
-    with _refusing(path, "JSON Lines"), pa.input_stream(str(path)) as file:
-        start = file.read(1 << 16).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if start not in (b"{", b""):  # pyarrow does not survive a first line that is null
-        raise InputError(f"{path}: not a JSON Lines file; expected one object on each line.")
-    try:
-        with _refusing(path, "JSON Lines"):
-            return pa.json.read_json(path, read_options=pa.json.ReadOptions(block_size=block))
-    except InputError as error:
-        if "straddling" not in str(error):
-            raise
-        # A row longer than a block cannot be read: the second try takes the file as one block.
-        with pa.input_stream(str(path)) as file:
-            whole = min(len(file.read()) + 1, (1 << 31) - 1)
-        if whole <= block:
-            raise
-        return _read_jsonl(path, whole)
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        raise told(error, path) from None
+    except ValueError as error:  # such as a null character in a name
+        raise InputError(f"{path}: no path that a file could have ({error}).") from None
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
     """Read every array of an npz file; pickled content is refused, never loaded."""
     check_readable(path)
-    try:
-        with path.open("rb") as stream:  # np.load leaves files open when it fails
-            file = np.load(stream, allow_pickle=False)
-            if isinstance(file, np.ndarray):
-                raise InputError(f"{path}: holds one bare array; save named arrays with np.savez.")
-            return {name: file[name] for name in file.files}
-    except InputError:
-        raise
-    except Exception as error:
-        # zipfile, zlib and the npy header parser raise many types on damaged files.
-        if isinstance(error, ValueError) and "pickle" in str(error).lower():
-            raise InputError(
-                f"{path}: holds pickled Python objects, which are never loaded because unpickling "
-                "runs code; save plain number, text or bool arrays instead."
-            ) from None
-        cut = "" if isinstance(error, ValueError) else ", it may be truncated"
-        raise InputError(f"{path}: not a readable .npz file{cut} ({_brief(error)}).") from None
+    with refusing(path, "is not a readable .npz file"), path.open("rb") as stream:
+        if stream.read(6) == b"\x93NUMPY":
+            raise InputError(f"{path}: holds one bare array; save named arrays with np.savez.")
+        with zipfile.ZipFile(stream) as archive:
+            check_unpacked(path, sum(info.file_size for info in archive.infolist()))
+            return dict(_member(path, archive, info) for info in archive.infolist())
+
+
+def _member(
+    path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo
+) -> tuple[str, NDArray[np.generic]]:
+    """One array of an npz file, after a look at how large it says it is."""
+    name = info.filename.removesuffix(".npy")
+    with archive.open(info) as file:
+        shape, kind = _declared(path, name, file)
+    if kind.hasobject:
+        raise InputError(
+            f"{path}: holds pickled Python objects, which are never loaded because unpickling "
+            "runs code; save plain number, text or bool arrays instead."
+        )
+    # Entries without bytes would be as many as they please.
+    if math.prod(shape) * max(kind.itemsize, 1) > info.file_size:
+        raise InputError(f"{path}: '{name}' says it has shape {shape}, and holds less.")
+    with archive.open(info) as file:
+        array: NDArray[np.generic] = np.lib.format.read_array(file, allow_pickle=False)
+        return name, array
+
+
+def _declared(path: Path, name: str, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type that an array's header states."""
+    if file.read(6) != b"\x93NUMPY":
+        raise InputError(f"{path}: '{name}' is no array; save named arrays with np.savez.")
+    first = file.read(2)[:1] == b"\x01"
+    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+    shape, _, kind = read(file)
+    return shape, kind
 
 
 def write_arrays(
@@ -216,75 +139,88 @@ def write_arrays(
 def atomic(path: Path, write: Callable[[Path], object]) -> None:
     """Call ``write`` on a temporary file beside ``path``, then move it into place."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    staged = Path(name)
-    try:
+    with temporary(path.parent, path.suffix) as staged:
         write(staged)
         staged.chmod(0o666 & ~_umask())
         staged.replace(path)
-    finally:
-        staged.unlink(missing_ok=True)
-
-
-def check_folder(path: Path) -> None:
-    """Raise :class:`InputError` where a file stands in the way of a folder."""
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path} is a file; give a folder, or a name that is still free.")
 
 
 @contextmanager
-def staged_folder(path: Path) -> Iterator[Path]:
+def staged_folder(path: Path, gone: Collection[str] = ()) -> Iterator[Path]:
     """A temporary folder that becomes ``path`` if the block succeeds, and vanishes if not.
 
-    Where ``path`` already exists, the new files replace its files of the same name, each
-    in one step, and others stay.
+    Where ``path`` already exists, the new folder gets those of its files that it does not have
+    itself, but for those that are ``gone`` by then, and takes its place in one step. Only where
+    that cannot be, files are replaced one by one: a folder that somebody works in, one that is a
+    file system of its own, or a file system that cannot exchange folders.
     """
     check_folder(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    except OSError as error:
-        raise InputError(f"{path}: cannot write there ({error.strerror}).") from None
-    try:
+    with ExitStack() as stack:
+        with _telling(path):
+            home = path.resolve()
+            place = home if _is_fixed(home) else home.parent
+            place.mkdir(parents=True, exist_ok=True)
+            stage = stack.enter_context(temporary(place, folder=True))
         yield stage
         stage.chmod(0o777 & ~_umask())
-        if path.exists():
-            for file in sorted(p for p in stage.rglob("*") if p.is_file()):
-                target = path / file.relative_to(stage)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                file.replace(target)
-        else:
-            stage.rename(path)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
+        if not _moved(stage, home):
+            _take_place(stage, home, {home / name for name in gone})
+
+
+def _is_fixed(folder: Path) -> bool:
+    """Whether a folder cannot be moved: it is a file system, or somebody works in it."""
+    return folder.is_dir() and (folder.is_mount() or Path.cwd().is_relative_to(folder))
+
+
+def _moved(stage: Path, home: Path) -> bool:
+    """Whether the stage could be given its name because there is no such folder yet."""
+    if home.exists():
+        return False
+    try:
+        stage.rename(home)
+    except OSError:
+        if home.is_dir():  # somebody else was faster
+            return False
+        raise
+    return True
+
+
+def _take_place(stage: Path, home: Path, gone: Collection[Path]) -> None:
+    """Put what is staged into a folder that is there."""
+    if stage.parent != home:
+        shutil.copymode(home, stage)
+        _carry_over(home, stage, gone)
+        if exchange(stage, home):
+            return
+    for file in sorted(path for path in stage.rglob("*") if path.is_symlink() or path.is_file()):
+        target = home / file.relative_to(stage)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(target)
+    for path in gone:
+        path.unlink(missing_ok=True)
+
+
+def _carry_over(old: Path, new: Path, gone: Collection[Path]) -> None:
+    """Give a new folder what only the old one has, as hard links where there are such."""
+    for path in sorted(old.iterdir()):
+        target = new / path.name
+        if path.name.startswith(PREFIX) or path in gone:
+            continue
+        is_folder = path.is_dir() and not path.is_symlink()
+        if target.exists() and is_folder != target.is_dir():
+            raise InputError(f"{path} stands where {target.name} is to be written; move it away.")
+        if is_folder:
+            target.mkdir(exist_ok=True)
+            shutil.copymode(path, target)
+            _carry_over(path, target, gone)
+        elif not target.exists():
+            try:
+                os.link(path, target, follow_symlinks=False)
+            except (OSError, NotImplementedError):  # a file system without hard links
+                shutil.copy2(path, target, follow_symlinks=False)
 
 
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def check_names(where: str, names: list[str]) -> None:
-    """Raise :class:`InputError` where two columns share a name."""
-    if len(set(names)) < len(names):
-        twice = next(name for at, name in enumerate(names) if name in names[:at])
-        raise InputError(f"{where}: the column '{twice}' appears twice; give each its own name.")
-
-
-@contextmanager
-def _refusing(path: Path, kind: str) -> Iterator[None]:
-    """Turn every reader's complaint about a damaged file into one sentence."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"{path}: not a readable {kind} file, it may be truncated or of another type "
-            f"({_brief(error)})."
-        ) from None
-
-
-def _brief(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 160 else text[:157] + "..."

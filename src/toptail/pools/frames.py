@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from toptail.errors import InputError
+from toptail.pools.guard import brief
 
 _SPEAKS_ARROW = ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__")
 
@@ -21,13 +22,12 @@ def as_table(data: Any, where: str) -> pa.Table:
     """
     try:
         table = _table(data)
-    except InputError:
+    except (InputError, MemoryError, NameError):
         raise
-    except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
-        brief = " ".join(str(error).split())[:160]
+    except Exception as error:  # of whichever library the data are of
         raise InputError(
-            f"{where}: cannot be read as a table ({type(data).__name__}: {brief}); give a data "
-            "frame, a mapping of columns, a list of rows or the path of a file."
+            f"{where}: cannot be read as a table ({type(data).__name__}: {brief(error)}); give a "
+            "data frame, a mapping of columns, a list of rows or the path of a file."
         ) from None
     # What pandas makes of an index without a name is no column of the user's.
     return table.drop_columns(

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.pools.columns import called, codes, first_repeat, numbers, play
 from toptail.pools.container import Container, named, queries
-from toptail.pools.files import atomic, check_names, file_format, read_table, sha256
+from toptail.pools.files import atomic, sha256
 from toptail.pools.frames import as_table, plain
-from toptail.pools.tables import per_query_labels
+from toptail.pools.guard import refusing
+from toptail.pools.table_files import check_names, file_format, read_table
+from toptail.pools.tables import COLUMNS, UNUSABLE, per_query_labels
 from toptail.pools.written import write_table
 from toptail.stats.best_of_k import Floats, Ints
 
@@ -125,8 +127,9 @@ class JudgedPicks(Container):
         ``columns`` name the parts of the table as in :meth:`from_arrow`.
         """
         where = Path(path)
-        picks = cls.from_arrow(read_table(where), source=str(where), **columns)
-        return replace(picks, sha256=sha256(where))
+        with refusing(where, UNUSABLE, COLUMNS):
+            picks = cls.from_arrow(read_table(where), source=str(where), **columns)
+            return replace(picks, sha256=sha256(where))
 
     def select(self, keep: NDArray[np.bool_]) -> JudgedPicks:
         """The picks of the queries where ``keep [queries]`` is true, in order."""

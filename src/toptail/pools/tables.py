@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,38 +31,41 @@ from toptail.pools.columns import (
     numbers,
     parts,
 )
-from toptail.pools.files import (
-    check_names,
-    check_readable,
-    file_format,
-    read_arrays,
-    read_schema,
-    read_table,
-    sha256,
-)
+from toptail.pools.files import check_readable, read_arrays, sha256
 from toptail.pools.frames import plain
+from toptail.pools.guard import refusing
 from toptail.pools.scored import ScoredPools
 from toptail.pools.skipped import by_content, by_name, without
+from toptail.pools.table_files import check_names, file_format, read_schema, read_table
 from toptail.pools.written import METADATA
 from toptail.stats.best_of_k import Ints
+
+UNUSABLE: Final = "cannot be used as a table"
+COLUMNS: Final = "look at its columns"
 
 
 def read_pools(path: Path, columns: Columns) -> ScoredPools:
     """Read a file of any known type into :class:`ScoredPools`."""
     check_readable(path)
-    where = str(path)
-    if file_format(path) == "npz":
-        pools = pools_from_arrays(where, read_arrays(path), columns)
-    else:
-        schema = read_schema(path)
-        needed = None
-        if schema is not None and len(set(schema.names)) == len(schema.names):
-            names = parts(where, schema.names, columns)
-            roles = _roles(where, _renamed(schema.empty_table(), names).schema, columns)
-            wanted = {names[n] for n in (*roles.scores, *roles.values, *RESERVED) if n in names}
-            needed = [name for name in schema.names if name in wanted]
-        pools = pools_from_table(read_table(path, needed), where, columns)
-    return replace(pools, sha256=sha256(path))
+    with refusing(path, UNUSABLE, COLUMNS):
+        where = str(path)
+        if file_format(path) == "npz":
+            pools = pools_from_arrays(where, read_arrays(path), columns)
+        else:
+            table = read_table(path, _needed(path, columns))
+            pools = pools_from_table(table, where, columns)
+        return replace(pools, sha256=sha256(path))
+
+
+def _needed(path: Path, columns: Columns) -> list[str] | None:
+    """The columns to read, where the file tells which there are without being read."""
+    schema = read_schema(path)
+    if schema is None or len(set(schema.names)) < len(schema.names):
+        return None
+    names = parts(str(path), schema.names, columns)
+    roles = _roles(str(path), _renamed(schema.empty_table(), names).schema, columns)
+    wanted = {names[n] for n in (*roles.scores, *roles.values, *RESERVED) if n in names}
+    return [name for name in schema.names if name in wanted]
 
 
 def _renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.pools.files import DELIMITERS, atomic, file_format, write_arrays
+from toptail.pools.files import atomic, write_arrays
 from toptail.pools.scored import ScoredPools
+from toptail.pools.table_files import DELIMITERS, file_format
 
 METADATA = b"toptail"
 """Under which a file records which of its columns are scores and which values."""
@@ -51,7 +52,7 @@ def write_pools(pools: ScoredPools, path: Path) -> None:
 
 
 def write_table(table: pa.Table, target: Path, kind: str) -> None:
-    """Write a table in one of the formats of :data:`toptail.pools.files.FORMATS` (not npz)."""
+    """Write a table in one of the formats of `toptail.pools.table_files.FORMATS` (not npz)."""
     if kind == "parquet":
         pq.write_table(table, target)
     elif kind == "arrow":

@@ -10,7 +10,8 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.pools.files import staged_folder
-from toptail.report import render
+from toptail.pools.guard import read_json, refusing
+from toptail.report import render, render_html, render_latex, render_markdown, summary_lines
 from toptail.results.schema import problem
 
 
@@ -32,15 +33,11 @@ def read_audit(folder: str | PathLike[str]) -> dict[str, Any]:
     path = Path(folder) / "audit.json"
     if not path.is_file():
         raise InputError(f"{path} does not exist; give the folder that 'toptail audit' wrote.")
-    try:
-        audit = json.loads(path.read_text(encoding="utf-8"), parse_constant=_not_json)
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not readable as JSON ({error}).") from None
+    audit = read_json(path, "audit the table again", "is not readable as JSON")
     if found := problem(audit):
         raise InputError(f"{path}: {found}.")
     content: dict[str, Any] = audit
+    with refusing(path, "is broken", "audit the table again"):
+        for show in (render_html, render_latex, render_markdown, summary_lines):
+            show(content)  # what the schema cannot say: that numbers and lists go together
     return content
-
-
-def _not_json(constant: str) -> None:
-    raise ValueError(f"{constant} is no number of JSON")

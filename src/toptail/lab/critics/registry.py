@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from toptail.errors import InputError
+from toptail.pools.files import entries
 
 if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic
@@ -154,7 +155,7 @@ def _literal(node: ast.expr, path: Path) -> Any:
 
 
 def _entries() -> dict[str, Entry]:
-    found = [read_entry(path) for path in Path(__file__).parent.glob("*.py")]
+    found = [read_entry(path) for path in entries(Path(__file__).parent, "*.py")]
     ordered = sorted((each for each in found if each), key=lambda each: (each.place, each.name))
     return {each.name: each for each in ordered}
 

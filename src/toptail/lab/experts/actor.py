@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
 from toptail.lab.experts.bodies import body_named
+from toptail.pools.files import atomic
+from toptail.pools.guard import refusing
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -41,14 +42,13 @@ def write_tensors(path: Path, tensors: Tensors, metadata: dict[str, str]) -> Non
         blocks.append(block)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(blocks))
-    part.replace(path)
+    content = len(text).to_bytes(8, "little") + text + b"".join(blocks)
+    atomic(path, lambda target: target.write_bytes(content))
 
 
 def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
     """Read a safetensors file and its metadata back."""
-    try:
+    with refusing(path, "cannot be read as a stored walker", "train it again"):
         content = path.read_bytes()
         begin = 8 + int.from_bytes(content[:8], "little")
         header = json.loads(content[8:begin])
@@ -58,10 +58,6 @@ def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
             start, end = (begin + offset for offset in entry["data_offsets"])
             flat = np.frombuffer(content[start:end], _TYPES[entry["dtype"]])
             tensors[name] = flat.reshape(entry["shape"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path} cannot be read as a stored walker ({error}); train it again."
-        ) from None
     return tensors, metadata
 
 
@@ -116,10 +112,8 @@ class Walker:
     def load(cls, path: Path) -> Walker:
         """Read an actor back."""
         tensors, metadata = read_tensors(path)
-        try:
+        with refusing(path, "holds no walker", "train it again"):
             return cls.of(metadata["body"], tensors)
-        except KeyError as error:
-            raise InputError(f"{path} holds no walker: {error} is missing.") from None
 
     @classmethod
     def shipped(cls, body: str) -> Walker:

@@ -15,6 +15,7 @@ from toptail.lab.experts.actor import Tensors, Walker, read_tensors, write_tenso
 from toptail.lab.experts.choice import Candidate, Candidates
 from toptail.lab.experts.evaluate import Numbers
 from toptail.lab.experts.learner import SAC, Normalizer, State
+from toptail.pools.guard import refusing
 
 _MACHINE = ("environments", "threads", "replay", "final_episodes")
 """Settings that may change when a training is taken up, perhaps on another machine."""
@@ -79,7 +80,8 @@ def save_checkpoint(path: Path, learner: SAC, state: State, course: Course) -> N
 def load_checkpoint(path: Path, learner: SAC, seed: int | None) -> tuple[State, Course]:
     """Read a checkpoint back, or say why a training with these settings cannot go on from it."""
     tensors, metadata = read_tensors(path)
-    try:
+    what = "is no checkpoint of a walker's training"
+    with refusing(path, what, "delete it, or give another folder"):
         _check_same(path, metadata, learner, seed)
         body = learner.body.name
         course = Course(
@@ -97,11 +99,6 @@ def load_checkpoint(path: Path, learner: SAC, seed: int | None) -> tuple[State, 
         )
         actor, critic = (_layers(_under(tensors, f"{part}/")) for part in ("actor", "critic"))
         return learner.state(actor, critic, tensors["log_temperature"], normalizer, key), course
-    except (KeyError, TypeError) as error:
-        raise InputError(
-            f"{path} is no checkpoint of a walker's training ({error}): delete it, or give another "
-            "folder."
-        ) from None
 
 
 def _check_same(path: Path, metadata: dict[str, str], learner: SAC, seed: int | None) -> None:

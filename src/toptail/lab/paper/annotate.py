@@ -21,7 +21,7 @@ from toptail.lab.paper.ledger import Claim, ClaimEntry, write_ledger
 from toptail.lab.paper.reported import cells
 from toptail.lab.paper.vocabulary import CRITICS
 from toptail.lab.studies.folder import read_json, read_stored, write_json
-from toptail.pools.files import read_arrays
+from toptail.pools.files import entries, read_arrays
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {
     "controlled": (*MAIN, *ROBUSTNESS),
@@ -40,7 +40,7 @@ def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:
     path = Path(folder)
     if study not in CLAIMS:
         raise InputError(f"The paper has no study '{study}'; its studies are {', '.join(CLAIMS)}.")
-    for file in sorted((path / "tables").glob("*.json")):
+    for file in entries(path / "tables", "*.json"):
         table: dict[str, Any] = read_json(file)
         paper = cells(table["label"], table["rows"])
         if table.get("paper") != paper:
@@ -51,7 +51,7 @@ def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:
 
 def stored_results(folder: Path) -> dict[str, Mapping[str, Any]]:
     """A folder's results by name, as claims are decided from them; what is missing stays out."""
-    files = [*sorted((folder / "tables").glob("*.json")), folder / "curves.json"]
+    files = [*entries(folder / "tables", "*.json"), folder / "curves.json"]
     found = {file.stem: read_stored(file) for file in (*files, folder / "theory.json")}
     results: dict[str, Mapping[str, Any]] = {name: x for name, x in found.items() if x is not None}
     if (folder / "landscape.npz").is_file():

@@ -13,6 +13,7 @@ from typing import Any
 
 from toptail.errors import InputError, option
 from toptail.lab.training.records import digest, machine, versions
+from toptail.pools import guard
 from toptail.pools.files import atomic
 from toptail.provenance import commit
 
@@ -25,12 +26,7 @@ def write_json(path: Path, content: Any) -> None:
 
 def read_json(path: Path) -> Any:
     """Read a JSON file of a study's folder."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be read as JSON ({error}); delete it and run the study again."
-        ) from None
+    return guard.read_json(path, "delete it and run the study again")
 
 
 def read_stored(path: Path) -> Any:

@@ -19,7 +19,7 @@ from toptail.lab.studies.compact import Way
 from toptail.lab.studies.folder import read_json, read_stored, write_json
 from toptail.lab.studies.store import KEPT, Stored
 from toptail.pools.columns import split_seed
-from toptail.pools.files import staged_folder
+from toptail.pools.files import entries, staged_folder
 
 MANIFEST = "kept.json"
 """File of a kept folder: its other files with their sizes and arrays, and what was left behind."""
@@ -115,30 +115,30 @@ def keep(
         raise InputError(f"{out} is the study's own folder: name another one to keep it in.")
     source = read_stored(folder / MANIFEST) or {}
     before = read_stored(out / MANIFEST) or {"files": {}}
-    with staged_folder(out) as stage:
-        entries = _written(folder, stage, keepsake)
-        for name, entry in entries.items():
+    gone: set[str] = set()
+    with staged_folder(out, gone) as stage:
+        written = _written(folder, stage, keepsake)
+        for name, entry in written.items():
             if entry["bytes"] > largest:
                 raise InputError(
                     f"{name} would have {entry['bytes'] / 1e6:.1f} MB, and a kept file has at most "
                     f"{largest / 1e6:.1f}: keep less of it, or fewer candidates."
                 )
         if not replace:
-            _require_more(out, stage, before["files"], entries)
-        gone = {*source.get("left_behind", ()), *keepsake.left_behind} - entries.keys()
-        write_json(stage / MANIFEST, {"files": entries, "left_behind": sorted(gone)})
-    for name in before["files"].keys() - entries.keys() if replace else ():
-        (out / name).unlink(missing_ok=True)
-    return {name: entry["bytes"] for name, entry in entries.items()}
+            _require_more(out, stage, before["files"], written)
+        behind = {*source.get("left_behind", ()), *keepsake.left_behind} - written.keys()
+        write_json(stage / MANIFEST, {"files": written, "left_behind": sorted(behind)})
+        gone |= before["files"].keys() - written.keys() if replace else set()
+    return {name: entry["bytes"] for name, entry in written.items()}
 
 
 def _written(folder: Path, stage: Path, keepsake: Keepsake) -> dict[str, dict[str, Any]]:
     """Write everything but the manifest; returns what that says of each file."""
-    entries: dict[str, dict[str, Any]] = {}
-    found = {path for pattern in _RESULTS for path in folder.glob(pattern)}
+    written: dict[str, dict[str, Any]] = {}
+    found = {path for pattern in _RESULTS for path in entries(folder, pattern)}
     for path in sorted(found - {folder / MANIFEST}):
         name = path.relative_to(folder).as_posix()
-        entries[name] = {"bytes": _copied(path, stage / name)}
+        written[name] = {"bytes": _copied(path, stage / name)}
     for file in keepsake.files:
         source, target = folder / file.name, stage / file.name
         stored = Stored.read(source)
@@ -147,10 +147,10 @@ def _written(folder: Path, stage: Path, keepsake: Keepsake) -> dict[str, dict[st
             _copied(source, target)
         else:
             stored.keep(target, file.ways, file.left_out, **file.more)
-        entries[file.name] = {"bytes": target.stat().st_size, "arrays": arrays}
-    if not entries:
+        written[file.name] = {"bytes": target.stat().st_size, "arrays": arrays}
+    if not written:
         raise InputError(f"{folder} holds no results of a study: there is nothing to keep.")
-    return entries
+    return written
 
 
 def _copied(source: Path, target: Path) -> int:
@@ -169,7 +169,7 @@ def _require_more(
         for array in entry.get("arrays", ())
         if array not in after.get(name, {}).get("arrays", ())
     ]
-    for path in sorted((out / "tables").glob("*.json")):
+    for path in entries(out / "tables", "*.json"):
         new = stage / "tables" / path.name
         rows = read_json(new)["rows"] if new.is_file() else {}
         lost += [
@@ -204,7 +204,7 @@ def with_kept_tables(
     found = {name: dict(table) for name, table in tables.items()}
     if not is_kept(folder):
         return found
-    before = {path.stem: read_json(path) for path in sorted((folder / "tables").glob("*.json"))}
+    before = {path.stem: read_json(path) for path in entries(folder / "tables", "*.json")}
     return {name: merged(before.get(name, {}), found.get(name, {})) for name in {**before, **found}}
 
 

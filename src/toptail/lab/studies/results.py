@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from toptail.lab.studies.folder import read_stored
+from toptail.pools.files import entries
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,6 @@ def common_parts(folder: Path) -> dict[str, Any]:
     return {
         "config": (read_stored(folder / "config.json") or {}).get("config", {}),
         "record": read_stored(folder / "record.json") or {},
-        "tables": {p.stem: read_stored(p) for p in sorted((folder / "tables").glob("*.json"))},
+        "tables": {p.stem: read_stored(p) for p in entries(folder / "tables", "*.json")},
         "claims": read_stored(folder / "claims.json") or [],
     }

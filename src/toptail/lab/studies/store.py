@@ -22,7 +22,7 @@ from toptail.errors import InputError
 from toptail.lab.studies.compact import Way, pack, unpack
 from toptail.lab.studies.folder import read_json
 from toptail.lab.training.records import differences, digest
-from toptail.pools.files import read_arrays, staged_folder
+from toptail.pools.files import entries, read_arrays, staged_folder
 from toptail.pools.hashed import HashedFormat
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
@@ -160,12 +160,8 @@ def plain(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def columns(folder: Path) -> dict[str, Path]:
-    """The stored files of a folder by column, in the order of their names.
-
-    Files that are still being written, which are hidden, do not count.
-    """
-    found = sorted(path for path in folder.glob("*.npz") if not path.name.startswith("."))
-    return {path.stem: path for path in found}
+    """The stored files of a folder by column, in the order of their names."""
+    return {path.stem: path for path in entries(folder, "*.npz")}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, Final
 
 from toptail.errors import InputError
 from toptail.lab.studies.figures import Drawing, FigureSpec
@@ -21,8 +21,12 @@ from toptail.lab.studies.page import Part, Shown, Texts, write_page
 from toptail.lab.studies.results import StudyResults
 from toptail.lab.studies.show import shown_tables
 from toptail.lab.studies.tables import TableSpec
+from toptail.pools.guard import refusing
 from toptail.progress import Tick, no_tick
 from toptail.report.table import Table
+
+_UNSHOWABLE: Final = "holds results that cannot be read"
+_AGAIN: Final = "run the study again"
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,8 @@ class Study:
 
     def page(self, folder: str | Path) -> Path:
         """Write ``figures/`` and ``report.html`` of what is stored; returns the page's path."""
-        return write_page(self, Path(folder))
+        with refusing(folder, _UNSHOWABLE, _AGAIN):
+            return write_page(self, Path(folder))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -122,20 +127,23 @@ class Study:
 
     def tables(self, folder: str | Path, names: Iterable[str]) -> list[Table]:
         """The stored tables of these names or labels, as the page shows them."""
-        results, wanted = self.read(Path(folder)), set(names)
-        return [
-            shown_tables(spec, results)[0]
-            for spec in self.content
-            if isinstance(spec, TableSpec)
-            and not spec.of
-            and wanted & {spec.name, spec.label}
-            and results.tables.get(spec.stored, {}).get("rows")
-        ]
+        wanted = set(names)
+        with refusing(folder, _UNSHOWABLE, _AGAIN):
+            results = self.read(Path(folder))
+            return [
+                shown_tables(spec, results)[0]
+                for spec in self.content
+                if isinstance(spec, TableSpec)
+                and not spec.of
+                and wanted & {spec.name, spec.label}
+                and results.tables.get(spec.stored, {}).get("rows")
+            ]
 
     def figures(self, folder: str | Path, label: str) -> list[Path]:
         """Where the figures of a label are, without the ending of their names."""
         path = Path(folder)
-        drawn = self.drawings(self.read(path))
+        with refusing(folder, _UNSHOWABLE, _AGAIN):
+            drawn = self.drawings(self.read(path))
         return [path / "figures" / d.name for d in drawn if label in d.labels]
 
 
@@ -151,7 +159,8 @@ def studies() -> dict[str, Study]:
 def study_in(folder: Path) -> Study:
     """The study whose settings a folder's ``config.json`` has."""
     stored = read_stored(folder / "config.json") or {}
-    settings = set(stored.get("config", {}))
+    with refusing(folder / "config.json", _UNSHOWABLE, _AGAIN):
+        settings = set(stored.get("config", {}))
 
     def known(study: Study) -> set[str]:
         return settings & {setting.name for setting in fields(study.config)}

@@ -20,6 +20,7 @@ from toptail.errors import InputError
 from toptail.lab.studies.compare import Comparison
 from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.naming import in_order, scorer_name
+from toptail.pools.files import entries
 from toptail.report.table import Cell as ShownCell
 from toptail.report.table import Table as ShownTable
 
@@ -220,6 +221,6 @@ def write_tables(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
     """
     for name, content in tables.items():
         write_json(folder / f"{name}.json", content)
-    for path in folder.glob("*.json"):
+    for path in entries(folder, "*.json"):
         if path.stem not in tables:
             path.unlink()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +19,7 @@ from toptail.lab.critics.registry import CRITICS
 from toptail.lab.studies.scorers import Rows, Score, Scorer
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.files import sha256
+from toptail.pools.guard import brief
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
 
@@ -94,28 +97,41 @@ def _module(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise InputError(f"{path} cannot be loaded as a Python file.")
     module = importlib.util.module_from_spec(spec)
-    try:
+    with _foreign(f"{path}", "cannot be loaded", ": run it by itself to see where"):
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise InputError(
-            f"{path} cannot be loaded ({type(error).__name__}: {error}): run it by itself to see "
-            "where."
-        ) from error
     return module
+
+
+@contextmanager
+def _foreign(where: str, what: str, advice: str = "") -> Iterator[None]:
+    """Run code of a user's: whatever it raises is a sentence, what it prints goes to stderr.
+
+    Its wish to end the process is no success of ours, and Ctrl-C says where it was.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except KeyboardInterrupt as error:
+        error.add_note(f"in {where}")
+        raise
+    except BaseException as error:
+        kind = f"{type(error).__name__}: {brief(error)}"
+        raise InputError(f"{where} {what} ({kind}){advice}.") from error
 
 
 def _made(found: Callable[..., Any], where: str) -> Callable[..., Any]:
     """The score function itself, or what a function without required arguments returns."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(found).parameters.values()
+    try:
+        parameters = list(inspect.signature(found).parameters.values())
+    except (TypeError, ValueError):  # something built in does not say
+        return found
     required = [p for p in parameters if p.kind in kinds and p.default is p.empty]
     variable = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     if required or variable:
         return found
-    try:
+    with _foreign(where, "failed"):
         made = found()
-    except Exception as error:
-        raise InputError(f"{where} failed ({type(error).__name__}: {error}).") from error
     if not callable(made):
         raise InputError(
             f"{where} returned {type(made).__name__}: expected a function of states, actions and "
@@ -129,14 +145,13 @@ def _checked(function: Callable[..., Any], where: str) -> Score:
     """A user's function that fails in one sentence rather than in a table."""
 
     def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
-        try:
-            given = np.asarray(function(states, actions, goals))
+        with _foreign(where, f"failed on {len(states)} rows"):
+            # Copies: what it writes into them must not reach who scores the same rows next.
+            given = np.asarray(function(states.copy(), actions.copy(), goals.copy()))
+            if given.dtype.kind in "cmMSU":
+                raise TypeError(f"scores of type {given.dtype}, which are no numbers")
             with np.errstate(over="ignore"):  # infinite then, and named below
                 result = given.astype(np.float32)
-        except Exception as error:
-            raise InputError(
-                f"{where} failed on {len(states)} rows ({type(error).__name__}: {error})."
-            ) from error
         if result.shape != (len(states),):
             raise InputError(
                 f"{where} returned scores of shape {result.shape} for {len(states)} rows: expected "

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import multiprocessing
-import os
-import shutil
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import as_completed
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -21,20 +15,22 @@ import numpy as np
 
 from toptail.errors import InputError
 from toptail.lab.tasks.expert import DirectionExpert, Expert
-from toptail.lab.tasks.files import record_path, save_file, split_path, write_json
+from toptail.lab.tasks.files import read_record, record_path, save_file, split_path, write_json
 from toptail.lab.tasks.manipulation import Player, check_playable
 from toptail.lab.tasks.names import Recipe, Split, TaskName, parse_name, published_recipe
 from toptail.lab.tasks.navigation import Episode, Navigator, check_navigable
 from toptail.lab.tasks.simulator import load_module
 from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.tasks.workers import deaf_to_interrupts, one_thread_each, worker_pool
 from toptail.pools.files import read_arrays, write_arrays
+from toptail.pools.guard import read_object
+from toptail.pools.temporary import remove_at_once
 from toptail.provenance import commit
 
 Progress = Callable[[int, int], None]
 """Called with the episodes that are done and all that are wanted."""
 
 _SPLITS: tuple[Split, ...] = ("train", "val")
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _MAZE_GROUP = 25
 """Maze episodes that are stepped together: a second of PointMaze, ten seconds of AntMaze."""
 
@@ -125,6 +121,9 @@ def collect(
     check_collectable(collection)
     parts = out.with_name(f"{out.name}.parts")
     counts = collection.counts()
+    paths = {split: split_path(out, split) for split in counts}
+    if _is_collected(collection, counts, paths) and not parts.exists():
+        return paths
     _open_parts(collection, out, parts)
 
     total = sum(counts.values())
@@ -132,15 +131,14 @@ def collect(
     done = total - sum(group.missing for group in groups)
     report = progress if progress is not None else lambda _done, _total: None
     report(done, total)
-    for group in _run(collection, parts, groups, workers):
-        done += group.missing
-        report(done, total)
+    with closing(_run(collection, parts, groups, workers)) as finished:
+        for group in finished:
+            done += group.missing
+            report(done, total)
 
-    paths: dict[Split, Path] = {}
     for split, count in counts.items():
-        paths[split] = split_path(out, split)
         _merge(collection, parts, split, count, paths[split])
-    shutil.rmtree(parts)
+    remove_at_once(parts)
     return paths
 
 
@@ -172,9 +170,21 @@ def _plan(collection: Collection) -> dict[str, Any]:
     }
 
 
+def _is_collected(
+    collection: Collection, counts: dict[Split, int], paths: dict[Split, Path]
+) -> bool:
+    """Whether both files are there, and their records say that this collection made them."""
+    load_module("mujoco")  # a missing simulator is said before anything is written
+    for split, path in paths.items():
+        record = (read_record(path) or {}) if path.exists() else {}
+        made_by = _plan(collection) | {"episodes": counts[split]}
+        if any(record.get(key) != value for key, value in made_by.items()):
+            return False
+    return True
+
+
 def _open_parts(collection: Collection, out: Path, parts: Path) -> None:
     """Make the folder of finished episodes, or go on with the one that is there."""
-    load_module("mujoco")  # a missing simulator is said before anything is written
     plan, plan_file = _plan(collection), parts / "plan.json"
     if not plan_file.exists():
         for path in (split_path(out, split) for split in _SPLITS):
@@ -183,7 +193,7 @@ def _open_parts(collection: Collection, out: Path, parts: Path) -> None:
         parts.mkdir(parents=True, exist_ok=True)
         write_json(plan_file, plan)
         return
-    found = json.loads(plan_file.read_text("utf-8"))
+    found = read_object(plan_file, f"delete the folder {parts} to collect again")
     for key, value in plan.items():
         if found.get(key) != value:
             raise InputError(
@@ -228,58 +238,19 @@ def _part(parts: Path, split: Split, episode: int) -> Path:
 
 def _run(
     collection: Collection, parts: Path, groups: list[_Group], workers: int
-) -> Iterator[_Group]:
+) -> Generator[_Group, None, None]:
     """Collect the groups, in this process or in several, and yield each when it is done."""
     if workers == 1 or len(groups) <= 1:
         for group in groups:
             _collect_group(collection, parts, group)
             yield group
         return
-    # Fresh processes: forking one that has started MuJoCo's threads is not safe.
-    context = multiprocessing.get_context("spawn")
-    size = min(workers, len(groups))
-    pool = ProcessPoolExecutor(size, mp_context=context, initializer=_leave_with_parent)
-    with one_thread_each(), pool:
-        jobs = {pool.submit(_collect_group, collection, parts, group): group for group in groups}
-        try:
-            for future in as_completed(jobs):
-                future.result()
-                yield jobs[future]
-        except BrokenProcessPool as error:
-            raise InputError(
-                f"One of {size} worker processes was ended from outside, perhaps for lack of "
-                "memory: run the same command again with fewer workers; finished episodes are kept."
-            ) from error
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-@contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Let processes that start meanwhile multiply matrices on one thread each."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _leave_with_parent() -> None:
-    """End this worker when the process that started it is gone, even if it was killed."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    with one_thread_each(), worker_pool(min(workers, len(groups))) as pool:
+        with deaf_to_interrupts():
+            jobs = {pool.submit(_collect_group, collection, parts, g): g for g in groups}
+        for future in as_completed(jobs):
+            future.result()
+            yield jobs[future]
 
 
 def _collect_group(collection: Collection, parts: Path, group: _Group) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import http.client
-import json
 import os
+import shutil
 import time
 import urllib.error
 import urllib.request
@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toptail.errors import InputError
+from toptail.errors import InputError, NotDoneError, told
 from toptail.lab.tasks.files import load_file, read_record, record_path, split_path, write_json
 from toptail.lab.tasks.names import Split, TaskName, parse_name
-from toptail.pools.files import sha256
+from toptail.pools.files import check_folder, sha256
+from toptail.pools.guard import allowed_bytes, brief, read_object, refusing
 
 MIRRORS: tuple[str, ...] = (
     "https://rail.eecs.berkeley.edu/datasets/ogbench",
@@ -46,6 +47,10 @@ class Patience:
     """Seconds before the second try; doubled for each further one."""
     timeout: float = 30.0
     """Seconds without an answer after which a connection counts as lost."""
+    slowest: float = 1024.0
+    """Bytes a second, over ``timeout`` seconds, below which a mirror is given up."""
+    largest: float = 50e9
+    """Bytes that a file may have, unless ``--max-gb`` allows more."""
 
 
 def mirrors(first: tuple[str, ...] = ()) -> list[str]:
@@ -60,15 +65,27 @@ def get(
     addresses: list[str],
     patience: Patience | None = None,
     progress: Progress | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> dict[Split, Path]:
-    """Download both files of a data set into a folder, unless they are there already."""
+    """Download both files of a data set into a folder, unless they are there already.
+
+    ``tell`` is told, once, if nobody knows the checksum that a file should have.
+    """
     task = parse_name(name)
     paths: dict[Split, Path] = {}
     splits: tuple[Split, ...] = ("train", "val")
+    unknown = []
     for split in splits:
         path = paths[split] = split_path(folder / f"{task.name}.npz", split)
         if not path.exists():
+            unknown += [] if record_path(path).exists() else [path.name]
             get_file(task, path, addresses, patience or Patience(), progress)
+    if unknown and tell is not None:
+        tell(
+            f"Nobody knows the checksum that {' and '.join(unknown)} should have: what came was "
+            "checked for its content only. Its checksum is recorded beside it, and a later "
+            "download must fit that."
+        )
     return paths
 
 
@@ -80,6 +97,7 @@ def get_file(
     progress: Progress | None = None,
 ) -> None:
     """Download one file; it appears under its name only when it is whole and checked."""
+    check_folder(path.parent)
     path.parent.mkdir(parents=True, exist_ok=True)
     failures = []
     for address in addresses:
@@ -88,7 +106,7 @@ def get_file(
             _fetch(partial, patience, progress)
             _accept(partial, task)
         except (_UnavailableError, InputError) as error:
-            failures.append(f"{address}: {error}")
+            failures.append(f"{address}: {str(error).removesuffix('.')}")
         else:
             return
     raise InputError(
@@ -129,15 +147,22 @@ class _Partial:
     def origin(self) -> dict[str, Any]:
         """Return address, full size and validator of the bytes; nothing where not known."""
         try:
-            found = json.loads(self.origin_path.read_text("utf-8"))
-        except (OSError, ValueError):
+            return read_object(self.origin_path, "it is downloaded again")
+        except InputError:
             return {}
-        return found if isinstance(found, dict) else {}
 
     def begin(self, size: int | None, validator: str | None) -> None:
         """Start from nothing."""
         self.remove()
         write_json(self.origin_path, {"url": self.url, "size": size, "validator": validator})
+
+    def append(self, chunk: bytes) -> None:
+        """Store more bytes; what the disk says about it is not the mirror's fault."""
+        try:
+            with self.bytes_path.open("ab") as file:
+                file.write(chunk)
+        except OSError as error:
+            raise told(error, self.bytes_path) from None
 
     def remove(self) -> None:
         """Forget what is here."""
@@ -147,34 +172,38 @@ class _Partial:
 
 def _fetch(partial: _Partial, patience: Patience, progress: Progress | None) -> None:
     """Bring all bytes here, going on after every interruption."""
-    fruitless = 0
+    fruitless, most = 0, partial.size
     while True:
-        before = partial.size
         try:
-            if _read_on(partial, patience.timeout, progress):
+            if _read_on(partial, patience, progress):
                 return
             problem = "the connection was cut"
         except urllib.error.HTTPError as error:
             error.close()
-            problem = f"answered {error.code} {error.reason}"
+            problem = f"answered {error.code} {brief(str(error.reason))}"
             if error.code < 500 and error.code not in _TRY_AGAIN:
                 raise _UnavailableError(problem) from error
             if error.code == 416:  # what is here does not fit what is there
                 partial.remove()
         except _NETWORK_ERRORS as error:
-            problem = str(getattr(error, "reason", error)) or type(error).__name__
-        fruitless = 0 if partial.size > before else fruitless + 1
+            problem = brief(getattr(error, "reason", error))
+        except ValueError as error:  # of an address or a header that no client understands
+            raise _UnavailableError(f"answered nonsense: {brief(error)}") from error
+        # What is brought, thrown away and brought again is no progress.
+        fruitless = 0 if partial.size > most else fruitless + 1
+        most = max(most, partial.size)
         if fruitless >= patience.tries:
             raise _UnavailableError(problem)
         time.sleep(patience.wait * 2 ** max(0, fruitless - 1))
 
 
-def _read_on(partial: _Partial, timeout: float, progress: Progress | None) -> bool:
+def _read_on(partial: _Partial, patience: Patience, progress: Progress | None) -> bool:
     """Read until the file is whole (true) or the connection ends (false)."""
     origin, have = partial.origin(), partial.size
     if have and have == origin.get("size"):
         return True
-    with urllib.request.urlopen(_request(partial.url, have, origin), timeout=timeout) as answer:
+    request = _request(partial.url, have, origin)
+    with urllib.request.urlopen(request, timeout=patience.timeout) as answer:
         if answer.status == 206 and _total(answer, have) != origin.get("size"):
             partial.remove()  # the file there has changed, so its beginning here is worthless
             return False
@@ -182,14 +211,52 @@ def _read_on(partial: _Partial, timeout: float, progress: Progress | None) -> bo
             have = 0
             partial.begin(_length(answer), _validator(answer))
         size = partial.origin()["size"]
-        with partial.bytes_path.open("ab") as file:
-            while chunk := answer.read(_CHUNK):
-                file.write(chunk)
-                have += len(chunk)
-                if progress is not None:
-                    progress(partial.path.name, have, size)
+        _check_room(partial, have, size, patience)
+        pace = _Pace(patience)
+        while chunk := answer.read1(_CHUNK):
+            partial.append(chunk)
+            have += len(chunk)
+            pace.check(len(chunk))
+            if size is None:
+                _check_room(partial, have, have, patience)
+            if progress is not None:
+                progress(partial.path.name, have, size)
     # Where the server does not say how long the file is, the zip's own checksums decide.
     return size is None or have == size
+
+
+def _check_room(partial: _Partial, have: int, size: int | None, patience: Patience) -> None:
+    """Give a mirror up whose file is larger than any, or than the disk has room for."""
+    if size is None:
+        return
+    largest = allowed_bytes() or patience.largest
+    if size > largest:
+        raise _UnavailableError(
+            f"offers {size / 1e9:,.1f} GB, and {largest / 1e9:,.1f} GB are allowed (--max-gb)"
+        )
+    free = shutil.disk_usage(partial.path.parent).free
+    if size - have > free:
+        raise NotDoneError(
+            f"{partial.path} takes {(size - have) / 1e9:,.1f} GB more, and {free / 1e9:,.1f} GB of "
+            "the disk are free: make room, or choose another folder."
+        )
+
+
+class _Pace:
+    """How fast bytes come, over stretches of time."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience, self._since, self._bytes = patience, time.monotonic(), 0
+
+    def check(self, more: int) -> None:
+        """Count bytes, and give up a mirror that lets one wait for ever."""
+        self._bytes += more
+        seconds = time.monotonic() - self._since
+        if seconds < self._patience.timeout:
+            return
+        if self._bytes < seconds * self._patience.slowest:
+            raise _UnavailableError(f"sends {self._bytes / seconds:,.0f} bytes a second")
+        self._since, self._bytes = time.monotonic(), 0
 
 
 def _request(url: str, have: int, origin: dict[str, Any]) -> urllib.request.Request:
@@ -204,14 +271,18 @@ def _request(url: str, have: int, origin: dict[str, Any]) -> urllib.request.Requ
 
 def _length(answer: http.client.HTTPResponse) -> int | None:
     """Return the length of a whole file."""
-    length = answer.headers.get("Content-Length", "")
-    return int(length) if length.isdigit() else None
+    return _whole(answer.headers.get("Content-Length", ""))
 
 
 def _total(answer: http.client.HTTPResponse, have: int) -> int | None:
     """Return the length of the file that a part belongs to, if the part begins where asked."""
     span, _, total = answer.headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
-    return int(total) if span.startswith(f"{have}-") and total.isdigit() else None
+    return _whole(total) if span.startswith(f"{have}-") else None
+
+
+def _whole(text: str) -> int | None:
+    """The whole number that a header states, if it is one."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
 def _validator(answer: http.client.HTTPResponse) -> str | None:
@@ -232,7 +303,8 @@ def _accept(partial: _Partial, task: TaskName) -> None:
                     f"its {key} is {value}, and {path.name}.json records {record[key]}; delete "
                     "that record to accept another file"
                 )
-        content = load_file(here, task).sha256
+        with refusing(path.name, "cannot be used", "the mirror has another file of that name"):
+            content = load_file(here, task).sha256
         record = {"file": path.name, "source": partial.url, **found, "content_sha256": content}
         write_json(record_path(path), record)
         here.replace(path)

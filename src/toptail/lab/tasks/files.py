@@ -14,6 +14,7 @@ from toptail.lab.tasks.checks import check_arrays
 from toptail.lab.tasks.names import Split, TaskName, parse_name
 from toptail.lab.tasks.trajectories import ARRAYS, Trajectories
 from toptail.pools.files import atomic, read_arrays, write_arrays
+from toptail.pools.guard import read_object
 
 DEFAULT_FOLDER = Path("~/.ogbench/data")
 """Where OGBench's own package keeps its files."""
@@ -112,7 +113,7 @@ def load_file(path: str | Path, task: TaskName | None = None) -> Trajectories:
     check_arrays(arrays, str(path), task if task is not None else task_of(path))
     kept: dict[str, Any] = {name: arrays[name] for name in ARRAYS if name in arrays}
     trajectories = Trajectories(**kept, source=str(path))
-    recorded = (read_record(path) or {}).get("content_sha256", trajectories.sha256)
+    recorded = str((read_record(path) or {}).get("content_sha256", trajectories.sha256))
     if recorded != trajectories.sha256:
         raise InputError(
             f"{path} is not the file that {record_path(path).name} describes (content hash "
@@ -147,15 +148,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 def read_record(path: Path) -> dict[str, Any] | None:
     """Read the record beside a data set file, if there is one."""
     where = record_path(path)
-    if not where.exists():
-        return None
-    try:
-        record = json.loads(where.read_text("utf-8"))
-    except ValueError:
-        record = None
-    if not isinstance(record, dict):
-        raise InputError(f"{where} is not a JSON object: delete it to go on without a record.")
-    return record
+    return read_object(where, "delete it to go on without a record") if where.exists() else None
 
 
 def _refuse_what_is_no_npz(path: Path) -> None:

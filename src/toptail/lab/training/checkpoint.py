@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
-from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from toptail.errors import InputError
 from toptail.lab.critics.learner import Params
 from toptail.pools.files import atomic
+from toptail.pools.guard import refusing
 
 
 def save_params(path: Path, params: Params) -> None:
@@ -26,10 +25,6 @@ def save_params(path: Path, params: Params) -> None:
 
 def load_params(path: Path) -> Params:
     """Read a parameter tree back, bit for bit."""
-    try:
+    with refusing(path, "cannot be read as a safetensors checkpoint", "train the critic again"):
         params: Params = unflatten_dict(load_file(path), sep="/")  # type: ignore[no-untyped-call]
         return params
-    except (OSError, SafetensorError) as error:
-        raise InputError(
-            f"{path} cannot be read as a safetensors checkpoint ({error}); train the critic again."
-        ) from error

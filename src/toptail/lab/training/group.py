@@ -34,6 +34,7 @@ from toptail.lab.training.run_files import CONFIG, METRICS, PARAMS, RECORD, read
 from toptail.lab.training.runs import mark_invalid
 from toptail.lab.training.task_data import TaskData
 from toptail.pools.files import sha256
+from toptail.pools.temporary import sweep
 from toptail.provenance import commit
 
 
@@ -156,12 +157,12 @@ class Group:
         """Write down what starts here, and forget what was logged after the checkpoint."""
         folder = self.folder(seed)
         folder.mkdir(parents=True, exist_ok=True)
-        for stray in folder.glob(".*"):  # what a killed process was about to move into place
-            stray.unlink()
+        sweep(folder)
         cut_lines(folder / METRICS, start)
         if start:
             record = read_object(folder / RECORD)
             record["resumed"] = [*record["resumed"], {"from_step": start, **begun}]
+            record["checkpoint_step"] = start  # a kill may have come before it was recorded
         else:
             content = {"hash": self.config.hash, "config": self.config.content}
             write_json(folder / CONFIG, content)

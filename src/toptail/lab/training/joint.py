@@ -16,14 +16,14 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 from jax.tree_util import keystr, tree_flatten_with_path, tree_unflatten
-from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from toptail.errors import InputError
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.loop import TrainState
 from toptail.lab.training.records import digest, read_object
-from toptail.pools.files import sha256, staged_folder
+from toptail.pools.files import entries, sha256, staged_folder
+from toptail.pools.guard import refusing
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 
@@ -62,14 +62,10 @@ class JointCheckpoint:
     def load(self, like: TrainState, seeds: Sequence[int]) -> TrainState:
         """The rows of some seeds, in a tree like ``like`` (which may hold shapes alone)."""
         rows = [list(self.attempts).index(seed) for seed in seeds]
-        try:
+        what = "does not hold a state of this critic"
+        with refusing(self.folder, what, "delete the folder to start its runs again"):
             arrays = load_file(self.folder / "state.safetensors")
             return state_of({name: array[rows] for name, array in arrays.items()}, like)
-        except (OSError, KeyError, ValueError, SafetensorError) as error:
-            raise InputError(
-                f"{self.folder} does not hold a state of this critic ({error}): delete the folder "
-                "to start its runs again."
-            ) from None
 
 
 def save_joint(
@@ -89,9 +85,9 @@ def save_joint(
             "state_sha256": sha256(stage / "state.safetensors"),
         }
         write_json(stage / "checkpoint.json", header)
-        for path in stage.iterdir():
+        for path in entries(stage):
             reach_the_disk(path)
-    for other in home.iterdir():
+    for other in entries(home):
         if other != target:
             shutil.rmtree(other)
 
@@ -99,7 +95,7 @@ def save_joint(
 def find_joint(parent: Path) -> Iterator[JointCheckpoint]:
     """Every checkpoint below a folder whose header can be read, the latest step first."""
     found = []
-    for folder in parent.glob("checkpoint-*/step-*"):
+    for folder in entries(parent, "checkpoint-*/step-*"):
         try:
             header = read_object(folder / "checkpoint.json")
             attempts = {int(seed): int(n) for seed, n in header["attempts"].items()}

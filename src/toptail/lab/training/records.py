@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from toptail.errors import InputError
+from toptail.pools import guard
 
 PACKAGES = ("toptail", "jax", "jaxlib", "flax", "optax", "numpy", "scipy")
 """Packages whose versions can change a result's last digits."""
@@ -53,11 +53,5 @@ def now() -> str:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON file that holds an object."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as JSON ({error}).") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path} does not hold a JSON object.")
-    return content
+    """Read a JSON file of a run that holds an object."""
+    return guard.read_object(path, "a run without it is trained again")

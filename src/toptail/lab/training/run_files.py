@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toptail.errors import InputError
+from toptail.errors import InputError, NotDoneError, told
 from toptail.lab.training.metrics import read_lines
 from toptail.lab.training.records import read_object
+from toptail.pools.files import entries
+from toptail.pools.locks import locks_exist, try_lock
 
 CONFIG = "config.json"
 RECORD = "record.json"
@@ -82,43 +83,45 @@ def find_runs(folder: str | Path) -> list[Run]:
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: give the one that `toptail train` wrote into.")
-    homes = [path.parent for path in folder.rglob(RECORD)]
+    homes = [path.parent for path in entries(folder, f"**/{RECORD}")]
     runs = [home for home in homes if _seed(home) is not None]
     return [read_run(home) for home in sorted(runs, key=lambda home: (home.parent, _seed(home)))]
 
 
 def attempt_at(folder: Path) -> int:
     """1, and one more for every attempt in the history."""
-    return 1 + len(list((folder / HISTORY).glob(f"*/{RECORD}")))
+    return 1 + len(entries(folder / HISTORY, f"*/{RECORD}"))
 
 
 @contextmanager
 def training_lock(home: Path) -> Iterator[None]:
     """Hold a critic's folder; the lock goes with the process, however that ends."""
+    if not locks_exist():
+        raise NotDoneError(
+            "Training needs file locks, so that two processes never write to one folder, and this "
+            "system has none that Python knows (fcntl): use Linux, macOS or WSL."
+        )
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{home}: cannot write there ({error.strerror}).") from None
+        raise told(error, home) from None
     with (home / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(file.fileno()):
             raise InputError(
                 f"{home} is being trained by another process: wait for it, or stop it first."
-            ) from None
+            )
         yield
 
 
 def in_training(home: Path) -> bool:
     """Whether a process holds a critic's folder right now."""
+    if not locks_exist():
+        return False
     try:
         with (home / ".lock").open() as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return not try_lock(file.fileno(), shared=True)
     except FileNotFoundError:
         return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 def _seed(folder: Path) -> int | None:

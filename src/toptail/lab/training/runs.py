@@ -22,6 +22,7 @@ from toptail.lab.training.run_files import (
     read_run,
     training_lock,
 )
+from toptail.pools.files import entries
 
 Config = TypeVar("Config", bound=LearnerConfig)
 """A kind of configuration."""
@@ -120,7 +121,7 @@ def archive(run: Run, fault: Fault) -> None:
         mark_invalid(run, fault)
     target = run.folder / HISTORY / str(run.attempt)
     target.mkdir(parents=True, exist_ok=True)
-    files = [path for path in run.folder.iterdir() if path.is_file()]
+    files = [path for path in entries(run.folder) if path.is_file()]
     # The record goes last: where it still is, an interrupted move is done again.
     for path in sorted(files, key=lambda path: (path.name == RECORD, path.name)):
         path.replace(target / path.name)

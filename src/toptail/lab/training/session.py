@@ -28,6 +28,7 @@ from toptail.lab.training.run_files import (
 )
 from toptail.lab.training.runs import archive
 from toptail.lab.training.task_data import TaskData
+from toptail.pools.files import entries
 
 
 def train_runs(
@@ -152,6 +153,6 @@ def _remove_used_checkpoints(home: Path) -> None:
                 run = read_run(folder)
                 if run.state == "running" and run.attempt == attempt:
                     needed.add(found.folder.parent)
-    for folder in home.glob("checkpoint-*"):
+    for folder in entries(home, "checkpoint-*"):
         if folder not in needed:
             shutil.rmtree(folder)

@@ -29,6 +29,7 @@ from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.lab.tasks.queries import load_queries
 from toptail.pools import JudgedPicks
 from toptail.pools.columns import group_seeds
+from toptail.pools.files import entries
 from toptail.stats.best_of_k import Floats
 
 GROUPS = ("near", "medium", "far")
@@ -163,7 +164,7 @@ def read_selection(folder: str | Path) -> TaskSelection:
         picks=_picks(files.path / "picks.parquet", rollouts),
         rollouts=rollouts,
         deployment={
-            path.stem: read_json(path) for path in sorted(files.path.glob("deployment/*.json"))
+            path.stem: read_json(path) for path in entries(files.path, "deployment/*.json")
         },
     )
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeAlias
 
@@ -24,8 +22,9 @@ from toptail.audit.sample import Estimate
 from toptail.lab.studies.semantics.config import Beside, SemanticsConfig
 from toptail.lab.studies.semantics.load import TaskScores
 from toptail.lab.studies.store import Stored, fitting
+from toptail.lab.tasks.workers import deaf_to_interrupts, worker_pool
 from toptail.lab.training.records import digest
-from toptail.pools.files import sha256
+from toptail.pools.files import entries, sha256
 from toptail.progress import Tick, no_tick
 
 Estimates = dict[str, Estimate]
@@ -125,9 +124,10 @@ def _results(jobs: Sequence[ColumnJob], workers: int) -> Iterator[Estimates]:
     if workers < 2 or len(jobs) < 2:
         yield from map(ColumnJob.run, jobs)
         return
-    # Fresh processes: a forked one would inherit the threads of a JAX that has been used.
-    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn")) as pool:
-        yield from pool.map(ColumnJob.run, jobs)
+    with worker_pool(min(workers, len(jobs))) as pool:
+        with deaf_to_interrupts():
+            results = pool.map(ColumnJob.run, jobs)
+        yield from results
 
 
 @cache
@@ -137,7 +137,7 @@ def code_hash() -> str:
     It is broader than need be: a result that is measured once too often does no harm.
     """
     package = Path(toptail.__file__).parent
-    sources = [path for room in ROOMS for path in sorted((package / room).rglob("*.py"))]
+    sources = [path for room in ROOMS for path in entries(package / room, "**/*.py")]
     return digest(
         {path.relative_to(package).as_posix(): sha256(path) for path in sources}
         | {name: version(name) for name in PACKAGES}

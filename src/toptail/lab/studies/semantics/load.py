@@ -16,6 +16,7 @@ from toptail.lab.studies.store import Stored, columns
 from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.lab.training.records import digest
 from toptail.pools.columns import group_seeds, split_seed
+from toptail.pools.files import entries
 from toptail.pools.triples import ScoredTriples
 from toptail.stats.best_of_k import Floats
 
@@ -150,7 +151,7 @@ def task_folders(folder: Path) -> list[Path]:
     def place(path: Path) -> tuple[int, str]:
         return paper.index(path.name) if path.name in paper else len(paper), path.name
 
-    return sorted((path.parent for path in folder.glob(f"*/{DRAWS}.npz")), key=place)
+    return sorted((path.parent for path in entries(folder, f"*/{DRAWS}.npz")), key=place)
 
 
 def stored_columns(folder: Path) -> list[str]:

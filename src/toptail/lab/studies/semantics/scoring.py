@@ -36,6 +36,7 @@ from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import TooFewTrajectoriesError
 from toptail.lab.training.runs import require_data
 from toptail.pools.columns import split_seed
+from toptail.pools.files import entries
 from toptail.progress import Tick, no_tick
 
 BLOCK = 16_384
@@ -340,9 +341,9 @@ def run_scorers(runs: Path, task: str, config: SemanticsConfig) -> list[Scorer]:
 def sweep_scorers(runs: Path, task: str) -> list[Scorer]:
     """The cosine critics of the temperature study: ``RUNS/temperature/SETTING/TASK/...``."""
     found: list[Scorer] = []
-    for home in sorted((runs / SWEEP).glob(f"*/{task}/cosine")):
+    for home in entries(runs / SWEEP, f"*/{task}/cosine"):
         setting = home.parent.parent.name
-        numbers = [path.name.removeprefix("seed-") for path in home.glob("seed-*")]
+        numbers = [path.name.removeprefix("seed-") for path in entries(home, "seed-*")]
         for seed in sorted(int(number) for number in numbers if number.isdigit()):
             column = f"{setting}@{seed}"
             found += [replace(each, column=column) for each in of_run(home, seed, task)]

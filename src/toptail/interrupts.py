@@ -1,0 +1,75 @@
+"""Ctrl-C on the command line: one line and exit code 130 at any moment, never a traceback.
+
+The package imports this module before anything else, and this module next to nothing, because
+the imports that follow take a second.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # without the import of typing, for the same reason
+    from typing import NoReturn
+
+CODE = 130
+"""The exit code of what was interrupted."""
+
+_PATIENCE = 3
+"""How often Ctrl-C must be pressed to leave at once, whatever is going on."""
+
+_pressed = 0
+
+
+def pressed() -> bool:
+    """Whether Ctrl-C was pressed, even if what was interrupted said something else about it."""
+    return _pressed > 0
+
+
+def _while_importing() -> None:
+    """Leave at once on Ctrl-C if this process is a command: there is nothing to lose yet."""
+    if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda *_: leave())
+
+
+def while_running() -> None:
+    """Raise KeyboardInterrupt on Ctrl-C, and remember it.
+
+    Extension modules that are interrupted while they are imported report other errors.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as below nohup
+        signal.signal(signal.SIGINT, _press)
+
+
+def leave(*, said: bool = False) -> NoReturn:
+    """End this process as interrupted, and say so unless that was said.
+
+    Nothing else that runs at a process's end is waited for: jaxlib does not survive that where it
+    was interrupted (a segmentation fault).
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        sys.stdout.flush()
+        sys.stderr.write("" if said else "toptail: interrupted\n")
+        sys.stderr.flush()
+    finally:
+        os._exit(CODE)
+
+
+def _press(*_: object) -> None:
+    global _pressed
+    _pressed += 1
+    if _pressed >= _PATIENCE:  # a user's code may catch what is raised here
+        leave()
+    raise KeyboardInterrupt
+
+
+def _is_command() -> bool:
+    """Whether the process was started as ``toptail`` or as ``python -m toptail``."""
+    first = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""  # noqa: PTH119
+    return first in ("toptail", "toptail.exe") or (first == "-m" and "toptail" in sys.orig_argv)
+
+
+_while_importing()

@@ -1,0 +1,25 @@
+"""Locks of files and folders; they go with the process that holds them, however it ends."""
+
+from __future__ import annotations
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+def locks_exist() -> bool:
+    """Whether this system has such locks."""
+    return fcntl is not None
+
+
+def try_lock(handle: int, *, shared: bool = False) -> bool:
+    """Lock what is open, until it is closed; false where somebody else holds it.
+
+    A file system without locks is an OSError.
+    """
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
