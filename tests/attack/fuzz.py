@@ -21,7 +21,7 @@ from tests.attack.state import State
 
 GOAL: Final = 100_000
 """Files of the whole run."""
-BATCH: Final = 250
+BATCH: Final = 500
 """Files between two times that the state is saved."""
 HELD: Final = ("read", "refused")
 """Outcomes as they should be."""
@@ -135,7 +135,8 @@ def _keep(state: State, reader: Reader, finding: dict[str, Any], found: Path) ->
     sign = f"{reader.name}: {finding['outcome']} {_sign(finding['where'])}"
     if any(known["sign"] == sign for known in state.findings):
         return
-    name = re.sub(r"[^a-z0-9]+", "-", sign.lower()).strip("-")[:100] + f".{reader.kind}"
+    what = slug(f"{finding['outcome']} {_sign(finding['where'])}")[:60]
+    name = f"{slug(reader.name)}--{what}.{reader.kind}"
     found.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         reader.make(Path(folder))
@@ -144,6 +145,11 @@ def _keep(state: State, reader: Reader, finding: dict[str, Any], found: Path) ->
     state.find(reader.name, finding["attack"], finding["outcome"], sign=sign, file=name,
                where=finding["where"])  # fmt: skip
     print(f"  {sign}", flush=True)
+
+
+def slug(text: str) -> str:
+    """A text as part of a file's name."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def _sign(where: str) -> str:

@@ -74,15 +74,17 @@ def try_files(reader: Reader, folder: Path, numbers: Iterable[int], at: Any = No
 
 def outcome(reader: Reader, folder: Path) -> tuple[str, str]:
     """How reading a folder ends, and where if not well."""
-    from toptail.errors import InputError
+    from toptail.errors import InputError, NotDoneError
 
     try:
         with _limited():
             reader.read(folder)
-    except InputError as error:
+    except (InputError, NotDoneError) as error:
         text = error.for_command_line
         return ("refused", "") if text.isprintable() else ("unprintable", ascii(text)[:200])
-    except KeyboardInterrupt:  # a critic that says that a person stopped it is believed
+    except (KeyboardInterrupt, MemoryError, OSError):
+        # The command line has a sentence for them. A critic that says that a person stopped it
+        # is believed.
         return "refused", ""
     except LateError:
         return "late", ""
@@ -143,19 +145,25 @@ def main(handle: int, position: str) -> None:
         place[:] = struct.pack("<q", number)
 
     readers = {reader.name: reader for reader in READERS}
+    sounds: dict[str, bytes] = {}
     null = os.open(os.devnull, os.O_WRONLY)
     forbid_pickles()
-    with os.fdopen(handle, "w") as answers:
+    with os.fdopen(handle, "w") as answers, tempfile.TemporaryDirectory(dir=_quick_disk()) as home:
         for line in sys.stdin:
             os.dup2(null, 1)
             os.dup2(null, 2)
             batch = json.loads(line)
             reader = readers[batch["reader"]]
-            with tempfile.TemporaryDirectory(dir=_quick_disk()) as name:
-                reader.make(Path(name))  # imports come before the limit
-                _limit_memory()
-                numbers = range(batch["start"], batch["stop"])
-                seen = try_files(reader, Path(name), numbers, at)
+            folder = Path(home) / reader.name.replace("/", "-")
+            _unlimited()
+            if not folder.is_dir():  # and what it imports comes before the limit
+                folder.mkdir()
+                reader.make(folder)
+            else:
+                (folder / reader.file).write_bytes(sounds[reader.name])
+            sounds[reader.name] = (folder / reader.file).read_bytes()
+            _limit_memory()
+            seen = try_files(reader, folder, range(batch["start"], batch["stop"]), at)
             answers.write(json.dumps({"counts": seen.counts, "findings": seen.findings}) + "\n")
             answers.flush()
 
@@ -164,6 +172,11 @@ def _limit_memory() -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def _unlimited() -> None:
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def _quick_disk() -> str | None:

@@ -1,0 +1,2 @@
+def score(states, actions, goals):
+    raise ValueError('two\nlines \x1b[31m')
