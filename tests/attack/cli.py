@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
@@ -78,6 +79,12 @@ class Flag:
         return rng.choice(pools.get(self.kind, (*_WORDS, *_PATHS, *_INTEGERS)))
 
 
+@cache
+def known_flags() -> dict[str, list[Flag]]:
+    """Every command with its flags."""
+    return {typed: list(flags_of(owner)) for typed, owner in commands()}
+
+
 def flags_of(owner: type) -> Iterator[Flag]:
     """The flags of a command, those of its settings included."""
     hints = get_type_hints(owner, include_extras=True)
@@ -107,9 +114,9 @@ def hostile_line(number: int) -> list[str]:
     rng = Random(f"line {number}")
     if rng.random() < 0.6:
         return _spoilt(rng)
-    typed, owner = rng.choice(list(commands()))
+    typed, flags = rng.choice(list(known_flags().items()))
     words = typed.split()
-    for flag in flags_of(owner):
+    for flag in flags:
         if rng.random() < (0.9 if flag.needed else 0.2):
             words += flag.typed(rng)
     return _disturbed(words, rng)
@@ -118,12 +125,11 @@ def hostile_line(number: int) -> list[str]:
 def _spoilt(rng: Random) -> list[str]:
     """A line that works, with other values and further flags."""
     case = rng.choice([case for case in CASES if case.name not in ("demo", "choose")])
-    owner = dict(commands())[case.command]
+    flags = known_flags()[case.command]
+    known = {flag.name: flag for flag in flags if flag.name}
     words = case.words
     for _ in range(rng.choice((1, 1, 2))):
         at = rng.randrange(len(case.command.split()), len(words))
-        flags = list(flags_of(owner))
-        known = {flag.name: flag for flag in flags if flag.name}
         if words[at] in known and at + 1 < len(words) and known[words[at]].kind is not bool:
             words[at : at + 2] = known[words[at]].typed(rng)
         else:
