@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -12,12 +14,13 @@ import pytest
 
 from tests.tasks.conftest import DATA
 from tests.tasks.make_fixtures import collection
-from toptail.errors import InputError
+from toptail.errors import InputError, NotDoneError
 from toptail.lab.tasks import collect as collecting
 from toptail.lab.tasks.collect import Collection, collect, make_collector
 from toptail.lab.tasks.files import load, load_file, read_record
 from toptail.lab.tasks.manipulation import block_in_sight
 from toptail.lab.tasks.names import PAPER_TASKS
+from toptail.lab.tasks.workers import worker_pool
 from toptail.provenance import commit
 
 POINT = "pointmaze-medium-navigate-v0"
@@ -111,6 +114,65 @@ def test_a_killed_collection_leaves_no_process_behind_and_goes_on(tmp_path: Path
     collect(config, out, progress=lambda done, _: seen.append(done))
     assert seen[0] > 0
     assert len(load(out).train.ends) == 60
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads Linux's /proc")
+def test_interrupted_on_a_terminal_all_processes_go_at_once_and_in_one_line(tmp_path: Path) -> None:
+    out, parts = tmp_path / f"{POINT}.npz", tmp_path / f"{POINT}.npz.parts"
+    command = [sys.executable, "-m", "toptail", "data", "collect", POINT, "--out", str(out)]
+    command += ["--episodes", "2000", "--rows", "1001", "--workers", "2"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        wait_for(lambda: any(parts.glob("train-*.npz")))
+        tree = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        children = [Path(f"/proc/{pid}") for pid in tree.read_text().split()]
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, said) == (130, "toptail: interrupted\n")
+    assert len(children) >= 2
+    wait_for(lambda: not any(child.exists() for child in children))
+    assert len(list(parts.glob("train-*.npz"))) < 1000
+
+
+def test_a_worker_that_is_ended_is_no_fault_of_the_input() -> None:
+    with pytest.raises(NotDoneError, match="fewer workers"), worker_pool(2) as pool:
+        pool.submit(os._exit, 1).result()
+
+
+def test_a_collection_that_is_finished_is_not_repeated(tmp_path: Path) -> None:
+    config, out = Collection(POINT, episodes=2, rows=11), tmp_path / f"{POINT}.npz"
+    collect(config, out)
+    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert collect(config, out)["train"] == out
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+def test_killed_while_it_clears_up_the_same_call_is_fine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, out = Collection(POINT, episodes=2, rows=11), tmp_path / f"{POINT}.npz"
+
+    def die(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(collecting, "remove_at_once", die)
+    with pytest.raises(KeyboardInterrupt):
+        collect(config, out)
+    monkeypatch.undo()
+    collect(config, out)
+    assert not (tmp_path / f"{POINT}.npz.parts").exists()
+
+
+@pytest.mark.parametrize("plan", ["", "[1]", "[" * 100_000, "\udcff"])
+def test_a_damaged_plan_is_named(plan: str, tmp_path: Path) -> None:
+    out, parts = tmp_path / f"{POINT}.npz", tmp_path / f"{POINT}.npz.parts"
+    parts.mkdir()
+    (parts / "plan.json").write_bytes(plan.encode("utf-8", "surrogateescape"))
+    with pytest.raises(InputError, match=r"plan\.json"):
+        collect(Collection(POINT, episodes=2, rows=11), out)
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:

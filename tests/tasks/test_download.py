@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import shutil
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from tests.tasks.conftest import DATA
-from toptail.errors import InputError
+from toptail.errors import InputError, NotDoneError
 from toptail.lab.tasks.download import MIRRORS, Patience, get, get_file, mirrors
 from toptail.lab.tasks.files import load, read_record, record_path
 from toptail.lab.tasks.names import parse_name
@@ -35,6 +38,12 @@ class Mirror:
     says_length: bool = True
     status: int | None = None
     """Answer everything with this status."""
+    reason: str | None = None
+    """What it says beside the status."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """What it says instead of what is so."""
+    endless: bool = False
+    """Whether it goes on sending for ever."""
     asked: list[str | None] = field(default_factory=list)
     """The Range header of each request."""
     before_answer: Callable[[Mirror], None] = lambda _: None
@@ -48,8 +57,13 @@ def serve(mirror: Mirror) -> Iterator[Mirror]:
             mirror.asked.append(self.headers.get("Range"))
             mirror.before_answer(mirror)
             content = mirror.files.get(self.path.removeprefix("/"))
+            if "Location" in mirror.headers:
+                self.send_response(302)
+                self.send_header("Location", mirror.headers["Location"])
+                self.end_headers()
+                return
             if mirror.status is not None or content is None:
-                self.send_error(mirror.status or 404)
+                self.send_error(mirror.status or 404, mirror.reason)
                 return
             self._send(content, self.headers.get("Range"))
 
@@ -63,16 +77,22 @@ def serve(mirror: Mirror) -> Iterator[Mirror]:
                     return
                 self.send_response(206)
                 span = f"{start}-{len(content) - 1}"
-                self.send_header("Content-Range", f"bytes {span}/{len(content)}")
+                if "Content-Range" not in mirror.headers:
+                    self.send_header("Content-Range", f"bytes {span}/{len(content)}")
             else:
                 self.send_response(200)
-            if mirror.says_length:
+            for name, text in mirror.headers.items():
+                self.send_header(name, text)
+            if mirror.says_length and "Content-Length" not in mirror.headers:
                 self.send_header("Content-Length", str(len(content) - start))
             if mirror.etag is not None:
                 self.send_header("ETag", mirror.etag)
             self.end_headers()
             end = len(content) if mirror.cut_after is None else start + mirror.cut_after
             self.wfile.write(content[start:end])
+            with suppress(ConnectionError):
+                while mirror.endless:
+                    self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
@@ -238,3 +258,65 @@ def test_the_users_mirrors_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert mirrors() == list(MIRRORS)
     monkeypatch.setenv("TOPTAIL_MIRRORS", "http://b/x/ http://c")
     assert mirrors(("http://a/",)) == ["http://a", "http://b/x", "http://c", *MIRRORS]
+
+
+def npz_without_arrays() -> bytes:
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("observations.npy", b"no array")
+    return buffer.getvalue()
+
+
+BAD = {
+    "odd length": Mirror({FILE: WHOLE}, headers={"Content-Length": "²"}, cut_after=100),
+    "odd range": Mirror({FILE: WHOLE}, headers={"Content-Range": "bytes 1000-x/²"}, cut_after=1000),
+    "another range": Mirror(
+        {FILE: WHOLE}, headers={"Content-Range": "bytes 0-9/9999"}, cut_after=1000
+    ),
+    "no arrays": Mirror({FILE: npz_without_arrays()}),
+    "too large": Mirror({FILE: WHOLE}, headers={"Content-Length": "9" * 15}),
+    "length that nothing has": Mirror({FILE: WHOLE[:50]}, headers={"Content-Length": "9" * 99}),
+    "endless": Mirror({FILE: WHOLE}, says_length=False, endless=True),
+    "nonsense for an address": Mirror(status=302, headers={"Location": "http://[::1"}),
+    "words for the terminal": Mirror(status=500, reason="\x1b[31m red"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_from_a_bad_mirror_it_moves_on_to_the_next(bad: str, tmp_path: Path) -> None:
+    patience = Patience(tries=3, wait=0.0, timeout=5.0, largest=10 * len(WHOLE))
+    with serve(BAD[bad]) as worse, serve(Mirror({FILE: WHOLE})) as better:
+        with pytest.raises(InputError) as refused:
+            get_file(TASK, tmp_path / "a" / FILE, [worse.address], patience)
+        assert str(refused.value).isprintable()
+        get_file(TASK, tmp_path / "b" / FILE, [worse.address, better.address], patience)
+    assert (tmp_path / "b" / FILE).read_bytes() == WHOLE
+    assert leftovers(tmp_path / "a") == []
+
+
+def test_a_mirror_that_drips_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hour = iter(range(0, 3_600 * 100, 3_600))
+    monkeypatch.setattr("toptail.lab.tasks.download.time.monotonic", lambda: next(hour))
+    with serve(Mirror({FILE: WHOLE})) as mirror, pytest.raises(InputError, match="a second"):
+        get_file(TASK, tmp_path / FILE, [mirror.address], QUICK)
+
+
+def test_a_full_disk_is_not_the_mirrors_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = shutil.disk_usage(tmp_path)._replace(free=10)
+    monkeypatch.setattr("toptail.lab.tasks.download.shutil.disk_usage", lambda _: full)
+    with serve(Mirror({FILE: WHOLE})) as mirror, pytest.raises(NotDoneError, match="make room"):
+        get_file(TASK, tmp_path / FILE, [mirror.address], QUICK)
+
+
+def test_a_checksum_that_nobody_knows_is_told_once(tmp_path: Path) -> None:
+    files = {path.name: path.read_bytes() for path in DATA.glob(f"{POINT}*.npz")}
+    told: list[str] = []
+    with serve(Mirror(files)) as mirror:
+        get(POINT, tmp_path, [mirror.address], QUICK, tell=told.append)
+        assert len(told) == 1
+        assert "Nobody knows the checksum" in told[0]
+        (tmp_path / FILE).unlink()
+        get(POINT, tmp_path, [mirror.address], QUICK, tell=told.append)  # its record is there
+    assert len(told) == 1

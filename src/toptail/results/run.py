@@ -69,7 +69,8 @@ def audit(
         Candidate counts to show beside 1, 2, 4, ... and k_max, the smallest pool: the verdict
         looks at those and at no other.
     seed
-        Seed of the resamples; the same seed gives the same result to the last bit.
+        Seed of the resamples; the same seed gives the same result to the last bit, with any
+        number of cores, on machines with one kind of CPU and the same versions.
     resamples
         Resamples of whole queries (or clusters), shared by all scorers.
     delta, rho, level

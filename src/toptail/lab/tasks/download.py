@@ -231,6 +231,7 @@ def _check_room(partial: _Partial, have: int, size: int | None, patience: Patien
         return
     largest = allowed_bytes() or patience.largest
     if size > largest:
+        partial.remove()
         raise _UnavailableError(
             f"offers {size / 1e9:,.1f} GB, and {largest / 1e9:,.1f} GB are allowed (--max-gb)"
         )

@@ -1,0 +1,224 @@
+"""Exit codes of whole processes: disks, pipes, encodings, Ctrl-C, and systems that lack things."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import toptail
+from toptail.cli import main
+from toptail.commands.bench import Bench
+from toptail.errors import Exit, InputError, NotDoneError, option, printable, told
+from toptail.pools.guard import MOST
+
+ROOT = Path(toptail.__file__).parents[2]
+UNSAFE = "query,score,value\n" + "".join(
+    f"{q},{c},{(c - 1) % 4 if c != 3 else -9}\n" for q in range(60) for c in range(4)
+)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "scores.csv"
+    path.write_text(UNSAFE)
+    return path
+
+
+def started(*words: object, **how: object) -> subprocess.CompletedProcess[str]:
+    """What a command does as a process of its own."""
+    command = [sys.executable, "-m", "toptail", *map(str, words)]
+    return subprocess.run(command, text=True, stderr=subprocess.PIPE, check=False, **how)  # type: ignore[call-overload, no-any-return]
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_docs_and_the_help_name_every_code(capsys: pytest.CaptureFixture[str]) -> None:
+    docs = (ROOT / "docs" / "tables.md").read_text()
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    for code in Exit:
+        assert f"| {code.value} | {code.meaning} |" in docs
+        assert f"{code.value}, {code.meaning}" in shown
+
+
+def test_sentences_are_printable() -> None:
+    error = InputError(f"a\x1b[31mb\nc\u2028d {option('x', chr(27))} \udcff")
+    assert error.for_command_line.isprintable()
+    assert str(error).isprintable()
+    assert "\\x1b[31m" in str(error)
+    assert printable("φ – …") == "φ – …"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "x"), Exit.INPUT),
+        (OSError(36, "File name too long", "x"), Exit.INPUT),
+        (PermissionError(13, "Permission denied", "x"), Exit.INPUT),
+        (OSError(28, "No space left on device"), Exit.NOT_DONE),
+        (OSError(30, "Read-only file system", "x"), Exit.NOT_DONE),
+        (OSError(5, "Input/output error"), Exit.NOT_DONE),
+        (MemoryError(), Exit.NOT_DONE),
+        (NotDoneError("A worker was ended."), Exit.NOT_DONE),
+        (KeyboardInterrupt(), Exit.INTERRUPTED),
+        (SystemExit(0), Exit.NOT_DONE),
+    ],
+)
+def test_what_a_command_raises_decides_its_code(
+    error: BaseException,
+    code: Exit,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def broken(_: Bench) -> int:
+        raise error
+
+    monkeypatch.setattr(Bench, "run", broken)
+    assert main(["bench", "audit"]) == code
+    message = capsys.readouterr().err
+    assert message.startswith("toptail: ")
+    assert message.count("\n") == 1
+    if isinstance(error, OSError):
+        assert told(error).code == code
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_does_not_arrive_is_no_success(table: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = started("audit", table, "--out", table.parent / "out", stdout=full)
+    assert done.returncode == Exit.NOT_DONE
+    assert done.stderr.count("\n") == 1
+    assert "No space left" in done.stderr
+
+
+def test_a_reader_that_leaves_does_not_open_the_gate(table: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    gate = ("--scores", "score", "--fail-on", "unsafe", "--out", table.parent / "out")
+    done = started("audit", table, *gate, stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (Exit.FAILED, "")
+
+
+def test_any_encoding_and_a_closed_output_will_do(table: Path) -> None:
+    words = ("audit", table, "--out", table.parent / "out")
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    done = started(*words, stdout=subprocess.PIPE, env=ascii_only)
+    assert (done.returncode, done.stderr) == (0, "")
+    shell = f"exec {sys.executable} -m toptail audit '{table}' --out '{table.parent / 'out'}' >&-"
+    closed = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False)
+    assert (closed.returncode, closed.stderr) == (0, "")
+
+
+HOOK = """
+import os, signal, sys
+class Hook:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.argv = ["toptail", *{words!r}]
+sys.meta_path.insert(0, Hook())
+from toptail.cli import run
+run()
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "pyarrow", "toptail.results.run", "tyro", "jax"])
+def test_interrupted_while_importing_is_130_in_one_line(module: str, tmp_path: Path) -> None:
+    words = ["study", "controlled", "--out", str(tmp_path / "out")]
+    done = python(HOOK.format(module=module, words=words))
+    assert (done.returncode, done.stderr) == (Exit.INTERRUPTED, "toptail: interrupted\n")
+
+
+def test_an_interrupted_process_does_not_run_what_could_crash_at_its_end() -> None:
+    done = python(
+        "import atexit, os, signal, sys\n"
+        "from toptail import cli\n"
+        "from toptail.commands.bench import Bench\n"
+        "atexit.register(lambda: print('the end'))\n"
+        "def run(self):\n"
+        "    print('begun')\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "Bench.run = run\n"
+        "sys.argv = ['toptail', 'bench', 'audit']\n"
+        "cli.run()\n"
+    )
+    assert (done.returncode, done.stdout) == (Exit.INTERRUPTED, "begun\n")
+    assert done.stderr == "toptail: interrupted\n"
+
+
+def test_what_catches_ctrl_c_is_left_the_third_time() -> None:
+    done = python(
+        "import os, signal, sys\n"
+        "from toptail import cli\n"
+        "from toptail.commands.bench import Bench\n"
+        "def run(self):\n"
+        "    while True:\n"
+        "        try:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "        except BaseException:\n"
+        "            pass\n"
+        "Bench.run = run\n"
+        "sys.argv = ['toptail', 'bench', 'audit']\n"
+        "cli.run()\n"
+    )
+    assert (done.returncode, done.stderr) == (Exit.INTERRUPTED, "toptail: interrupted\n")
+
+
+def test_a_bug_shows_as_one_and_is_not_a_failed_check() -> None:
+    done = python(
+        "import sys\n"
+        "from toptail import cli\n"
+        "from toptail.commands.bench import Bench\n"
+        "Bench.run = lambda self: 1 / 0\n"
+        "sys.argv = ['toptail', 'bench', 'audit']\n"
+        "cli.run()\n"
+    )
+    assert done.returncode == Exit.NOT_DONE
+    assert "ZeroDivisionError" in done.stderr
+    assert "bug" in done.stderr
+
+
+def test_more_may_be_allowed_with_any_command(
+    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(MOST, "1")
+    out = str(table.parent / "out")
+    assert main(["audit", str(table), "--max-gb", "2", "--out", out]) == 0
+    assert os.environ[MOST] == "2"
+    assert main(["--max-gb=0", "audit", str(table), "--out", out]) == Exit.INPUT
+    assert main(["audit", str(table), "--out", out, "--max-gb"]) == Exit.INPUT
+    assert "gigabytes" in capsys.readouterr().err
+
+
+def test_a_system_without_fcntl_audits_and_says_that_it_cannot_train(tmp_path: Path) -> None:
+    done = python(
+        "import sys, pathlib, pkgutil, importlib\n"
+        "sys.modules['fcntl'] = None\n"
+        "import os; del os.killpg, os.sched_getaffinity, os.sysconf\n"
+        "import toptail, toptail.cli\n"
+        "from toptail.lab.training.run_files import in_training, training_lock\n"
+        f"home = pathlib.Path({str(tmp_path)!r})\n"
+        "assert not in_training(home)\n"
+        "toptail.audit(toptail.builtin_pools(queries=50), resamples=100).write(home / 'out')\n"
+        "code = toptail.cli.main(['study', 'chain', '--task', 'x', '--out', 'o', '--runs', 'r',"
+        " '--data', 'd'])\n"
+        "assert code == 3, code\n"
+        "try:\n"
+        "    training_lock(home).__enter__()\n"
+        "except toptail.errors.NotDoneError as error:\n"
+        "    print(error)\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"Training needs file locks.*\n", done.stdout)
+    assert "groups of processes" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
