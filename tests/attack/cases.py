@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
@@ -48,8 +48,8 @@ class Case:
     """A function, ``module:name``, that makes the command small in its process."""
     again: bool = True
     """Whether the same line twice gives the same bits; not so where time decides."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that it sees."""
+    slow: bool = False
+    """Whether it takes half a minute or more: attacked less often, and later."""
 
     @property
     def words(self) -> list[str]:
@@ -94,6 +94,7 @@ CASES: Final = (
         "data train-expert",
         "data train-expert ant --minutes 0.02 --envs 4 --threads 1 --out walker",
         again=False,
+        slow=True,
     ),
     Case("train", "train", _TRAIN),
     Case(
@@ -102,8 +103,8 @@ CASES: Final = (
         "runs invalidate runs/walks/cosine/seed-42 --reason bug",
         before=(_TRAIN,),
     ),
-    Case("controlled", "study controlled", _CONTROLLED, first=_TINY),
-    Case("choose", "study controlled", f"{_CONTROLLED} --choose", first=_TINY),
+    Case("controlled", "study controlled", _CONTROLLED, first=_TINY, slow=True),
+    Case("choose", "study controlled", f"{_CONTROLLED} --choose", first=_TINY, slow=True),
     Case("semantics", "study semantics", _SEMANTICS),
     Case("selection", "study selection", _SELECTION),
     Case("declare", "study selection", f"{_SELECTION} --declare"),
@@ -120,14 +121,15 @@ CASES: Final = (
         f"study chain --task {CUBE} --data data --runs runs --out studies",
         before=(f"study semantics --task data/{CUBE}.npz {_SMALL_STUDY} --out studies/semantics",),
         prepare=almost_finished_chain,
+        slow=True,
     ),
     Case(
         "reproduce",
         "reproduce",
-        f"reproduce tab:main --out semantics",
+        "reproduce tab:main --out semantics",
         before=(_SEMANTICS,),
     ),
-    Case("demo", "demo", "demo --out two-d", first=_TINY),
+    Case("demo", "demo", "demo --out two-d", first=_TINY, slow=True),
 )
 """One case at least of every command that writes."""
 

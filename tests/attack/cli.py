@@ -9,8 +9,8 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 from types import UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import tyro
 
@@ -41,11 +41,41 @@ _PATHS: Final = (
     *("scores.csv", "older.csv", "picks.csv", "mine.npz", "judge.npz", "critic.py", "data", "out"),
     *(f"data/{POINT}.npz", "data/walks.npz", "nothing", "nothing/there", "", " ", "-", ".", "~"),
     *("/dev/null", "/dev/null/x", "/proc/nothing/x", "dangling", "loop", "x" * 300, "a/" * 2500),
-    *("nul\x00", "empty.csv", "empty.npz", "folder.csv", "folder.npz", "no\udcffutf8", "out\x1b[31m"),
+    *(
+        "nul\x00",
+        "empty.csv",
+        "empty.npz",
+        "folder.csv",
+        "folder.npz",
+        "no\udcffutf8",
+        "out\x1b[31m",
+    ),
 )
 _WORDS: Final = (
-    *("a", "b", "a,b", ",", "a,,b", "all", "none", "1,2,4", "1,x", "0,1", "=", "a=b", "mine=judge.npz"),
-    *("critic.py:score", "mine=critic.py:score", "critic.py:", ":score", "safe", "unsafe", "tab:main"),
+    *(
+        "a",
+        "b",
+        "a,b",
+        ",",
+        "a,,b",
+        "all",
+        "none",
+        "1,2,4",
+        "1,x",
+        "0,1",
+        "=",
+        "a=b",
+        "mine=judge.npz",
+    ),
+    *(
+        "critic.py:score",
+        "mine=critic.py:score",
+        "critic.py:",
+        ":score",
+        "safe",
+        "unsafe",
+        "tab:main",
+    ),
     *("raw", "raw,tdq", "tdq", "PointMaze", POINT, "walks", "queries", "tables", "ant", "humanoid"),
 )
 
@@ -139,7 +169,9 @@ def _spoilt(rng: Random) -> list[str]:
 
 def _disturbed(words: list[str], rng: Random) -> list[str]:
     if rng.random() < 0.1:
-        words.insert(rng.randrange(len(words) + 1), rng.choice((*NAMES, "--help", "--", "-v", "-x")))
+        words.insert(
+            rng.randrange(len(words) + 1), rng.choice((*NAMES, "--help", "--", "-v", "-x"))
+        )
     if rng.random() < 0.05:
         del words[rng.randrange(len(words))]
     return [word.replace("\x00", "") for word in words]  # no system passes a NUL
@@ -202,4 +234,7 @@ def report(state: State, number: int, words: Sequence[str], ended: Ended) -> Non
     if outcome not in ("answered", "ended"):
         said = ascii((ended.err or ended.out)[-400:])
         state.find("line", number, outcome, code=ended.code, words=list(words), said=said)
-        print(f"  {outcome} {ended.code}: {ascii(' '.join(words))[:200]}\n    {said[-200:]}", flush=True)
+        print(
+            f"  {outcome} {ended.code}: {ascii(' '.join(words))[:200]}\n    {said[-200:]}",
+            flush=True,
+        )

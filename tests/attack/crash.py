@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from tests.attack.cases import CASES, Case
 from tests.attack.forks import Ended, Forks, Line
-from tests.attack.server import sound_mirror
 from tests.attack.same import Tree, differences, snapshot
+from tests.attack.server import sound_mirror
 from tests.attack.state import State
 from tests.attack.world import make_world
 
@@ -41,11 +41,9 @@ class Ground:
 
     def run(self, case: Case, words: Sequence[str], **how: Any) -> Ended:
         """Run a command line in the case's folder."""
-        variables = {**self.environment, **case.environment}
         work = str(self.work(case))
-        return self.forks.run(
-            Line(words, work, environment=variables, first=case.first, **how)
-        )
+        line = Line(words, work, environment=self.environment, first=case.first, **how)
+        return self.forks.run(line)
 
     def work(self, case: Case) -> Path:
         """The folder that a case's command runs in."""
@@ -144,7 +142,7 @@ def points(case: Case, events: int) -> list[int]:
 def attack(state: State, home: Path, budget: int, seconds: float | None = None) -> None:
     """Make so many kills more, each where the least time was spent so far."""
     end = None if seconds is None else time.monotonic() + seconds
-    spent = dict.fromkeys((case.name for case in CASES), 0.0)
+    spent = {case.name: 120.0 * case.slow for case in CASES}
     usual: dict[str, Undisturbed] = {}
     with battleground(home) as ground:
         for _ in range(budget):

@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Literal
 
 Act = Literal["kill", "full", "read-only"]
@@ -67,13 +68,14 @@ class Events:
     def _counts(self, path: object) -> bool:
         if not isinstance(path, str | bytes | os.PathLike):
             return False
-        return os.path.abspath(os.fsdecode(path)).startswith(self.below + os.sep)
+        # Not resolved: a link counts where it lies.
+        return os.path.abspath(os.fsdecode(path)).startswith(self.below + os.sep)  # noqa: PTH100
 
     def install(self) -> None:
         """See every event of this process from now on."""
         sys.addaudithook(self._audit)
         _Raw.events = self
-        builtins.open = io.open = _open  # type: ignore[assignment]
+        builtins.open = io.open = _open
         os.fsync = self._before("sync", os.fsync)
         os.write = self._before("write", os.write)
         if hasattr(os, "sendfile"):
@@ -98,7 +100,7 @@ class Events:
 def _of(handle: int) -> str:
     """The path behind a file descriptor; itself below the folder where that is a folder."""
     try:
-        return os.readlink(f"/proc/self/fd/{handle}") + os.sep + "."
+        return f"{Path(f'/proc/self/fd/{handle}').readlink()}{os.sep}."
     except OSError:
         return ""
 

@@ -114,7 +114,10 @@ class Forks:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
     ) -> None:
         self._stream.close()
         self._process.wait()
@@ -189,7 +192,7 @@ def _child(line: Line, files: Mapping[str, Path]) -> None:
         if line.first:
             module, _, name = line.first.partition(":")
             getattr(import_module(module), name)()
-        events = Events(os.path.abspath(line.folder), line.at, line.act)
+        events = Events(str(Path(line.folder).absolute()), line.at, line.act)
         events.install()
         code = _main(line.words)
         files["events"].write_text("\n".join(events.seen))

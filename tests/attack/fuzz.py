@@ -23,6 +23,8 @@ GOAL: Final = 100_000
 """Files of the whole run."""
 BATCH: Final = 500
 """Files between two times that the state is saved."""
+_NOWHERE: Final = struct.pack("<q", -1)
+"""Where a process is that has not begun."""
 HELD: Final = ("read", "refused")
 """Outcomes as they should be."""
 
@@ -36,7 +38,7 @@ class Worker:
         self._answers: TextIO | None = None
 
     def _start(self) -> subprocess.Popen[str]:
-        self._position.write_bytes(struct.pack("<q", -1))
+        self._position.write_bytes(_NOWHERE)
         read, write = os.pipe()
         self._process = subprocess.Popen(
             [
@@ -58,10 +60,10 @@ class Worker:
         process = self._process or self._start()
         assert process.stdin is not None
         assert self._answers is not None
-        self._position.write_bytes(struct.pack("<q", -1))
+        self._position.write_bytes(_NOWHERE)
         process.stdin.write(json.dumps({"reader": reader, "start": start, "stop": stop}) + "\n")
         process.stdin.flush()
-        hung = not self._ready(3 * SECONDS)
+        hung = not self._ready(self._answers, 6 * SECONDS)
         answer = "" if hung else self._answers.readline()
         if answer:
             return json.loads(answer), stop, ""
@@ -71,14 +73,14 @@ class Worker:
             raise RuntimeError(f"The process that reads could not begin with {reader}.")
         return None, at, "hung" if hung else "crashed"
 
-    def _ready(self, seconds: float) -> bool:
+    def _ready(self, answers: TextIO, seconds: float) -> bool:
         """Whether an answer comes, or the process ends, before a single file takes too long."""
         last, since = b"", time.monotonic()
         while True:
-            if select.select([self._answers], [], [], 1.0)[0]:
+            if select.select([answers], [], [], 1.0)[0]:
                 return True
             now = self._position.read_bytes()
-            if now != last:
+            if now != last or now == _NOWHERE:  # imports take as long as they take
                 last, since = now, time.monotonic()
             elif time.monotonic() - since > seconds:
                 return False

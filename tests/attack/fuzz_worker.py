@@ -25,7 +25,7 @@ from tests.attack.mutate import mutated
 from tests.attack.readers import READERS, Reader
 
 SECONDS: Final = 10
-"""How long a file may be read."""
+"""How much of a core's time a file may take."""
 MEMORY: Final = 2 << 30
 """Bytes beyond what the process has when it begins."""
 
@@ -113,13 +113,13 @@ def _limited() -> Any:
     def late(_signal: int, _frame: FrameType | None) -> NoReturn:
         raise LateError
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    before = signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def forbid_pickles() -> None:

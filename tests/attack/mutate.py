@@ -38,7 +38,18 @@ VALUES: Final[tuple[Any, ...]] = (
 )
 """Contents of JSON where another type or size was expected."""
 
-_INTEGERS: Final = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
+_INTEGERS: Final = (
+    0,
+    1,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+    2**63 - 1,
+    2**64 - 1,
+)
 _SNIPPETS: Final = (
     *(b"\x00", b"\xff", b"\xff\xfe", b"\xef\xbb\xbf", b"\n", b"\r\n", b'"', b",", b"null\n", b"{"),
     *(b"[" * 3000, b"\x1b[2J", b"\x93NUMPY", b"PK\x03\x04", b"PAR1", b"ARROW1", b"1e999", b"-"),
@@ -139,7 +150,9 @@ def _somewhere(content: Any, rng: Random) -> list[Any]:
     """The way to a random place; deeper places are as likely as shallow ones."""
     path: list[Any] = []
     while isinstance(content, dict | list) and content:
-        step = rng.choice(list(content)) if isinstance(content, dict) else rng.randrange(len(content))
+        step = (
+            rng.choice(list(content)) if isinstance(content, dict) else rng.randrange(len(content))
+        )
         path.append(step)
         content = content[step]
         if rng.random() < 0.2:
@@ -305,7 +318,10 @@ def bomb() -> bytes:
     """One million times smaller than what it says it holds: 4 GiB of zeros."""
     target = io.BytesIO()
     header = _npy("{'descr': '<f8', 'fortran_order': False, 'shape': (536870912,), }")[:-64]
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_BZIP2) as archive, archive.open("a.npy", "w") as f:
+    with (
+        zipfile.ZipFile(target, "w", zipfile.ZIP_BZIP2) as archive,
+        archive.open("a.npy", "w") as f,
+    ):
         f.write(header)
         for _ in range(64):  # as much as is quick to make: the header promises the rest
             f.write(bytes(1 << 20))
@@ -450,7 +466,9 @@ def edit_code(sound: bytes, rng: Random) -> bytes:
     del sound
     head = rng.choice(_HEADS) if rng.random() < 0.3 else _HEADS[0]
     signature = rng.choice(_SIGNATURES) if rng.random() < 0.4 else _SIGNATURES[0]
-    tail = rng.choice(("", "score = 3\n", "score.step_reward = 'x'\n", "score.step_reward = 1e400\n"))
+    tail = rng.choice(
+        ("", "score = 3\n", "score.step_reward = 'x'\n", "score.step_reward = 1e400\n")
+    )
     text = f"{head}{signature}\n    {rng.choice(_BODIES)}\n{tail if rng.random() < 0.3 else ''}"
     return text.encode("utf-8", "surrogatepass")
 

@@ -12,13 +12,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.attack.cases import _SELECTION, _SEMANTICS, _TRAIN, CASES
+from tests.attack.cases import _SELECTION, _SEMANTICS, _TRAIN
 from tests.attack.cli import judged
 from tests.attack.crash import Ground, battleground
 from tests.attack.forks import Ended, Line
 from tests.attack.mutate import NAMES
 from tests.attack.state import State
-from tests.attack.world import POINT, make_world
+from tests.attack.world import make_world
 
 Writer = Callable[[Path, str], list[str]]
 """Puts a name into a folder; returns the command line that meets it."""
@@ -126,18 +126,21 @@ def browser() -> Iterator[Look | None]:
 
         def look(page_file: Path) -> list[str]:
             trouble: list[str] = []
+            asked: list[str] = []
+
+            def dismiss(dialog: Any) -> None:
+                trouble.append("a dialog")
+                dialog.dismiss()
+
             page = context.new_page()
             page.on("console", lambda message: trouble.append(f"console: {message.text}"))
             page.on("pageerror", lambda error: trouble.append(f"error: {error}"))
-            page.on("dialog", lambda dialog: (trouble.append("dialog"), dialog.dismiss()))
-            page.on(
-                "request",
-                lambda r: None if r.url.startswith(("file:", "data:")) else trouble.append(r.url),
-            )
+            page.on("dialog", dismiss)
+            page.on("request", lambda request: asked.append(request.url))
             page.goto(page_file.resolve().as_uri())
             page.wait_for_load_state("load")
             page.close()
-            return trouble
+            return trouble + [url for url in asked if not url.startswith(("file:", "data:"))]
 
         yield look
         opened.close()

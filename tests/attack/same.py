@@ -58,7 +58,7 @@ def differences(expected: Tree, found: Tree) -> list[str]:
 
 def _hash(path: Path) -> str:
     if path.is_symlink():
-        return f"-> {os.readlink(path)}"
+        return f"-> {path.readlink()}"
     return hashlib.sha256(timeless(path.suffix, path.read_bytes())).hexdigest()
 
 

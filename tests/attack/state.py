@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -77,4 +76,4 @@ class State:
         }
         staged = self._path.with_suffix(".new")
         staged.write_text(json.dumps(content, indent=1))
-        os.replace(staged, self._path)
+        staged.replace(self._path)

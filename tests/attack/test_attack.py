@@ -93,6 +93,7 @@ class TestComparison:
 
 
 class TestBrokenFiles:
+    @pytest.mark.filterwarnings("ignore:coroutine", "ignore:Exception ignored in")  # a critic's
     @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
     def test_every_reader_refuses_or_reads(self, reader: Reader, tmp_path: Path) -> None:
         reader.make(tmp_path)
@@ -167,7 +168,9 @@ class TestCommandLines:
 
     def test_they_are_made_of_every_command(self) -> None:
         lines = [cli.hostile_line(number) for number in range(1000)]
-        assert {word for line in lines for word in line[:1]} >= {name.split()[0] for name, _ in commands()}
+        assert {word for line in lines for word in line[:1]} >= {
+            name.split()[0] for name, _ in commands()
+        }
         flags = {flag.name for known in cli.known_flags().values() for flag in known}
         typed = {word.partition("=")[0] for line in lines for word in line}
         assert len(flags - typed) < len(flags) / 10

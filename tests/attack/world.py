@@ -97,4 +97,3 @@ def tiny_controlled() -> None:
 
     study_controlled.BASE = replace(TINY, seeds=(1,))  # type: ignore[misc]
     config.StudyConfig = lambda: replace(TINY, seeds=(1,))  # type: ignore[misc, assignment]
-

@@ -1,2 +1,0 @@
-def score(states, actions, goals):
-    raise ValueError('two\nlines \x1b[31m')
