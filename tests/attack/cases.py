@@ -15,12 +15,12 @@ _SMALL_STUDY: Final = (
     "--scorer mine=critic.py:score --triples 300 --negatives 4 --support-queries 10 "
     "--n-near 4,8 --resamples 20 --workers 1"
 )
-_SEMANTICS: Final = f"study semantics --task data/{POINT}.npz {_SMALL_STUDY} --out semantics"
-_SELECTION: Final = (
+SEMANTICS: Final = f"study semantics --task data/{POINT}.npz {_SMALL_STUDY} --out semantics"
+SELECTION: Final = (
     "study selection --task data/walks.npz --per-group 2 --pool-count 1 --pool-size 4 "
     "--pools mine.npz --judge mine=judge.npz --scorer mine=critic.py:score --out selection"
 )
-_TRAIN: Final = (
+TRAIN: Final = (
     "train --task data/walks.npz --steps 6 --batch-size 16 --log-every 2 --checkpoint-every 2 "
     "--hidden 8 --depth 1 --embed-dim 4 --ensemble 1 --critics cosine --seeds 42,43 --out runs"
 )
@@ -96,24 +96,24 @@ CASES: Final = (
         again=False,
         slow=True,
     ),
-    Case("train", "train", _TRAIN),
+    Case("train", "train", TRAIN),
     Case(
         "invalidate",
         "runs",
         "runs invalidate runs/walks/cosine/seed-42 --reason bug",
-        before=(_TRAIN,),
+        before=(TRAIN,),
     ),
     Case("controlled", "study controlled", _CONTROLLED, first=_TINY, slow=True),
     Case("choose", "study controlled", f"{_CONTROLLED} --choose", first=_TINY, slow=True),
-    Case("semantics", "study semantics", _SEMANTICS),
-    Case("selection", "study selection", _SELECTION),
-    Case("declare", "study selection", f"{_SELECTION} --declare"),
-    Case("keep", "study keep", "study keep selection/walks --out kept", (_SELECTION,)),
+    Case("semantics", "study semantics", SEMANTICS),
+    Case("selection", "study selection", SELECTION),
+    Case("declare", "study selection", f"{SELECTION} --declare"),
+    Case("keep", "study keep", "study keep selection/walks --out kept", (SELECTION,)),
     Case(
         "keep-again",
         "study keep",
         "study keep selection/walks --replace --out kept",
-        before=(_SELECTION, "study keep selection/walks --also actions --out kept"),
+        before=(SELECTION, "study keep selection/walks --also actions --out kept"),
     ),
     Case(
         "chain",
@@ -127,7 +127,7 @@ CASES: Final = (
         "reproduce",
         "reproduce",
         "reproduce tab:main --out semantics",
-        before=(_SEMANTICS,),
+        before=(SEMANTICS,),
     ),
     Case("demo", "demo", "demo --out two-d", first=_TINY, slow=True),
 )

@@ -11,13 +11,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
-from tests.attack.cases import CASES, Case
-from tests.attack.cli import CODES, printable
+from tests.attack.cases import CASES, TRAIN, Case
+from tests.attack.cli import printable
 from tests.attack.crash import Ground, Undisturbed, battleground
 from tests.attack.events import Act
 from tests.attack.forks import ROOT
@@ -30,88 +31,88 @@ PER_CASE: Final = 12
 """Events of each case at which the disk fails, for each way in which it does."""
 
 _AUDIT: Final = "audit scores.csv --resamples 100 --out out"
-_NO_FCNTL: Final = "import sys; sys.modules['fcntl'] = None; from toptail.cli import run; run()"
+_PYTHON: Final = f"{sys.executable} -m toptail"
+_NO_LOCKS: Final = (
+    f"{sys.executable} -c \"import sys; sys.modules['fcntl'] = None; "
+    'from toptail.cli import run; run()"'
+)
 
 
-def _usual() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "JAX_PLATFORMS": "cpu"}
+@dataclass(frozen=True)
+class Odd:
+    """A command line in odd surroundings."""
+
+    codes: tuple[int, ...]
+    """The exit codes that may come of it."""
+    line: str = _AUDIT
+    """What is typed."""
+    before: str = ""
+    """What the shell does before."""
+    after: str = ""
+    """Where the shell lets input and output go."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables beside the usual ones; an empty HOME is none."""
+    program: str = _PYTHON
+    """What the line is given to."""
+
+    def run(self, folder: Path) -> subprocess.CompletedProcess[str]:
+        """Run it in a folder, in a process of its own."""
+        usual = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "JAX_PLATFORMS": "cpu"}
+        variables = {**os.environ, **usual, "FOLDER": str(folder), **self.environment}
+        if not variables.get("HOME"):
+            variables.pop("HOME", None)
+        return subprocess.run(
+            ["/bin/bash", "-c", f"{self.before} exec {self.program} {self.line} {self.after}"],
+            cwd=folder,
+            env=variables,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=300,
+        )
 
 
-def _call(
-    folder: Path, line: str, *, how: str = "", limit: str = "", **more: Any
-) -> subprocess.CompletedProcess[str]:
-    """Run a command line in a process of its own; ``how`` is what the shell adds."""
-    python = f"{sys.executable} -m toptail {line}" if not more.get("code") else ""
-    environment = {**_usual(), **more.get("environment", {})}
-    for name in more.get("without", ()):
-        environment.pop(name, None)
-    return subprocess.run(
-        ["/bin/bash", "-c", f"{limit} exec {python or more['code']} {how}"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=120,
-    )
+_ASCII: Final = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+_SMALL_DISK: Final = "mkdir out && mount -t tmpfs -o size=64k t out && exec"
 
-
-Fault = Callable[[Path], "subprocess.CompletedProcess[str]"]
-
-SURROUNDINGS: Final[Mapping[str, tuple[Fault, tuple[int, ...]]]] = {
-    "output to a full disk": (lambda f: _call(f, _AUDIT, how=">/dev/full"), (3,)),
-    "help to a full disk": (lambda f: _call(f, "--help", how=">/dev/full"), (0, 3)),
-    "closed output": (lambda f: _call(f, _AUDIT, how=">&-"), (0, 3)),
-    "closed output and errors": (lambda f: _call(f, _AUDIT, how=">&- 2>&-"), (0, 3)),
-    "closed input": (lambda f: _call(f, _AUDIT, how="<&-"), (0,)),
-    "a reader that has seen enough": (lambda f: _call(f, _AUDIT, how="| head -c 1"), (0,)),
-    "an ASCII terminal": (
-        lambda f: _call(f, _AUDIT, environment={"PYTHONIOENCODING": "ascii"}), (0,),
+SURROUNDINGS: Final[Mapping[str, Odd]] = {
+    "output to a full disk": Odd((3,), after=">/dev/full"),
+    "help to a full disk": Odd((0, 3), "--help", after=">/dev/full"),
+    "closed output": Odd((0, 3), after=">&-"),
+    "closed output and errors": Odd((0, 3), after=">&- 2>&-"),
+    "closed input": Odd((0,), after="<&-"),
+    "a reader that has seen enough": Odd((0,), after="| head -c 1"),
+    "an ASCII terminal": Odd((0,), environment={"PYTHONIOENCODING": "ascii"}),
+    "an ASCII locale": Odd((0,), environment=_ASCII),
+    "an unknown locale": Odd((0,), environment={"LC_ALL": "xx_YY"}),
+    "no home": Odd((0, 2), "data list", environment={"HOME": ""}),
+    "a home that is not there": Odd((0,), "data list", environment={"HOME": "/nowhere/at/all"}),
+    "no path": Odd((0,), environment={"PATH": ""}),
+    "no columns": Odd((0,), environment={"COLUMNS": "0"}),
+    "columns that are no number": Odd((0,), environment={"COLUMNS": "wide"}),
+    "no folder for temporary files": Odd((0, 3), environment={"TMPDIR": "/nowhere"}),
+    "a file that may not grow": Odd((3,), before="ulimit -f 8;"),
+    "a file of size 0": Odd((3,), before="ulimit -f 0;"),
+    "few open files": Odd((0, 3), before="ulimit -n 12;"),
+    "little memory": Odd((0, 3), before="ulimit -v 1500000;"),
+    "little memory to train": Odd((0, 3), TRAIN, before="ulimit -v 4000000;"),
+    "no locks": Odd((0,), program=_NO_LOCKS),
+    "no locks to train": Odd((0, 2, 3), TRAIN, program=_NO_LOCKS),
+    "a folder that is gone": Odd(
+        (0, 2, 3),
+        'audit "$FOLDER/scores.csv" --resamples 100 --out out',
+        before='mkdir gone; cd gone; rmdir "$PWD";',
     ),
-    "an ASCII locale": (
-        lambda f: _call(f, _AUDIT, environment={"LC_ALL": "C", "PYTHONUTF8": "0",
-                                               "PYTHONCOERCECLOCALE": "0"}), (0,),
+    "out is a dangling link": Odd((0, 2, 3), before="ln -s nowhere out;"),
+    "out is a loop of links": Odd((2, 3), before="ln -s out out;"),
+    "out is a file": Odd((2,), before="touch out;"),
+    "out is too long": Odd((2, 3), f"{_AUDIT}{'x' * 300}"),
+    "out cannot be there": Odd((2, 3), "audit scores.csv --resamples 100 --out /proc/x/y"),
+    "a small disk": Odd(
+        (3,), f"{_AUDIT}/a'", program=f"unshare -rm bash -c '{_SMALL_DISK} {_PYTHON}"
     ),
-    "an unknown locale": (lambda f: _call(f, _AUDIT, environment={"LC_ALL": "xx_YY"}), (0,)),
-    "no home": (lambda f: _call(f, "data list", without=["HOME"]), (0, 2)),
-    "a home that is not there": (
-        lambda f: _call(f, "data list", environment={"HOME": "/nowhere/at/all"}), (0,),
-    ),
-    "no path": (lambda f: _call(f, _AUDIT, environment={"PATH": ""}), (0,)),
-    "no columns": (lambda f: _call(f, _AUDIT, environment={"COLUMNS": "0"}), (0,)),
-    "columns that are no number": (
-        lambda f: _call(f, _AUDIT, environment={"COLUMNS": "wide"}), (0,),
-    ),
-    "no folder for temporary files": (
-        lambda f: _call(f, _AUDIT, environment={"TMPDIR": "/nowhere"}), (0, 3),
-    ),
-    "a file that may not grow": (lambda f: _call(f, _AUDIT, limit="ulimit -f 8;"), (3,)),
-    "a file of size 0": (lambda f: _call(f, _AUDIT, limit="ulimit -f 0;"), (3,)),
-    "few open files": (lambda f: _call(f, _AUDIT, limit="ulimit -n 12;"), (0, 3)),
-    "little memory": (lambda f: _call(f, _AUDIT, limit="ulimit -v 1500000;"), (0, 3)),
-    "little memory to train": (lambda f: _call(f, _train(), limit="ulimit -v 4000000;"), (0, 3)),
-    "no locks": (
-        lambda f: _call(f, "", code=f'{sys.executable} -c "{_NO_FCNTL}" {_AUDIT}'), (0,),
-    ),
-    "no locks to train": (
-        lambda f: _call(f, "", code=f'{sys.executable} -c "{_NO_FCNTL}" {_train()}'), (0, 2, 3),
-    ),
-    "a folder that is gone": (
-        lambda f: _call(f, f"audit {f}/scores.csv --resamples 100 --out out",
-                        limit='mkdir gone; cd gone; rmdir "$PWD";'), (0, 2, 3),
-    ),
-    "out is a dangling link": (lambda f: _call(f, _AUDIT, limit="ln -s nowhere out;"), (0, 2, 3)),
-    "out is a loop of links": (lambda f: _call(f, _AUDIT, limit="ln -s out out;"), (2, 3)),
-    "out is a file": (lambda f: _call(f, _AUDIT, limit="touch out;"), (2,)),
-    "out is too long": (lambda f: _call(f, f"{_AUDIT}{'x' * 300}"), (2, 3)),
-    "out cannot be there": (lambda f: _call(f, f"{_AUDIT.replace('out', '/proc/x')}"), (2, 3)),
-    "a small disk": (
-        lambda f: _call(
-            f, "", code=f"unshare -rm bash -c 'mkdir -p out && mount -t tmpfs -o size=64k t out && "
-            f"{sys.executable} -m toptail audit scores.csv --resamples 100 --out out/a'"), (3,),
-    ),
-}  # fmt: skip
-"""What is odd -> how a command is called in it, and the exit codes that may come of it."""
+}
+"""What is odd, and how a command is called in it."""
 
 
 def _per_case(case: Case) -> int:
@@ -121,10 +122,6 @@ def _per_case(case: Case) -> int:
 
 GOAL: Final = len(SURROUNDINGS) + len(DISKS) * sum(map(_per_case, CASES))
 """Faults of the whole run; a few less, where a case has fewer events than faults."""
-
-
-def _train() -> str:
-    return next(case.line for case in CASES if case.name == "train")
 
 
 def fail(ground: Ground, case: Case, usual: Undisturbed, act: Act, at: int) -> list[str]:
@@ -152,17 +149,16 @@ def surround(folder: Path, name: str) -> list[str]:
     """Run a command in odd surroundings; what is not as it should be."""
     shutil.rmtree(folder, ignore_errors=True)
     make_world(folder)
-    call, codes = SURROUNDINGS[name]
+    odd = SURROUNDINGS[name]
     try:
-        done = call(folder)
+        done = odd.run(folder)
     except subprocess.TimeoutExpired:
         return ["did not end"]
     text = done.stdout + done.stderr
     if "Traceback (most recent call last)" in text or "Exception ignored" in text:
         return [f"traceback: {text[-300:]!a}"]
-    if done.returncode not in codes:
-        assert set(codes) <= set(CODES)
-        return [f"ended with {done.returncode}, not {codes}: {text[-300:]!a}"]
+    if done.returncode not in odd.codes:
+        return [f"ended with {done.returncode}, not {odd.codes}: {text[-300:]!a}"]
     return [] if printable(text) else [f"unprintable: {text[-300:]!a}"]
 
 

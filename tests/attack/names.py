@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.attack.cases import _SELECTION, _SEMANTICS, _TRAIN
+from tests.attack.cases import SELECTION, SEMANTICS, TRAIN
 from tests.attack.cli import judged
 from tests.attack.crash import Ground, battleground
 from tests.attack.forks import Ended, Line
@@ -81,7 +81,7 @@ def _scorer(line: str) -> Writer:
 def _data(folder: Path, name: str) -> list[str]:
     for ending in ("", "-val"):
         shutil.copy(folder / "data" / f"walks{ending}.npz", folder / f"{name}{ending}.npz")
-    return [w.replace("data/walks.npz", f"{name}.npz") for w in _SELECTION.split()]
+    return [w.replace("data/walks.npz", f"{name}.npz") for w in SELECTION.split()]
 
 
 def _reason(folder: Path, name: str) -> list[str]:
@@ -98,8 +98,8 @@ WRITERS: Final[Mapping[str, Writer]] = {
     "selector": _selector,
     "file": _file,
     "folder": _folder,
-    "scorer": _scorer(_SEMANTICS),
-    "chosen scorer": _scorer(_SELECTION),
+    "scorer": _scorer(SEMANTICS),
+    "chosen scorer": _scorer(SELECTION),
     "data set": _data,
     "reason": _reason,
 }
@@ -199,6 +199,6 @@ def _furnish(ground: Ground, world: Path) -> None:
     """A world with a trained run."""
     shutil.rmtree(world, ignore_errors=True)
     make_world(world)
-    ended = ground.forks.run(Line(_TRAIN.split(), str(world), environment=ground.environment))
+    ended = ground.forks.run(Line(TRAIN.split(), str(world), environment=ground.environment))
     if ended.code:
         raise RuntimeError(ended.err)
