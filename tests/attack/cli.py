@@ -16,8 +16,8 @@ import tyro
 
 from tests.attack.cases import CASES, commands
 from tests.attack.crash import battleground
+from tests.attack.damage import NAMES
 from tests.attack.forks import Ended, Line
-from tests.attack.mutate import NAMES
 from tests.attack.state import State
 from tests.attack.world import POINT, make_world
 

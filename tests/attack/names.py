@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from tests.attack.cases import SELECTION, SEMANTICS, TRAIN
 from tests.attack.cli import judged
 from tests.attack.crash import Ground, battleground
+from tests.attack.damage import NAMES
 from tests.attack.forks import Ended, Line
-from tests.attack.mutate import NAMES
 from tests.attack.state import State
 from tests.attack.world import make_world
 
