@@ -156,6 +156,46 @@ def test_an_interrupted_process_does_not_run_what_could_crash_at_its_end() -> No
     assert done.stderr == "toptail: interrupted\n"
 
 
+def test_ctrl_c_counts_where_python_ignores_it() -> None:
+    done = python(
+        "import gc, os, signal, sys, time\n"
+        "from toptail import cli\n"
+        "from toptail.commands.bench import Bench\n"
+        "def press(*_):\n"
+        "    gc.callbacks.clear()\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "def run(self):\n"
+        "    gc.callbacks.append(press)\n"
+        "    gc.collect()\n"
+        "    time.sleep(60)\n"
+        "Bench.run = run\n"
+        "sys.argv = ['toptail', 'bench', 'audit']\n"
+        "cli.run()\n"
+    )
+    assert (done.returncode, done.stderr) == (Exit.INTERRUPTED, "toptail: interrupted\n")
+
+
+@pytest.mark.parametrize("word", ["\ufeffbom", "--out=out\x1b[31m", "\u202eleft"])
+def test_words_of_a_command_line_do_not_steer_the_terminal(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([word, "data", "list"])
+    shown = capsys.readouterr()
+    assert stop.value.code == Exit.INPUT
+    assert all(line.isprintable() for line in (shown.out + shown.err).split("\n"))
+    assert shown.err
+
+
+def test_what_is_printed_does_not_steer_the_terminal(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", str(table), "--out", str(table.parent / "\x1b[31m")]) == 0
+    shown = capsys.readouterr().out
+    assert "\\x1b[31m/report.html" in shown
+    assert "\x1b" not in shown
+
+
 def test_what_catches_ctrl_c_is_left_the_third_time() -> None:
     done = python(
         "import os, signal, sys\n"

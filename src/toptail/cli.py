@@ -7,7 +7,8 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from io import StringIO
 from typing import Annotated, Any
 
 import tyro
@@ -84,15 +85,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str]) -> int:
-    command: Any = tyro.cli(
-        _Command, prog="toptail", description=_description(), args=respelled(args)
-    )
+    command = _parsed(respelled(args))
     try:
         return int(command.run())
     except SystemExit as error:  # of something that the command calls: the work is not done
         raise NotDoneError(
             f"The process was asked to end in the middle of the work (sys.exit({error.code!r}))."
         ) from error
+
+
+def _parsed(args: Sequence[str]) -> Any:
+    """The command that the words ask for; tyro says what is wrong with them, and repeats them."""
+    if all(map(str.isprintable, args)):
+        return _asked(args)
+    out, err = StringIO(), StringIO()
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            return _asked(args)
+    except SystemExit:
+        said = f"{out.getvalue()}{err.getvalue()}".splitlines()
+        sys.stderr.write("".join(f"{printable(line)}\n" for line in said))
+        raise
+
+
+def _asked(args: Sequence[str]) -> Any:
+    return tyro.cli(_Command, prog="toptail", description=_description(), args=args)
 
 
 def _without_limit(args: list[str]) -> list[str]:

@@ -20,6 +20,9 @@ CODE = 130
 _PATIENCE = 3
 """How often Ctrl-C must be pressed to leave at once, whatever is going on."""
 
+_SOON = 0.05
+"""Seconds until something ignored is raised again, elsewhere."""
+
 _pressed = 0
 
 
@@ -41,6 +44,7 @@ def while_running() -> None:
     """
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as below nohup
         signal.signal(signal.SIGINT, _press)
+        sys.unraisablehook = _press_again
 
 
 def leave(*, said: bool = False) -> NoReturn:
@@ -64,6 +68,21 @@ def _press(*_: object) -> None:
     if _pressed >= _PATIENCE:  # a user's code may catch what is raised here
         leave()
     raise KeyboardInterrupt
+
+
+def _press_again(what: sys.UnraisableHookArgs) -> None:
+    """Raise again what was raised where Python ignores it, as in JAX's hook of the collector."""
+    global _pressed
+    if what.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(what)
+        return
+    import _thread
+    import threading
+
+    _pressed -= 1  # it was pressed once
+    again = threading.Timer(_SOON, _thread.interrupt_main)
+    again.daemon = True
+    again.start()
 
 
 def _is_command() -> bool:

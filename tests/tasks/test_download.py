@@ -268,6 +268,7 @@ def npz_without_arrays() -> bytes:
 
 
 BAD = {
+    "nothing": Mirror({FILE: b""}),
     "odd length": Mirror({FILE: WHOLE}, headers={"Content-Length": "²"}, cut_after=100),
     "odd range": Mirror({FILE: WHOLE}, headers={"Content-Range": "bytes 1000-x/²"}, cut_after=1000),
     "another range": Mirror(
@@ -320,3 +321,12 @@ def test_a_checksum_that_nobody_knows_is_told_once(tmp_path: Path) -> None:
         (tmp_path / FILE).unlink()
         get(POINT, tmp_path, [mirror.address], QUICK, tell=told.append)  # its record is there
     assert len(told) == 1
+
+
+def test_what_a_killed_download_left_is_removed(tmp_path: Path) -> None:
+    with serve(Mirror({FILE: WHOLE, f"{POINT}-val.npz": WHOLE})) as mirror:
+        get(POINT, tmp_path, [mirror.address], QUICK)
+        before = leftovers(tmp_path)
+        (tmp_path / f"{FILE}.part.json").write_text("{}")
+        get(POINT, tmp_path, [mirror.address], QUICK)
+    assert leftovers(tmp_path) == before

@@ -14,6 +14,7 @@ from toptail.audit.verdict import STATUSES
 from toptail.commands.lists import names, numbers
 from toptail.commands.options import Flag, Words, command_line
 from toptail.commands.progress import progress_bar
+from toptail.commands.terminal import say
 from toptail.errors import Exit, InputError
 from toptail.pools.columns import RESERVED
 from toptail.pools.files import check_folder
@@ -99,11 +100,11 @@ class Audit:
         check_folder(self.out)
         result = self._result()
         report = result.write(self.out)
-        print(result.summary(verbose=self.verbose))
-        print(f"\nReport: {report}")
+        say(result.summary(verbose=self.verbose))
+        say(f"\nReport: {report}")
         failed = _failed(result, fail_on) if isinstance(result, AuditResult) else []
         for sentence in failed:
-            print(f"--fail-on: {sentence}")
+            say(f"--fail-on: {sentence}")
         return Exit.FAILED if failed else Exit.FINE
 
     def _fail_on(self) -> set[str]:

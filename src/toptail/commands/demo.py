@@ -7,7 +7,7 @@ from pathlib import Path
 
 from toptail.commands.requirements import need_training
 from toptail.commands.studying import run_study
-from toptail.commands.terminal import print_table
+from toptail.commands.terminal import print_table, say
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,6 @@ class Demo:
             print_table(table)
         counts = tally(STUDY.read(self.out).claims)
         words = ", ".join(f"{count} {status}" for status, count in counts.items())
-        print(f"Of the paper's statements about this part: {words}.")
-        print(f"Report: {report}")
+        say(f"Of the paper's statements about this part: {words}.")
+        say(f"Report: {report}")
         return 0

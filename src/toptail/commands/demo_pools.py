@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from toptail.commands.terminal import say
+
 
 @dataclass(frozen=True)
 class DemoPools:
@@ -26,7 +28,7 @@ class DemoPools:
 
         result = audit(builtin_pools(seed=self.seed), seed=self.seed, command="toptail demo-pools")
         report = result.write(self.out)
-        print(result.summary())
+        say(result.summary())
         k = np.array(result.k, dtype=float)
         table = Table(title="Value of best-of-K: measured (closed form)")
         table.add_column("scorer")
@@ -40,5 +42,5 @@ class DemoPools:
             cells = [f"{v:.3f}{t}" for v, t in zip(scorer.curve.value, truth, strict=True)]
             table.add_row(name, *cells)
         Console().print(table)
-        print(f"Report: {report}")
+        say(f"Report: {report}")
         return 0

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import tyro
 
+from toptail.commands.terminal import say
+
 
 @dataclass(frozen=True)
 class Report:
@@ -24,5 +26,5 @@ class Report:
         audit = read_audit(self.folder)
         with refusing(self.folder / "audit.json", "cannot be drawn", "audit the table again"):
             report = write_report(audit, self.folder)
-        print(f"Report: {report}")
+        say(f"Report: {report}")
         return 0

@@ -11,7 +11,7 @@ import tyro
 
 from toptail.commands.options import Flag, Words
 from toptail.commands.study import COMMANDS
-from toptail.commands.terminal import print_table
+from toptail.commands.terminal import print_table, say
 from toptail.errors import InputError
 from toptail.lab.studies.study import studies, study_of
 
@@ -49,8 +49,8 @@ class Reproduce:
         for table in tables:
             print_table(table)
         for figure in figures:
-            print(f"Figure: {figure}.svg and .png")
-        print(f"Report: {report}")
+            say(f"Figure: {figure}.svg and .png")
+        say(f"Report: {report}")
         return 0
 
     def _line(self, out: Path) -> str:

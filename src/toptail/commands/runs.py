@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from toptail.commands.terminal import show, simple_grid
+from toptail.commands.terminal import say, show, simple_grid
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Runs:
         if runs := [run for folder in self.words for run in find_runs(folder)]:
             print_runs(runs)
         else:
-            print("No runs there.")
+            say("No runs there.")
         return 0
 
     def _invalidate(self, folders: Sequence[str]) -> int:
@@ -60,7 +60,7 @@ class Runs:
             raise InputError("Recording a bug takes the folder of a run and --reason with the bug.")
         for folder in folders:
             invalidate(folder, self.reason)
-            print(f"{folder} is recorded as invalid; its train command will repeat the same seed.")
+            say(f"{folder} is recorded as invalid; its train command will repeat the same seed.")
         return 0
 
 

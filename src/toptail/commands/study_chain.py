@@ -12,6 +12,7 @@ import tyro
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words
 from toptail.commands.requirements import need_training
+from toptail.commands.terminal import say
 from toptail.errors import Exit, InputError, NotDoneError
 
 
@@ -79,13 +80,14 @@ class StudyChain:
             self.out / "chain",
             {"accelerator": self.accelerator, "simulator": 1},
             {"TOPTAIL_DATA": str(self.data.resolve()), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+            say,
         )
         if self.list:
-            print("\n".join(as_lines(work)))
+            say("\n".join(as_lines(work)))
             return 0
         work.run(None if self.minutes is None else 60 * self.minutes)
         left = work.left()
-        print(f"{len(work.pieces) - len(left)} of {len(work.pieces)} pieces are finished.")
+        say(f"{len(work.pieces) - len(left)} of {len(work.pieces)} pieces are finished.")
         if work.failed:
             return Exit.FAILED
         return Exit.NOT_DONE if left else Exit.FINE

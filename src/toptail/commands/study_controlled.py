@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toptail.commands.options import Flag, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
 from toptail.commands.studying import print_outcome, run_study
+from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.lab.studies.controlled.config import StudyConfig
 from toptail.lab.studies.controlled.contract import STUDY
@@ -57,7 +58,7 @@ class StudyControlled:
             need_training("study")
             from toptail.lab.studies.controlled.choice import choose_default
 
-            print(f"Chosen: {choose_default(self.config(), self.out, command_line())}")
+            say(f"Chosen: {choose_default(self.config(), self.out, command_line())}")
             return 0
         print_outcome(STUDY, *self.work(command_line()))
         return 0

@@ -10,6 +10,7 @@ import tyro
 
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words
+from toptail.commands.terminal import say
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class StudyKeep:
         what = study.keeps(self.folder, Keeping(names(self.critics), names(self.also)))
         sizes = keep(self.folder, self.out, what, replace=self.replace)
         for name, size in sizes.items():
-            print(f"{size / 1e6:8.3f} MB  {name}")
-        print(f"{sum(sizes.values()) / 1e6:8.3f} MB in {len(sizes)} files: {self.out}")
+            say(f"{size / 1e6:8.3f} MB  {name}")
+        say(f"{sum(sizes.values()) / 1e6:8.3f} MB in {len(sizes)} files: {self.out}")
         if what.left_behind:
-            print(f"Left behind: scores of {len(what.left_behind)} columns.")
+            say(f"Left behind: scores of {len(what.left_behind)} columns.")
         return 0

@@ -13,6 +13,7 @@ from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
 from toptail.commands.studying import check_runs, finish_study, make_runs, print_outcome, run_study
+from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.lab.studies.selection.config import STAGES, SelectionConfig
 from toptail.lab.studies.selection.contract import STUDY
@@ -99,11 +100,11 @@ class StudySelection:
     def run(self) -> int:
         """Make what is missing and tabulate it; prints the main table and the report's path."""
         if self.declare:
-            print(f"Declared: {self.declared()}")
+            say(f"Declared: {self.declared()}")
             return 0
         folder, report = self.work(command_line())
         if report == folder:
-            print(f"Stages: {folder}")
+            say(f"Stages: {folder}")
         else:
             print_outcome(STUDY, folder, report, ("fixed-query", "function-class"))
         return 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toptail.commands.progress import progress_bar
-from toptail.commands.terminal import print_table
+from toptail.commands.terminal import print_table, say
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def run_study(study: Study, request: Any, *, tables: bool = True, **how: Any) ->
         else:
             path, told = request.folder, list(study.steps(request, tick))
     for sentence in told:
-        print(sentence)
+        say(sentence)
     return path
 
 
@@ -63,5 +63,5 @@ def print_outcome(
     for table in study.tables(folder, names):
         print_table(table)
     for line in lines:
-        print(line)
-    print(f"Tables: {folder / 'tables'}\nReport: {report}")
+        say(line)
+    say(f"Tables: {folder / 'tables'}\nReport: {report}")

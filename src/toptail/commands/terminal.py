@@ -21,6 +21,11 @@ def print_table(table: Table) -> None:
     show(grid)
 
 
+def say(text: object) -> None:
+    """Print lines, without what would steer a terminal."""
+    print(*map(printable, str(text).split("\n")), sep="\n")
+
+
 def plain(text: object) -> str:
     """A text that a table shows as it is: no controls of terminals, no marks for colours."""
     from rich.markup import escape

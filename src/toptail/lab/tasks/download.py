@@ -77,7 +77,9 @@ def get(
     unknown = []
     for split in splits:
         path = paths[split] = split_path(folder / f"{task.name}.npz", split)
-        if not path.exists():
+        if path.exists():
+            _Partial(path, "").remove()  # what a killed download left beside the whole file
+        else:
             unknown += [] if record_path(path).exists() else [path.name]
             get_file(task, path, addresses, patience or Patience(), progress)
     if unknown and tell is not None:
@@ -296,6 +298,8 @@ def _accept(partial: _Partial, task: TaskName) -> None:
     """Check a whole file and give it its name, or remove it and say what is wrong."""
     path, here = partial.path, partial.bytes_path
     try:
+        if not here.exists():
+            raise InputError("it sent nothing")
         found = {"bytes": here.stat().st_size, "file_sha256": sha256(here)}
         record = read_record(path) or {}
         for key, value in found.items():

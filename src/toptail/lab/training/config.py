@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Raised when a setting changes its meaning."""
 
+LARGEST_BATCH = 2**24
+"""Rows per step, at most: a contrastive loss compares each with each."""
+
 LAST_SEED = 2**32 - 1
 """The largest seed that a key can be made of."""
 
@@ -67,6 +70,10 @@ class LearnerConfig(ABC):
 
         for name in ("steps", "batch_size", "log_every"):
             check_whole(name, getattr(self, name), 1)
+        if self.batch_size > LARGEST_BATCH:  # the compiler ends the process where sizes overflow
+            raise InputError(
+                f"{option('batch_size', self.batch_size)} must be at most {LARGEST_BATCH}."
+            )
         if not 0 < self.learning_rate < math.inf:
             raise InputError(
                 f"{option('learning_rate', self.learning_rate)} must be more than 0 and finite."

@@ -48,7 +48,7 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, Line]]:
     for text in path.read_bytes().splitlines(keepends=True) if path.is_file() else ():
         try:
             line = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         named = isinstance(line, dict) and isinstance(line.get("step"), int)
         if not (named and text.endswith(b"\n")):
