@@ -98,8 +98,10 @@ class Undisturbed:
 
 
 @contextmanager
-def battleground(home: Path) -> Iterator[Ground]:
-    """Forks, and a local server that has a data set."""
+def battleground(home: Path, *, anew: bool = False) -> Iterator[Ground]:
+    """Forks, and a local server that has a data set; worlds that other code made go if ``anew``."""
+    if anew:
+        shutil.rmtree(home / "worlds", ignore_errors=True)
     with Forks(home / "compiled") as forks, sound_mirror() as address:
         variables = {"TOPTAIL_DATA": "data", "TOPTAIL_MIRRORS": address}
         yield Ground(forks, home / "worlds", variables)
@@ -144,7 +146,7 @@ def attack(state: State, home: Path, budget: int, seconds: float | None = None) 
     end = None if seconds is None else time.monotonic() + seconds
     spent = {case.name: 120.0 * case.slow for case in CASES}
     usual: dict[str, Undisturbed] = {}
-    with battleground(home) as ground:
+    with battleground(home, anew=not state.done) as ground:
         for _ in range(budget):
             open_cases = [case for case in CASES if _left(state, case)]
             if not open_cases or (end is not None and time.monotonic() > end):

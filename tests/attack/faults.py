@@ -165,11 +165,12 @@ def surround(folder: Path, name: str) -> list[str]:
 def attack(state: State, home: Path, budget: int, seconds: float | None = None) -> None:
     """Make the faults that were not made yet."""
     end = None if seconds is None else time.monotonic() + seconds
+    anew = not state.done
     for number, name in enumerate(SURROUNDINGS):
         if budget > 0 and state.left("surroundings", [number]):
             budget -= 1
             _count(state, "surroundings", number, name, surround(home / "odd", name))
-    with battleground(home) as ground:
+    with battleground(home, anew=anew) as ground:
         for case in sorted(CASES, key=lambda case: case.slow):
             if budget <= 0 or (end is not None and time.monotonic() > end):
                 break
