@@ -12,6 +12,7 @@ import tyro
 from toptail.commands.lists import names
 from toptail.commands.options import Words, command_line
 from toptail.commands.progress import progress_bar
+from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.pools.columns import RESERVED
 from toptail.pools.files import check_folder
@@ -95,8 +96,8 @@ class Choose:
                 **{name: getattr(self, name) for name in (*same, *numbers)},
             )
         page = result.write(self.out)
-        print(result.summary())
-        print(f"Selector: {self.out / 'selector.json'}\nReport: {page}")
+        say(result.summary())
+        say(f"Selector: {self.out / 'selector.json'}\nReport: {page}")
         return 0
 
 

@@ -11,6 +11,7 @@ import tyro
 
 from toptail.commands.lists import names
 from toptail.commands.options import Words
+from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.results import plan
 
@@ -72,12 +73,10 @@ class PlanCommand:
             extend=self.extend,
         )
         found.write(self.out)
-        print(f"{found.summary()}.")
+        say(f"{found.summary()}.")
         if self.extend is not None:
-            print(
-                f"{found.fresh:,} of them are new, batch {max(found.table['batch'].to_pylist())}."
-            )
-        print(f"\nTo judge: {self.out}")
+            say(f"{found.fresh:,} of them are new, batch {max(found.table['batch'].to_pylist())}.")
+        say(f"\nTo judge: {self.out}")
         return 0
 
     def _half_width(self) -> float | None:

@@ -18,9 +18,10 @@ from toptail.errors import InputError, check_whole, option
 from toptail.pools import ScoredPools
 from toptail.pools.answers import PLAN, answered, candidate_labels
 from toptail.pools.columns import Columns
-from toptail.pools.files import atomic, file_format, read_table
+from toptail.pools.files import atomic
 from toptail.pools.frames import as_table
 from toptail.pools.given import to_pools
+from toptail.pools.table_files import file_format, read_table
 from toptail.pools.written import write_table
 
 

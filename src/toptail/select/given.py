@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.pools import ScoredPools
 from toptail.pools.columns import check_finite, codes, numbers
-from toptail.pools.files import read_table
 from toptail.pools.frames import as_table, plain
+from toptail.pools.table_files import read_table
 from toptail.select.pool import Pool
 from toptail.stats.best_of_k import Floats, Ints
 

@@ -18,9 +18,10 @@ from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns, is_list, listed
-from toptail.pools.files import file_format, read_arrays, read_schema, read_table
+from toptail.pools.files import read_arrays
 from toptail.pools.frames import as_table, plain
 from toptail.pools.given import to_pools
+from toptail.pools.table_files import file_format, read_schema, read_table
 from toptail.select.given import ANSWER, answer_codes
 from toptail.select.measure import Options
 from toptail.stats.best_of_k import Floats
