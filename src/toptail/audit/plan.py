@@ -183,7 +183,7 @@ def _within(about: Contrasts, labels: int, whole: int) -> Design:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class Questions:
     """Which candidates were drawn."""
 
     judged: Flags
@@ -192,7 +192,7 @@ class Drawn:
     """Those chosen by draws of their own ``[rows]``."""
 
 
-def draw(plan: Design, seed: int) -> Drawn:
+def draw(plan: Design, seed: int) -> Questions:
     """Draw candidates; a larger plan of the same seed keeps all that a smaller one has.
 
     Every candidate has one number between 0 and 1, which its chance must exceed, and queries have
@@ -204,12 +204,12 @@ def draw(plan: Design, seed: int) -> Drawn:
     chosen = np.zeros(pools.queries, dtype=bool)
     chosen[order[: plan.whole]] = True
     own = (rng.random(pools.rows) < plan.alone) & plan.about.rows
-    return Drawn(own | np.repeat(chosen, pools.sizes), own)
+    return Questions(own | np.repeat(chosen, pools.sizes), own)
 
 
 def drawn_within(
     about: Contrasts, labels: int, guess: Guess, seed: int, share: float | None = None
-) -> tuple[Design, Drawn]:
+) -> tuple[Design, Questions]:
     """A design and its draw; one draw in a thousand is too large and is made for fewer labels."""
     aim = labels
     while True:

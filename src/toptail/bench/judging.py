@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from toptail.audit import Rule, Settings, pools_content
-from toptail.audit.plan import LEAST_WHOLE, Contrasts, Design, Drawn, Guess, drawn_within
+from toptail.audit.plan import LEAST_WHOLE, Contrasts, Design, Guess, Questions, drawn_within
 from toptail.bench.judging_cases import CANDIDATES, POPULATIONS, Mixture
 from toptail.bench.table import Row
 from toptail.pools import ScoredPools
@@ -36,7 +36,7 @@ def planned(pools: ScoredPools, labels: int, rng: np.random.Generator) -> Scored
     return _asked(pools, *drawn_within(about, labels, Guess(), int(rng.integers(1 << 31))))
 
 
-def _asked(pools: ScoredPools, plan: Design, drawn: Drawn) -> ScoredPools:
+def _asked(pools: ScoredPools, plan: Design, drawn: Questions) -> ScoredPools:
     design = {
         "p_judged": plan.p_judged,
         "p_whole": np.full(pools.rows, plan.p_whole),

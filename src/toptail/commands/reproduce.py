@@ -71,8 +71,9 @@ class Reproduce:
 def decide_ledgers(out: Path) -> int:
     """Decide every ledger below a folder again, and say how many statements have each status."""
     from toptail.lab.paper import annotate, counted
+    from toptail.pools.files import entries
 
-    folders = sorted(path.parent for path in out.rglob("claims.json"))
+    folders = [path.parent for path in entries(out, "**/claims.json")]
     if not folders:
         raise InputError(
             f"There is no ledger below {out} (no claims.json): name a folder that 'toptail study' "

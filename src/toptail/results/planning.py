@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from toptail.audit.guess import guess_of
-from toptail.audit.plan import Contrasts, Design, Drawn, Guess, design, drawn_within
+from toptail.audit.plan import Contrasts, Design, Guess, Questions, design, drawn_within
 from toptail.errors import InputError, check_whole, option
 from toptail.pools import ScoredPools
 from toptail.pools.answers import PLAN, answered, candidate_labels
@@ -219,7 +219,7 @@ def _labels_for(about: Contrasts, target: float, guess: Guess, share: float | No
     return high
 
 
-def _asked(found: Design, drawn: Drawn, before: pa.Table | None) -> pa.Table:
+def _asked(found: Design, drawn: Questions, before: pa.Table | None) -> pa.Table:
     """The plan's table; what an earlier plan asked keeps its batch."""
     pools = found.about.pools
     at = np.flatnonzero(drawn.judged)
