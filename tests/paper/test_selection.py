@@ -12,7 +12,7 @@ import pytest
 
 from toptail.lab.paper import CLAIMS, decide
 from toptail.lab.paper.declare import declared_claims
-from toptail.lab.paper.selection_order import HEADS
+from toptail.lab.paper.selection_order import HEADS, judges
 from toptail.lab.paper.vocabulary import DECLARED
 from toptail.lab.studies.folder import read_json
 
@@ -47,6 +47,22 @@ def test_a_world_like_the_papers_is_seen_and_other_tasks_are_left_open(tables: T
         *("two-head-antmaze", "actors-level"),
     }
     assert all("riterion" in e["comment"] or "against" in e["comment"] for e in entries)
+
+
+def test_the_exact_value_is_asked_before_the_euclidean_length(tables: Tables) -> None:
+    assert list(judges(tables, P)) == ["reference", "geodesic"]
+    changed = deepcopy(tables)
+    for row in changed["fixed-query"]["rows"][P].values():
+        known = {name: cell for name, cell in row.items() if name.startswith("geodesic/")}
+        for judge in ("exact", "euclidean"):
+            row |= {name.replace("geodesic", judge): deepcopy(known[name]) for name in known}
+    assert judges(changed, P) == {"reference": "", "exact": "exact/"}
+    expected = status(changed)
+    put(MAIN, "tdq", f"euclidean/{TAU}", 0.1)(changed)
+    put(MAIN, "tdq", f"geodesic/{TAU}", 0.1)(changed)
+    assert status(changed) == expected
+    put(MAIN, "tdq", f"exact/{TAU}", 0.1)(changed)
+    assert status(changed) != expected
 
 
 def test_without_tables_everything_is_left_open() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,19 @@ def test_without_a_declared_task_means_decide_as_before() -> None:
     finding = BY_ID["tdq-order"].criterion(content)
     assert finding.status == "seen"
     assert "Seen on" not in finding.comment
+
+
+def test_the_exact_value_is_asked_before_the_euclidean_length() -> None:
+    content = deepcopy(RESULTS)
+    for critic in ("raw", "cosine", "hybrid"):
+        row = content[ORACLE]["rows"]["PointMaze"][critic]
+        row["nregret_exact"] = deepcopy(row["nregret_oracle"])
+    put(ORACLE, "PointMaze", "raw", "nregret_geodesic", 0.04)(content)
+    (entry,), _ = decide([BY_ID["not-the-proxy"]], content, "a run")
+    assert entry["status"] == "seen"
+    put(ORACLE, "PointMaze", "raw", "nregret_exact", 0.04)(content)
+    (entry,), _ = decide([BY_ID["not-the-proxy"]], content, "a run")
+    assert entry["status"] != "seen"
 
 
 def test_a_statement_about_antmaze_that_was_measured_elsewhere() -> None:

@@ -215,6 +215,16 @@ def test_function_class_has_the_papers_layout(tmp_path: Path, measured: Measured
     assert content["layout"]["td"] == {"bilinear": "td_bilinear", "mlp": "tdq"}
 
 
+def test_the_exact_value_leads_the_judges_that_know_the_ways(tmp_path: Path) -> None:
+    stages = Stages(tmp_path, per_group=2)
+    for judge in ("euclidean", "mine", "exact"):
+        stages.judge(judge, stages.value[None])
+    stages.score("near", stages.value)
+    assert measure(stages, resamples=10).data.judges == ["exact", "euclidean", "mine"]
+    stages.reference()
+    assert measure(stages, resamples=10).data.judges[:2] == ["reference", "exact"]
+
+
 def judges_of(stages: Stages) -> dict[str, Any]:
     found = measure(stages)
     return judges_table(found.data, found.means, {})
