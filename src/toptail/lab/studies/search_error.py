@@ -25,7 +25,7 @@ POOLED: Final = "pooled/"
 POOLED_CANDIDATES: Final = 4
 """Candidates of each query that are pooled: the first ones, which are as random as any."""
 
-POOLED_RESAMPLES: Final = 500
+POOLED_RESAMPLES: Final = 200
 """Resamples of the pooled terms, for which every resample is sorted anew."""
 
 TERMS: Final = ("target", "estimation", "extrapolation")
