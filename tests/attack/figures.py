@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.attack.cases import CASES
 from tests.attack.state import PARTS, State
 
 TITLES: Final[Mapping[str, tuple[str, str]]] = {
@@ -44,7 +45,15 @@ def _table(states: Sequence[State]) -> list[str]:
         bad = {w: n for w, n in sorted(state.counts.items()) if w not in GOOD and w != unit}
         failures = ", ".join(f"{count:,} {what}" for what, count in bad.items()) or "none"
         rows.append(f"| {title} | {state.counts[unit]:,} {unit} | {good:,} | {failures} |")
-    return [*rows, "", f"Of the code with the digest `{states[0].source}`."]
+    return [*rows, "", f"Of the code with the digest `{states[0].source}`. {_kills(states[0])}"]
+
+
+def _kills(crash: State) -> str:
+    """How many of a case's file events were attacked, case by case."""
+    made = {case.name: len(crash.done.get(case.name, ())) for case in CASES}
+    known = {name: crash.facts.get(name) for name in made}
+    words = (f"{name} {n} of {known[name]}" if n else f"{name} none" for name, n in made.items())
+    return f"Kills, of the file events of each case: {', '.join(words)}."
 
 
 GOOD: Final = frozenset({"same", "read", "refused", "answered", "shown", "handled", "ended"})

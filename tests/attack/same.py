@@ -15,10 +15,11 @@ from typing import Any, Final
 TIMES: Final = frozenset(
     {
         *("seconds", "started", "finished", "created", "time", "times", "when", "date"),
-        *("steps_per_second", "resumed", "calls"),
+        *("steps_per_second", "resumed", "calls", "units", "commit"),
     }
 )
-"""Keys of JSON files that record when, how long, how fast, or in how many parts."""
+"""Keys of JSON files that record when, how long, how fast, in how many parts, or of which commit a
+call was: a study's ``units`` count what the last call made and what it found."""
 
 _DATED: Final = re.compile(rb"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00|Z)?")
 _TOOK: Final = re.compile(rb"\d[\d.,]* (seconds|s|minutes|ms)\b")
