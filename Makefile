@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint stamp clean
+.PHONY: demo test attack lint stamp clean
 
 # The virtual environment is rebuilt only when the dependencies change.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -20,6 +20,10 @@ test: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 -q
+
+# All of the attack, hours of it; stopped, the same goes on. A small part is in the tests.
+attack: $(VENV)/.ready
+	@$(BIN)/python -m tests.attack; held=$$?; $(BIN)/python -m tests.attack figures; exit $$held
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check --fix .

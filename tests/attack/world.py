@@ -1,0 +1,99 @@
+"""What the attacked commands work on: small tables, data sets, a critic, candidates and a judge."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from tests.attack.forks import ROOT
+
+DATA: Final = ROOT / "tests" / "tasks" / "data"
+POINT: Final = "pointmaze-medium-navigate-v0"
+CUBE: Final = "cube-single-play-v0"
+
+CRITIC: Final = """
+import numpy as np
+
+def score(states, actions, goals):
+    return -np.abs(states[:, :2] + 0.2 * actions[:, :2] - goals[:, :2]).sum(axis=1)
+"""
+
+
+def make_world(folder: Path) -> None:
+    """Write everything that the commands of `cases` read."""
+    from tests.training.toy import walks
+    from toptail.lab.tasks.files import save_file
+
+    folder.mkdir(parents=True)
+    (folder / "data").mkdir()
+    for name in (POINT, CUBE):
+        for path in DATA.glob(f"{name}*.npz"):
+            shutil.copy(path, folder / "data")
+    save_file(folder / "data" / "walks.npz", walks(4, 200, seed=0))
+    save_file(folder / "data" / "walks-val.npz", walks(3, 200, seed=1))
+    (folder / "critic.py").write_text(CRITIC)
+    _write_tables(folder)
+    rng = np.random.default_rng(0)
+    actions = rng.uniform(-1, 1, (6, 1, 4, 2)).astype(np.float32)
+    np.savez(folder / "mine.npz", actions=actions)
+    np.savez(folder / "judge.npz", values=rng.normal(size=(6, 1, 5)))
+
+
+def _write_tables(folder: Path) -> None:
+    """Tables of scores, new and older, and of judged picks."""
+    rng = np.random.default_rng(0)
+    for name in ("scores.csv", "older.csv"):
+        lines = ["query,candidate,group,cluster,a@1,a@2,b,value"]
+        for query in range(50):
+            for candidate in range(6):
+                value = rng.random()
+                a, b = value + rng.normal(0, 0.3, 2)
+                row = f"q{query},{candidate},g{query % 3},c{query // 2}"
+                lines.append(f"{row},{a:.6f},{b:.6f},{rng.integers(5)},{value:.6f}")
+        (folder / name).write_text("\n".join(lines) + "\n")
+    picks = ["query,selector,replicate,value"]
+    for query in range(40):
+        for place, selector in enumerate(("random", "best", "second")):
+            values = rng.normal(0.2 * place, 1, 2)
+            picks += [f"q{query},{selector},{r},{x:.6f}" for r, x in enumerate(values)]
+    (folder / "picks.csv").write_text("\n".join(picks) + "\n")
+
+
+def almost_finished_chain(folder: Path) -> None:
+    """Mark every piece of a chain as finished but the last, whose study and runs are there."""
+    from tests.semantics_study.fake_runs import write_run
+    from tests.training.toy import toy_config
+    from toptail.commands.chain import ChainConfig, chain
+    from toptail.commands.chain_run import ChainRun
+    from toptail.lab.critics.registry import MAIN
+    from toptail.lab.studies.semantics.config import SemanticsConfig
+    from toptail.lab.tasks.files import load_file
+
+    data = load_file(folder / "data" / f"{CUBE}.npz")
+    widths = data.observations.shape[1], data.actions.shape[1]
+    for critic in MAIN:
+        for seed in SemanticsConfig((CUBE,)).seeds:
+            config = toy_config(task=CUBE, critic=critic)
+            write_run(config, seed, folder / "runs", data.sha256, widths)
+    pieces = chain(ChainConfig(Path("data"), Path("runs"), Path("studies")), [CUBE])
+    run = ChainRun(pieces, folder / "studies" / "chain", {})
+    for piece in pieces[:-1]:
+        mark = run._mark(piece)
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.write_text(json.dumps({"command": [], "seconds": 0}))
+
+
+def tiny_controlled() -> None:
+    """Make the 2-D study one of seconds, in this process."""
+    from dataclasses import replace
+
+    from tests.controlled.tiny import TINY
+    from toptail.commands import study_controlled
+    from toptail.lab.studies.controlled import config
+
+    study_controlled.BASE = replace(TINY, seeds=(1,))  # type: ignore[misc]
+    config.StudyConfig = lambda: replace(TINY, seeds=(1,))  # type: ignore[misc, assignment]
