@@ -68,6 +68,7 @@ def test_sentences_are_printable() -> None:
         (OSError(30, "Read-only file system", "x"), Exit.NOT_DONE),
         (OSError(5, "Input/output error"), Exit.NOT_DONE),
         (MemoryError(), Exit.NOT_DONE),
+        (OverflowError("int too large"), Exit.INPUT),
         (NotDoneError("A worker was ended."), Exit.NOT_DONE),
         (KeyboardInterrupt(), Exit.INTERRUPTED),
         (SystemExit(0), Exit.NOT_DONE),

@@ -80,6 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         why = f" ({error})" if str(error) else ""
         return _say(f"the memory of this machine is not enough for that{why}.", Exit.NOT_DONE)
+    except OverflowError as error:
+        return _say(f"a number that was given is too large ({error}).", Exit.INPUT)
     except OSError as error:
         said = told(error)
         return _say(said.for_command_line, said.code)

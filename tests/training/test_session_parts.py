@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from tests.training.toy import toy_config, toy_data, toy_dataset, walks
-from toptail.errors import InputError
+from toptail.errors import InputError, NotDoneError
 from toptail.lab.critics.full import setting_names
 from toptail.lab.critics.learner import Batch, Info, Learner, Params
 from toptail.lab.critics.registry import CRITICS
@@ -179,7 +179,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_placed(
     needed += memory.tree_bytes(state_shapes(config.training, 3, toy_data().rows))
     monkeypatch.setattr("toptail.lab.training.task_data.free_bytes", lambda: needed - 2_000_000)
     with pytest.raises(
-        InputError,
+        NotDoneError,
         match=rf"^Training 3 seeds at once on 200 rows needs {needed / 1e9:.2f} GB .* are free on "
         r".*: 0\.00 GB are missing; train fewer seeds",
     ):
@@ -244,3 +244,8 @@ def test_settings_that_cannot_be(change: dict[str, Any]) -> None:
         toy_config(**change)
     with pytest.raises(InputError, match="more than 0"):
         toy_config(learning_rate=0.0)
+
+
+def test_a_batch_that_no_compiler_survives_is_refused() -> None:
+    with pytest.raises(InputError, match="batch_size=1000000000 must be at most"):
+        toy_config(batch_size=1_000_000_000)

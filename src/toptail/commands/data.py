@@ -13,7 +13,7 @@ import tyro
 from toptail.commands.progress import bars
 from toptail.commands.terminal import plain, show, simple_grid
 from toptail.commands.train_expert import TrainExpert
-from toptail.errors import InputError
+from toptail.errors import InputError, check_whole
 
 if TYPE_CHECKING:
     from toptail.lab.tasks.maze import Maze
@@ -190,6 +190,8 @@ class CheckData:
         from toptail.lab.tasks.compare import recipe_facts
         from toptail.lab.tasks.files import find, load_file
 
+        check_whole("reference_episodes", self.reference_episodes, 0)
+        check_whole("restore_rows", self.restore_rows, 0)
         path = find(self.file)
         task = self._task(path)
         data = load_file(path, task)

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from toptail.errors import InputError
+from toptail.errors import NotDoneError
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.offline import OfflineData
 
@@ -59,10 +59,10 @@ def program_bytes(compiled: Any) -> int:
 
 
 def check_fits(what: str, needed: int, free: int | None) -> None:
-    """Raise :class:`InputError` where less is free than needed."""
+    """Raise :class:`NotDoneError` where less is free than needed."""
     if free is None or needed <= free:
         return
-    raise InputError(
+    raise NotDoneError(
         f"{what} needs {_gigabytes(needed)} of memory and {_gigabytes(free)} are free on "
         f"{jax.devices()[0]}: {_gigabytes(needed - free)} are missing; train fewer seeds at a "
         "time, choose a smaller batch size, or use a larger device."
