@@ -79,7 +79,7 @@ def test_the_sum_over_angles_is_exact_to_its_refinement(monkeypatch: pytest.Monk
 
 def test_the_log_ratio_is_what_the_loss_asks_for() -> None:
     """Among pairs with their own and with other goals, exp(f) is the odds of an own one."""
-    data = sample_data(WORLD, 200_000, np.random.default_rng(2))
+    data = sample_data(WORLD, 50_000, np.random.default_rng(2))
     inside = np.linalg.norm(data.actions, axis=1) < WORLD.radius * 0.999
     s, a, g = (x[inside] for x in data[:3])
     own, other = log_ratio(WORLD, s, a, g), log_ratio(WORLD, s, a, np.roll(g, 1, axis=0))

@@ -34,7 +34,7 @@ def content(folder: Path) -> dict[str, str]:
 def killed_before(event: int, work: Callable[[], None]) -> bool:
     """Whether a copy of this process was killed before its n-th file event of some work."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads that a copy does not have
+        warnings.simplefilter("ignore")  # of threads that a copy does not have
         child = os.fork()
     if child == 0:
         left = event

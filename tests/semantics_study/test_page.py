@@ -113,7 +113,7 @@ class TestPage:
         study = with_tables(folder, **{"value-oracle": {"rows": rows}, "main": {"rows": tau}})
         order, regret = summary(study)
         assert "on PointMaze and AntMaze: TD-Q 0.60 to 0.70; Raw bilinear 0.30 (PointMaze)" in order
-        assert "shortest way through the maze on PointMaze: TD-Q 0.10." in regret
+        assert "shortest way on PointMaze: TD-Q 0.10." in regret
 
     def test_a_small_fall_is_not_called_learned_by_heart(self, folder: Path) -> None:
         stored = read_semantics(folder).tables["seen"]

@@ -14,7 +14,7 @@ from toptail.commands.options import Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
 from toptail.errors import InputError
-from toptail.pools.columns import RESERVED
+from toptail.pools.columns import P_JUDGED, RESERVED
 from toptail.pools.files import check_folder
 from toptail.results import choose
 from toptail.select.trial import ChoiceSettings
@@ -82,7 +82,16 @@ class Choose:
     def run(self) -> int:
         """Read, choose, write, and print the summary."""
         check_folder(self.out)
-        same = (*RESERVED, "k_max", "cost", "answer", "values", "min_pool", "margin", "abstain")
+        same = (
+            *(name for name in RESERVED if name != P_JUDGED),
+            "k_max",
+            "cost",
+            "answer",
+            "values",
+            "min_pool",
+            "margin",
+            "abstain",
+        )
         numbers = ("folds", "repeats", "resamples", "level", "seed")
         with progress_bar() as tick:
             result = choose(

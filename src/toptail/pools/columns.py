@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from toptail.errors import InputError, option
 from toptail.stats.best_of_k import Floats, Ints
 
+P_JUDGED = "p_judged"
+"""With which chance a candidate was chosen for judging."""
 RESERVED = ("query", "candidate", "support", "cluster", "group", "p_judged")
 DESIGN = ("p_judged", "p_whole", "own")
 """Columns that say with which chances candidates were chosen for judging."""

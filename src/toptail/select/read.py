@@ -17,7 +17,7 @@ from toptail.audit.run import check_values, judgement
 from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
-from toptail.pools.columns import Columns, is_list, listed
+from toptail.pools.columns import P_JUDGED, Columns, is_list, listed
 from toptail.pools.files import read_arrays
 from toptail.pools.frames import as_table, plain
 from toptail.pools.given import to_pools
@@ -60,6 +60,11 @@ def read_options(
 ) -> Offered:
     """Read a table, and leave out pools that are too small as the audit does."""
     pools = to_pools(data, columns)
+    if pools.design:
+        raise InputError(
+            f"{pools.source}: the table is judged in part (it has a column '{P_JUDGED}'), and a "
+            "choice needs every value; judge the rest, or leave that column out if all are."
+        )
     extra = _filters(data, columns, pools, filters)
     codes = _answers(data, columns, pools, answer)
     asked = listed(columns.get("scores")) or []
