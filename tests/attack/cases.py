@@ -25,7 +25,7 @@ TRAIN: Final = (
     "--hidden 8 --depth 1 --embed-dim 4 --ensemble 1 --critics cosine --seeds 42,43 --out runs"
 )
 _CONTROLLED: Final = "study controlled --radii none --out two-d"
-_CHOICE: Final = "--scores b --k-max 4 --resamples 20 --repeats 1 --selectors rank"
+_CHOICE: Final = "--scores b --k-max 4 --resamples 100 --repeats 1 --selectors rank"
 _TINY: Final = "tests.attack.world:tiny_controlled"
 
 
@@ -78,7 +78,7 @@ CASES: Final = (
         whole=("out",),
     ),
     Case("choose-table", "choose", f"choose scores.csv {_CHOICE} --out out", whole=("out",)),
-    Case("plan", "plan", "plan scores.csv --labels 20 --out to_judge.csv"),
+    Case("plan", "plan", "plan scores.csv --labels 150 --out to_judge.csv"),
     Case("demo-pools", "demo-pools", "demo-pools --out out", whole=("out",)),
     Case("get", "data get", f"data get {POINT} --folder got"),
     Case(
