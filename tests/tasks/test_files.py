@@ -87,6 +87,10 @@ DAMAGES: dict[str, tuple[Callable[[Arrays], Any], str]] = {
         lambda a: a.update(actions=a["actions"][:-1]),
         "'actions' has 243 rows and 'observations' has 244",
     ),
+    "one number": (
+        lambda a: a.update(observations=np.array(7, dtype=np.uint8)),
+        "rows and 'observations' has 0",
+    ),
     "fewer states": (lambda a: a.update(qpos=a["qpos"][:-1]), "'qpos' has 243 rows"),
     "flat actions": (lambda a: a.update(actions=a["actions"][:, 0]), "'actions' has shape"),
     "another task": (

@@ -56,7 +56,7 @@ def _check_types(arrays: Arrays, source: str) -> None:
 
 
 def _check_rows(arrays: Arrays, source: str) -> None:
-    rows = len(arrays["observations"])
+    rows = arrays["observations"].shape[:1]  # of a single number: none
     flat = {"terminals": 1}
     if arrays["actions"].dtype.kind == "i":
         flat["actions"] = arrays["actions"].ndim  # Powderworld: one number per row
@@ -70,9 +70,10 @@ def _check_rows(arrays: Arrays, source: str) -> None:
             raise InputError(
                 f"{source}: '{name}' has shape {array.shape}, expected {dimensions} dimension(s)."
             )
-        if len(array) != rows:
+        if array.shape[:1] != rows:
+            own, first = (sum(shape) for shape in (array.shape[:1], rows))
             raise InputError(
-                f"{source}: '{name}' has {len(array)} rows and 'observations' has {rows}: "
+                f"{source}: '{name}' has {own} rows and 'observations' has {first}: "
                 "every array needs one row per time step."
             )
 

@@ -75,7 +75,7 @@ def stored_config(run: Run, kind: type[LearnerConfig] = RunConfig) -> LearnerCon
     try:
         config = kind.from_content(run.config)
         changed = ", ".join(changes(run.config, config.content))
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, RecursionError) as error:  # the last: nested without end
         changed = str(error)
     if changed:
         raise InputError(
