@@ -269,6 +269,16 @@ def test_a_function_that_gives_no_weights_is_refused() -> None:
         choose(POOLS, scores="noisy", selectors=[lambda pool: pool["noisy"] * 9], **FAST)
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": "toptail-choice-1", "k": NaN}', "{}"])
+def test_a_stored_choice_that_cannot_be_shown_is_a_sentence(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "choice.json").write_text(text)
+    assert main(["report", str(tmp_path)]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["choice.json"]
+
+
 def test_a_table_that_is_judged_in_part_is_refused() -> None:
     rows = [
         {"query": q, "score": float(c), "value": None if c else 1.0, "p_judged": 0.5}

@@ -24,10 +24,12 @@ class Report:
         from toptail.results import ChoiceResult, read_audit, write_report
 
         if (self.folder / "choice.json").is_file():
-            say(f"Report: {ChoiceResult.read(self.folder).write(self.folder)}")
-            return 0
-        audit = read_audit(self.folder)
-        with refusing(self.folder / "audit.json", "cannot be drawn", "audit the table again"):
-            report = write_report(audit, self.folder)
+            choice = ChoiceResult.read(self.folder)
+            with refusing(self.folder / "choice.json", "cannot be drawn", "choose again"):
+                report = choice.write(self.folder)
+        else:
+            audit = read_audit(self.folder)
+            with refusing(self.folder / "audit.json", "cannot be drawn", "audit the table again"):
+                report = write_report(audit, self.folder)
         say(f"Report: {report}")
         return 0

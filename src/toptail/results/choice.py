@@ -14,6 +14,7 @@ from toptail.audit.views import Interval
 from toptail.errors import InputError
 from toptail.pools.columns import Columns, listed
 from toptail.pools.files import staged_folder
+from toptail.pools.guard import read_json
 from toptail.progress import Tick, no_tick
 from toptail.report.choice import choice_lines
 from toptail.report.choice_page import render_choice
@@ -42,10 +43,9 @@ class ChoiceResult:
     def read(cls, folder: str | PathLike[str]) -> ChoiceResult:
         """The result that :meth:`write` or ``toptail choose`` stored in a folder."""
         path = Path(folder) / "choice.json"
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path}: not readable as a stored choice ({error}).") from None
+        if not path.is_file():
+            raise InputError(f"{path} does not exist; give the folder that 'toptail choose' wrote.")
+        content = read_json(path, "choose again", "is not readable as a stored choice")
         if not isinstance(content, dict):
             raise InputError(f"{path}: this is no result of 'toptail choose'.")
         return cls(content)

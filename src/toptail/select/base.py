@@ -17,6 +17,7 @@ import numpy as np
 
 from toptail.errors import InputError
 from toptail.pools.files import atomic
+from toptail.pools.guard import read_json, refusing
 from toptail.select.given import Given
 from toptail.select.pool import Pool, ScoreRule
 from toptail.select.ranks import Order
@@ -157,17 +158,16 @@ class Selector(ABC):
 
         ``function`` is the user's own where the stored selector is one.
         """
-        from toptail.select.kinds import (
-            selector_of,
-        )
+        from toptail.select.kinds import selector_of
 
         file = Path(path)
         file = file / "selector.json" if file.is_dir() else file
-        try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{file}: not readable as a stored selector ({error}).") from None
-        return selector_of(content, str(file), function)
+        if not file.is_file():
+            raise InputError(f"{file}: not readable as a stored selector (there is no such file).")
+        again = "store it again with 'toptail choose'"
+        content = read_json(file, again, "is not readable as a stored selector")
+        with refusing(file, "is no stored selector", again):
+            return selector_of(content, str(file), function)
 
 
 @dataclass(frozen=True, kw_only=True)
