@@ -15,7 +15,7 @@ import toptail
 from toptail.audit.plan import Contrasts, Guess, design, draw, drawn_within
 from toptail.audit.views import Interval
 from toptail.cli import main
-from toptail.pools.answers import answered
+from toptail.pools.answers import PLAN, answered
 from toptail.results.schema import problem
 
 
@@ -214,3 +214,12 @@ def test_plans_that_cannot_be_extended_say_so(pools: toptail.ScoredPools, tmp_pa
         toptail.plan(pools, labels=600, extend=tmp_path / "plan.csv")
     with pytest.raises(toptail.InputError, match="a plan is a table with ids"):
         plan.write(tmp_path / "plan.npz")
+
+
+@pytest.mark.parametrize("facts", [b"{", b"[1]", b'{"looks": "three"}'])
+def test_a_plan_whose_record_is_broken_is_refused(facts: bytes) -> None:
+    pools = toptail.builtin_pools(queries=60)
+    table = toptail.plan(pools, labels=1_000).table
+    broken = table.replace_schema_metadata({PLAN: facts})
+    with pytest.raises(toptail.InputError, match="The plan does not say"):
+        toptail.audit(pools, plan=broken)

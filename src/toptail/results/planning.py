@@ -21,6 +21,7 @@ from toptail.pools.columns import Columns
 from toptail.pools.files import atomic
 from toptail.pools.frames import as_table
 from toptail.pools.given import to_pools
+from toptail.pools.guard import refusing
 from toptail.pools.table_files import file_format, read_table
 from toptail.pools.written import write_table
 
@@ -183,8 +184,15 @@ def look_of(table: pa.Table) -> int:
 def looked(plan: Any) -> tuple[int, int]:
     """Which look at a plan's answers this is, and of how many; of 1 where none were declared."""
     table = table_of(plan)
-    stored = (table.schema.metadata or {}).get(PLAN)
-    return look_of(table), int(json.loads(stored).get("looks", 1)) if stored else 1
+    with refusing("The plan", "does not say which look it is", "use the file as it was written"):
+        return int(look_of(table)), int(_facts(table).get("looks", 1))
+
+
+def _facts(table: pa.Table) -> dict[str, Any]:
+    """How a plan was made, as its file records it; nothing where it does not."""
+    stored = (table.schema.metadata or {}).get(PLAN, b"{}")
+    with refusing("The plan", "does not say how it was made", "use the file as it was written"):
+        return dict(json.loads(stored))
 
 
 def joined(pools: ScoredPools, plan: Any, answers: Any, value: str) -> ScoredPools:
@@ -264,11 +272,10 @@ def table_of(given: Any, what: str = "plan") -> pa.Table:
 
 def _made(table: pa.Table) -> Mapping[str, Any]:
     """How a plan was made, as its file records it."""
-    stored = (table.schema.metadata or {}).get(PLAN)
-    if stored is None:
+    made = _facts(table)
+    if not made:
         raise InputError(
             f"{option('extend')} needs the plan's Parquet or Arrow file, which records how it was "
             "made; other files do not."
         )
-    made: Mapping[str, Any] = json.loads(stored)
     return made
