@@ -34,7 +34,7 @@ class StudyKeep:
 
     also: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
     """Keep also what takes much room: two-heads; of the semantics study support and
-    seen-negatives; of the selection study actions, which are kept if they have two numbers."""
+    seen-negatives; of the selection study actions."""
 
     replace: Flag = False
     """Let a kept folder become one with less in it."""

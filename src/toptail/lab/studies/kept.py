@@ -7,6 +7,7 @@ columns or arrays were left behind, whatever was made of them stays as it was ke
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ _RESULTS = (
     *("*.json", "*.md", "tables/*.json", "deployment/*.json"),
     *("audit*/audit.json", "audit*/audit.md", "picks.parquet", "queries.npz"),
 )
-"""Files that ship as they are, whichever study made them."""
+"""Files that ship as they are, whichever study made them; audits without the space for eyes."""
 
 _TASKS = tuple(PAPER_TASKS)
 
@@ -141,7 +142,7 @@ def _written(folder: Path, stage: Path, keepsake: Keepsake) -> dict[str, dict[st
     found = {path for pattern in _RESULTS for path in entries(folder, pattern)}
     for path in sorted(found - {folder / MANIFEST}):
         name = path.relative_to(folder).as_posix()
-        written[name] = {"bytes": _copied(path, stage / name)}
+        written[name] = {"bytes": _shipped(path, stage / name)}
     for file in keepsake.files:
         source, target = folder / file.name, stage / file.name
         stored = Stored.read(source)
@@ -154,6 +155,15 @@ def _written(folder: Path, stage: Path, keepsake: Keepsake) -> dict[str, dict[st
     if not written:
         raise InputError(f"{folder} holds no results of a study: there is nothing to keep.")
     return written
+
+
+def _shipped(source: Path, target: Path) -> int:
+    """Copy a result; of an audit the numbers, since its indentation is half of it."""
+    if source.name != "audit.json":
+        return _copied(source, target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(read_json(source), separators=(",", ":")) + "\n")
+    return target.stat().st_size
 
 
 def _copied(source: Path, target: Path) -> int:

@@ -14,8 +14,6 @@ from toptail.lab.studies.selection.rollout_design import pools_sha256
 ACTIONS: Final = "actions"
 """What is kept when asked for: the candidates themselves."""
 
-_FEW = 2
-"""Actions of so many numbers are kept in any case."""
 _SCORES = InOrder(8, exact_last=1)
 """Within a pool the order decides, and the highest score, which is exact; the logged action is an
 anchor beside the pool."""
@@ -43,8 +41,7 @@ def keepsake(folder: Path, keeping: Keeping) -> Keepsake:
 
 def _pools(files: SelectionFolder, keeping: Keeping) -> KeptFile:
     pools = CandidatePools.read(files.pools)
-    small = pools.actions.shape[-1] <= _FEW
-    left_out = frozenset() if small or ACTIONS in keeping.also else frozenset({"actions"})
+    left_out = frozenset() if ACTIONS in keeping.also else frozenset({"actions"})
     more = {"candidates": pools_sha256(pools)}
     return KeptFile(_name(files, files.pools), {"support_distance": _DISTANCE}, left_out, more)
 
