@@ -69,19 +69,38 @@ class Reproduce:
 
 
 def decide_ledgers(out: Path) -> int:
-    """Decide every ledger below a folder again, and say how many statements have each status."""
-    from toptail.lab.paper import annotate, counted
+    """Decide every ledger below a folder again, and say how many statements have each status.
+
+    Folders of the selection study hold a task each: side by side, they get a ledger over all tasks.
+    """
+    from toptail.lab.paper import annotate, counted, write_across
+    from toptail.lab.paper.across import STUDY
+
+    beside: dict[Path, list[Path]] = {}
+    for folder in _decided_folders(out):
+        study = study_in(folder).name
+        say(f"{folder}: {counted(annotate(folder, study))}.")
+        if study == STUDY:
+            beside.setdefault(folder.parent, []).append(folder)
+    for above, folders in beside.items():
+        if len(folders) > 1:
+            say(f"{above}, over {len(folders)} tasks: {counted(write_across(above, folders))}.")
+    return 0
+
+
+def _decided_folders(out: Path) -> list[Path]:
+    """The folders of studies below a folder that have a ledger."""
     from toptail.pools.files import entries
 
-    folders = [path.parent for path in entries(out, "**/claims.json")]
+    found = [path.parent for path in entries(out, "**/claims.json")]
+    # What stands above other ledgers is made of them.
+    folders = [folder for folder in found if not any(folder in each.parents for each in found)]
     if not folders:
         raise InputError(
             f"There is no ledger below {out} (no claims.json): name a folder that 'toptail study' "
             f"wrote with {option('out', 'FOLDER')}."
         )
-    for folder in folders:
-        say(f"{folder}: {counted(annotate(folder, study_in(folder).name))}.")
-    return 0
+    return folders
 
 
 def _labels() -> str:
