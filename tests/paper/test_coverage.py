@@ -95,9 +95,7 @@ def test_a_reason_is_about_what_it_names() -> None:
         assert not Reason("x", **{place: "another"}).fits(cell)
 
 
-def test_the_page_is_as_it_is_stored_and_the_docs_quote_it(
-    tmp_path: Path, found: list[Cell]
-) -> None:
+def test_the_page_is_as_it_is_stored_and_the_docs_quote_it(found: list[Cell]) -> None:
     text = (RESULTS / "cells.md").read_text("utf-8")
     assert text.startswith(f"# The paper's numbers, and ours\n\n{summary(found)}.\n")
     assert text.count("\n| ") - text.count("| task |") == len(found)

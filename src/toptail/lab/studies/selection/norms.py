@@ -48,5 +48,5 @@ def _row(measured: MeasuredPicks, columns: Mapping[int, str]) -> dict[str, Store
 def pick_norms(data: TaskSelection, column: str) -> Floats:
     """Expected norm of the best of K by score, ``[queries, n_k]``; the first K is 1."""
     norms = data.norms[column][..., : data.size].astype(np.float64)
-    flat = (x.reshape(-1, data.size) for x in (data.candidate_scores(column), norms))
-    return by_query(best_of_k(*flat, data.k), len(norms))
+    scores, flat = (x.reshape(-1, data.size) for x in (data.candidate_scores(column), norms))
+    return by_query(best_of_k(scores, flat, data.k), len(norms))
