@@ -12,7 +12,7 @@ from toptail.cli import main
 from toptail.commands.reproduce import Reproduce
 from toptail.errors import InputError
 from toptail.lab.paper import coverage
-from toptail.lab.paper.coverage import Cell, Reason, all_cells, summary, write_cells
+from toptail.lab.paper.coverage import PaperCell, Reason, all_cells, summary, write_cells
 from toptail.lab.paper.reported import WITHOUT_CELLS, cells, labels
 
 ROOT = Path(__file__).parents[2]
@@ -20,15 +20,15 @@ RESULTS = ROOT / "results"
 
 
 @pytest.fixture(scope="module")
-def found() -> list[Cell]:
+def found() -> list[PaperCell]:
     return all_cells(RESULTS)
 
 
-def test_every_cell_is_measured_or_has_a_reason(found: list[Cell]) -> None:
+def test_every_cell_is_measured_or_has_a_reason(found: list[PaperCell]) -> None:
     assert [cell for cell in found if cell.gap] == []
 
 
-def test_every_cell_of_the_paper_is_asked(found: list[Cell]) -> None:
+def test_every_cell_of_the_paper_is_asked(found: list[PaperCell]) -> None:
     for label in (*labels(), "noise"):
         asked = {(c.task, c.row, c.metric): c.paper for c in found if c.label == label}
         paper = cells(label, {"PointMaze": {}})
@@ -40,7 +40,7 @@ def test_every_cell_of_the_paper_is_asked(found: list[Cell]) -> None:
         }
 
 
-def test_numbers_are_those_of_the_stored_tables(found: list[Cell]) -> None:
+def test_numbers_are_those_of_the_stored_tables(found: list[PaperCell]) -> None:
     some = [cell for cell in found if cell.here is not None][::29]
     assert len(some) > 10
     for cell in some:
@@ -88,14 +88,14 @@ def test_a_task_that_arrives_fills_its_cells(tmp_path: Path) -> None:
 
 
 def test_a_reason_is_about_what_it_names() -> None:
-    cell = Cell("tab:main", "AntMaze", "raw", "tau", 0.1, None, None, "")
+    cell = PaperCell("tab:main", "AntMaze", "raw", "tau", 0.1, None, None, "")
     assert Reason("x").fits(cell)
     assert Reason("x", "tab:main", "AntMaze", "raw", "tau").fits(cell)
     for place in ("label", "task", "row", "metric"):
         assert not Reason("x", **{place: "another"}).fits(cell)
 
 
-def test_the_page_is_as_it_is_stored_and_the_docs_quote_it(found: list[Cell]) -> None:
+def test_the_page_is_as_it_is_stored_and_the_docs_quote_it(found: list[PaperCell]) -> None:
     text = (RESULTS / "cells.md").read_text("utf-8")
     assert text.startswith(f"# The paper's numbers, and ours\n\n{summary(found)}.\n")
     assert text.count("\n| ") - text.count("| task |") == len(found)

@@ -36,7 +36,7 @@ class Reason:
     metric: str = ""
     """What is measured."""
 
-    def fits(self, cell: Cell) -> bool:
+    def fits(self, cell: PaperCell) -> bool:
         """Whether it is about a cell."""
         return all(
             asked in ("", own)
@@ -59,7 +59,7 @@ REASONS: Final[tuple[Reason, ...]] = (
 
 
 @dataclass(frozen=True)
-class Cell:
+class PaperCell:
     """One number of the paper."""
 
     label: str
@@ -91,7 +91,7 @@ class Cell:
         return self.here is None and not self.why
 
 
-def all_cells(out: Path) -> list[Cell]:
+def all_cells(out: Path) -> list[PaperCell]:
     """Every cell of the paper, with what the studies below a folder measured."""
     measured = dict(_measured(out))
     return [
@@ -113,11 +113,11 @@ def _cell(
     metric: str,
     paper: float,
     measured: Mapping[_Key, tuple[str, Mapping[str, Any]]],
-) -> Cell:
+) -> PaperCell:
     source, found = measured.get((label, task, row, metric), ("", {}))
     low, high = found.get("low"), found.get("high")
     interval = None if low is None or high is None else (float(low), float(high))
-    return Cell(label, task, row, metric, paper, found.get("mean"), interval, source)
+    return PaperCell(label, task, row, metric, paper, found.get("mean"), interval, source)
 
 
 def _measured(out: Path) -> Iterable[tuple[_Key, tuple[str, Mapping[str, Any]]]]:
@@ -136,7 +136,7 @@ def _measured(out: Path) -> Iterable[tuple[_Key, tuple[str, Mapping[str, Any]]]]
                             yield key, (folder.relative_to(out).as_posix(), cell)
 
 
-def summary(found: Sequence[Cell]) -> str:
+def summary(found: Sequence[PaperCell]) -> str:
     """How many numbers are measured, as pages quote it."""
     measured = sum(cell.here is not None for cell in found)
     text = f"{measured} of {len(found)} numbers of the paper are measured here"
@@ -149,7 +149,7 @@ def summary(found: Sequence[Cell]) -> str:
     return text + (f"; {gaps}: without a reason" if gaps else "")
 
 
-def write_cells(out: Path) -> list[Cell]:
+def write_cells(out: Path) -> list[PaperCell]:
     """Store the list of all cells as a page; returns them."""
     found = all_cells(out)
     text = f"# The paper's numbers, and ours\n\n{summary(found)}.\n"
@@ -163,7 +163,7 @@ def write_cells(out: Path) -> list[Cell]:
     return found
 
 
-def _row(cell: Cell) -> list[str]:
+def _row(cell: PaperCell) -> list[str]:
     if cell.here is None:
         here = cell.why or "**neither measured nor explained**"
         return [cell.task, cell.row, cell.metric, f"{cell.paper:g}", f"– ({here})", "–", "–"]
