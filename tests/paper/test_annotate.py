@@ -19,9 +19,11 @@ from toptail.lab.studies.study import study_in
 
 RESULTS = Path(__file__).parents[2] / "results"
 STORED = sorted(
-    path.parent.relative_to(RESULTS).as_posix() for path in RESULTS.rglob("claims.json")
+    path.parent.relative_to(RESULTS).as_posix()
+    for path in RESULTS.rglob("claims.json")
+    if (path.parent / "config.json").is_file()
 )
-"""Every folder with a ledger."""
+"""Every folder of a study with a ledger; what has no settings is a ledger over tasks."""
 
 
 def read(path: Path) -> Any:

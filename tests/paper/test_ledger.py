@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toptail.lab.paper import CLAIMS, counted, decide, render_markdown
+from toptail.lab.paper import CLAIMS, counted, decide, render_markdown, seen_on_tasks
 from toptail.lab.paper.criteria import Criterion
 from toptail.lab.paper.findings import STATUSES, Decision, Finding, Ruling
 from toptail.lab.paper.ledger import Claim, Quoted, changed_criteria
@@ -18,18 +18,20 @@ from toptail.lab.paper.sweeps import Swept
 from toptail.lab.studies.page import claim_entry, template
 
 ROOT = Path(__file__).parents[2]
-LEDGERS = {
-    "controlled": "controlled",
-    "semantics": "semantics",
-    "selection": "selection/pointmaze-medium-navigate-v0",
-}
-"""One ledger of each study; the other tasks' selection has its own."""
+RESULTS = ROOT / "results"
+POINTMAZE = "selection/pointmaze-medium-navigate-v0"
 WALKERS = tuple(f"selection/{name}maze-medium-navigate-v0" for name in ("ant", "humanoid"))
+LEDGERS = {"controlled": "controlled", "semantics": "semantics", "selection": POINTMAZE}
+"""The ledgers that the referee read."""
+ALL = ("controlled", "semantics", "selection")
+"""The ledgers that have every statement once: selection's is the one over its tasks."""
+EVERY = [
+    path.parent.relative_to(RESULTS).as_posix() for path in sorted(RESULTS.rglob("claims.json"))
+]
 
 
 def stored(study: str) -> list[dict[str, Any]]:
-    folder = ROOT / "results" / LEDGERS.get(study, study)
-    text = (folder / "claims.json").read_text(encoding="utf-8")
+    text = (RESULTS / study / "claims.json").read_text(encoding="utf-8")
     entries: list[dict[str, Any]] = json.loads(text)
     return entries
 
@@ -39,23 +41,53 @@ def page(name: str) -> str:
     return " ".join((ROOT / name).read_text(encoding="utf-8").split())
 
 
+def counts(text: str) -> list[str]:
+    """Every tally that a text quotes."""
+    text = re.sub(r" \(about [^)]*\)", "", text)
+    return re.findall(r"\d+ statements: \d+ seen(?:, \d+ [a-z]+(?: [a-z]+)*)*", text)
+
+
+@pytest.mark.parametrize("ledger", EVERY)
+def test_the_ledgers_page_counts_every_stored_ledger(ledger: str) -> None:
+    assert counted(stored(ledger)) in counts(page("docs/results/ledger.md"))
+
+
+def test_pages_count_nothing_that_is_not_stored() -> None:
+    """A number that no stored ledger has any more is found, on whatever page it stands."""
+    known = {counted(stored(ledger)) for ledger in EVERY} | {everything()}
+    quoted = {
+        f"{path.relative_to(ROOT)}: {count}"
+        for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+        for count in counts(page(path.relative_to(ROOT).as_posix()))
+        if count not in known
+    }
+    assert quoted == set()
+
+
 @pytest.mark.parametrize(
-    ("name", "study"),
+    ("name", "ledger"),
     [
         ("docs/controlled.md", "controlled"),
         ("docs/results/semantics.md", "semantics"),
-        ("docs/results/selection.md", "selection"),
-        *(("docs/results/ledger.md", study) for study in (*LEDGERS, *WALKERS)),
-        *(("docs/results/walkers.md", study) for study in ("semantics", *WALKERS)),
+        ("docs/results/selection.md", POINTMAZE),
+        *(("docs/results/walkers.md", ledger) for ledger in ("semantics", *WALKERS)),
     ],
 )
-def test_pages_count_what_the_stored_ledgers_hold(name: str, study: str) -> None:
-    text = re.sub(r" \(about [^)]*\)", "", page(name))
-    assert counted(stored(study)) in text
+def test_a_studys_page_counts_its_ledger(name: str, ledger: str) -> None:
+    assert counted(stored(ledger)) in counts(page(name))
+
+
+def everything() -> str:
+    return counted([entry for ledger in ALL for entry in stored(ledger)])
 
 
 def test_the_readme_counts_all_of_them() -> None:
-    assert counted([entry for study in LEDGERS for entry in stored(study)]) in page("README.md")
+    assert everything() in counts(page("README.md"))
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/results/ledger.md"])
+def test_pages_say_on_how_many_tasks_selection_was_seen(name: str) -> None:
+    assert seen_on_tasks(stored("selection")) in page(name)
 
 
 def rows() -> Iterator[tuple[str, str, str]]:
@@ -70,8 +102,8 @@ def rows() -> Iterator[tuple[str, str, str]]:
 def test_the_page_has_the_statuses_of_the_ledgers() -> None:
     now = {
         entry["id"]: " on ".join(filter(None, (entry["status"], entry["depends_on"])))
-        for study in LEDGERS
-        for entry in stored(study)
+        for ledger in LEDGERS.values()
+        for entry in stored(ledger)
     }
     before = {n: c["status"] for found in changed_criteria().values() for n, c in found.items()}
     table = list(rows())
@@ -117,8 +149,8 @@ def test_what_changed_is_about_entries_that_there_are() -> None:
 
 def test_every_stored_status_that_is_another_one_than_first_seen_is_marked() -> None:
     """Statuses of the three ledgers as they were first stored, by the means."""
-    for study in LEDGERS:
-        for entry in stored(study):
+    for study, ledger in LEDGERS.items():
+        for entry in stored(ledger):
             changed = changed_criteria()[study].get(entry["id"])
             assert (entry["changed"] is None) == (changed is None)
             if changed is not None:

@@ -128,6 +128,8 @@ MAIN, TAU, REGRET, DELTA = "fixed-query", "tau_b_64", "nregret_64", "rollout_del
             [put("judges", "rollouts", "spearman_within/reference", -0.2, 0.1)],
             "not seen",
         ),
+        ("norms-grow", [put("pick-norm", "raw", "pick_norm_64", 0.98)], "not seen"),
+        ("norms-grow", [put("pick-norm", "raw", "pick_norm_64", 1.0)], "inconclusive"),
         ("hybrid-gains", [put(MAIN, "hybrid", DELTA, -0.02, 0.01)], "not seen"),
         ("seed-spread", [put(MAIN, "tdq", TAU, 0.3)], "not seen"),
         ("tdq-worsens", [put("deployment", "tdq", "closed_loop/K=64", 0.99)], "not seen"),

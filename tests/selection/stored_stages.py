@@ -101,6 +101,11 @@ class Stages:
         stored = Stored(self.made_from, {"scores": scores.astype(np.float32)})
         stored.write(self.folder.scores(column))
 
+    def norm(self, column: str, norms: Floats) -> None:
+        """Store the norms of phi ``[Q, P, N + 1]`` of a column."""
+        stored = Stored(self.made_from, {"norms": norms.astype(np.float32)})
+        stored.write(self.folder.norms(column))
+
     def noisy(self, share: float) -> Floats:
         """A score that is the value by ``share`` and noise by the rest."""
         return share * self.value + (1 - share) * self.rng.normal(size=self.value.shape)
@@ -188,6 +193,8 @@ def paper_like(out: Path, per_group: int = 8) -> Stages:
             if critic in ("cosine", "hybrid"):
                 scores = scores / 10 - 0.8
             stages.score(f"{critic}@{seed}", scores)
+            if critic == "raw":
+                stages.norm(f"raw@{seed}", 2.0 + 0.1 * scores)
     stages.roll_out(
         {"tdq": 0.012, "raw": 0.006, "cosine": -0.001, "hybrid": 0.005, "reference": 0.013}
         | {"two_head_joint": 0.012, "two_head_joint.f_cos": 0.0, "logged": 0.001}

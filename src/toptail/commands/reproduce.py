@@ -35,11 +35,16 @@ class Reproduce:
     """Folder of trained runs, outside the 2-D world; without it, stored scores are used."""
     train: Flag = False
     """First train what is missing in RUNS."""
+    cells: Flag = False
+    """With the ledgers: also list every number of the paper with what was measured below OUT, or
+    why it was not, in OUT/cells.md."""
 
     def run(self) -> int:
         """Make what is missing, then print the table or name the figure's files."""
         if self.label == LEDGER:
-            return decide_ledgers(self.out or Path("results"))
+            return decide_ledgers(self.out or Path("results"), cells=self.cells)
+        if self.cells:
+            raise InputError(f"{option('cells')} belongs to the label '{LEDGER}': leave it out.")
         found = studies_of(self.label)
         # What both worlds have is made in the 2-D one, unless flags of recorded tasks are given.
         study = found[-1 if self.task or self.runs else 0]
@@ -68,20 +73,43 @@ class Reproduce:
         return shlex.join(["toptail", "reproduce", self.label, *flags, *["--train"] * self.train])
 
 
-def decide_ledgers(out: Path) -> int:
-    """Decide every ledger below a folder again, and say how many statements have each status."""
-    from toptail.lab.paper import annotate, counted
+def decide_ledgers(out: Path, *, cells: bool = False) -> int:
+    """Decide every ledger below a folder again, and say how many statements have each status.
+
+    Folders of the selection study hold a task each: side by side, they get a ledger over all tasks.
+    ``cells`` lists the paper's numbers, too.
+    """
+    from toptail.lab.paper import annotate, counted, write_across
+    from toptail.lab.paper.across import STUDY
+    from toptail.lab.paper.coverage import summary, write_cells
+
+    beside: dict[Path, list[Path]] = {}
+    for folder in _decided_folders(out):
+        study = study_in(folder).name
+        say(f"{folder}: {counted(annotate(folder, study))}.")
+        if study == STUDY:
+            beside.setdefault(folder.parent, []).append(folder)
+    for above, folders in beside.items():
+        if len(folders) > 1:
+            say(f"{above}, over {len(folders)} tasks: {counted(write_across(above, folders))}.")
+    if cells:
+        say(f"{out}: {summary(write_cells(out))}.")
+    return 0
+
+
+def _decided_folders(out: Path) -> list[Path]:
+    """The folders of studies below a folder that have a ledger."""
     from toptail.pools.files import entries
 
-    folders = [path.parent for path in entries(out, "**/claims.json")]
+    found = [path.parent for path in entries(out, "**/claims.json")]
+    # What stands above other ledgers is made of them.
+    folders = [folder for folder in found if not any(folder in each.parents for each in found)]
     if not folders:
         raise InputError(
             f"There is no ledger below {out} (no claims.json): name a folder that 'toptail study' "
             f"wrote with {option('out', 'FOLDER')}."
         )
-    for folder in folders:
-        say(f"{folder}: {counted(annotate(folder, study_in(folder).name))}.")
-    return 0
+    return folders
 
 
 def _labels() -> str:

@@ -61,7 +61,7 @@ def gains(tables: Tables, task: str, selectors: Sequence[str] | None = None) -> 
     asked = [s for s, row in rows.items() if DELTA in row and s != "random"]
     found = {s: number(tables, MAIN, task, s, DELTA) for s in selectors or asked}
     if not found:
-        raise NotMeasuredError(f"{MAIN}: {task}/{DELTA}")
+        raise NotMeasuredError(f"{MAIN}: {task}/{DELTA}", task)
     return found
 
 

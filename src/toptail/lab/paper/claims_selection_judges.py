@@ -9,6 +9,7 @@ from toptail.lab.paper.criteria import (
     ZERO,
     Criterion,
     Words,
+    above,
     at_least,
     at_most,
     below,
@@ -124,6 +125,13 @@ JUDGED: tuple[Claim, ...] = (
           & Criterion(Numbers(behind_tdq, "Raw less TD-Q at K = 64"), CORE, below(ZERO),
                       "raw's at 64 less TD-Q's is {condition}", part="raw does worse",
                       digits="+.2f")),
+    Claim("norms-grow",
+          "Candidate maximization can exploit false positives caused by norm drift, …", "abstract",
+          Criterion(each("pick-norm", "pick_norm_64", ("raw",), ALONE).called("Norm of the pick"),
+                    CORE, above(Words(1.0, "one")),
+                    "the norm of φ of raw's pick at K = 64 is {condition} in units of a random "
+                    "candidate's: it grows with K", shown="first",
+                    chosen=only_task("pick-norm"))),
     Claim("antmaze-judges",
           "AntMaze fails the reference criterion (Spearman 0.55) but passes the rollout-power "
           "criterion.", "sec:fixed-query",

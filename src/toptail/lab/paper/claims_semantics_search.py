@@ -294,7 +294,7 @@ SEARCH: tuple[Claim, ...] = (
           "The comparability failure does not depend on the γ^d proxy.", "app:value-oracle",
           Criterion(Numbers(share_of_gamma, "Shares"), CORE, at_least(HALF),
                     "by every other judge, normalized regret is {condition} of what it is by γ^d. "
-                    "The geodesic judge, where there is one, is exact and untrained",
+                    "The judge that knows the maze's ways, where there is one, is untrained",
                     digits=".2f")),
     Claim("diffusion-unchanged",
           "Contrastive best-of-K regret under diffusion samples closely matches the in-support "

@@ -314,8 +314,11 @@ class Criterion:
             asked = [c for c in (self, *self.joined) if c is self or task in c.tasks]
             return [(c, c.numbers.of(tables, task)) for c in asked]
 
-        result = measured(self.tasks if self.chosen is None else self.chosen(tables), of)
+        asked = self.tasks if self.chosen is None else self.chosen(tables)
+        result = measured(asked, of)
         if not result:
+            for task in asked:
+                of(task)  # raises, and says what is missing
             raise NotMeasuredError(self.said)
         return result
 

@@ -154,35 +154,72 @@ def write_ledger(
 
     ``notes`` is what a reader must know about all of them.
     """
-    run = f"{record.get('command', '')} (config {record.get('config_hash', '')})"
-    entries, left_open = decide(claims, tables, run.strip(), study)
+    entries, left_open = decide(claims, tables, run_of(record), study)
     write_json(out / "claims.json", entries)
     lead = f"{counted(entries)}. {INTERVALS} {BEFORE}{notes}"
     text = f"# What the paper says, and what this run saw\n\n{lead}\n\n{render_markdown(entries)}"
     if left_open:
         text += "\nNot decided by this run (it made no table for them):\n\n"
         text += "".join(f"- {claim.sentence} (`{claim.label}`)\n" for claim in left_open)
-    atomic(out / "claims.md", lambda path: path.write_text(text, encoding="utf-8", newline="\n"))
+    write_text(out / "claims.md", text)
     return entries
+
+
+def run_of(record: Mapping[str, Any]) -> str:
+    """How an entry names the run that made its tables."""
+    return f"{record.get('command', '')} (config {record.get('config_hash', '')})".strip()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Store a page; it is there completely or not at all."""
+    atomic(path, lambda target: target.write_text(text, encoding="utf-8", newline="\n"))
 
 
 def render_markdown(entries: Sequence[ClaimEntry]) -> str:
     """Render the ledger as a Markdown table."""
-    lines = [
-        "| status | what the paper says | where | number | 95 % interval | how it was decided |",
-        "|---|---|---|---|---|---|",
-    ]
-    for entry in entries:
-        cells = [
-            f"**{entry['status']}**" + (f" on {on}" if (on := entry["depends_on"]) else ""),
-            " ".join([entry["sentence"], *(f"Also: “{q['sentence']}”" for q in entry["also"])]),
-            ", ".join(f"`{where}`" for where in (entry["where"], *_places(entry))),
+    head = ["status", "what the paper says", "where", "number", "95 % interval"]
+    rows = [
+        [
+            status_text(entry),
+            quoted_sentences(entry),
+            quoted_places(entry),
             _digits(entry["number"]),
-            _interval(entry),
+            interval_text(entry),
             f"{entry['comment']} {entry['changed'] or ''}".strip(),
         ]
-        lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
-    return "\n".join(lines) + "\n"
+        for entry in entries
+    ]
+    return markdown_table([*head, "how it was decided"], rows)
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table of texts."""
+    lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
+    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines]) + "\n"
+
+
+def status_text(entry: ClaimEntry) -> str:
+    """The status in Markdown, with what it depends on."""
+    return f"**{entry['status']}**" + (f" on {on}" if (on := entry["depends_on"]) else "")
+
+
+def quoted_sentences(entry: ClaimEntry) -> str:
+    """The paper's sentence, and those that say the same."""
+    return " ".join([entry["sentence"], *(f"Also: “{q['sentence']}”" for q in entry["also"])])
+
+
+def quoted_places(entry: ClaimEntry) -> str:
+    """Where the paper says it."""
+    places = [entry["where"], *(quoted["where"] for quoted in entry["also"])]
+    return ", ".join(f"`{where}`" for where in places)
+
+
+def interval_text(entry: ClaimEntry) -> str:
+    """The interval with what it is over."""
+    if entry["interval"] is None:
+        return "–"
+    low, high = entry["interval"]
+    return f"[{_digits(low)}, {_digits(high)}] over {entry['interval_over']}"
 
 
 def tally(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -204,17 +241,6 @@ def _marked(changed: Changed | None) -> str | None:
         return None
     before = f"Before: {changed['criterion']} ({changed['status']})."
     return f"Criterion changed after the result was seen. {before} Why: {changed['why']}."
-
-
-def _places(entry: ClaimEntry) -> list[str]:
-    return [quoted["where"] for quoted in entry["also"]]
-
-
-def _interval(entry: ClaimEntry) -> str:
-    if entry["interval"] is None:
-        return "–"
-    low, high = entry["interval"]
-    return f"[{_digits(low)}, {_digits(high)}] over {entry['interval_over']}"
 
 
 def _digits(x: float | None) -> str:

@@ -32,6 +32,11 @@ RESAMPLED: Mapping[str, str] = {
 class NotMeasuredError(LookupError):
     """The stored results do not hold what a claim needs."""
 
+    def __init__(self, missing: str, task: str | None = None) -> None:
+        """Say what is missing, and of which task, where it is one task's."""
+        super().__init__(missing)
+        self.task = task
+
 
 @dataclass(frozen=True)
 class Number:
@@ -104,9 +109,9 @@ def stored(
     try:
         cell: Mapping[str, Any] = tables[table]["rows"][task][row][metric]
     except KeyError as missing:
-        raise NotMeasuredError(f"{table}: {task}/{row}/{metric}") from missing
+        raise NotMeasuredError(f"{table}: {task}/{row}/{metric}", task) from missing
     if cell[value] is None:
-        raise NotMeasuredError(f"{table}: {task}/{row}/{metric} has no number")
+        raise NotMeasuredError(f"{table}: {task}/{row}/{metric} has no number", task)
     return cell
 
 

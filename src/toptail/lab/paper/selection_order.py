@@ -70,7 +70,7 @@ def one_task(tables: Tables, table: str = MAIN) -> str:
     """The first task of a table; a folder holds one."""
     for task in tables.get(table, {}).get("rows", {}):
         return str(task)
-    raise NotMeasuredError(table)
+    raise NotMeasuredError(f"no table '{table}'")
 
 
 def only_task(table: str = MAIN) -> Callable[[Tables], Sequence[str]]:
@@ -90,7 +90,7 @@ def judges(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN) ->
             found[judge] = f"{judge}/"
             break
     if not found:
-        raise NotMeasuredError(f"{table}: {task}/{critic}/{TAU}")
+        raise NotMeasuredError(f"{table}: {task}/{critic}/{TAU}", task)
     return found
 
 

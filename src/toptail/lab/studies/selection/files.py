@@ -41,6 +41,14 @@ class SelectionFolder:
         """One scorer's scores of every candidate; ``raw@42`` is seed 42 of ``raw``."""
         return self.path / "scores" / f"{column}.npz"
 
+    def norms(self, column: str) -> Path:
+        """The norm of phi of every candidate, for a scorer that has one."""
+        return self.path / "norms" / f"{column}.npz"
+
+    def normed(self) -> dict[str, Path]:
+        """The stored norms by column; scorers without embeddings, and older folders, have none."""
+        return columns(self.path / "norms")
+
     def columns(self) -> dict[str, Path]:
         """The stored scores by column."""
         return columns(self.path / "scores")

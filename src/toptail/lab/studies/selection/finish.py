@@ -13,6 +13,7 @@ from toptail.lab.studies.selection.audits import write_audits
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.judge_tables import deployment_table, judges_table, rollout_cells
 from toptail.lab.studies.selection.load import read_selection
+from toptail.lab.studies.selection.norms import PICK_NORM, pick_norm_table
 from toptail.lab.studies.selection.rollout_design import TRAINING_SEED
 from toptail.lab.studies.selection.search_error import search_error_table
 from toptail.lab.studies.selection.tables import (
@@ -53,6 +54,7 @@ def write_results(
         "judges": judges,
         "deployment": deployment_table(data),
         LABEL: search_error_table(measured),
+        PICK_NORM: pick_norm_table(measured),
     }
     new = {name: content for name, content in tables.items() if content is not None}
     made = with_kept_tables(data.folder, new)

@@ -69,6 +69,8 @@ class TaskSelection:
     """Returns of picks and random candidates, if the rollouts were made here."""
     deployment: Mapping[str, Any]
     """``deployment/NAME.json`` by name."""
+    norms: Mapping[str, NDArray[np.float32]]
+    """Column to the norms of phi, as `scores`; critics with embeddings alone, where stored."""
 
     @property
     def key(self) -> str:
@@ -167,6 +169,7 @@ def read_selection(folder: str | Path) -> TaskSelection:
         deployment={
             path.stem: read_json(path) for path in entries(files.path, "deployment/*.json")
         },
+        norms=_columns(files.normed(), "norms", shape, made_from),
     )
 
 

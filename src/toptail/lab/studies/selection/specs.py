@@ -201,6 +201,16 @@ CONTENT: Final[tuple[Shown, ...]] = (
         part=LABEL,
         label=LABEL,
     ),
+    _table(
+        "pick-norm",
+        "Does the norm of the pick grow with K?",
+        "‖φ‖ of the best of K by score, in units of a random candidate's: the exact expectation "
+        "over all subsets of K, means over queries. 1: search does not look for large norms. A "
+        "LayerNorm in front of the last layer keeps norms within narrow limits by construction.",
+        {"random_norm": Metric("‖φ‖ of a random candidate", 2), "pick_norm_{k}": "K = {k}"},
+        part=LABEL,
+        label="pick-norm",
+    ),
     FigureSpec(
         "closed_loop",
         "Best of K at every step",

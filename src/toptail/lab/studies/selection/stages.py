@@ -39,6 +39,9 @@ from toptail.lab.tasks.trajectories import FloatArray, Trajectories
 from toptail.lab.training.run_files import RECORD, in_training, read_run, run_folder
 from toptail.lab.training.runs import require_data
 
+NORM = "norm"
+"""What studies call the readout that is the norm of phi."""
+
 
 def make_queries(study: Selection, val: Trajectories) -> FrozenQueries:
     """Freeze the queries, and declare the criteria for them."""
@@ -145,8 +148,8 @@ def score_critics(
 ) -> dict[str, Path]:
     """Score every candidate by every scorer; one file per column.
 
-    The logged action is scored behind the candidates: ``scores`` float32 [Q, P, N + 1]. Returns
-    column to file.
+    The logged action is scored behind the candidates: ``scores`` float32 [Q, P, N + 1]. A scorer
+    with embeddings leaves the norms of phi beside them. Returns column to file.
     """
     require_names([scorer.column for scorer in scorers], study.folder.columns())
     _require_same_data(study, [scorer.origin for scorer in scorers], pools.header["data"])
@@ -158,8 +161,25 @@ def score_critics(
             score_candidates, scorer.score, queries, pools, _part(study, "scores", i, scorers)
         )
         _score_column(path, scorer, score, made_from, pools.scored_shape)
+        if NORM in scorer.readouts:
+            _score_norms(study, queries, pools, scorer)
         study.tick("scores", (i + 1) / len(scorers))
     return paths
+
+
+def _score_norms(
+    study: Selection, queries: FrozenQueries, pools: CandidatePools, scorer: Scorer
+) -> None:
+    """Store the norm of phi of every candidate unless its file is there and fits."""
+    path = study.folder.norms(scorer.column)
+    header = {**study.made_from(queries, pools), "origin": {**scorer.origin, "readout": NORM}}
+
+    def normed() -> Stored:
+        norms = score_candidates(scorer.readouts[NORM], queries, pools, no_part)
+        check_shape(path, "norms", norms, pools.scored_shape)
+        return Stored(header, {"norms": norms})
+
+    need(path, header, normed)
 
 
 def _score_column(
@@ -274,6 +294,10 @@ def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
             f"train {REFERENCE_CRITIC} with the seeds {', '.join(map(str, seeds))}."
         )
     return [] if missing else [scorer for found in members.values() for scorer in found]
+
+
+def no_part(_share: float) -> None:
+    """Tell nobody: what takes little beside the rest has no progress of its own."""
 
 
 def _part(study: Selection, stage: str, i: int, of: Sequence[object]) -> Callable[[float], None]:
