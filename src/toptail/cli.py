@@ -144,12 +144,20 @@ def _say(sentence: str, code: Exit) -> Exit:
     return code
 
 
+def _ended() -> int:
+    """The exit code of the command, or the one that tyro asks for after its help."""
+    try:
+        return main()
+    except SystemExit as asked:
+        return int(asked.code or Exit.FINE)
+
+
 def run() -> None:
     """Entry point of the console script: leaves with the exit code, whatever happens."""
     interrupts.while_running()
     open_output()
     try:
-        code = main()
+        code = _ended()
         sys.stdout.flush()
     except KeyboardInterrupt:
         interrupts.leave()

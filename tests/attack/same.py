@@ -22,7 +22,7 @@ TIMES: Final = frozenset(
 call was: a study's ``units`` count what the last call made and what it found."""
 
 _DATED: Final = re.compile(rb"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00|Z)?")
-_TOOK: Final = re.compile(rb"\d[\d.,]* (seconds|s|minutes|ms)\b")
+_TOOK: Final = re.compile(rb"\d[\d.,]* (hours?|minutes?|seconds?|ms|s)\b")
 _PORT: Final = re.compile(rb"(?<=http://127\.0\.0\.1):\d+")
 """Where the local server listened."""
 
