@@ -241,6 +241,24 @@ def test_more_may_be_allowed_with_any_command(
     assert "gigabytes" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["demo-pools", "--seed", "-1"], "--seed -1 must be a whole number of at least 0"),
+        (
+            ["audit", "TABLE", "--resamples", str(10**20)],
+            f"must be a whole number of at most {2**63 - 1}",
+        ),
+    ],
+)
+def test_numbers_that_no_machine_counts_are_a_sentence(
+    words: list[str], said: str, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [str(table) if word == "TABLE" else word for word in words]
+    assert main([*words, "--out", str(table.parent / "out")]) == Exit.INPUT
+    assert said in capsys.readouterr().err
+
+
 def test_a_system_without_fcntl_audits_and_says_that_it_cannot_train(tmp_path: Path) -> None:
     done = python(
         "import sys, pathlib, pkgutil, importlib\n"
