@@ -190,7 +190,7 @@ def test_a_file_system_without_locks_is_written_to_and_swept_by_age(
     def none(*_: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(locks.fcntl, "flock", none)
+    monkeypatch.setattr("toptail.pools.locks.fcntl.flock", none)
     old, young = tmp_path / ".toptail-old", tmp_path / ".toptail-young"
     for path in (old, young):
         path.write_text("")

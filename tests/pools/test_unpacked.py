@@ -70,13 +70,17 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
 }
 
 
+def bomb(name: str, folder: Path) -> Path:
+    ending, write = BOMBS[name]
+    write(path := folder / f"bomb{ending}")
+    return path
+
+
 @pytest.mark.parametrize("name", BOMBS)
 def test_what_unpacks_to_too_much_is_refused_unless_allowed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ending, write = BOMBS[name]
-    path = tmp_path / f"bomb{ending}"
-    write(path)
+    path = bomb(name, tmp_path)
     assert path.stat().st_size < 1_000_000
     monkeypatch.setattr("toptail.pools.guard._UNSUSPECTED", 2_000_000)
     monkeypatch.setattr("toptail.pools.guard._RATIO", 2)
@@ -91,9 +95,7 @@ def test_the_reader_is_not_asked_before(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What counts is the refusal before the columns are made."""
-    ending, write = BOMBS[name]
-    path = tmp_path / f"bomb{ending}"
-    write(path)
+    path = bomb(name, tmp_path)
     monkeypatch.setenv(MOST, "0.002")
 
     def read(*_: object, **__: object) -> pa.Table:
