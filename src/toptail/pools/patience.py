@@ -55,7 +55,7 @@ def in_time(where: str) -> Iterator[None]:
         raise late from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, before or signal.SIG_DFL)  # none where compiled code set it
         at_last.cancel()
 
 
