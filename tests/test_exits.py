@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import toptail
+from tests.light import HEAVY, run_light
 from toptail.cli import main
 from toptail.commands.bench import Bench
 from toptail.errors import Exit, InputError, NotDoneError, option, printable, told
@@ -239,6 +240,53 @@ def test_more_may_be_allowed_with_any_command(
     assert main(["--max-gb=0", "audit", str(table), "--out", out]) == Exit.INPUT
     assert main(["audit", str(table), "--out", out, "--max-gb"]) == Exit.INPUT
     assert "gigabytes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["demo-pools", "--seed", "-1"], "--seed -1 must be a whole number of at least 0"),
+        (
+            ["audit", "TABLE", "--resamples", str(10**20)],
+            f"must be a whole number of at most {2**63 - 1}",
+        ),
+    ],
+)
+def test_numbers_that_no_machine_counts_are_a_sentence(
+    words: list[str], said: str, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [str(table) if word == "TABLE" else word for word in words]
+    assert main([*words, "--out", str(table.parent / "out")]) == Exit.INPUT
+    assert said in capsys.readouterr().err
+
+
+_EVERYTHING = """
+import importlib, os, pkgutil, signal, sys
+for name in ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "readline", "syslog"):
+    sys.modules[name] = None
+for owner, names in (
+    (os, ("killpg", "sched_getaffinity", "sysconf", "O_NOFOLLOW", "fork", "getuid", "setsid")),
+    (signal, ("SIGALRM", "SIGKILL", "ITIMER_REAL", "setitimer", "pthread_sigmask")),
+):
+    for name in names:
+        delattr(owner, name)
+import toptail
+for module in pkgutil.walk_packages(toptail.__path__, "toptail."):
+    if module.name != "toptail.__main__":
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            print("needs", error.name.partition(".")[0])
+            continue
+        print(module.name)
+"""
+
+
+def test_no_module_of_a_light_install_needs_what_only_unix_has() -> None:
+    found = run_light(_EVERYTHING).split()
+    needed = {found[at + 1] for at, word in enumerate(found) if word == "needs"}
+    assert needed <= set(HEAVY)
+    assert {"toptail.cli", "toptail.pools.locks", "toptail.lab.tasks.collect"} <= set(found)
 
 
 def test_a_system_without_fcntl_audits_and_says_that_it_cannot_train(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from typing import Annotated, Any
@@ -22,6 +22,7 @@ from toptail.commands.demo import Demo
 from toptail.commands.demo_pools import DemoPools
 from toptail.commands.options import respelled
 from toptail.commands.output import drop, open_output
+from toptail.commands.parent import end_with_parent
 from toptail.commands.plan import PlanCommand
 from toptail.commands.report import Report
 from toptail.commands.reproduce import Reproduce
@@ -30,6 +31,7 @@ from toptail.commands.study import StudyCommand
 from toptail.commands.train import Train
 from toptail.errors import Exit, InputError, NotDoneError, printable, told
 from toptail.pools.guard import MOST, allowed_bytes
+from toptail.pools.patience import MINUTES, allowed_minutes
 
 _Command = (
     Annotated[Audit, tyro.conf.subcommand("audit")]
@@ -54,6 +56,13 @@ _EXTRA = {
 """Which extra installs a package that a light installation does not have."""
 
 
+_LIMITS: dict[str, tuple[str, Callable[[], object], str]] = {
+    "--max-gb": (MOST, allowed_bytes, "allows files that unpack to up to N gigabytes"),
+    "--scorer-minutes": (MINUTES, allowed_minutes, "lets a call of your own scorer take N minutes"),
+}
+"""Flags that every command takes: the variable that the rooms read, its check, what it says."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; see :class:`toptail.errors.Exit`.
 
@@ -65,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.write(f"toptail {__version__}\n")
         return Exit.FINE
     try:
-        return _run(_without_limit(args))
+        return _run(_without_limits(args))
     except (InputError, NotDoneError) as error:
         return _say(error.for_command_line, error.code)
     except ModuleNotFoundError as error:
@@ -118,24 +127,26 @@ def _asked(args: Sequence[str]) -> Any:
     return tyro.cli(_Command, prog="toptail", description=_description(), args=args)
 
 
-def _without_limit(args: list[str]) -> list[str]:
-    """The command line without ``--max-gb``, which every command takes and all readers obey."""
-    flag = next((word for word in args if word.partition("=")[0] == "--max-gb"), None)
-    if flag is None:
-        return args
-    at = args.index(flag)
-    rest = args[at + 1 :]
-    value = flag.partition("=")[2] or (rest.pop(0) if rest else "")
-    os.environ[MOST] = value or "nothing"
-    allowed_bytes()
-    return [*args[:at], *rest]
+def _without_limits(args: list[str]) -> list[str]:
+    """The command line without `_LIMITS`, which go into the environment."""
+    for flag, (variable, check, _) in _LIMITS.items():
+        typed = next((word for word in args if word.partition("=")[0] == flag), None)
+        if typed is None:
+            continue
+        at = args.index(typed)
+        rest = args[at + 1 :]
+        value = typed.partition("=")[2] or (rest.pop(0) if rest else "")
+        os.environ[variable] = value or "nothing"
+        check()
+        args = [*args[:at], *rest]
+    return args
 
 
 def _description() -> str:
     codes = "; ".join(f"{code.value}, {code.meaning}" for code in Exit)
-    limit = "--max-gb N, with any command, allows files that unpack to up to N gigabytes"
+    limits = "; ".join(f"{flag} N {what}" for flag, (_, _, what) in _LIMITS.items())
     asked = f"Is this critic safe to maximize? (toptail {__version__})"
-    return f"{asked}\n\nExit codes: {codes}.\n\n{limit}."
+    return f"{asked}\n\nExit codes: {codes}.\n\nWith any command, {limits}."
 
 
 def _say(sentence: str, code: Exit) -> Exit:
@@ -144,12 +155,21 @@ def _say(sentence: str, code: Exit) -> Exit:
     return code
 
 
+def _ended() -> int:
+    """The exit code of the command, or the one that tyro asks for after its help."""
+    try:
+        return main()
+    except SystemExit as asked:
+        return int(asked.code or Exit.FINE)
+
+
 def run() -> None:
     """Entry point of the console script: leaves with the exit code, whatever happens."""
     interrupts.while_running()
+    end_with_parent()
     open_output()
     try:
-        code = main()
+        code = _ended()
         sys.stdout.flush()
     except KeyboardInterrupt:
         interrupts.leave()

@@ -6,6 +6,7 @@ import errno
 import math
 import operator
 import re
+import sys
 from collections.abc import Sequence
 from enum import IntEnum
 from numbers import Real
@@ -111,10 +112,15 @@ def option(name: str, value: object = None) -> str:
 
 
 def check_whole(name: str, value: object, least: int) -> None:
-    """Raise an :class:`InputError` unless the option is a whole number of at least ``least``."""
+    """Raise an :class:`InputError` unless the option is a whole number of at least ``least``.
+
+    What is at least one is counted, and no machine counts beyond its longest integer; a seed may.
+    """
     whole = hasattr(value, "__index__") and not isinstance(value, bool)
     if not whole or operator.index(value) < least:  # type: ignore[arg-type]
         raise InputError(f"{option(name, value)} must be a whole number of at least {least}.")
+    if least and operator.index(value) > sys.maxsize:  # type: ignore[arg-type]
+        raise InputError(f"{option(name, value)} must be a whole number of at most {sys.maxsize}.")
 
 
 def check_share(name: str, value: object) -> None:

@@ -33,7 +33,7 @@ def pressed() -> bool:
 
 def _while_importing() -> None:
     """Leave at once on Ctrl-C if this process is a command: there is nothing to lose yet."""
-    if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda *_: leave())
 
 
@@ -85,7 +85,7 @@ def _press_again(what: sys.UnraisableHookArgs) -> None:
     again.start()
 
 
-def _is_command() -> bool:
+def is_command() -> bool:
     """Whether the process was started as ``toptail`` or as ``python -m toptail``."""
     first = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""  # noqa: PTH119
     return first in ("toptail", "toptail.exe") or (first == "-m" and "toptail" in sys.orig_argv)

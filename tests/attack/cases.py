@@ -50,7 +50,7 @@ class Case:
     again: bool = True
     """Whether the same line twice gives the same bits; not so where time decides."""
     slow: bool = False
-    """Whether it takes half a minute or more: attacked less often, and later."""
+    """Whether it takes half a minute or more: its disk fails less often."""
 
     @property
     def words(self) -> list[str]:

@@ -155,7 +155,7 @@ def points(case: Case, events: int) -> list[int]:
 def attack(state: State, home: Path, budget: int, seconds: float | None = None) -> None:
     """Make so many kills more, each where the least time was spent so far."""
     end = None if seconds is None else time.monotonic() + seconds
-    spent = {case.name: 120.0 * case.slow for case in CASES}
+    spent = dict.fromkeys((case.name for case in CASES), 0.0)
     usual: dict[str, Undisturbed] = {}
     with battleground(home, anew=not state.done) as ground:
         for _ in range(budget):

@@ -77,7 +77,7 @@ _SMALL_DISK: Final = "mkdir out && mount -t tmpfs -o size=64k t out && exec"
 
 SURROUNDINGS: Final[Mapping[str, Odd]] = {
     "output to a full disk": Odd((3,), after=">/dev/full"),
-    "help to a full disk": Odd((0, 3), "--help", after=">/dev/full"),
+    "help to a full disk": Odd((3,), "--help", after=">/dev/full"),
     "closed output": Odd((0, 3), after=">&-"),
     "closed output and errors": Odd((0, 3), after=">&- 2>&-"),
     "closed input": Odd((0,), after="<&-"),

@@ -58,6 +58,12 @@ class TestCrashPoints:
         for at in crash.points(case, len(usual.events))[:kills]:
             assert crash.kill(ground, case, usual, at) == [], f"before event {at}"
 
+    def test_what_is_thrown_away_last_does_not_stay(self, ground: Ground) -> None:
+        """Killed with all done but the removal of its parts, a collection has nothing to write."""
+        usual = Undisturbed.of(ground, case := case_of("collect"))
+        assert usual.events[-1] == "rmdir"
+        assert crash.kill(ground, case, usual, len(usual.events)) == []
+
     def test_a_command_that_loses_something_is_noticed(self, ground: Ground) -> None:
         """Killed between its two files, this one refuses to go on."""
         case = Case("careless", "audit", "x", first="tests.attack.careless:install")
@@ -80,6 +86,11 @@ class TestComparison:
         other = b'{"seconds": 2, "at": "2027-01-02T03:04:05+00:00", "n": 1}'
         assert timeless(".json", one) == timeless(".json", other)
         assert timeless(".json", one) != timeless(".json", one.replace(b'"n": 1', b'"n": 2'))
+
+    @pytest.mark.parametrize("took", [b"1 second", b"0 seconds", b"1.5 minutes", b"1 hour"])
+    def test_durations_of_a_page_do_not_count(self, took: bytes) -> None:
+        assert timeless(".html", b"<dd>" + took + b"</dd>") == b"<dd></dd>"
+        assert timeless(".html", took + b"ary goals") != b"ary goals"
 
     def test_files_left_over_missing_or_changed_are_named(self, tmp_path: Path) -> None:
         for name in ("one", "two"):
@@ -230,7 +241,9 @@ class TestFaults:
         for at in faults.events_of(case, act, len(usual.events))[:3]:
             assert faults.fail(ground, case, usual, act, at) == [], f"from event {at}"
 
-    @pytest.mark.parametrize("name", ["output to a full disk", "an ASCII locale", "no locks"])
+    @pytest.mark.parametrize(
+        "name", ["output to a full disk", "help to a full disk", "an ASCII locale", "no locks"]
+    )
     @pytest.mark.skipif(sys.platform == "win32", reason="the shell is a Unix one")
     def test_odd_surroundings(self, name: str, tmp_path: Path) -> None:
         assert faults.surround(tmp_path / "odd", name) == []

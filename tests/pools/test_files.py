@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 
 from toptail import ScoredPools
 from toptail.errors import InputError, NotDoneError
+from toptail.lab.training.run_files import in_training, training_lock
 from toptail.pools import files, locks, temporary
 from toptail.pools.files import atomic, entries, read_arrays, staged_folder, write_arrays
 from toptail.pools.guard import MOST
@@ -179,6 +181,29 @@ def test_without_locks_only_what_is_old_is_removed(
     os.utime(old, (0, 0))
     atomic(tmp_path / "a.txt", lambda path: path.write_text("a"))
     assert sorted(path.name for path in tmp_path.iterdir()) == [".toptail-young", "a.txt"]
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
+def test_a_file_system_without_locks_is_written_to_and_swept_by_age(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("toptail.pools.locks.fcntl.flock", none)
+    old, young = tmp_path / ".toptail-old", tmp_path / ".toptail-young"
+    for path in (old, young):
+        path.write_text("")
+    os.utime(old, (0, 0))
+    atomic(tmp_path / "a.txt", lambda path: path.write_text("a"))
+    replace_folder(tmp_path / "out")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [".toptail-young", "a.txt", "out"]
+    assert not in_training(tmp_path)
+    (tmp_path / ".lock").write_text("")
+    assert not in_training(tmp_path)
+    with pytest.raises(NotDoneError, match="the file system there has none"):
+        training_lock(tmp_path).__enter__()
 
 
 def npz_of(path: Path, *members: tuple[str, bytes]) -> Path:

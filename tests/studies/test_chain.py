@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,7 @@ import tyro
 from toptail.cli import _Command, main
 from toptail.commands.chain import ChainConfig, Piece, chain
 from toptail.commands.chain_run import ChainRun, as_lines
+from toptail.commands.parent import end_with_parent
 from toptail.lab.critics.registry import MAIN, names
 from toptail.lab.tasks.names import PAPER_TASKS
 
@@ -158,6 +163,68 @@ def test_no_process_survives_an_interrupt(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run.run()
     assert run._live == []
+
+
+KILLED = """
+import pathlib, sys
+from toptail.commands.chain import Piece
+from toptail.commands.chain_run import ChainRun
+home = pathlib.Path(sys.argv[1])
+piece = Piece("a", ("-c", sys.argv[2], str(home)), "simulator")
+ChainRun([piece], home / "chain", {}, program=(sys.executable,)).run()
+"""
+ENDLESS = """
+import os, pathlib, subprocess, sys, time
+import toptail.cli
+def work():
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    staged = pathlib.Path(sys.argv[1]) / "staged"
+    staged.write_text(f"{os.getpid()} {child.pid}")
+    staged.rename(staged.with_name("processes"))
+    time.sleep(600)
+toptail.cli.main = work
+toptail.cli.run()
+"""
+
+
+def test_a_killed_chain_takes_its_pieces_and_their_workers_along(tmp_path: Path) -> None:
+    chain = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path), ENDLESS])
+    try:
+        while not (tmp_path / "processes").exists():
+            assert chain.poll() is None
+            time.sleep(0.05)
+        piece, worker = map(int, (tmp_path / "processes").read_text().split())
+        assert is_running(piece)
+        assert is_running(worker)
+    finally:
+        chain.kill()
+        chain.wait()
+    for _ in range(1200):  # a minute is patience: they would work for ten
+        if not is_running(piece) and not is_running(worker):
+            return
+        time.sleep(0.05)
+    os.killpg(piece, signal.SIGKILL)
+    pytest.fail("a piece goes on without its chain")
+
+
+def is_running(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.parametrize("said", ["", "x", "-1", "987654", "99999999999999999999"])
+def test_a_variable_that_nobody_meant_ends_nothing(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOPTAIL_PARENT", said)
+    end_with_parent()
+    assert "TOPTAIL_PARENT" not in os.environ
+    for thread in threading.enumerate():
+        if thread.name.endswith("(_watch)"):
+            thread.join()
 
 
 def test_the_command_lists_pieces_as_json(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from toptail.commands.chain import Lane, Piece
+from toptail.commands.parent import bound
 from toptail.lab.studies.folder import write_json
 
 TOPTAIL = (sys.executable, "-m", "toptail")
@@ -100,8 +101,7 @@ class ChainRun:
             stdout=log,
             stderr=log,
             text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **self.environment},
-            start_new_session=True,
+            **bound({**os.environ, "PYTHONUNBUFFERED": "1", **self.environment}),
         )
         self._live.append(_Live(piece, process, log))
         self.tell(f"{piece.name}: begun")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from toptail.errors import check_whole
 from toptail.pools.scored import ScoredPools
 from toptail.stats.best_of_k import Floats
 
@@ -25,6 +26,7 @@ def builtin_pools(queries: int = 400, candidates: int = 64, seed: int = 0) -> Sc
     support; the other values are uniform on [0, 1]. ``cursed`` scores the bad ones above
     all others and is perfect elsewhere; ``noisy`` adds N(0, 0.25) to the value.
     """
+    check_whole("seed", seed, 0)
     rng = np.random.default_rng(seed)
     shape = (queries, candidates)
     bad = rng.random(shape) < CURSED_SHARE

@@ -8,18 +8,21 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 
+class NoLocksError(OSError):
+    """The file system there has no locks."""
+
+
 def locks_exist() -> bool:
     """Whether this system has such locks."""
     return fcntl is not None
 
 
 def try_lock(handle: int, *, shared: bool = False) -> bool:
-    """Lock what is open, until it is closed; false where somebody else holds it.
-
-    A file system without locks is an OSError.
-    """
+    """Lock what is open, until it is closed; false where somebody else holds it."""
     try:
         fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:  # ENOLCK, ENOTSUP, ENOSYS, or what a network's disk says
+        raise NoLocksError(error.errno, error.strerror) from None
     return True

@@ -16,6 +16,7 @@ from toptail.errors import InputError
 from toptail.pools.files import check_readable
 from toptail.pools.frames import as_table
 from toptail.pools.guard import check_unpacked, refusing
+from toptail.pools.unpacked import check_arrow, check_parquet_texts, check_texts
 
 FORMATS = {
     ".parquet": "parquet",
@@ -87,8 +88,7 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
         if kind == "parquet":
             table = _read_parquet(path, columns)
         elif kind == "arrow":
-            table = pa.feather.read_table(path, memory_map=False)
-            table.validate(full=True)  # offsets that lead out of a column are a crash later
+            table = _read_arrow(path)
         elif kind == "jsonl":
             table = _read_jsonl(path)
         elif kind == "json":
@@ -116,7 +116,17 @@ def _read_parquet(path: Path, columns: list[str] | None) -> pa.Table:
     # A number takes eight bytes, however often a file says "the same again". What else the
     # metadata of columns say is not looked at: where it is damaged, pyarrow ends the process.
     check_unpacked(path, 8 * width * file.metadata.num_rows)
+    check_names(str(path), file.schema_arrow.names)
+    check_parquet_texts(path, file, columns)
     return file.read(columns=columns)
+
+
+def _read_arrow(path: Path) -> pa.Table:
+    check_arrow(path)
+    table = pa.feather.read_table(path, memory_map=False)
+    table.validate(full=True)  # offsets that lead out of a column are a crash later
+    check_texts(path, table)
+    return table
 
 
 def _separator(path: Path, usual: str) -> str:

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from toptail.pools.locks import locks_exist, try_lock
+from toptail.pools.locks import NoLocksError, locks_exist, try_lock
 
 PREFIX: Final = ".toptail-"
 """How the names of all temporary files and folders begin."""
@@ -54,7 +54,7 @@ def temporary(place: Path, ending: str = "", *, folder: bool = False) -> Iterato
 def sweep(place: Path) -> None:
     """Remove what killed processes left in a folder; what a living one holds stays."""
     for path in place.glob(f"{PREFIX}*"):
-        with suppress(OSError):  # gone meanwhile, or a file system without locks
+        with suppress(OSError):  # gone meanwhile, or somebody else's
             _remove_if_left(path)
 
 
@@ -100,7 +100,7 @@ def _made(place: Path, ending: str, folder: bool) -> tuple[Path, int | None]:
                 os.close(handle)
             return path, None
         assert handle is not None
-        with suppress(OSError):  # a file system without locks: nobody sweeps it either
+        with suppress(NoLocksError):  # then it is swept when it is old
             if not (try_lock(handle) and _is_at(path, handle)):
                 os.close(handle)  # taken for left behind in the moment before it was locked
                 continue
@@ -109,16 +109,28 @@ def _made(place: Path, ending: str, folder: bool) -> tuple[Path, int | None]:
 
 def _remove_if_left(path: Path) -> None:
     if not locks_exist():
-        if time.time() - path.stat().st_mtime > _OLD:
+        if _is_old(path):
             remove(path)
         return
     kind = os.O_RDONLY if stat.S_ISDIR(path.lstat().st_mode) else os.O_RDWR
     handle = os.open(path, kind | os.O_NOFOLLOW)
     try:
-        if try_lock(handle) and _is_at(path, handle):
+        if _is_left(path, handle):
             remove(path)
     finally:
         os.close(handle)
+
+
+def _is_left(path: Path, handle: int) -> bool:
+    """Whether nobody holds what is open."""
+    try:
+        return try_lock(handle) and _is_at(path, handle)
+    except NoLocksError:
+        return _is_old(path)
+
+
+def _is_old(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime > _OLD
 
 
 def _is_at(path: Path, handle: int) -> bool:

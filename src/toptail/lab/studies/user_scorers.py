@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from toptail.errors import InputError, option
+from toptail.errors import InputError, NotDoneError, option
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.studies.scorers import Rows, Score, Scorer
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.files import sha256
 from toptail.pools.guard import brief
+from toptail.pools.patience import in_time
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
 
@@ -106,13 +107,16 @@ def _module(path: Path) -> ModuleType:
 def _foreign(where: str, what: str, advice: str = "") -> Iterator[None]:
     """Run code of a user's: whatever it raises is a sentence, what it prints goes to stderr.
 
-    Its wish to end the process is no success of ours, and Ctrl-C says where it was.
+    It has a time limit, its wish to end the process is no success of ours, and Ctrl-C says where it
+    was.
     """
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr), in_time(where):
             yield
     except KeyboardInterrupt as error:
         error.add_note(f"in {where}")
+        raise
+    except NotDoneError:
         raise
     except BaseException as error:
         kind = f"{type(error).__name__}: {brief(error)}"

@@ -24,7 +24,7 @@ from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.tasks.workers import deaf_to_interrupts, one_thread_each, worker_pool
 from toptail.pools.files import read_arrays, write_arrays
 from toptail.pools.guard import read_object
-from toptail.pools.temporary import remove_at_once
+from toptail.pools.temporary import remove_at_once, sweep
 from toptail.provenance import commit
 
 Progress = Callable[[int, int], None]
@@ -123,6 +123,7 @@ def collect(
     counts = collection.counts()
     paths = {split: split_path(out, split) for split in counts}
     if _is_collected(collection, counts, paths) and not parts.exists():
+        sweep(out.parent)  # what a call left that was killed when all but that was done
         return paths
     _open_parts(collection, out, parts)
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from toptail.errors import InputError, NotDoneError, told
 from toptail.lab.training.metrics import read_lines
 from toptail.lab.training.records import read_object
 from toptail.pools.files import entries
-from toptail.pools.locks import locks_exist, try_lock
+from toptail.pools.locks import NoLocksError, locks_exist, try_lock
 
 CONFIG = "config.json"
 RECORD = "record.json"
@@ -106,11 +106,22 @@ def training_lock(home: Path) -> Iterator[None]:
     except OSError as error:
         raise told(error, home) from None
     with (home / ".lock").open("w") as file:
-        if not try_lock(file.fileno()):
+        if not _locked(home, file):
             raise InputError(
                 f"{home} is being trained by another process: wait for it, or stop it first."
             )
         yield
+
+
+def _locked(home: Path, file: TextIO) -> bool:
+    """Whether this process now holds a folder's lock; false where another one does."""
+    try:
+        return try_lock(file.fileno())
+    except NoLocksError as error:
+        raise NotDoneError(
+            f"{home}: training needs file locks, so that two processes never write to one folder, "
+            f"and the file system there has none ({error.strerror}): use a folder on another disk."
+        ) from None
 
 
 def in_training(home: Path) -> bool:
@@ -120,7 +131,7 @@ def in_training(home: Path) -> bool:
     try:
         with (home / ".lock").open() as file:
             return not try_lock(file.fileno(), shared=True)
-    except FileNotFoundError:
+    except (FileNotFoundError, NoLocksError):
         return False
 
 
