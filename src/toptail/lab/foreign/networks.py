@@ -37,7 +37,8 @@ class Dense:
 
     def __call__(self, x: Rows) -> Rows:
         """Apply the layer."""
-        return np.matmul(x, self.kernel) + self.bias[..., None, :]
+        mapped: Rows = np.matmul(x, self.kernel) + self.bias[..., None, :]
+        return mapped
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,8 @@ class LayerNorm:
 def gelu(x: Rows) -> Rows:
     """GELU by its usual approximation with a hyperbolic tangent, as Flax has it."""
     inner = np.float32(np.sqrt(2.0 / np.pi)) * (x + np.float32(0.044715) * x * x * x)
-    return np.float32(0.5) * x * (1 + np.tanh(inner))
+    activated: Rows = np.float32(0.5) * x * (1 + np.tanh(inner))
+    return activated
 
 
 def relu(x: Rows) -> Rows:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,8 @@ FLAGS: Final = "flags.json"
 """What OGBench's main.py leaves beside a checkpoint: the agent's settings and the environment."""
 
 _SEED: Final = re.compile(r"sd(\d+)")
-_V: Final = Callable[[Rows, Rows], Rows]
+Pairwise: TypeAlias = Callable[[Rows, Rows], Rows]
+"""Of states and goals, or of two embeddings: ``[n, s]`` and ``[n, g]`` to ``[n]``."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _joint(params: Mapping[str, Any]) -> Score:
     return lambda s, a, g: smallest(network(joined(network, s, g, a))[..., 0])
 
 
-def _latent_step(phi: FlaxMLP, dynamics: FlaxMLP, distance: _V) -> Score:
+def _latent_step(phi: FlaxMLP, dynamics: FlaxMLP, distance: Pairwise) -> Score:
     """QRL: minus the distance from where the latent model goes, as its actor is trained by."""
 
     def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
@@ -137,16 +138,16 @@ def _latent_step(phi: FlaxMLP, dynamics: FlaxMLP, distance: _V) -> Score:
     return score
 
 
-def _quasimetric(phi: FlaxMLP, distance: _V) -> _V:
+def _quasimetric(phi: FlaxMLP, distance: Pairwise) -> Pairwise:
     return lambda s, g: -distance(phi(joined(phi, s)), phi(joined(phi, g)))
 
 
-def _mean(network: FlaxMLP) -> _V:
+def _mean(network: FlaxMLP) -> Pairwise:
     """GCIVL: the mean of two values, as its actor is trained by."""
-    return lambda s, g: network(joined(network, s, g))[..., 0].mean(axis=0)
+    return lambda s, g: np.asarray(network(joined(network, s, g))[..., 0].mean(axis=0))
 
 
-def _represented(params: Mapping[str, Any], goal_rep: Mapping[str, Any]) -> _V:
+def _represented(params: Mapping[str, Any], goal_rep: Mapping[str, Any]) -> Pairwise:
     """HIQL: the mean of two values of a state and a goal's representation of length sqrt(d)."""
     network, encoder = FlaxMLP.of(params["value_net"]), FlaxMLP.of(goal_rep["layers_0"])
     length = np.float32(np.sqrt(encoder.outputs))
@@ -160,7 +161,7 @@ def _represented(params: Mapping[str, Any], goal_rep: Mapping[str, Any]) -> _V:
     return value
 
 
-def _distance(params: Mapping[str, Any]) -> _V:
+def _distance(params: Mapping[str, Any]) -> Pairwise:
     """The quasimetric on embeddings: IQE where there is a weight ``alpha``, else MRN."""
     if "alpha" not in params:
         return mrn

@@ -57,13 +57,14 @@ def _choices(sample: Mapping[str, Any], where: str) -> list[str]:
     requests = sample["arguments"]
     listed = requests.values() if isinstance(requests, dict) else requests
     found = [r.get("arg_1") if isinstance(r, dict) else r[1] for r in listed]
-    if not all(isinstance(text, str) for text in found):
+    texts = [text for text in found if isinstance(text, str)]
+    if len(texts) < len(found):
         raise InputError(
             f"{where} has generated answers, which the harness does not score one by one: score "
             "them with your reward model, and audit a table with the columns query, candidate, "
             "score and value."
         )
-    return found
+    return texts
 
 
 def _likelihoods(sample: Mapping[str, Any], where: str) -> list[float]:
