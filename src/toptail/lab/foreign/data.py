@@ -9,9 +9,17 @@ from typing import Any, Final
 
 from toptail.errors import InputError, check_share, option
 from toptail.lab.foreign.d4rl import read_d4rl, read_npz
-from toptail.lab.foreign.episodes import Arrays, Imported, trajectories
+from toptail.lab.foreign.episodes import Imported, trajectories
 from toptail.lab.foreign.minari import find_minari, read_minari
-from toptail.lab.tasks.files import record_path, save_file, split_path, write_json
+from toptail.lab.tasks.files import (
+    load_file,
+    read_record,
+    record_path,
+    save_file,
+    split_path,
+    write_json,
+)
+from toptail.lab.tasks.trajectories import Trajectories
 
 KINDS: Final[Mapping[str, Callable[[str], Imported]]] = {
     "minari": lambda name: read_minari(find_minari(name)),
@@ -54,24 +62,40 @@ def import_data(source: str, out: Path, val_share: float = 0.1) -> ImportResult:
         raise InputError(
             f"{source} has {count} episodes, too few to keep {held} of them for validation."
         )
-    parts = {"train": found.episodes[: count - held], "val": found.episodes[count - held :]}
     paths = (out, split_path(out, "val"))
-    for path, episodes in zip(paths, parts.values(), strict=True):
-        _write(path, list(episodes), source, found.notes)
+    parts = (found.episodes[: count - held], found.episodes[count - held :])
+    splits = [trajectories(episodes, source) for episodes in parts]
+    for path, data in zip(paths, splits, strict=True):
+        _require_free(path, data)
+    for path, data in zip(paths, splits, strict=True):
+        _write(path, data, found.notes)
     return ImportResult(paths, (count - held, held), found.notes)
 
 
-def _write(path: Path, episodes: list[Arrays], source: str, notes: tuple[str, ...]) -> None:
+def _origin(source: str) -> str:
+    return f"imported from {source}"
+
+
+def _require_free(path: Path, data: Trajectories) -> None:
+    """Refuse to write over a file of another origin and content."""
+    if not path.exists() or (read_record(path) or {}).get("source") == _origin(data.source):
+        return
+    if load_file(path).sha256 != data.sha256:
+        raise InputError(
+            f"{path} is there already, with other data: give {option('out')} a new name."
+        )
+
+
+def _write(path: Path, data: Trajectories, notes: tuple[str, ...]) -> None:
     """A data set file and the record of where it comes from."""
-    data = trajectories(episodes, source)
     record_path(path).unlink(missing_ok=True)  # of a file that was there before
     save_file(path, data)
     record: dict[str, Any] = {
         "file": path.name,
-        "source": f"imported from {source}",
+        "source": _origin(data.source),
         "bytes": path.stat().st_size,
         "content_sha256": data.sha256,
-        "episodes": len(episodes),
+        "episodes": len(data.ends),
         "imported": list(notes),
     }
     write_json(record_path(path), record)
