@@ -26,7 +26,12 @@ class Imported:
     """What was done to them, in sentences."""
 
     def checked(self, source: str) -> Imported:
-        """Without episodes of a single row, which have no transition."""
+        """Without episodes of a single row, which have no transition; all of one width."""
+        for name in self.episodes[0] if self.episodes else ():
+            widths = {e[name].shape[1] for e in self.episodes if name in e}
+            if len(widths) > 1:
+                told = ", ".join(map(str, sorted(widths)))
+                raise InputError(f"{source}: '{name}' is of different width in episodes ({told}).")
         kept = [episode for episode in self.episodes if len(episode["observations"]) > 1]
         short = len(self.episodes) - len(kept)
         if not kept:
