@@ -92,7 +92,7 @@ def _exported(torch: Any, path: Path) -> _Module:
     with zipfile.ZipFile(path) as archive:
         check_unpacked(path, sum(member.file_size for member in archive.infolist()))
         if not any(name.endswith("archive_format") for name in archive.namelist()):
-            raise ValueError("it is of an older format; export it again with PyTorch 2.9 or later")
+            raise ValueError("it is of an older format; export it again with a newer PyTorch")
         for name in archive.namelist():
             if name.endswith(".json"):
                 look_through(json.loads(archive.read(name)))
