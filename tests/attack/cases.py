@@ -88,6 +88,11 @@ CASES: Final = (
         f"--out own/{POINT}.npz",
     ),
     Case(
+        "import",
+        "data import",
+        f"data import ogbench:data/{POINT}.npz --out own/imported.npz --val-share 0.5",
+    ),
+    Case(
         "check",
         "data check",
         f"data check data/{POINT}.npz --reference-episodes 0 --restore-rows 0 --picture maze.png",

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tests.attack.foreign_readers import FOREIGN
 from tests.attack.forks import ROOT
 from tests.attack.world import CRITIC, DATA, POINT
 
@@ -251,5 +252,6 @@ READERS: Final = (
         for name in ("config.json", "tables/noise.json", "tables/main.json", "claims.json")
         if (RESULTS / study / name).is_file()
     ),
+    *(Reader(*parts) for parts in FOREIGN),
 )  # fmt: skip
 """Who reads what."""

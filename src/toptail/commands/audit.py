@@ -36,7 +36,8 @@ class Audit:
     """Tell whether each scorer of a table is safe to maximize.
 
     The table (Parquet, CSV, JSON, JSON Lines, Arrow or npz) has one row per candidate with
-    the columns 'query', one or more scores and a value, or one row per query with lists.
+    the columns 'query', one or more scores and a value, or one row per query with lists; or it
+    is a log of lm-evaluation-harness, Inspect, RewardBench, or a Hugging Face data set's folder.
     """
 
     table: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")] = None

@@ -71,7 +71,8 @@ class StudySemantics:
 
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
     """A scorer of your own, one more row in every table: a function of states, actions and goals,
-    or one that returns such a function; may be repeated."""
+    or one that returns such a function; or a checkpoint, ogbench:PATH, d3rlpy:PATH or
+    torchscript:PATH; may be repeated."""
 
     ideals: Flag = False
     """Also score by the ideal critics, which nobody trained, on PointMaze: takes minutes."""

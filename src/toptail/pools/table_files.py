@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -13,9 +14,10 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from toptail.errors import InputError
-from toptail.pools.files import check_readable
+from toptail.pools.files import check_readable, sha256
 from toptail.pools.frames import as_table
 from toptail.pools.guard import check_unpacked, refusing
+from toptail.pools.logs import is_log, log_files, log_of_json, log_of_lines, read_log
 from toptail.pools.unpacked import check_arrow, check_parquet_texts, check_texts
 
 FORMATS = {
@@ -65,20 +67,39 @@ def file_format(path: Path) -> str:
     return known
 
 
+def check_there(path: Path) -> None:
+    """Raise :class:`InputError` unless there is something to read: a file, or a log."""
+    if not is_log(path):
+        check_readable(path)
+
+
+def holds_arrays(path: Path) -> bool:
+    """Whether a file holds arrays by their names, and no table."""
+    return not is_log(path) and file_format(path) == "npz"
+
+
+def content_sha256(path: Path) -> str:
+    """Content hash of a table or log: of its file, or of the hashes of several in their order."""
+    hashes = [sha256(file) for file in (log_files(path) if is_log(path) else [path])]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
 def read_schema(path: Path) -> pa.Schema | None:
     """Column names and types where the format tells them without reading the data."""
-    if file_format(path) != "parquet":
+    if is_log(path) or file_format(path) != "parquet":
         return None
     with refusing(path, "is not a readable Parquet file"):
         return pq.read_schema(path)
 
 
 def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """Read a table (not npz); ``columns`` limits what is read from Parquet.
+    """Read a table (not npz) or a log; ``columns`` limits what is read from Parquet.
 
     One that is missing, empty, truncated, or not of the type its name says, is refused.
     """
-    check_readable(path)
+    check_there(path)
+    if is_log(path):
+        return read_log(path)
     kind = file_format(path)
     if kind == "npz":
         raise InputError(f"{path}: a .npz file holds arrays, not a table.")
@@ -90,7 +111,8 @@ def read_table(path: Path, columns: list[str] | None = None) -> pa.Table:
         elif kind == "arrow":
             table = _read_arrow(path)
         elif kind == "jsonl":
-            table = _read_jsonl(path)
+            log = log_of_lines(path)
+            table = _read_jsonl(path) if log is None else log
         elif kind == "json":
             table = _read_json(path)
         else:
@@ -147,6 +169,8 @@ def _read_json(path: Path) -> pa.Table:
         if error.msg == "Extra data":  # one object after the other: JSON Lines by another name
             return _read_jsonl(path)
         raise
+    if (log := log_of_json(data, str(path))) is not None:
+        return log
     if isinstance(data, dict) and all(isinstance(column, dict) for column in data.values()):
         rows = [list(column) for column in data.values()]
         if any(names != rows[0] for names in rows):

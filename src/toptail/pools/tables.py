@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, option
 from toptail.pools.columns import (
     DESIGN,
+    METADATA,
     RESERVED,
     UNSAID,
     Columns,
@@ -33,13 +34,19 @@ from toptail.pools.columns import (
     numbers,
     parts,
 )
-from toptail.pools.files import check_readable, read_arrays, sha256
+from toptail.pools.files import read_arrays
 from toptail.pools.frames import plain
 from toptail.pools.guard import refusing
 from toptail.pools.scored import ScoredPools
 from toptail.pools.skipped import by_content, by_name, without
-from toptail.pools.table_files import check_names, file_format, read_schema, read_table
-from toptail.pools.written import METADATA
+from toptail.pools.table_files import (
+    check_names,
+    check_there,
+    content_sha256,
+    holds_arrays,
+    read_schema,
+    read_table,
+)
 from toptail.stats.best_of_k import Floats, Ints
 
 
@@ -62,16 +69,16 @@ COLUMNS: Final = "look at its columns"
 
 
 def read_pools(path: Path, columns: Columns) -> ScoredPools:
-    """Read a file of any known type into :class:`ScoredPools`."""
-    check_readable(path)
+    """Read a file of any known type, or a log, into :class:`ScoredPools`."""
+    check_there(path)
     with refusing(path, UNUSABLE, COLUMNS):
         where = str(path)
-        if file_format(path) == "npz":
+        if holds_arrays(path):
             pools = pools_from_arrays(where, read_arrays(path), columns)
         else:
             table = read_table(path, _needed(path, columns))
             pools = pools_from_table(table, where, columns)
-        return replace(pools, sha256=sha256(path))
+        return replace(pools, sha256=content_sha256(path))
 
 
 def _needed(path: Path, columns: Columns) -> list[str] | None:

@@ -14,12 +14,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.pools.columns import METADATA
 from toptail.pools.files import atomic, write_arrays
 from toptail.pools.scored import ScoredPools
 from toptail.pools.table_files import DELIMITERS, file_format
-
-METADATA = b"toptail"
-"""Under which a file records which of its columns are scores and which values."""
 
 
 def pools_to_table(pools: ScoredPools) -> pa.Table:

@@ -21,7 +21,7 @@ from toptail.pools.columns import P_JUDGED, Columns, is_list, listed
 from toptail.pools.files import read_arrays
 from toptail.pools.frames import as_table, plain
 from toptail.pools.given import to_pools
-from toptail.pools.table_files import file_format, read_schema, read_table
+from toptail.pools.table_files import holds_arrays, read_schema, read_table
 from toptail.select.given import ANSWER, answer_codes
 from toptail.select.measure import Options
 from toptail.stats.best_of_k import Floats
@@ -138,7 +138,7 @@ def _answers(data: Any, columns: Columns, pools: ScoredPools, answer: str | None
 def _answer_table(data: Any, columns: Columns, name: str) -> pa.Table | ScoredPools | None:
     """The table's queries and answers; None where it has no such column."""
     query = columns.get("query") or "query"
-    if isinstance(data, (str, os.PathLike)) and file_format(Path(data)) != "npz":
+    if isinstance(data, (str, os.PathLike)) and not holds_arrays(Path(data)):
         path = Path(data)
         schema = read_schema(path)
         wanted = None if schema is None else [n for n in (query, name) if n in schema.names]

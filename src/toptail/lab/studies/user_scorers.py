@@ -1,26 +1,25 @@
-"""Scorers of a user's own file: named, loaded, called on NumPy rows, and checked."""
+"""Scorers that a user brings: of a file of Python's, or of another library's checkpoint."""
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import re
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from toptail.errors import InputError, NotDoneError, option
+from toptail.errors import InputError, option
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.studies.scorers import Rows, Score, Scorer
+from toptail.lab.studies.checked import checked, others_code
+from toptail.lab.studies.foreign_scorers import READERS, foreign_scorers, is_foreign
+from toptail.lab.studies.scorers import Scorer
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.files import sha256
-from toptail.pools.guard import brief
-from toptail.pools.patience import in_time
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
 
@@ -28,10 +27,33 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
 def user_scorers(
     texts: Iterable[str], reserved: Collection[str], stored: Iterable[str] = ()
 ) -> list[Scorer]:
-    """The `user_scorer` of each text, if their names go together with the ``stored`` columns'."""
-    scorers = [user_scorer(text, reserved) for text in texts]
+    """The scorers of each text, if their names go together with the ``stored`` columns'.
+
+    A text is ``[NAME=]path/to/file.py:make_score``, see `user_scorer`, or a checkpoint of another
+    library, ``[NAME=]ogbench:PATH``, see `foreign_scorers`.
+    """
+    scorers = [scorer for text in texts for scorer in _brought(text, reserved)]
     require_names([scorer.column for scorer in scorers], stored)
     return scorers
+
+
+def _brought(text: str, reserved: Collection[str]) -> list[Scorer]:
+    name, rest = _named(text)
+    if not is_foreign(rest):
+        return [user_scorer(text, reserved)]
+    if name is not None:
+        _require_free(text, name, reserved)
+    scorers = foreign_scorers(name, rest)
+    for scorer in scorers:
+        _require_free(text, scorer.column, reserved)
+    return scorers
+
+
+def _named(text: str) -> tuple[str | None, str]:
+    """The name that stands before an equals sign, and the rest; arguments have such signs, too."""
+    head, paren, tail = text.partition("(")
+    name, equals, rest = head.partition("=")
+    return (name, rest + paren + tail) if equals else (None, text)
 
 
 def require_names(columns: Sequence[str], stored: Iterable[str] = ()) -> None:
@@ -46,31 +68,70 @@ def user_scorer(text: str, reserved: Collection[str] = ()) -> Scorer:
     """A scorer of a user's file, from ``[NAME=]path/to/file.py:make_score``.
 
     The object is a function ``score(states, actions, goals)`` of NumPy rows, or a function
-    without required arguments that returns one. Its attribute ``step_reward``, if it has one, is
-    the reward of a step that misses the goal (0 otherwise). The name is the file's unless given;
-    ``NAME@SEED`` makes it a training seed of NAME. Names of critics and ``reserved`` ones are
-    refused: a user's scorer must not pass for what was trained here.
+    without required arguments that returns one; with arguments, ``file.py:make(run="a", epoch=5)``,
+    it is called with these, which are literals, and must return one. Its attribute ``step_reward``,
+    if it has one, is the reward of a step that misses the goal (0 otherwise). The name is the
+    file's unless given; ``NAME@SEED`` makes it a training seed of NAME. Names of critics and
+    ``reserved`` ones are refused: a user's scorer must not pass for what was trained here.
     """
-    given, equals, rest = text.rpartition("=")
-    file, colon, attribute = rest.rpartition(":")
-    path = Path(file).expanduser()
-    if not colon or not attribute.isidentifier() or path.suffix != ".py":
-        raise InputError(
-            f"{option('scorer', text)}: expected path/to/file.py:function, or "
-            "NAME=path/to/file.py:function."
-        )
-    name = given if equals else path.stem
+    given, rest = _named(text)
+    path, call = _parsed(text, rest)
+    name = path.stem if given is None else given
     _require_free(text, name, reserved)
-    where = f"{path}:{attribute}"
-    found = getattr(_module(path), attribute, None)
+    where = f"{path}:{call.text}"
+    found = getattr(_module(path), call.function, None)
     if not callable(found):
-        raise InputError(f"{path} has no function '{attribute}': name one that is there.")
-    function = _made(found, where)
+        raise InputError(f"{path} has no function '{call.function}': name one that is there.")
+    function = _made(found, where, call)
     reward = getattr(function, "step_reward", getattr(found, "step_reward", 0.0))
     if not isinstance(reward, int | float) or not np.isfinite(reward):
         raise InputError(f"{where}: step_reward is {reward!r}, expected a finite number.")
-    origin = {"file": path.name, "function": attribute, "file_sha256": sha256(path)}
-    return Scorer(name, _checked(function, where), origin, float(reward), opaque=True)
+    origin = {"file": path.name, "function": call.text, "file_sha256": sha256(path)}
+    return Scorer(name, checked(function, where), origin, float(reward), opaque=True)
+
+
+class _Call(NamedTuple):
+    """A function's name, and what it is called with."""
+
+    text: str
+    function: str
+    given: tuple[Any, ...] = ()
+    named: dict[str, Any] | None = None
+    """None where nothing says that it is called."""
+
+
+def _parsed(text: str, rest: str) -> tuple[Path, _Call]:
+    """The file and the function of ``path/to/file.py:function`` or ``...:function(arguments)``."""
+    head, paren, tail = rest.partition("(")
+    file, colon, function = head.rpartition(":")
+    path = Path(file).expanduser()
+    if not colon or not function.isidentifier() or path.suffix != ".py":
+        kinds = ", ".join(f"{kind}:PATH" for kind in READERS)
+        raise InputError(
+            f"{option('scorer', text)}: expected path/to/file.py:function, or "
+            f"NAME=path/to/file.py:function, or a checkpoint ({kinds})."
+        )
+    return path, _arguments(text, function, paren + tail)
+
+
+def _arguments(text: str, function: str, given: str) -> _Call:
+    """A call whose arguments are literals, so that nothing is run to read them."""
+    if not given:
+        return _Call(function, function)
+    try:
+        call = ast.parse(f"{function}{given}", mode="eval").body
+        if not isinstance(call, ast.Call) or ast.unparse(call.func) != function:
+            raise ValueError("no call")
+        if any(word.arg is None for word in call.keywords):
+            raise ValueError("a dictionary of arguments")
+        named = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        values = tuple(ast.literal_eval(value) for value in call.args)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise InputError(
+            f"{option('scorer', text)}: the arguments of {function} must be literals, as in "
+            f'{function}(run="a", epoch=5).'
+        ) from None
+    return _Call(f"{function}{given}", function, values, named)
 
 
 def _require_free(text: str, name: str, reserved: Collection[str]) -> None:
@@ -98,44 +159,17 @@ def _module(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise InputError(f"{path} cannot be loaded as a Python file.")
     module = importlib.util.module_from_spec(spec)
-    with _foreign(f"{path}", "cannot be loaded", ": run it by itself to see where"):
+    with others_code(f"{path}", "cannot be loaded", ": run it by itself to see where"):
         spec.loader.exec_module(module)
     return module
 
 
-@contextmanager
-def _foreign(where: str, what: str, advice: str = "") -> Iterator[None]:
-    """Run code of a user's: whatever it raises is a sentence, what it prints goes to stderr.
-
-    It has a time limit, its wish to end the process is no success of ours, and Ctrl-C says where it
-    was.
-    """
-    try:
-        with redirect_stdout(sys.stderr), in_time(where):
-            yield
-    except KeyboardInterrupt as error:
-        error.add_note(f"in {where}")
-        raise
-    except NotDoneError:
-        raise
-    except BaseException as error:
-        kind = f"{type(error).__name__}: {brief(error)}"
-        raise InputError(f"{where} {what} ({kind}){advice}.") from error
-
-
-def _made(found: Callable[..., Any], where: str) -> Callable[..., Any]:
-    """The score function itself, or what a function without required arguments returns."""
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    try:
-        parameters = list(inspect.signature(found).parameters.values())
-    except (TypeError, ValueError):  # something built in does not say
+def _made(found: Callable[..., Any], where: str, call: _Call) -> Callable[..., Any]:
+    """The score function itself, or what a function that makes one returns."""
+    if call.named is None and _scores(found):
         return found
-    required = [p for p in parameters if p.kind in kinds and p.default is p.empty]
-    variable = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    if required or variable:
-        return found
-    with _foreign(where, "failed"):
-        made = found()
+    with others_code(where, "failed"):
+        made = found(*call.given, **(call.named or {}))
     if not callable(made):
         raise InputError(
             f"{where} returned {type(made).__name__}: expected a function of states, actions and "
@@ -145,29 +179,12 @@ def _made(found: Callable[..., Any], where: str) -> Callable[..., Any]:
     return function
 
 
-def _checked(function: Callable[..., Any], where: str) -> Score:
-    """A user's function that fails in one sentence rather than in a table."""
-
-    def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
-        with _foreign(where, f"failed on {len(states)} rows"):
-            # Copies: what it writes into them must not reach who scores the same rows next.
-            given = np.asarray(function(states.copy(), actions.copy(), goals.copy()))
-            if given.dtype.kind in "cmMSU":
-                raise TypeError(f"scores of type {given.dtype}, which are no numbers")
-            with np.errstate(over="ignore"):  # infinite then, and named below
-                result = given.astype(np.float32)
-        if result.shape != (len(states),):
-            raise InputError(
-                f"{where} returned scores of shape {result.shape} for {len(states)} rows: expected "
-                f"({len(states)},), one score per row."
-            )
-        finite = np.isfinite(result)
-        if not finite.all():
-            row = int(np.argmin(finite))
-            raise InputError(
-                f"{where} returned {given[row]} for row {row} (state {states[row].tolist()}): "
-                "every score must be a finite number in float32."
-            )
-        return result
-
-    return score
+def _scores(found: Callable[..., Any]) -> bool:
+    """Whether a function needs arguments, as one that scores does."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        parameters = list(inspect.signature(found).parameters.values())
+    except (TypeError, ValueError):  # something built in does not say
+        return True
+    required = [p for p in parameters if p.kind in kinds and p.default is p.empty]
+    return bool(required) or any(p.kind is p.VAR_POSITIONAL for p in parameters)

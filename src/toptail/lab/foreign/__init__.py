@@ -1,0 +1,1 @@
+"""What people made elsewhere, read as data: checkpoints of other libraries, their data sets."""

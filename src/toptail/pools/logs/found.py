@@ -1,0 +1,49 @@
+"""Which tool a log is of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from toptail.pools.logs.huggingface import data_files, is_data_set, read_data_set
+from toptail.pools.logs.inspect_ai import EVAL, is_inspect, read_eval, samples_table
+from toptail.pools.logs.lm_eval import is_sample, read_samples
+from toptail.pools.logs.rewardbench import is_pair, is_scores, read_pairs, scores_table
+
+
+def is_log(path: Path) -> bool:
+    """Whether it is a log by its name: Inspect's ``.eval``, or a data set's folder."""
+    return is_data_set(path) or (path.suffix.lower() == EVAL and path.is_file())
+
+
+def read_log(path: Path) -> pa.Table:
+    """The table of what :func:`is_log` knows."""
+    return read_data_set(path) if path.is_dir() else read_eval(path)
+
+
+def log_files(path: Path) -> list[Path]:
+    """The files that it is made of."""
+    return data_files(path) if path.is_dir() else [path]
+
+
+def log_of_json(data: Any, where: str) -> pa.Table | None:
+    """The table of a JSON log of Inspect or of RewardBench 2's scores; None for any other JSON."""
+    if is_inspect(data):
+        return samples_table(data["samples"], where)
+    return scores_table(data, where) if is_scores(data) else None
+
+
+def log_of_lines(path: Path) -> pa.Table | None:
+    """The table of a log in JSON Lines, told by its first line; None for any other file."""
+    with pa.input_stream(str(path)) as file:  # unpacks by the name's ending
+        head = file.read(1 << 22).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
+    try:
+        first = json.loads(head)
+    except ValueError:
+        return None  # of no line, or of one that the usual reader complains about
+    if is_sample(first):
+        return read_samples(path)
+    return read_pairs(path) if is_pair(first) else None
