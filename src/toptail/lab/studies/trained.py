@@ -78,7 +78,7 @@ class TrainingJob:
 
     def missing(self) -> bool:
         """Whether a seed has no finished and valid run, whatever its settings are."""
-        home = self.out / self.config.task / self.config.critic
+        home = self.out / self.config.task / self.config.name
         folders = [run_folder(home, seed) for seed in self.seeds]
         return any(not (f / RECORD).is_file() or find_fault(read_run(f)) for f in folders)
 
