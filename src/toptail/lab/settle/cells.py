@@ -13,7 +13,7 @@ from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.lab.settle.plan import PlannedCell, SettlePlan
 from toptail.lab.studies.folder import write_json
-from toptail.lab.studies.store import Unit
+from toptail.lab.studies.store import Arrays, Unit
 from toptail.lab.studies.tables import StoredCell, cell
 from toptail.lab.training.records import machine, versions
 from toptail.pools.files import write_arrays
@@ -68,7 +68,7 @@ class SeedCell:
             "versions": versions(),
         }
         with self.unit.writing() as stage:
-            draws = {name: np.asarray(e.draws, np.float32) for name, e in reading.items()}
+            draws: Arrays = {name: np.asarray(e.draws, np.float32) for name, e in reading.items()}
             write_arrays(stage / "draws.npz", draws)
             write_json(stage / "unit.json", content)
 
@@ -76,7 +76,9 @@ class SeedCell:
         """Its numbers, and why there are none."""
         content, draws = self.unit.info(), self.unit.arrays("draws")
         known = {name: np.nan if x is None else x for name, x in content["metrics"].items()}
-        reading = {name: Estimate(np.asarray(x), draws[name]) for name, x in known.items()}
+        reading = {
+            name: Estimate(np.asarray(x), draws[name].astype(float)) for name, x in known.items()
+        }
         return reading, str(content["failed"])
 
 

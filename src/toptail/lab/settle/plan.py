@@ -134,8 +134,9 @@ class SettlePlan:
 
     @property
     def price(self) -> int:
-        """Trainings that it takes."""
-        return len(self.data) * len(self.labels()) * len(self.seeds)
+        """Trainings that it takes; one serves all boxes of the 2-D world."""
+        sets = 1 if "decomposition" in self.reads else len(self.data)
+        return sets * len(self.labels()) * len(self.seeds)
 
 
 def read_plan(path: str | Path, *, small: bool = False) -> SettlePlan:
@@ -150,8 +151,11 @@ def read_plan(path: str | Path, *, small: bool = False) -> SettlePlan:
         answer = dict(whole.pop("answer"))
         if answer.get("rule") not in RULES:
             raise InputError(
-                f"{path}: there is no rule '{answer.get('rule')}'; the rules are {', '.join(RULES)}."
+                f"{path}: there is no rule '{answer.get('rule')}'; the rules are "
+                f"{', '.join(RULES)}."
             )
-        listed = {name: tuple(v) if isinstance(v, list) else v for name, v in whole.items()}
+        listed: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in whole.items()
+        }
         listed["grid"] = {name: tuple(v) for name, v in whole.get("grid", {}).items()}
         return SettlePlan(**listed, answer=Answer(**answer))

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from toptail.errors import InputError
+from toptail.lab.critics.variants import value_text
 from toptail.lab.studies.tables import StoredCell
 from toptail.stats import kendall_tau_b
 
@@ -41,7 +42,8 @@ class Answer:
     """Setting -> value, or list of values, of the cells that are asked; all unless given."""
 
     conditions: Sequence[Mapping[str, Any]] = ()
-    """``{"metric": "auc", "low": 0.94, "high": 0.98}``: all of them, for "any" and "every"."""
+    """``{"metric": "auc", "low": 0.94, "high": 0.98}``: all of them, for "any" and "every"; one
+    with a ``where`` of its own is asked of those cells alone."""
 
     metric: str = ""
     """What grows or follows."""
@@ -68,13 +70,15 @@ class Answer:
 def asked(answer: Answer, cells: Cells) -> Cells:
     """The cells that an answer is about."""
 
-    def fits(settings: Mapping[str, str]) -> bool:
-        return all(
-            settings.get(name) in [str(x) for x in (v if isinstance(v, list) else [v])]
-            for name, v in answer.where.items()
-        )
+    return [cell for cell in cells if _fits(answer.where, cell[0])]
 
-    return [cell for cell in cells if fits(cell[0])]
+
+def _fits(where: Mapping[str, Any], settings: Mapping[str, str]) -> bool:
+    """Whether a cell has these settings; a list has the values that a setting may have."""
+    return all(
+        settings.get(name) in [value_text(x) for x in (v if isinstance(v, list) else [v])]
+        for name, v in where.items()
+    )
 
 
 def meets(condition: Mapping[str, Any], metrics: Mapping[str, StoredCell]) -> Met:
@@ -90,14 +94,15 @@ def meets(condition: Mapping[str, Any], metrics: Mapping[str, StoredCell]) -> Me
     return "no" if high < least or low > most else "open"
 
 
-def _all(answer: Answer, metrics: Mapping[str, StoredCell]) -> Met:
-    found = {meets(condition, metrics) for condition in answer.conditions}
+def _all(answer: Answer, settings: Mapping[str, str], metrics: Mapping[str, StoredCell]) -> Met:
+    own = [c for c in answer.conditions if _fits(c.get("where", {}), settings)]
+    found = {meets(condition, metrics) for condition in own}
     return "no" if "no" in found else "open" if "open" in found else "yes"
 
 
 def any_cell(answer: Answer, cells: Cells) -> dict[str, Any]:
     """Yes if some cell meets all conditions, no if every cell misses one."""
-    met = [(settings, _all(answer, metrics)) for settings, metrics in cells]
+    met = [(settings, _all(answer, settings, metrics)) for settings, metrics in cells]
     named = {word: [dict(s) for s, found in met if found == word] for word in ("yes", "open")}
     verdict: Met = "yes" if named["yes"] else "open" if named["open"] else "no"
     return {"verdict": verdict, "cells": named["yes"], "undecided": named["open"]}
@@ -105,7 +110,7 @@ def any_cell(answer: Answer, cells: Cells) -> dict[str, Any]:
 
 def every_cell(answer: Answer, cells: Cells) -> dict[str, Any]:
     """Yes if all cells meet all conditions, no if one misses one."""
-    met = [(settings, _all(answer, metrics)) for settings, metrics in cells]
+    met = [(settings, _all(answer, settings, metrics)) for settings, metrics in cells]
     missed = [dict(s) for s, found in met if found == "no"]
     undecided = [dict(s) for s, found in met if found == "open"]
     verdict: Met = "no" if missed else "open" if undecided or not met else "yes"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toptail.errors import check_whole
+from toptail.lab.judges.ideals import SPACING
 from toptail.lab.tasks.triples import GAMMA, MAX_OFFSET
 
 
@@ -36,6 +37,9 @@ class Sizes:
     draw_seed: int = 1
     """Seed of everything drawn; the studies' own draws have seed 0."""
 
+    spacing: float = SPACING
+    """Spacing of the grid that ideal critics are solved on."""
+
     box: int = 201
     """Points per axis of the whole action box."""
 
@@ -54,6 +58,12 @@ class Sizes:
     actor_hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer of the actors."""
 
+    actor_batch: int = 1024
+    """Rows per step of the actors."""
+
+    behaviour: str = ""
+    """Folder of a behaviour model's run, whose samples are searched at every step, if given."""
+
     episodes: int = 20
     """Episodes of each evaluation goal."""
 
@@ -62,5 +72,5 @@ class Sizes:
 
     def __post_init__(self) -> None:
         counts = ("triples", "negatives", "max_offset", "k", "queries", "resamples", "box")
-        for name in (*counts, "widest", "ascent", "actor_steps", "episodes"):
+        for name in (*counts, "widest", "ascent", "actor_steps", "actor_batch", "episodes"):
             check_whole(name, getattr(self, name), 1)
