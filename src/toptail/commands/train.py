@@ -141,6 +141,8 @@ class Train(RunOptions, _What):
 
         shared = self.how()
         own = {name: x for name, x in self.settings().items() if name == "hidden" or alone}
+        if alone and self.gamma is not None:
+            shared["gamma"] = self.gamma
         run = DiffusionRun(task, BEHAVIOUR, self.steps, settings=tuple(own.items()), **shared)
         run.build()
         return run

@@ -53,6 +53,13 @@ def without_settings(scorer: str) -> str:
     return scorer if form is None else form["critic"] + (form["readout"] or "")
 
 
+def split_readout(scorer: str) -> tuple[str, str]:
+    """The critic of a scorer with its settings, and the name of the readout; empty if deployed."""
+    label, bracket, rest = scorer.rpartition("]")
+    critic, _, readout = rest.partition(".")
+    return f"{label}{bracket}{critic}", readout
+
+
 def settings_words(scorer: str) -> str:
     """The settings in a scorer's name as a reader sees them; empty where there are none."""
     form = _FORM.fullmatch(scorer)

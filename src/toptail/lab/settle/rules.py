@@ -69,7 +69,6 @@ class Answer:
 
 def asked(answer: Answer, cells: Cells) -> Cells:
     """The cells that an answer is about."""
-
     return [cell for cell in cells if _fits(answer.where, cell[0])]
 
 

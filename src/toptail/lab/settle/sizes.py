@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toptail.errors import check_whole
-from toptail.lab.judges.ideals import SPACING
+from toptail.lab.judges.behaviour import SPACING
 from toptail.lab.tasks.triples import GAMMA, MAX_OFFSET
 
 
