@@ -59,13 +59,13 @@ def test_settings_of_the_run_stand_in_labels_too(label: str, field: str, value: 
 @pytest.mark.parametrize(
     ("label", "says"),
     [
-        ("raw[temperature=0.1]", "temperature has no effect on raw"),
+        ("raw[temperature=0.1]", r"temperature=\.\.\. has no effect on raw"),
         ("raw[colour=1]", "no critic has a setting 'colour'"),
         ("raw[log_every=1]", "no critic has a setting 'log_every'"),
         ("cosine[temperature=warm]", "temperature is 'warm', not a number"),
         ("raw[layer_norm=maybe]", "layer_norm is 'maybe', not on or off"),
-        ("tdq[positive_gamma=0.9]", "positive_gamma has no effect on tdq"),
-        ("raw[current=0]", "current has no effect on raw"),
+        ("tdq[positive_gamma=0.9]", r"positive_gamma=\.\.\. has no effect on tdq"),
+        ("raw[current=0]", r"current=\.\.\. has no effect on raw"),
         ("cosine[positive_weight=2,contrast=symmetric_info_nce]", "a weight of binary NCE"),
     ],
 )

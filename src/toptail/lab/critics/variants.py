@@ -12,7 +12,9 @@ from typing import Any, Final
 
 from toptail.errors import InputError
 
-_FORM: Final = re.compile(r"(?P<critic>[^\[\]]+)\[(?P<settings>[^\[\]]+)\](?P<readout>\.\w+)?")
+_FORM: Final = re.compile(
+    r"(?P<critic>[^\[\]\s]+)\[(?P<settings>[^\[\]=]+=[^\[\]]+)\](?P<readout>\.\w+)?"
+)
 _ONE: Final = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^=]*[^=\s])\s*")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -76,7 +77,7 @@ def read_seen(subject: Subject) -> Reading:
         if name in seen:  # resampled apart, so the difference has the spread of both
             found[f"memory_{name}"] = seen[name] - held[name]
     if knows_ways(data.task.name):
-        queries = query_metrics(subject.score, data, "train", data.seen)
+        queries = query_metrics(subject.score, data, "train")
         found |= {f"seen_{name}": estimate for name, estimate in queries.items()}
     return found
 
@@ -85,7 +86,7 @@ def read_queries(subject: Subject) -> Reading:
     """Selection among the actions of near states, by the exact value."""
     data = subject.data
     require_ways(data, "queries")
-    return query_metrics(subject.score, data, "val", data.held_out)
+    return query_metrics(subject.score, data, "val")
 
 
 def read_ideal(subject: Subject) -> Reading:
@@ -139,14 +140,42 @@ def triple_metrics(score: Score, data: PlannedData, name: Split, drawn: DrawnTri
     return found
 
 
-def query_metrics(score: Score, data: PlannedData, name: Split, drawn: DrawnTriples) -> Reading:
-    """Order of a query's candidates, and normalized regret of the best of all of them."""
-    split, rows = data.task.split(name), data.near_rows(name, drawn)
-    at, goals = (x[: len(rows)] for x in (drawn.triples.rows, drawn.triples.goal_rows))
-    actions = split.actions[rows]
-    scores = evaluate(score, split, at[:, None], actions, goals[:, None])
+@dataclass(frozen=True, eq=False)
+class NearPools:
+    """Queries with the actions of near states, the same for every critic of a data set."""
+
+    at: np.ndarray
+    """``[q]`` rows of the states."""
+
+    goals: np.ndarray
+    """``[q]`` rows of the goals."""
+
+    actions: np.ndarray
+    """``[q, k, a]`` candidates."""
+
+    values: np.ndarray
+    """``[q, k]`` their exact values."""
+
+    trajectory: np.ndarray
+    """``[q]`` trajectory of each state."""
+
+
+@lru_cache(maxsize=2)
+def near_pools(data: PlannedData, name: Split) -> NearPools:
+    """The queries of a split: the first triples, with the actions of their nearest states."""
+    drawn = data.held_out if name == "val" else data.seen
+    rows, t = data.near_rows(name, drawn), drawn.triples
+    at, goals, trajectory = (x[: len(rows)] for x in (t.rows, t.goal_rows, t.trajectory))
+    actions = data.task.split(name).actions[rows]
     values = query_values(data, name, at, actions, goals)
-    bootstrap = bootstrap_of(drawn.triples.trajectory[: len(rows)], data)
+    return NearPools(at, goals, actions, values, trajectory)
+
+
+def query_metrics(score: Score, data: PlannedData, name: Split) -> Reading:
+    """Order of a query's candidates, and normalized regret of the best of all of them."""
+    split, pools = data.task.split(name), near_pools(data, name)
+    scores = evaluate(score, split, pools.at[:, None], pools.actions, pools.goals[:, None])
+    values, bootstrap = pools.values, bootstrap_of(pools.trajectory, data)
     tau = kendall_tau_b(scores.astype(np.float64), values)
     picked = best_of_k(scores, values, [values.shape[1]])[:, 0]
     best, mean = bootstrap.mean(values.max(axis=1)), bootstrap.mean(values.mean(axis=1))

@@ -11,7 +11,13 @@ import numpy as np
 
 from toptail.lab.critics.base import Critic
 from toptail.lab.settle.cells import Reading
-from toptail.lab.settle.reads import Subject, bootstrap_of, query_values, require_ways
+from toptail.lab.settle.reads import (
+    Subject,
+    bootstrap_of,
+    near_pools,
+    query_values,
+    require_ways,
+)
 from toptail.lab.studies.semantics.scoring import evaluate
 
 STARTS: Final = 16
@@ -34,12 +40,8 @@ def read_search(subject: Subject) -> Reading:
     """
     data, sizes = subject.data, subject.data.sizes
     require_ways(data, "search")
-    drawn = data.held_out
-    near = data.near_rows("val", drawn)
-    split = data.task.split("val")
-    at, goals = (x[: len(near)] for x in (drawn.triples.rows, drawn.triples.goal_rows))
-    actions = split.actions[near]
-    near_values = query_values(data, "val", at, actions, goals)
+    split, pools = data.task.split("val"), near_pools(data, "val")
+    at, goals, actions = pools.at, pools.goals, pools.actions
     scores = evaluate(subject.score, split, at[:, None], actions, goals[:, None])
     picks = {"near": _taken(actions, scores)}
     rng = np.random.default_rng([sizes.draw_seed, 11])
@@ -58,8 +60,7 @@ def read_search(subject: Subject) -> Reading:
     best = query_values(data, "val", at, coarse, goals).max(axis=1)
     columns = dict(zip(names, values.T, strict=True))
     columns["best"] = np.maximum(best, values.max(axis=1))
-    bootstrap = bootstrap_of(drawn.triples.trajectory[: len(at)], data)
-    base = near_values.mean(axis=1)
+    bootstrap, base = bootstrap_of(pools.trajectory, data), pools.values.mean(axis=1)
     return {f"gain_{name}": bootstrap.mean(value - base) for name, value in columns.items()}
 
 
