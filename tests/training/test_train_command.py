@@ -241,7 +241,7 @@ def test_listed_temperatures_train_each_critic_that_has_one_once_with_each(small
         "raw",
     ]
     for wrong in (replace(several, critics=("raw",)), replace(several, temperature=0.3)):
-        with pytest.raises(InputError, match="temperatures=... has no effect"):
+        with pytest.raises(InputError, match=r"temperatures=\.\.\. has no effect"):
             wrong.chosen()
 
 
