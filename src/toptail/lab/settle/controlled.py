@@ -38,7 +38,7 @@ DEPTH = 2
 
 def run_controlled_cells(plan: SettlePlan, folder: Path, tick: Tick) -> Iterator[str]:
     """Train and decompose what is missing; yields what was done, one critic after another."""
-    sizes, labels = Sizes(**plan.sizes), plan.labels()
+    sizes, labels = plan.amounts, plan.labels()
     shared = {name: x for name, x in plan.shared.items() if name in ("batch_size", "data_size")}
     config = replace(
         StudyConfig(), queries=sizes.queries, pool=sizes.k, pool_seed=sizes.draw_seed + 1,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-from toptail.errors import InputError
+from toptail.errors import InputError, check_whole
 from toptail.lab.critics.variants import label_of, split_label
 from toptail.lab.settle.rules import RULES, Answer
-from toptail.lab.training.options import typed_settings
+from toptail.lab.settle.sizes import Sizes
+from toptail.lab.training.options import SETTINGS, typed_settings
 from toptail.pools.guard import read_object, refusing
 
 REPORTED: Final = (42, 43, 44)
@@ -19,6 +21,9 @@ REPORTED: Final = (42, 43, 44)
 
 CONTROLLED: Final = "controlled"
 """The data set that is none: the 2-D world."""
+
+MOST: Final = 10_000
+"""Trainings of a plan, at most."""
 
 READS: Final = ("triples", "queries", "seen", "ideal", "search", "actors", "decomposition")
 """What can be read from a trained critic."""
@@ -114,7 +119,27 @@ class SettlePlan:
                 "The 2-D world is read by 'decomposition', and recorded data by the others: give "
                 "a plan data of one kind, and reads that fit it."
             )
-        self.labels()  # says which setting is none
+        if self.price > MOST:
+            raise InputError(
+                f"The grid has {self.price:,} trainings: at most {MOST:,} are asked for."
+            )
+        for length in (*self.steps, self.lanes):
+            check_whole("steps and lanes", length, 1)
+        for name in self.shared:
+            if name not in (*SETTINGS, "data_size"):
+                raise InputError(f"'{name}' is no setting; the settings are {', '.join(SETTINGS)}.")
+        _ = self.amounts  # says which size is none
+        self.labels()  # and which setting
+
+    @property
+    def amounts(self) -> Sizes:
+        """How much of everything is read."""
+        known = {each.name for each in fields(Sizes)}
+        for name in self.sizes:
+            if name not in known:
+                raise InputError(f"'{name}' is no size; the sizes are {', '.join(sorted(known))}.")
+        listed = {n: tuple(x) if isinstance(x, list) else x for n, x in self.sizes.items()}
+        return Sizes(**listed)
 
     def labels(self) -> list[str]:
         """Every critic with every combination of settings, in order."""
@@ -136,7 +161,7 @@ class SettlePlan:
     def price(self) -> int:
         """Trainings that it takes; one serves all boxes of the 2-D world."""
         sets = 1 if "decomposition" in self.reads else len(self.data)
-        return sets * len(self.labels()) * len(self.seeds)
+        return sets * len(self.critics) * prod(map(len, self.grid.values())) * len(self.seeds)
 
 
 def read_plan(path: str | Path, *, small: bool = False) -> SettlePlan:

@@ -16,7 +16,6 @@ from toptail.lab.settle.cells import Reading, SeedCell
 from toptail.lab.settle.datasets import PlannedData
 from toptail.lab.settle.plan import SettlePlan
 from toptail.lab.settle.reads import READERS, Subject, collapsed
-from toptail.lab.settle.sizes import Sizes
 from toptail.lab.training.config import RunConfig
 from toptail.lab.training.defaults import keep_compiled
 from toptail.lab.training.lanes import Lane, groups, numbers_of, train_lanes, with_numbers
@@ -55,7 +54,7 @@ class PlannedRun:
 def run_recorded_cells(plan: SettlePlan, folder: Path, tick: Tick) -> Iterator[str]:
     """Train and read what is missing; yields what was done, group by group."""
     keep_compiled()
-    sizes = Sizes(**{name: _listed(x) for name, x in plan.sizes.items()})
+    sizes = plan.amounts
     for number, name in enumerate(plan.data):
         data = PlannedData.load(name, sizes)
         runs = planned_runs(plan, data, folder)
@@ -84,10 +83,6 @@ def planned_runs(plan: SettlePlan, data: PlannedData, folder: Path) -> list[Plan
             units = tuple(SeedCell.of(folder, plan, cell, seed) for cell in own)
             found.append(PlannedRun(config, seed, units))
     return found
-
-
-def _listed(x: Any) -> Any:
-    return tuple(x) if isinstance(x, list) else x
 
 
 def _groups(runs: Sequence[PlannedRun], most: int) -> list[list[PlannedRun]]:

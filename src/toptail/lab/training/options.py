@@ -172,7 +172,7 @@ class RunOptions:
 _OF_ALL: Final = ("steps", "batch_size", "learning_rate", "gamma", "depth")
 """Options that every critic has."""
 
-_NAMES: Final = tuple(name for name in get_type_hints(RunOptions) if name not in _DEVICE)
+SETTINGS: Final = tuple(name for name in get_type_hints(RunOptions) if name not in _DEVICE)
 """Settings that may stand in a label: `toptail train` has a flag for each."""
 
 
@@ -191,9 +191,10 @@ def typed_settings(label: str, written: Mapping[str, str]) -> dict[str, Any]:
     """The settings of a label by the options' own types."""
     kinds, found = get_type_hints(RunOptions), {}
     for name, text in written.items():
-        if name not in _NAMES:
+        if name not in SETTINGS:
             raise InputError(
-                f"{label}: no critic has a setting '{name}'; the settings are {', '.join(_NAMES)}."
+                f"{label}: no critic has a setting '{name}'; the settings are "
+                f"{', '.join(SETTINGS)}."
             )
         kind = (get_args(kinds[name]) or (kinds[name],))[0]  # without the None of what is not given
         try:
