@@ -23,6 +23,8 @@ from toptail.lab.training.config import RunConfig
 from toptail.lab.training.offline import GoalSampling
 from toptail.lab.training.options import RunOptions, labelled
 
+pytestmark = pytest.mark.usefixtures("quick_compiler")
+
 SMALL = {"hidden": 8, "depth": 1, "embed_dim": 4, "ensemble": 1}
 
 
@@ -52,7 +54,7 @@ def test_a_label_has_settings_of_its_own_and_a_folder_of_its_own() -> None:
     ],
 )
 def test_settings_of_the_run_stand_in_labels_too(label: str, field: str, value: object) -> None:
-    (config,) = options(**SMALL).configs("walks", [label])
+    config = options(**SMALL).config("walks", label)
     assert getattr(config, field) == value
 
 

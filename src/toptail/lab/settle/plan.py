@@ -138,7 +138,9 @@ class SettlePlan:
         for name in self.sizes:
             if name not in known:
                 raise InputError(f"'{name}' is no size; the sizes are {', '.join(sorted(known))}.")
-        listed = {n: tuple(x) if isinstance(x, list) else x for n, x in self.sizes.items()}
+        listed: dict[str, Any] = {
+            name: tuple(x) if isinstance(x, list) else x for name, x in self.sizes.items()
+        }
         return Sizes(**listed)
 
     def labels(self) -> list[str]:
