@@ -22,6 +22,7 @@ DOWNSTAIRS = ("stats", "pools", "audit", "select", "report", "results")
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = (
     *("tasks", "foreign", "critics", "training", "experts", "proposals", "judges", "studies"),
+    "settle",
     "paper",
 )
 """The lab, left to right; every room of it may use the instrument."""

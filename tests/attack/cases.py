@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -132,6 +133,13 @@ CASES: Final = (
         slow=True,
     ),
     Case(
+        "settle",
+        "study settle",
+        "study settle plan.json --out settled",
+        prepare=lambda folder: _plan(folder / "plan.json"),
+        slow=True,
+    ),
+    Case(
         "reproduce",
         "reproduce",
         "reproduce tab:main --out semantics",
@@ -147,6 +155,25 @@ READING: Final[Mapping[str, str]] = {
     "bench": "bench verdict --repetitions 1",
 }
 """Commands that write nothing, and a line that shows it."""
+
+
+def _plan(path: Path) -> None:
+    """A question that four steps of a tiny critic answer."""
+    small = {"hidden": 8, "depth": 1, "embed_dim": 4, "ensemble": 1, "batch_size": 16}
+    answer = {"rule": "any", "conditions": [{"metric": "auc", "low": 0}], "yes": "Y.", "no": "N."}
+    plan = {
+        "question": "Does it end?",
+        "data": ["data/walks.npz"],
+        "critics": ["raw"],
+        "grid": {"positive_weight": [1, 16]},
+        "seeds": [0],
+        "steps": [2, 4],
+        "reads": ["triples"],
+        "shared": small,
+        "sizes": {"triples": 40, "negatives": 4, "max_offset": 6, "k": 8, "resamples": 20},
+        "answer": answer,
+    }
+    path.write_text(json.dumps(plan))
 
 
 def _note(folder: Path) -> None:

@@ -50,6 +50,16 @@ def _pools() -> Any:
     return ScoredPools.from_arrays(scores, values=value)
 
 
+def _write_question(folder: Path) -> None:
+    shutil.copy(ROOT / "plans" / "tdq_manipulation.json", folder / "plan.json")
+
+
+def _read_question(folder: Path) -> object:
+    from toptail.lab.settle.plan import read_plan
+
+    return [list(read_plan(folder / "plan.json", small=small).cells()) for small in (True, False)]
+
+
 def _write_pools(name: str) -> Callable[[Path], None]:
     return lambda folder: _pools().write(folder / name)
 
@@ -238,6 +248,7 @@ READERS: Final = (
     Reader("data set", f"{POINT}.npz", _write_data, _read_data, 3),
     Reader("data set's record", f"{POINT}.npz.json", _write_data, _read_data),
     Reader("plan.json", "own.npz.parts/plan.json", _write_plan, _read_plan),
+    Reader("settle's plan", "plan.json", _write_question, _read_question),
     Reader("critic.py", "critic.py", _write_critic, _read_critic, 2),
     Reader("judge.npz", "judge.npz", _write_judge, _read_judge, 2),
     Reader("walker", "actor.safetensors", _write_walker, _read_walker, 2),

@@ -29,7 +29,7 @@ def write_run(
 
     Its parameters follow from the seed.
     """
-    folder = run_folder(out / config.task / config.critic, seed)
+    folder = run_folder(out / config.task / config.name, seed)
     folder.mkdir(parents=True)
     save_params(folder / PARAMS, config.build().init(jax.random.key(seed), *widths, widths[0]))
     write_json(folder / CONFIG, {"hash": config.hash, "config": config.content})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.studies.naming import drawn, is_circular, is_control
+from toptail.lab.studies.naming import drawn, in_order, is_circular, is_control, scorer_name
 
 
 def test_values_that_a_value_network_judges_are_marked() -> None:
@@ -25,3 +25,13 @@ def test_figures_leave_out_what_has_a_table_of_its_own() -> None:
     apart = ["two_head_joint", "two_head_joint.f_cos", "c_learning", "td_mean"]
     assert drawn(["mine", *apart, "nce_mlp", "raw"]) == ["raw", "mine", "nce_mlp"]
     assert drawn(apart) == apart  # unless there is nothing else
+
+
+def test_variants_stand_behind_their_critic_with_their_settings() -> None:
+    warm = "cosine[temperature=0.1]"
+    assert in_order([warm, "mine", "cosine", "raw"]) == ["raw", "cosine", warm, "mine"]
+    assert scorer_name(warm) == "Cosine (temperature 0.1)"
+    norm = f"{warm}_trained/phi_norm"
+    assert scorer_name(norm) == "Cosine-trained (temperature 0.1), ‖φ‖ alone"
+    assert is_circular("tdq[gamma=0.9]")
+    assert drawn([warm, "two_head_joint[alpha=2]"]) == [warm]

@@ -231,3 +231,22 @@ def test_the_figure_shows_what_was_logged_and_marks_what_is_not_finite(tmp_path:
     save_training_figure(lines, "a $run", tmp_path)
     assert svg.read_bytes() == first
     assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_listed_temperatures_train_each_critic_that_has_one_once_with_each(small: Train) -> None:
+    several = replace(small, critics=("cosine,raw",), temperature=None, temperatures=("0.1,0.20",))
+    assert [config.name for config in several.chosen()] == [
+        "cosine[temperature=0.1]",
+        "cosine[temperature=0.2]",
+        "raw",
+    ]
+    for wrong in (replace(several, critics=("raw",)), replace(several, temperature=0.3)):
+        with pytest.raises(InputError, match=r"temperatures=\.\.\. has no effect"):
+            wrong.chosen()
+
+
+def test_a_label_is_one_word_of_a_list_and_a_folder(small: Train) -> None:
+    listed = replace(small, critics=("raw,hybrid[alpha=2,td_weight=0.5]",), temperature=None)
+    assert [config.name for config in listed.chosen()] == ["raw", "hybrid[alpha=2,td_weight=0.5]"]
+    with pytest.raises(InputError, match="There is no critic 'rwa'"):
+        replace(small, critics=("rwa[alpha=2]",)).chosen()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from toptail.errors import InputError
 
 Number = TypeVar("Number", int, float)
 
+_COMMA: Final = re.compile(r",(?![^\[]*\])")
+
 
 def parts(words: Sequence[str]) -> tuple[str, ...]:
-    """What stands between commas, in one word or several."""
-    found = [part.strip() for word in words for part in word.split(",")]
+    """What stands between commas, in one word or several; ``raw[hidden=64,depth=2]`` is one."""
+    found = [part.strip() for word in words for part in _COMMA.split(word)]
     return tuple(part for part in found if part)
 
 

@@ -18,6 +18,7 @@ from toptail.commands.study_controlled import StudyControlled
 from toptail.commands.study_keep import StudyKeep
 from toptail.commands.study_selection import StudySelection
 from toptail.commands.study_semantics import StudySemantics
+from toptail.commands.study_settle import StudySettle
 from toptail.commands.studying import print_outcome, run_study
 from toptail.errors import InputError
 from toptail.lab.studies.study import Request, Study, studies
@@ -89,7 +90,7 @@ COMMANDS: Final[Mapping[str, Any]] = {
 if TYPE_CHECKING:
     AnyStudy = Any
 else:
-    _ALL = {**COMMANDS, "chain": StudyChain, "keep": StudyKeep}
+    _ALL = {**COMMANDS, "chain": StudyChain, "keep": StudyKeep, "settle": StudySettle}
     AnyStudy = reduce(or_, (Annotated[c, tyro.conf.subcommand(n)] for n, c in _ALL.items()))
 
 
@@ -98,7 +99,8 @@ class StudyCommand:
     """Run a study, or whole tasks as a chain, or keep one; what is finished is not repeated."""
 
     what: tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[AnyStudy]]
-    """Which study; 'chain' for whole tasks; 'keep' for a study that is finished."""
+    """Which study; 'chain' for whole tasks; 'keep' for a study that is finished; 'settle' for a
+    declared plan."""
 
     def run(self) -> int:
         """Run the chosen study."""

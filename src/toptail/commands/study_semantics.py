@@ -15,6 +15,7 @@ from toptail.commands.requirements import need_training
 from toptail.commands.studying import check_runs, finish_study, make_runs, print_outcome, run_study
 from toptail.errors import InputError
 from toptail.lab.critics.registry import CRITICS
+from toptail.lab.critics.variants import split_label
 from toptail.lab.studies.semantics.config import SemanticsConfig
 from toptail.lab.studies.semantics.contract import STUDY
 from toptail.lab.studies.semantics.memory_figure import memory_lines
@@ -130,7 +131,7 @@ class StudySemantics:
             given["diffusion_steps"] = self.diffusion_steps
         if wanted := names(self.critics):
             for name in wanted:
-                if name not in CRITICS:
+                if split_label(name)[0] not in CRITICS:
                     raise InputError(
                         f"--critics: there is no critic '{name}'; the critics are "
                         f"{', '.join(CRITICS)}, and --scorer takes one of your own."

@@ -13,6 +13,7 @@ from toptail.commands.lists import names, numbers
 from toptail.commands.options import Words, command_line
 from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.registry import CRITICS, MAIN, entry
+from toptail.lab.critics.variants import label_of, split_label
 from toptail.lab.training.config import require_seeds
 from toptail.lab.training.options import RunOptions
 
@@ -40,9 +41,14 @@ class _What:
             metavar="A,B,...",
             help=f"Critics, given one by one or separated by commas: {', '.join(CRITICS)}. "
             f"Unless given, {', '.join(MAIN)}. '{BEHAVIOUR}' is the behaviour model that proposes "
-            "candidates.",
+            "candidates. A critic with settings of its own, as in cosine[temperature=0.1], is "
+            "trained beside the critic, into a folder of that name.",
         ),
     ] = ()
+
+    temperatures: Annotated[Words, tyro.conf.arg(metavar="X,X,...")] = ()
+    """Temperatures: each critic that has one is trained once with each, as in
+    cosine[temperature=0.1]."""
 
     seeds: Annotated[Words, tyro.conf.arg(metavar="N,N,...")] = ()
     """Seeds, given one by one or separated by commas; they train together. Unless given,
@@ -95,7 +101,7 @@ class Train(RunOptions, _What):
         from toptail.lab.tasks.files import find, task_of
 
         named = names(self.critics or MAIN)
-        critics = [entry(name).name for name in named if name != BEHAVIOUR]
+        critics = [name for name in named if name != BEHAVIOUR and entry(name)]
         if not named:
             raise InputError(
                 f"{option('critics')} names no critic; the critics are {', '.join(CRITICS)}."
@@ -103,10 +109,31 @@ class Train(RunOptions, _What):
         path = find(self.task)
         found = task_of(path)
         task = path.stem if found is None else found.name
-        configs: list[LearnerConfig] = [*self.configs(task, critics)] if critics else []
+        labels = self._with_temperatures(critics)
+        configs: list[LearnerConfig] = [*self.configs(task, labels)] if labels else []
         if BEHAVIOUR in named:
             configs.append(self._behaviour_model(task, alone=not critics))
         return configs
+
+    def _with_temperatures(self, critics: Sequence[str]) -> list[str]:
+        """The critics, those with a temperature once for each that was listed."""
+        from toptail.lab.critics.full import full_size, setting_names
+
+        if not self.temperatures:
+            return list(critics)
+        listed = numbers("--temperatures", self.temperatures, float)
+        found: list[str] = []
+        for label in critics:
+            critic, own = split_label(label)
+            has = "temperature" in setting_names(full_size(critic)) and "temperature" not in own
+            each = [label_of(critic, {**own, "temperature": value}) for value in listed]
+            found += each if has else [label]
+        if self.temperature is not None or found == list(critics):
+            raise InputError(
+                f"{option('temperatures')} has no effect beside {option('temperature')} or on "
+                f"{', '.join(critics)}: leave it out."
+            )
+        return found
 
     def _behaviour_model(self, task: str, *, alone: bool) -> LearnerConfig:
         """The behaviour model's configuration; of the critics' settings it has the layers."""
@@ -114,6 +141,8 @@ class Train(RunOptions, _What):
 
         shared = self.how()
         own = {name: x for name, x in self.settings().items() if name == "hidden" or alone}
+        if alone and self.gamma is not None:
+            shared["gamma"] = self.gamma
         run = DiffusionRun(task, BEHAVIOUR, self.steps, settings=tuple(own.items()), **shared)
         run.build()
         return run
@@ -133,7 +162,7 @@ def _finish(runs: Sequence[Run]) -> int:
 
     for run in runs:
         if not (run.folder / "curves.png").is_file():
-            title = f"{run.config['task']} · {run.config['critic']} · {run.folder.name}"
+            title = f"{run.config['task']} · {run.folder.parent.name} · {run.folder.name}"
             save_training_figure(read_lines(run.folder / METRICS), title, run.folder)
     print_runs(runs)
     return 0 if all(standing(run)[0] == "finished" for run in runs) else 1

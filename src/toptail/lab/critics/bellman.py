@@ -84,7 +84,7 @@ class BellmanCritic(EmbeddingCritic):
     @property
     def value(self) -> Stack:
         """The V network."""
-        return Stack((("v", 1),), self.encoders.hidden, 1, self.encoders.bfloat16)
+        return self.encoders.beside("v", 1)
 
     def with_value(self, params: Params, key: jax.Array, inputs: int) -> Params:
         """Parameters, a fresh V of so many inputs beside them, and their copy as first target."""

@@ -68,7 +68,10 @@ class CLearning(TDQ):
         That bound is the authors' own. The ratio is larger only of goals that are as good as
         reached.
         """
-        return jnp.minimum(jax.lax.stop_gradient(logit), -math.log1p(-self.bellman.gamma))
+        gamma = self.bellman.gamma
+        # A discount that differs between runs of one program is an array.
+        bound = -math.log1p(-gamma) if isinstance(gamma, float) else -jnp.log1p(-gamma)
+        return jnp.minimum(jax.lax.stop_gradient(logit), bound)
 
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         """Recursive classification of next states and random goals."""

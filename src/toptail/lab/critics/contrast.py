@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
 
 from toptail.errors import InputError, option
 from toptail.lab.critics.embedding import EmbeddingCritic
-from toptail.lab.critics.learner import Info, Params
-from toptail.lab.critics.losses import Contrast, contrast_pairs
+from toptail.lab.critics.learner import LATER, Info, Params
+from toptail.lab.critics.losses import (
+    Contrast,
+    contrast_pairs,
+    require_weight,
+    weigh_positives,
+)
 from toptail.lab.critics.networks import Embeddings
 
 
@@ -29,7 +34,11 @@ class CosineContrast(EmbeddingCritic):
     learn_temperature: bool = False
     """Whether the temperature is a parameter (trained as its logarithm)."""
 
+    positive_weight: float = field(default=1.0, metadata=LATER)
+    """How often each positive counts in binary NCE, where each negative counts once."""
+
     def __post_init__(self) -> None:
+        require_weight(self.contrast, self.positive_weight)
         if not 0 < self.temperature < math.inf:
             raise InputError(f"{option('temperature', self.temperature)} must be more than 0.")
 
@@ -49,5 +58,6 @@ class CosineContrast(EmbeddingCritic):
         # Scaling phi rather than the B x B product saves a pass over it.
         phi = units.phi / temperature
         half = self.encoders.half
-        loss, info = contrast_pairs(self.contrast, phi, units.psi, bfloat16=half)
+        found = contrast_pairs(self.contrast, phi, units.psi, bfloat16=half)
+        loss, info = weigh_positives(found, phi, units.psi, self.positive_weight)
         return loss, info | ({"temperature": temperature} if learned else {})

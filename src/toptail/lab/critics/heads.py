@@ -61,8 +61,7 @@ class BellmanHeads(BellmanCritic, Heads):
     @property
     def head(self) -> Stack:
         """The TD heads, one per copy of the encoders, of the encoders' shape."""
-        size = self.encoders
-        return Stack((("td", size.ensemble),), size.hidden, 1, size.bfloat16)
+        return self.encoders.beside("td", self.encoders.ensemble)
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
         """Fresh encoders, head and V, and copies of the first two as the first target."""

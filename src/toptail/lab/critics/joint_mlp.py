@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
 
 from toptail.lab.critics.base import Critic, Read
-from toptail.lab.critics.learner import Params, half_kernels
+from toptail.lab.critics.learner import LATER, Params, half_kernels
 from toptail.lab.critics.networks import require_sizes
 from toptail.lab.critics.stack import Stack, flat_rows
 
@@ -30,13 +30,20 @@ class JointMLP(Critic):
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
 
+    layer_norm: bool = field(default=True, metadata=LATER)
+    """Whether a LayerNorm follows each activation."""
+
     def __post_init__(self) -> None:
         require_sizes(self.hidden, ensemble=self.ensemble)
 
     @property
     def stack(self) -> Stack:
         """The networks."""
-        return Stack((("q", self.ensemble),), self.hidden, 1, self.bfloat16)
+        return self.stack_of(("q", self.ensemble))
+
+    def stack_of(self, *groups: tuple[str, int]) -> Stack:
+        """Networks of one output each, in groups that read the same input."""
+        return Stack(groups, self.hidden, 1, self.bfloat16, self.layer_norm)
 
     def compute_params(self, params: Params) -> Params:
         """Kernels in bfloat16 where the products are."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from dataclasses import fields, is_dataclass
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,20 @@ Info: TypeAlias = dict[str, jax.Array]
 
 TARGET = "target"
 """Parameters under this name follow the others: no gradient, no optimizer state."""
+
+
+LATER: Final = {"recorded": "where it is not the default"}
+"""Marks a setting that older records do not have: at its default nothing says that it exists."""
+
+
+def recorded(settings: Any) -> dict[str, Any]:
+    """Every field of a dataclass of settings and of those inside it, less `LATER` defaults."""
+    found = {}
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if field.metadata != LATER or value != field.default:
+            found[field.name] = recorded(value) if is_dataclass(value) else value
+    return found
 
 
 class Batch(NamedTuple):
@@ -71,6 +86,9 @@ class Learner(ABC):
 
     reads_rewards: ClassVar[bool] = False
     """Whether the batch's rewards have a part in its loss, so that the reward is its setting."""
+
+    reads_positives: ClassVar[bool] = True
+    """Whether the batch's contrastive positives have a part in its loss."""
 
     @abstractmethod
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
+from toptail.errors import InputError, option
 from toptail.lab.critics.fused import binary_nce_pairs
 from toptail.lab.critics.learner import Info
-from toptail.lab.critics.networks import all_pairs
+from toptail.lab.critics.networks import all_pairs, inner
 
 Contrast: TypeAlias = Literal["binary_nce", "symmetric_info_nce"]
 """Name of a contrastive loss."""
@@ -68,6 +70,32 @@ CONTRASTS: Mapping[Contrast, Callable[[jax.Array], tuple[jax.Array, Info]]] = {
     "binary_nce": binary_nce,
     "symmetric_info_nce": symmetric_info_nce,
 }
+
+
+def require_weight(contrast: Contrast, positive_weight: float) -> None:
+    """Refuse a weight of positives that is no weight, or that the loss does not have."""
+    if not 0 < positive_weight < math.inf:
+        raise InputError(f"{option('positive_weight', positive_weight)} must be more than 0.")
+    if positive_weight != 1 and contrast != "binary_nce":
+        raise InputError(
+            f"{option('positive_weight', positive_weight)} is a weight of binary NCE: leave it "
+            "out, or take that loss."
+        )
+
+
+def weigh_positives(
+    found: tuple[jax.Array, Info], phi: jax.Array, psi: jax.Array, weight: float | jax.Array
+) -> tuple[jax.Array, Info]:
+    """Binary NCE with each positive ``weight`` times, from the one that has it once.
+
+    softplus(-x_ii) of the diagonal stands in the mean over B x B pairs once; the other
+    ``weight - 1`` times are added. Logits are phi . psi of rows [e, B, d].
+    """
+    if isinstance(weight, float | int) and weight == 1:
+        return found
+    own = inner(phi.astype(jnp.float32), psi.astype(jnp.float32))
+    more = (weight - 1.0) / phi.shape[-2] * jnp.mean(softplus(-own))
+    return found[0] + more, found[1]
 
 
 def contrast_pairs(

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import jax
 
 from toptail.lab.critics.embedding import EmbeddingCritic
-from toptail.lab.critics.learner import Batch, Info, Params
-from toptail.lab.critics.losses import CONTRASTS, Contrast, contrast_pairs
+from toptail.lab.critics.learner import LATER, Batch, Info, Params
+from toptail.lab.critics.losses import (
+    CONTRASTS,
+    Contrast,
+    contrast_pairs,
+    require_weight,
+    weigh_positives,
+)
 from toptail.lab.critics.networks import all_pairs
 from toptail.lab.critics.registry import Entry, Readout
 
@@ -41,11 +47,20 @@ class Raw(EmbeddingCritic):
     contrast: Contrast = "binary_nce"
     """The contrastive loss."""
 
+    positive_weight: float = field(default=1.0, metadata=LATER)
+    """How often each positive counts in binary NCE, where each negative counts once."""
+
+    def __post_init__(self) -> None:
+        require_weight(self.contrast, self.positive_weight)
+
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
         """Contrast each pair's own goal with the other goals of the batch."""
         del key
         e = self.embed(params, batch.states, batch.actions, batch.goals)
         scale = self.encoders.embed_dim**-0.5
         if self.encoders.half:
-            return contrast_pairs(self.contrast, e.phi * scale, e.psi, bfloat16=True)
-        return CONTRASTS[self.contrast](all_pairs(e.phi, e.psi) / self.encoders.embed_dim**0.5)
+            found = contrast_pairs(self.contrast, e.phi * scale, e.psi, bfloat16=True)
+        else:
+            logits = all_pairs(e.phi, e.psi) / self.encoders.embed_dim**0.5
+            found = CONTRASTS[self.contrast](logits)
+        return weigh_positives(found, e.phi * scale, e.psi, self.positive_weight)

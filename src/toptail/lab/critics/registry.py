@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from toptail.errors import InputError
+from toptail.lab.critics.variants import settings_words, split_label, without_settings
 from toptail.pools.files import entries
 
 if TYPE_CHECKING:
@@ -205,13 +206,20 @@ def _by_scorer() -> dict[str, tuple[Entry, Readout]]:
 
 
 def readout(scorer: str) -> Readout | None:
-    """What a scorer reads, by its name in columns (``raw``); None for a user's scorer."""
-    return _by_scorer().get(scorer, (None, None))[1]
+    """What a scorer reads, by its name in columns (``raw``); None for a user's scorer.
+
+    A critic with settings (``cosine[temperature=0.1]``) is read as the critic is.
+    """
+    return _found(scorer)[1]
 
 
 def critic_of(scorer: str) -> Entry | None:
     """The critic that a scorer is read from; None for a user's scorer."""
-    return _by_scorer().get(scorer, (None, None))[0]
+    return _found(scorer)[0]
+
+
+def _found(scorer: str) -> tuple[Entry, Readout] | tuple[None, None]:
+    return _by_scorer().get(without_settings(scorer), (None, None))
 
 
 IDEALS: Final[Mapping[str, str]] = {
@@ -230,7 +238,7 @@ def ideal_of(scorer: str) -> str | None:
     """
     if scorer in IDEALS:
         return scorer
-    critic, read = _by_scorer().get(scorer, (None, None))
+    critic, read = _found(scorer)
     if critic is None or read is None or read.name == critic.deployed:
         return None if critic is None else critic.ideal
     return "log_ratio" if read.name in ("f_raw", "f_cos") and not read.value else None
@@ -238,15 +246,18 @@ def ideal_of(scorer: str) -> str | None:
 
 def title(scorer: str) -> str:
     """How a reader sees a scorer; a user's keeps its own name."""
-    found = readout(scorer)
-    return IDEALS.get(scorer, scorer) if found is None else found.title
+    found, settings = readout(scorer), settings_words(scorer)
+    if found is None:
+        return IDEALS.get(scorer, scorer)
+    return f"{found.title} ({settings})" if settings else found.title
 
 
 def entry(name: str) -> Entry:
-    """The critic of that name."""
-    if name not in CRITICS:
-        raise InputError(f"There is no critic '{name}'; the critics are {', '.join(CRITICS)}.")
-    return CRITICS[name]
+    """The critic of that name, or of that label."""
+    critic, _ = split_label(name)
+    if critic not in CRITICS:
+        raise InputError(f"There is no critic '{critic}'; the critics are {', '.join(CRITICS)}.")
+    return CRITICS[critic]
 
 
 def load(name: str) -> type[Critic]:

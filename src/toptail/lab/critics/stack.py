@@ -14,7 +14,6 @@ from itertools import accumulate
 import jax
 import jax.numpy as jnp
 
-from toptail.errors import InputError
 from toptail.lab.critics.fused import add_bias, bias_gelu_norm
 from toptail.lab.critics.learner import Params
 from toptail.lab.critics.networks import Embeddings, Encoders, Side, join
@@ -22,7 +21,7 @@ from toptail.lab.critics.networks import Embeddings, Encoders, Side, join
 
 @dataclass(frozen=True)
 class Stack:
-    """Groups of MLPs: Dense, GELU and LayerNorm per hidden layer, then a linear layer."""
+    """Groups of MLPs: Dense, GELU and (if asked) LayerNorm per hidden layer, then a linear one."""
 
     groups: tuple[tuple[str, int], ...]
     """Name and number of members of each group; the members of a group read the same input."""
@@ -35,6 +34,9 @@ class Stack:
 
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16; parameters are float32 either way."""
+
+    layer_norm: bool = True
+    """Whether a LayerNorm follows each activation."""
 
     @property
     def members(self) -> int:
@@ -64,7 +66,7 @@ class Stack:
             if i:
                 params[f"kernel_{i}"] = draw(next(keys), (n, widths[i - 1], width))
             params[f"bias_{i}"] = jnp.zeros((n, width))
-            if i < len(self.hidden):
+            if i < len(self.hidden) and self.layer_norm:
                 params[f"scale_{i}"] = jnp.ones((n, width))
                 params[f"shift_{i}"] = jnp.zeros((n, width))
         return params
@@ -80,7 +82,7 @@ class Stack:
         """
         h = self._first(params, inputs)
         for i in range(len(self.hidden)):
-            h = bias_gelu_norm(h, *(params[f"{part}_{i}"] for part in ("bias", "scale", "shift")))
+            h = self._activated(params, h, i)
             last = i == len(self.hidden) - 1
             if last and features:
                 break
@@ -88,6 +90,13 @@ class Stack:
         else:
             h = add_bias(h, params[f"bias_{len(self.hidden)}"])
         return dict(zip((name for name, _ in self.groups), self._split(h), strict=True))
+
+    def _activated(self, params: Params, h: jax.Array, layer: int) -> jax.Array:
+        """What follows a hidden layer's product."""
+        if self.layer_norm:
+            parts = ("bias", "scale", "shift")
+            return bias_gelu_norm(h, *(params[f"{part}_{layer}"] for part in parts))
+        return jax.nn.gelu(add_bias(h, params[f"bias_{layer}"]))
 
     def _split(self, stacked: jax.Array) -> list[jax.Array]:
         """Each group's part of [members, ...].
@@ -160,15 +169,10 @@ class StackedEncoders(Encoders):
     """Independent copies of the pair."""
 
     layer_norm: bool = True
-    """A LayerNorm follows each activation; the stack has no other form."""
+    """Whether a LayerNorm follows each activation."""
 
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.layer_norm:
-            raise InputError("Full-size encoders have a LayerNorm after each hidden layer.")
 
     @property
     def half(self) -> bool:
@@ -179,7 +183,11 @@ class StackedEncoders(Encoders):
     def stack(self) -> Stack:
         """The networks."""
         groups = (("phi", self.ensemble), ("psi", self.ensemble))
-        return Stack(groups, self.hidden, self.embed_dim, self.bfloat16)
+        return Stack(groups, self.hidden, self.embed_dim, self.bfloat16, self.layer_norm)
+
+    def beside(self, name: str, members: int) -> Stack:
+        """Networks of one output that have the encoders' hidden layers."""
+        return Stack(((name, members),), self.hidden, 1, self.bfloat16, self.layer_norm)
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
         """Fresh parameters of both sides."""

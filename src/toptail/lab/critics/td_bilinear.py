@@ -42,6 +42,7 @@ class TDBilinear(BellmanCritic):
 
     name: ClassVar[str] = "td_bilinear"
     deployed: ClassVar[str] = "q"
+    reads_positives: ClassVar[bool] = False
 
     beta: float = 1.0
     """Standard deviations that the readout ``q_lcb`` subtracts from the mean Q."""

@@ -48,6 +48,7 @@ class TDQ(JointMLP):
     name: ClassVar[str] = "tdq"
     deployed: ClassVar[str] = "q"
     reads_rewards: ClassVar[bool] = True
+    reads_positives: ClassVar[bool] = False
 
     bellman: Bellman = Bellman()
     """Discount, expectile and speed of the target network."""
@@ -55,7 +56,7 @@ class TDQ(JointMLP):
     @property
     def stack(self) -> Stack:
         """All Q networks and V."""
-        return Stack((("q", self.ensemble), ("v", 1)), self.hidden, 1, self.bfloat16)
+        return self.stack_of(("q", self.ensemble), ("v", 1))
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
         """Fresh networks, and their copies as the first target."""

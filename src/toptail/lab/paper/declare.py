@@ -117,6 +117,7 @@ def _claim(claim: Claim, criterion: Criterion | Ruling) -> dict[str, Any]:
 def _training() -> dict[str, Any]:
     """What all critics share, and every field of each."""
     from toptail.lab.critics.full import full_size
+    from toptail.lab.critics.learner import recorded
     from toptail.lab.critics.registry import names
     from toptail.lab.studies.trained import TrainingSettings
     from toptail.lab.training.config import RunConfig
@@ -126,7 +127,7 @@ def _training() -> dict[str, Any]:
         **asdict(TrainingSettings()),
         "gamma": RunConfig.gamma,
         "reward": RunConfig.reward,
-        "critics": {name: asdict(full_size(name)) for name in declared},  # type: ignore[call-overload]
+        "critics": {name: recorded(full_size(name)) for name in declared},
     }
 
 

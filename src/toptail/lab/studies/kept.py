@@ -16,6 +16,7 @@ from typing import Any
 
 from toptail.errors import InputError, option
 from toptail.lab.critics.registry import CRITICS
+from toptail.lab.critics.variants import split_readout
 from toptail.lab.studies.compact import Way
 from toptail.lab.studies.folder import read_json, read_stored, write_json
 from toptail.lab.studies.store import KEPT, Stored
@@ -73,7 +74,7 @@ class Keeping:
 
 def critic_of(column: str) -> str:
     """The critic of a column: ``two_head_joint`` of ``two_head_joint.f_cos@42``."""
-    return split_seed(column)[0].partition(".")[0]
+    return split_readout(split_seed(column)[0])[0]
 
 
 @dataclass(frozen=True)

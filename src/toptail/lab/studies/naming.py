@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from toptail.lab.critics.registry import IDEALS, MAIN, critic_of, readout, title
+from toptail.lab.critics.variants import settings_words, without_settings
 
 TRAINED: Final = "_trained/"
 """``raw_trained/cosine``: the raw critic's embeddings, read as a cosine."""
@@ -18,19 +19,23 @@ def scorer_name(scorer: str) -> str:
     training, is_readout, scalar = scorer.partition(TRAINED)
     if is_readout:
         words = "‖φ‖ alone" if scalar == "phi_norm" else f"{scalar} readout"
-        return f"{training.capitalize()}-trained, {words}"
+        settings = settings_words(training)
+        more = f" ({settings})" if settings else ""
+        return f"{without_settings(training).capitalize()}-trained{more}, {words}"
     return title(scorer)
 
 
 def in_order(scorers: Iterable[str]) -> list[str]:
-    """The paper's critics first, the others in their order.
+    """The paper's critics first, each with its variants after it, the others in their order.
 
     Readouts stand in the order of their trainings, ‖φ‖ alone as each training's last.
     """
 
-    def place(scorer: str) -> tuple[int, bool]:
+    def place(scorer: str) -> tuple[int, bool, bool]:
         training, _, scalar = scorer.partition(TRAINED)
-        return (MAIN.index(training) if training in MAIN else len(MAIN)), scalar == "phi_norm"
+        critic = without_settings(training)
+        place = MAIN.index(critic) if critic in MAIN else len(MAIN)
+        return place, critic != training, scalar == "phi_norm"
 
     return sorted(dict.fromkeys(scorers), key=place)
 

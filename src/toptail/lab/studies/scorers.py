@@ -13,11 +13,16 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.critics.registry import entry
+from toptail.lab.critics.registry import CRITICS, entry
+from toptail.lab.critics.variants import without_settings
 from toptail.lab.tasks.trajectories import IntArray
+from toptail.lab.training.config import RunConfig, changes
+from toptail.lab.training.options import labelled
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
 from toptail.lab.training.runs import load_run, stored_config
+from toptail.pools.files import entries
 
 Rows: TypeAlias = NDArray[np.float32]
 
@@ -140,11 +145,12 @@ def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
 
     if run.state != "finished":
         trained()  # says what is wrong with it
-    stored_config(run)  # says so if this version of the code reads it otherwise
+    stored = stored_config(run)  # says so if this version of the code reads it otherwise
     critic = entry(str(run.config["critic"]))
+    _require_label(run, stored)
     return [
         Scorer(
-            f"{scorer}@{seed}",
+            f"{_labelled(scorer, critic.name, home.name)}@{seed}",
             RunScore(trained, read.name),
             run_origin(run) | {"readout": read.name, "read_in": "float32"},
             read.step_reward(str(run.config["reward"])),
@@ -158,6 +164,36 @@ def of_runs(home: Path, critics: Iterable[str], seeds: Iterable[int], task: str)
     """The scorers of the runs ``HOME/CRITIC/seed-N`` that are there, critic by critic."""
     pairs = product(critics, seeds)
     return [scorer for critic, seed in pairs for scorer in of_run(home / critic, seed, task)]
+
+
+def critics_in(home: Path) -> list[str]:
+    """The critics, and after each the variants of it that have a folder in ``RUNS/TASK``.
+
+    ``cosine[temperature=0.1]`` is such a variant.
+    """
+    folders = [path.name for path in entries(home) if path.is_dir()] if home.is_dir() else []
+    labels = [name for name in folders if without_settings(name) in CRITICS and "[" in name]
+    return [x for critic in CRITICS for x in (critic, *_variants(critic, labels))]
+
+
+def _variants(critic: str, labels: Iterable[str]) -> list[str]:
+    return sorted(label for label in labels if without_settings(label) == critic)
+
+
+def _labelled(scorer: str, critic: str, folder: str) -> str:
+    """A scorer's name with the settings that its run's folder names."""
+    return folder + scorer.removeprefix(critic) if "[" in folder else scorer
+
+
+def _require_label(run: Run, stored: RunConfig) -> None:
+    """Refuse a run in a folder whose name says other settings than the run was trained with."""
+    label = run.folder.parent.name
+    changed = changes(stored.content, labelled(stored, label).content) if "[" in label else []
+    if changed:
+        raise InputError(
+            f"{run.folder} was trained otherwise than its folder's name says, {changed[0]}: name "
+            "the folder by the settings in its config.json."
+        )
 
 
 def run_origin(run: Run) -> dict[str, Any]:

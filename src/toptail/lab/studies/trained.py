@@ -8,12 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from toptail.lab.critics.variants import split_label
 from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion_runs import DiffusionRun
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.training.config import LearnerConfig, RunConfig
 from toptail.lab.training.defaults import checkpoint_every, keep_compiled, log_every, on_gpu
 from toptail.lab.training.group import Watch
+from toptail.lab.training.options import labelled
 from toptail.lab.training.policy import find_fault
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
 from toptail.lab.training.session import train_runs
@@ -47,10 +49,12 @@ class TrainingSettings:
     def critic(
         self, task: str, critic: str, steps: int | None = None, own: Settings = ()
     ) -> RunConfig:
-        """The run of a critic; its ``own`` settings come behind those of all critics."""
+        """The run of a critic or of a label; its ``own`` settings come behind those of all."""
         settings = tuple(dict((*self.settings, *own)).items())
         length = self.steps if steps is None else steps
-        return RunConfig(task, critic, length, settings=settings, **self._how())
+        name = split_label(critic)[0]
+        run = RunConfig(task, name, length, settings=settings, **self._how())
+        return run if name == critic else labelled(run, critic)
 
     def behaviour_model(self, task: str) -> DiffusionRun:
         """The run of a behaviour model."""
@@ -78,7 +82,7 @@ class TrainingJob:
 
     def missing(self) -> bool:
         """Whether a seed has no finished and valid run, whatever its settings are."""
-        home = self.out / self.config.task / self.config.critic
+        home = self.out / self.config.task / self.config.name
         folders = [run_folder(home, seed) for seed in self.seeds]
         return any(not (f / RECORD).is_file() or find_fault(read_run(f)) for f in folders)
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Raised when a setting changes its meaning."""
 
+GOALS = ("current", "future", "positive_gamma")
+"""Settings that are not the learner's but of how its goals are drawn: see `GoalSampling`."""
+
 LARGEST_BATCH = 2**24
 """Rows per step, at most: a contrastive loss compares each with each."""
 
@@ -62,8 +65,12 @@ class LearnerConfig(ABC):
     """Steps between two lines of ``metrics.jsonl``; one compiled program runs that many."""
 
     settings: tuple[tuple[str, Any], ...] = ()
-    """Settings of the learner that are not the default: names of its fields, and of fields of the
-    settings inside them."""
+    """Settings of the learner and of its goals that are not the default: names of its fields, of
+    fields of the settings inside them, and of `GOALS`."""
+
+    label: str = ""
+    """What it is called in folders and tables where that is not the critic's name: the critic with
+    the settings that tell it from others. It decides nothing, and no record of settings has it."""
 
     def __post_init__(self) -> None:
         from toptail.lab.critics.full import setting_names
@@ -82,11 +89,16 @@ class LearnerConfig(ABC):
             raise InputError(f"{option('gamma', self.gamma)} must lie between 0 and 1.")
         # Only what the learner has may count, or a flag for one critic would rename another.
         learner = self.build()
-        known = set(setting_names(learner))
+        known = {*setting_names(learner), *goal_settings(learner)}
         kept = tuple(sorted((name, value) for name, value in self.settings if name in known))
         object.__setattr__(self, "settings", kept)
         if not learner.reads_rewards:
             object.__setattr__(self, "reward", type(self).reward)
+
+    @property
+    def name(self) -> str:
+        """What it is called in folders and tables."""
+        return self.label or self.critic
 
     @abstractmethod
     def build(self) -> Learner:
@@ -98,7 +110,8 @@ class LearnerConfig(ABC):
         from toptail.lab.training.loop import TrainConfig
         from toptail.lab.training.offline import GoalSampling
 
-        sampling = GoalSampling(gamma=self.gamma, reward=self.reward)
+        goals = {name: value for name, value in self.settings if name in GOALS}
+        sampling = GoalSampling(gamma=self.gamma, reward=self.reward, **goals)
         rate = self.learning_rate
         return TrainConfig(self.build(), self.steps, self.batch_size, rate, sampling)
 
@@ -109,12 +122,14 @@ class LearnerConfig(ABC):
         Beside the run's own settings it holds every field of the learner and of the sampler, so
         that a default that changes later cannot go unnoticed.
         """
+        from toptail.lab.critics.learner import recorded
+
         full = {
             "format": FORMAT,
-            **asdict(self),
+            **{name: value for name, value in asdict(self).items() if name != "label"},
             "settings": dict(self.settings),
-            "critic_fields": asdict(self.training.learner),  # type: ignore[call-overload]
-            "sampler_fields": asdict(self.training.sample),  # type: ignore[call-overload]
+            "critic_fields": recorded(self.training.learner),
+            "sampler_fields": recorded(self.training.sample),
         }
         content: dict[str, Any] = json.loads(json.dumps(full, allow_nan=False))
         return content
@@ -158,7 +173,14 @@ class RunConfig(LearnerConfig):
         from toptail.lab.critics.full import full_size
 
         shared = {"bfloat16": self.bfloat16, "gamma": self.gamma}
-        return full_size(self.critic, reward=self.reward, **shared, **dict(self.settings))
+        own = {name: value for name, value in self.settings if name not in GOALS}
+        return full_size(self.critic, reward=self.reward, **shared, **own)
+
+
+def goal_settings(learner: Learner) -> tuple[str, ...]:
+    """Which settings of the goals have an effect on a learner."""
+    shares = ("current", "future") if learner.reads_rewards else ()
+    return (*shares, "positive_gamma") if learner.reads_positives else shares
 
 
 def changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

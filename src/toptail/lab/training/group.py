@@ -149,7 +149,7 @@ class Group:
         programs = {n: compile_chunk(training, n, rows, shapes) for n in lengths}
         needed = tree_bytes(state_shapes(training, rows, shapes))
         needed += max((program_bytes(program) for program in programs.values()), default=0)
-        what = f"Training {self.config.critic} with {len(self.seeds)} seeds at once"
+        what = f"Training {self.config.name} with {len(self.seeds)} seeds at once"
         check_fits(what, needed, free_bytes())
         return programs
 
@@ -243,5 +243,5 @@ class Group:
         stored: bool = False,
     ) -> None:
         if self.watch is not None:
-            name, steps = self.config.critic, self.config.steps
+            name, steps = self.config.name, self.config.steps
             self.watch(Standing(stage, name, self.seeds, step, steps, lines or {}, stored))

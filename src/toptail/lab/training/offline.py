@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.critics.bellman import Reward
-from toptail.lab.critics.learner import Batch
+from toptail.lab.critics.learner import LATER, Batch
 from toptail.lab.tasks.trajectories import Trajectories
 
 
@@ -97,7 +97,14 @@ class GoalSampling:
     reward: Reward = "-1/0"
     """The reward that value goals give."""
 
+    positive_gamma: float | None = field(default=None, metadata=LATER)
+    """Discount of the distance of contrastive positives; ``gamma`` unless given."""
+
     def __post_init__(self) -> None:
+        if self.positive_gamma is not None and not 0 < self.positive_gamma < 1:
+            raise InputError(
+                f"{option('positive_gamma', self.positive_gamma)} must lie between 0 and 1."
+            )
         if not 0 < self.gamma < 1 or min(self.current, self.future) < 0:
             raise InputError(
                 "gamma must lie between 0 and 1, and goal shares must not be negative."
@@ -113,23 +120,18 @@ class GoalSampling:
         k_row, k_goal, k_future, k_random, k_kind = jax.random.split(key, 5)
         row = data.transitions[jax.random.randint(k_row, (size,), 0, data.transitions.shape[0])]
         last = data.last[row]
-        goal = jnp.minimum(row + self._distance(k_goal, size), last)
+        near = self.gamma if self.positive_gamma is None else self.positive_gamma
+        goal = jnp.minimum(row + _distance(k_goal, size, near), last)
         if self.uniform_future:
             rest = (last - row).astype(jnp.float32)
             far = 1 + jnp.floor(jax.random.uniform(k_future, (size,)) * rest).astype(jnp.int32)
         else:
-            far = self._distance(k_future, size)
+            far = _distance(k_future, size, self.gamma)
         future = jnp.minimum(row + far, last)
         anywhere = jax.random.randint(k_random, (size,), 0, data.observations.shape[0])
         kind = jax.random.uniform(k_kind, (size,))
         value = jnp.where(kind < self.current + self.future, future, anywhere)
         return Drawn(row, goal, jnp.where(kind < self.current, row, value), anywhere)
-
-    def _distance(self, key: jax.Array, size: int) -> jax.Array:
-        """Geometric distances by inversion: ceil(log(1 - u) / log(gamma)), at least 1."""
-        u = jax.random.uniform(key, (size,))
-        steps = jnp.ceil(jnp.log1p(-u) / jnp.log(self.gamma))
-        return jnp.maximum(steps, 1).astype(jnp.int32)
 
     def __call__(self, key: jax.Array, data: OfflineData, size: int) -> Batch:
         """Draw a batch."""
@@ -147,3 +149,10 @@ class GoalSampling:
             next_goals=data.observations[row + 1],
             random_goals=data.observations[anywhere],
         )
+
+
+def _distance(key: jax.Array, size: int, gamma: float) -> jax.Array:
+    """Geometric distances by inversion: ceil(log(1 - u) / log(gamma)), at least 1."""
+    u = jax.random.uniform(key, (size,))
+    steps = jnp.ceil(jnp.log1p(-u) / jnp.log(gamma))
+    return jnp.maximum(steps, 1).astype(jnp.int32)

@@ -43,7 +43,7 @@ def train_runs(
 ) -> list[Run]:
     """Train one run per seed, or go on with them, or leave them if they are finished.
 
-    Runs go to ``out/TASK/CRITIC/seed-N``. ``checkpoint_every`` so many steps, rounded up to whole
+    Runs go to ``out/TASK/NAME/seed-N``. ``checkpoint_every`` so many steps, rounded up to whole
     lines of metrics, their state is stored. ``command`` is what the records say was called, and
     ``watch`` is told after every chunk of steps.
 
@@ -53,7 +53,7 @@ def train_runs(
     """
     require_seeds(seeds)
     check_whole("checkpoint_every", checkpoint_every, 1)
-    home = out / config.task / config.critic
+    home = out / config.task / config.name
     config = _as_recorded(config, home, seeds)
     every = config.log_every * max(1, -(-checkpoint_every // config.log_every))
     with training_lock(home):

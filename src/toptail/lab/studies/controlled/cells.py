@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toptail.lab.critics.base import Critic
-from toptail.lab.critics.learner import Batch, Params
+from toptail.lab.critics.learner import Batch, Params, recorded
 from toptail.lab.studies.controlled.config import TWO_HEAD, WITHIN, StudyConfig
 from toptail.lab.studies.controlled.evaluate import (
     Pools,
@@ -101,7 +101,7 @@ def _spec(config: StudyConfig, cell: CriticCell, seed: int, steps: int) -> dict[
     return {
         "format": FORMAT,
         "world": asdict(cell.world),
-        "critic": {"name": cell.critic.name, **asdict(cell.critic)},  # type: ignore[call-overload]
+        "critic": {"name": cell.critic.name, **recorded(cell.critic)},
         "seed": seed,
         "steps": steps,
         "data_size": config.data_size,

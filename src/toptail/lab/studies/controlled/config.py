@@ -81,7 +81,8 @@ class CriticSettings:
         encoders = Encoders(self.hidden, self.embed_dim, self.ensemble, self.layer_norm)
         known = vars(self) | {"encoders": encoders}
         family: Any = ONE_STEP[name]
-        critic: Critic = family(**{each.name: known[each.name] for each in fields(family)})
+        own = {each.name: known[each.name] for each in fields(family) if each.name in known}
+        critic: Critic = family(**own)
         return critic
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError, option
-from toptail.lab.critics.registry import IDEALS, MAIN, names
+from toptail.lab.critics.registry import IDEALS, MAIN
 from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, knows_ways
 from toptail.lab.judges.ways import WAYS
 from toptail.lab.studies.ideals import ideal_scorers
-from toptail.lab.studies.scorers import Scorer
+from toptail.lab.studies.scorers import Scorer, critics_in
 from toptail.lab.studies.selection.config import IDEALS_STAGE, STAGES
 from toptail.lab.studies.selection.files import REFERENCE
 from toptail.lab.studies.selection.pools import CandidatePools, file_proposal
@@ -152,9 +152,11 @@ class Stages:
 
     def _scores(self) -> str:
         scorers, waiting = list(self.users), ""
-        if self.study.runs is not None and (not scorers or self._trained(names())):
-            scorers += critic_scorers(self.study, names())
-            left = [f"{critic}@{seed}" for critic, seed in runs_in_training(self.study, names())]
+        runs, task = self.study.runs, self.study.config.task
+        critics = [] if runs is None else critics_in(runs / task)
+        if runs is not None and (not scorers or self._trained(critics)):
+            scorers += critic_scorers(self.study, critics)
+            left = [f"{critic}@{seed}" for critic, seed in runs_in_training(self.study, critics)]
             if left:
                 waiting = (
                     f"Not scored yet, because they are in training: {', '.join(left)}. Ask for "

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
-from toptail.lab.critics.registry import IDEALS, names
+from toptail.lab.critics.registry import IDEALS
 from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC
@@ -21,7 +21,15 @@ from toptail.lab.judges.ways import WAYS, WayJudge
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.folder import RunFolder
 from toptail.lab.studies.ideals import ideal_scorers
-from toptail.lab.studies.scorers import Rows, Score, Scorer, of_run, of_runs, score_shared
+from toptail.lab.studies.scorers import (
+    Rows,
+    Score,
+    Scorer,
+    critics_in,
+    of_run,
+    of_runs,
+    score_shared,
+)
 from toptail.lab.studies.semantics.behaviour import behaviour_runs, proposals_spec, propose
 from toptail.lab.studies.semantics.config import (
     ORACLE,
@@ -346,7 +354,7 @@ def run_scorers(runs: Path, task: str, config: SemanticsConfig) -> list[Scorer]:
     """
     home, seed = runs / task, config.oracle_seed
     reference = of_run(home / REFERENCE_CRITIC, seed, task)
-    return of_runs(home, names(), config.seeds, task) + [
+    return of_runs(home, critics_in(home), config.seeds, task) + [
         replace(scorer, column=f"{ORACLE}@{seed}") for scorer in reference
     ]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.lab.critics.registry import CRITICS, names, readout
+from toptail.lab.critics.variants import without_settings
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.semantics.config import EXCLUSIONS, ORACLE, SemanticsConfig
@@ -273,7 +274,8 @@ def _diffusion(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dic
 def _circular(rows: Rows) -> list[str]:
     """The scorers of a table whose regret against the value oracle is no independent evidence."""
     present = {scorer for row in rows.values() for scorer in row}
-    return [name for name in CRITICS if name in present and is_circular(name)]
+    ordered = [x for name in CRITICS for x in sorted(present) if without_settings(x) == name]
+    return [name for name in ordered if is_circular(name)]
 
 
 def _two_head(measured: Sequence[MeasuredTask]) -> dict[str, Any]:

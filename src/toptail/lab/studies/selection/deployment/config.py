@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 from toptail.errors import InputError
 from toptail.lab.critics.registry import entry
+from toptail.lab.critics.variants import split_readout
 from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.tasks.names import parse_name
 
@@ -124,7 +125,7 @@ class DeploymentConfig:
 
     def actor_of(self, scorer: str) -> ActorConfig:
         """How the actor of a critic, or of one of its readouts, is trained."""
-        critic, _, name = scorer.partition(".")
+        critic, name = split_readout(scorer)
         values = [read.name for read in entry(critic).readouts if read.value]
         kind: Kind = "value" if (name or entry(critic).deployed) in values else "contrastive"
         return replace(self.actor, alpha=dict(self.alphas).get(kind, self.actor.alpha))

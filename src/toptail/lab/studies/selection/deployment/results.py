@@ -9,6 +9,7 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
+from toptail.lab.critics.variants import split_readout
 from toptail.lab.studies.folder import read_json, write_json
 from toptail.lab.studies.store import plain, require_fit
 from toptail.lab.training.run_files import run_folder
@@ -45,7 +46,7 @@ class DeployedCritic:
 
 def load_deployed(runs: Path, task: str, name: str, seed: int) -> DeployedCritic:
     """Load ``RUNS/TASK/CRITIC/seed-N``; its scores are computed in float32: see `load_run`."""
-    critic, _, readout = name.partition(".")
+    critic, readout = split_readout(name)
     folder = run_folder(runs / task / critic, seed)
     trained = load_run(folder, task, in_float32=True)
     run, family = read_run(folder), trained.critic

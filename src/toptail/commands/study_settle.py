@@ -1,0 +1,62 @@
+"""``toptail study settle``: a declared plan, from its grid to its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from toptail.commands.options import Flag, command_line
+from toptail.commands.progress import progress_bar
+from toptail.commands.requirements import need_training
+from toptail.commands.terminal import say
+
+
+@dataclass(frozen=True)
+class StudySettle:
+    """Answer a question by a grid of trainings that was declared in a file.
+
+    The plan says what is trained, with which seeds, what is read, and what would count as an
+    answer. Killed at any moment, the same command goes on.
+    """
+
+    plan: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PLAN.json")]
+    """The plan: see docs/settle.md, and plans/ for those of the paper's open questions."""
+    out: Path
+    """Folder of the results."""
+    small: Flag = False
+    """Run the trial that the plan declares: every step at its smallest, and no answer."""
+    price: Flag = False
+    """Say how many trainings it takes, and do nothing."""
+
+    def run(self) -> int:
+        """Train and read what is missing, and say the answer."""
+        from toptail.lab.settle.plan import read_plan
+
+        plan = read_plan(self.plan, small=self.small)
+        cells = list(plan.cells())
+        if self.price:
+            say(f"{plan.price} trainings of {plan.steps[-1]:,} steps, read as {len(cells)} cells.")
+            return 0
+        need_training("study settle")
+        from toptail.lab.settle.run import RESULTS, settle
+
+        with progress_bar() as tick:
+            found = settle(plan, self.out, command_line(), tick, small=self.small)
+        _say(found)
+        say(f"Results: {self.out / RESULTS}")
+        return 0
+
+
+def _say(found: dict[str, Any]) -> None:
+    marked = sum(
+        bool(entry["marked"]) for cells in found["cells"].values() for entry in cells.values()
+    )
+    if marked:
+        say(f"{marked} cells have a seed that failed or collapsed.")
+    if found["answer"] is None:
+        say("A trial: it answers nothing.")
+    else:
+        say(f"{found['answer']['verdict']}: {found['answer']['says']}")

@@ -1,0 +1,145 @@
+"""Cells on recorded data: groups of lanes trained together, and read at every wanted step."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from toptail.lab.critics.base import Critic, TrainedCritic
+from toptail.lab.critics.learner import Params
+from toptail.lab.settle.cells import Reading, SeedCell
+from toptail.lab.settle.datasets import PlannedData
+from toptail.lab.settle.plan import SettlePlan
+from toptail.lab.settle.reads import READERS, Subject, collapsed
+from toptail.lab.training.config import RunConfig
+from toptail.lab.training.defaults import keep_compiled
+from toptail.lab.training.lanes import Lane, groups, numbers_of, train_lanes, with_numbers
+from toptail.lab.training.options import RunOptions
+from toptail.lab.training.policy import is_finite
+from toptail.progress import Tick
+
+TRAINING = "training"
+"""Where the states of unfinished groups lie."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One training of a plan, which may be read at several steps."""
+
+    config: RunConfig
+    """The critic and how it is trained."""
+
+    seed: int
+    """Its seed."""
+
+    units: tuple[SeedCell, ...]
+    """What is read of it, by ascending steps."""
+
+    @property
+    def missing(self) -> bool:
+        """Whether something is not read yet."""
+        return not all(unit.unit.finished for unit in self.units)
+
+    @property
+    def lane(self) -> Lane:
+        """The training as a row of a program."""
+        return Lane(self.config.training, self.seed)
+
+
+def run_recorded_cells(plan: SettlePlan, folder: Path, tick: Tick) -> Iterator[str]:
+    """Train and read what is missing; yields what was done, group by group."""
+    keep_compiled()
+    sizes = plan.amounts
+    for number, name in enumerate(plan.data):
+        data = PlannedData.load(name, sizes)
+        runs = planned_runs(plan, data, folder)
+        together = [g for g in _groups(runs, plan.lanes) if any(run.missing for run in g)]
+        for i, group in enumerate(together):
+            what = f"{name}: group {i + 1} of {len(together)}"
+
+            def share(stage: str, done: float, what: str = what, i: int = i, at: int = number,
+                      count: int = len(together)) -> None:  # fmt: skip
+                tick(f"{what}, {stage}", (at + (i + done) / count) / len(plan.data))
+
+            _train(plan, data, group, folder / TRAINING, share)
+            yield f"{what}: {len(group)} trainings."
+    shutil.rmtree(folder / TRAINING, ignore_errors=True)
+
+
+def planned_runs(plan: SettlePlan, data: PlannedData, folder: Path) -> list[PlannedRun]:
+    """Every training of one data set, with what is read of it."""
+    options = RunOptions(**{**plan.shared, "steps": plan.steps[-1]})
+    cells = [cell for cell in plan.cells() if cell.data == data.name]
+    found = []
+    for label in plan.labels():
+        config = options.config(data.task.name, label)
+        own = [cell for cell in cells if cell.label == label]
+        for seed in plan.seeds:
+            units = tuple(SeedCell.of(folder, plan, cell, seed) for cell in own)
+            found.append(PlannedRun(config, seed, units))
+    return found
+
+
+def _groups(runs: Sequence[PlannedRun], most: int) -> list[list[PlannedRun]]:
+    """Runs of one program, at most so many at a time."""
+    return [
+        [runs[i] for i in places[start : start + most]]
+        for places in groups([run.config.training for run in runs])
+        for start in range(0, len(places), most)
+    ]
+
+
+def _train(
+    plan: SettlePlan, data: PlannedData, group: Sequence[PlannedRun], folder: Path, tick: Tick
+) -> None:
+    """Train a group from where it stands, and read what is missing at each wanted step."""
+    lanes = [run.lane for run in group]
+    tick("training", 0.0)
+    sha256 = data.task.data.train.sha256
+    for step, params in train_lanes(lanes, data.rows, plan.steps, folder, sha256):
+        for run, own in zip(group, params, strict=True):
+            for unit in run.units:
+                if unit.cell.steps == step and not unit.unit.finished:
+                    unit.store(*read_run_at(plan, run, own, data))
+        tick(f"{step:,} steps", step / plan.steps[-1])
+
+
+def read_run_at(
+    plan: SettlePlan, run: PlannedRun, params: Params, data: PlannedData
+) -> tuple[Reading, str]:
+    """Everything that a plan reads from one seed's parameters, and whether it failed."""
+    if not is_finite(params):
+        return {}, "failed: parameters are not finite"
+    critic = _readable(replace(run.config, bfloat16=False).build())
+    subject = Subject(TrainedCritic(critic, jax.device_put(params)), run.config, run.seed, data)
+    reading: Reading = {}
+    for name in plan.reads:
+        reading |= _reader(name)(subject)
+    return reading, collapsed(reading)
+
+
+def _readable(critic: Critic) -> Critic:
+    """The critic without the numbers that tell lanes apart, which no deployed scalar reads.
+
+    Then all lanes of a group are read by the same compiled functions.
+    """
+    same: Critic = with_numbers(critic, dict.fromkeys(numbers_of(critic), 0.5))
+    return same
+
+
+def _reader(name: str) -> Any:
+    """What reads that; the simulator is imported by who needs it."""
+    if name == "search":
+        from toptail.lab.settle.search import read_search
+
+        return read_search
+    if name == "actors":
+        from toptail.lab.settle.actors import read_actors
+
+        return read_actors
+    return READERS[name]

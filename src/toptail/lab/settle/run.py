@@ -1,0 +1,65 @@
+"""A plan from its file to its answer: cells that are missing, then ``results.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from toptail.lab.settle.cells import SeedCell, cell_metrics
+from toptail.lab.settle.plan import SettlePlan
+from toptail.lab.settle.rules import decide
+from toptail.lab.studies.folder import RunFolder, write_json
+from toptail.lab.studies.store import plain
+from toptail.lab.training.records import digest
+from toptail.progress import Tick, no_tick
+from toptail.provenance import commit
+
+RESULTS = "results.json"
+"""Cells and answer of a plan."""
+
+
+def settle(
+    plan: SettlePlan, folder: Path, command: str = "", tick: Tick = no_tick, *, small: bool = False
+) -> dict[str, Any]:
+    """Train and read every cell that is missing, and answer; killed at any moment, it goes on.
+
+    Returns
+    -------
+    The content of ``results.json``: the plan, every cell by data set and name, and the answer. A
+    trial (``small``) has no answer.
+    """
+    described = plain(asdict(plan))
+    run = RunFolder(folder)
+    with run.recording(described, list(plan.seeds), command):
+        for _ in _work(plan, folder, tick):
+            run.made += 1
+        results = _results(plan, folder, small=small)
+        write_json(folder / RESULTS, {"plan": described, "plan_hash": digest(described), **results})
+    return results
+
+
+def _work(plan: SettlePlan, folder: Path, tick: Tick) -> Iterator[str]:
+    if "decomposition" in plan.reads:
+        from toptail.lab.settle.controlled import run_controlled_cells
+
+        yield from run_controlled_cells(plan, folder, tick)
+    else:
+        from toptail.lab.settle.recorded import run_recorded_cells
+
+        yield from run_recorded_cells(plan, folder, tick)
+
+
+def _results(plan: SettlePlan, folder: Path, *, small: bool) -> dict[str, Any]:
+    cells: dict[str, dict[str, Any]] = {}
+    asked = []
+    for cell in plan.cells():
+        stored = {seed: SeedCell.of(folder, plan, cell, seed).read() for seed in plan.seeds}
+        metrics = cell_metrics({seed: reading for seed, (reading, _) in stored.items()})
+        marks = {str(seed): why for seed, (_, why) in stored.items() if why}
+        entry = {"settings": cell.settings, "metrics": metrics, "marked": marks}
+        cells.setdefault(cell.data, {})[cell.name] = entry
+        asked.append((cell.settings, metrics))
+    answer = None if small else decide(plan.answer, asked)
+    return {"commit": commit(), "trainings": plan.price, "answer": answer, "cells": cells}

@@ -1,0 +1,1 @@
+"""Declared plans, from their files to their answers."""

@@ -1,0 +1,171 @@
+"""The committed plans: each can be read, each kind runs end to end at its smallest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toptail.cli import main
+from toptail.errors import InputError
+from toptail.lab.settle.cells import SeedCell
+from toptail.lab.settle.datasets import PlannedData
+from toptail.lab.settle.plan import SettlePlan, read_plan
+from toptail.lab.settle.recorded import planned_runs
+from toptail.lab.settle.rules import asked
+from toptail.lab.settle.run import RESULTS, settle
+from toptail.lab.settle.sizes import Sizes
+
+ROOT = Path(__file__).parents[2]
+PLANS = sorted((ROOT / "plans").glob("*.json"))
+DATA = ROOT / "tests" / "tasks" / "data"
+
+
+pytestmark = pytest.mark.usefixtures("quick_compiler")
+
+
+@pytest.fixture(autouse=True)
+def data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOPTAIL_DATA", str(DATA))
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("small", [False, True])
+def test_every_plan_says_what_it_trains_and_what_it_would_answer(path: Path, small: bool) -> None:
+    plan = read_plan(path, small=small)
+    assert plan.question.endswith("?")
+    assert plan.answer.yes.endswith(".")
+    assert plan.answer.no.endswith(".")
+    assert set(plan.seeds).isdisjoint({42, 43, 44})
+    if not small:
+        assert asked(plan.answer, [(cell.settings, {}) for cell in plan.cells()])
+
+
+@pytest.mark.parametrize(
+    ("name", "metrics"),
+    [
+        ("fingerprint", {"auc", "recall_1", "tau", "gap", "regret"}),
+        ("tdq_manipulation", {"auc", "hard_negative_auc", "recall_5"}),
+        ("cosine", {"query_tau", "query_regret", "median_selected"}),
+        ("hybrid", {"auc", "tau"}),
+        ("search", {"gain_near", "gain_box", "gain_wide_70", "gain_ascent", "gain_best"}),
+        ("positives", {"predicted_tau", "predicted_nearer_goal"}),
+        ("memory_causal", {"memory_auc", "seen_auc", "seen_query_tau"}),
+        ("deployment", {"actor_0.03", "loop_box", "map_mean", "map_high"}),
+    ],
+)
+def test_each_kind_of_plan_runs_at_its_smallest(
+    name: str, metrics: set[str], tmp_path: Path
+) -> None:
+    plan = read_plan(ROOT / "plans" / f"{name}.json", small=True)
+    found = settle(plan, tmp_path, "as typed", small=True)
+    assert found["answer"] is None
+    cells = [entry for cells in found["cells"].values() for entry in cells.values()]
+    assert len(cells) == len(list(plan.cells()))
+    for entry in cells:
+        assert metrics <= entry["metrics"].keys()
+        for metric in metrics - {"query_regret"}:
+            assert entry["metrics"][metric]["seeds"].keys() == {str(s) for s in plan.seeds}
+            assert entry["metrics"][metric]["low"] is not None
+    assert json.loads((tmp_path / RESULTS).read_text())["cells"] == found["cells"]
+    assert not (tmp_path / "training").exists()
+
+
+def test_the_2d_world_is_trained_once_for_all_boxes_and_decomposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.loads((ROOT / "plans" / "norm_drift.json").read_text())
+    content["small"] |= {"grid": {"layer_norm": ["off"], "hidden": [8]}, "steps": [2]}
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(content))
+    assert read_plan(path, small=True).price == 2
+    words = ["study", "settle", str(path), "--out", str(tmp_path / "out"), "--small"]
+    assert main(words) == 0
+    assert "answers nothing" in capsys.readouterr().out
+    found = json.loads((tmp_path / "out" / RESULTS).read_text())
+    boxes = [cells["raw[hidden=8,layer_norm=off,steps=2]"] for cells in found["cells"].values()]
+    assert len(boxes) == 2
+    for entry in boxes:
+        assert {"regret", "share/norm_cap", "share/support_only", "norm_ratio"} <= set(
+            entry["metrics"]
+        )
+    whole, wide = (entry["metrics"]["regret"]["mean"] for entry in boxes)
+    assert whole != wide
+
+
+def plan_of(**changes: Any) -> SettlePlan:
+    path = ROOT / "plans" / "cosine.json"
+    plan = read_plan(path, small=True)
+    return SettlePlan(**{**{name: getattr(plan, name) for name in vars(plan)}, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"seeds": (0, 43)}, "Seed 43 is reported"),
+        ({"seeds": (1, 1)}, "seeds must be different"),
+        ({"steps": (4, 2)}, "steps must ascend"),
+        ({"reads": ("tea leaves",)}, "'tea leaves' cannot be read"),
+        ({"grid": {"temperatur": (0.1,)}}, "no critic has a setting 'temperatur'"),
+        ({"grid": {"temperature": tuple(range(1, 20_000))}}, "at most 10,000 are asked for"),
+        ({"shared": {"colour": 1}}, "'colour' is no setting"),
+        ({"sizes": {"tripels": 1}}, "'tripels' is no size"),
+        ({"sizes": {"triples": 0}}, "triples"),
+        ({"data": ("controlled",)}, "the 2-D world is read by 'decomposition'"),
+        ({"reads": ("decomposition",)}, "the 2-D world is read by 'decomposition'"),
+    ],
+)
+def test_a_plan_that_cannot_be_asked_is_refused(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=f"(?i){says}"):
+        plan_of(**changes)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ({"question": "?"}, "is not a plan"),
+        ({"kind": 1}, "a plan has no 'kind'"),
+        ({"answer": {"rule": "coin"}}, "there is no rule 'coin'"),
+    ],
+)
+def test_a_file_that_is_no_plan_is_refused(
+    content: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match=says):
+        read_plan(tmp_path / "plan.json")
+
+
+def test_a_setting_without_effect_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    plan = plan_of(critics=("raw",))
+    data = PlannedData.load(plan.data[0], Sizes(**plan.sizes))
+    with pytest.raises(InputError, match="has no effect on raw"):
+        planned_runs(plan, data, tmp_path)
+
+
+def test_constant_coordinates_are_constant_along_a_trajectory_and_differ_between() -> None:
+    name = "pointmaze-medium-navigate-v0[coordinates=3]"
+    data = PlannedData.load(name, Sizes(triples=40, negatives=5))
+    split = data.task.data.train
+    assert data.width == 2
+    assert split.observations.shape[1] == 5
+    own = split.observations[:, 2:]
+    for start, end in zip(split.starts, split.ends, strict=True):
+        assert (own[start : end + 1] == own[start]).all()
+    assert len(np.unique(own[split.starts], axis=0)) == len(split.starts)
+    with pytest.raises(InputError, match="'coordinates' alone"):
+        PlannedData.load("pointmaze-medium-navigate-v0[colour=3]", Sizes())
+
+
+def test_what_was_read_is_not_read_again_and_a_failure_is_kept(tmp_path: Path) -> None:
+    plan = plan_of(grid={"temperature": (0.1,)}, seeds=(5,))
+    (cell,) = plan.cells()
+    unit = SeedCell.of(tmp_path, plan, cell, 5)
+    unit.store({}, "failed: parameters are not finite")
+    found = settle(plan, tmp_path, small=True)
+    entry = found["cells"][cell.data][cell.name]
+    assert entry["marked"] == {"5": "failed: parameters are not finite"}
+    assert entry["metrics"] == {}

@@ -1,0 +1,114 @@
+"""Rules against cells that can be worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toptail.errors import InputError
+from toptail.lab.settle.rules import Answer, Cells, decide, meets
+from toptail.lab.studies.tables import StoredCell
+
+
+def stored(low: float, high: float) -> StoredCell:
+    return {"mean": (low + high) / 2, "std": None, "seeds": {}, "low": low, "high": high}
+
+
+def answer(rule: str, **more: Any) -> Answer:
+    return Answer(rule, "Yes.", "No.", **more)
+
+
+def cells(*ends: tuple[float, float], along: str = "temperature") -> Cells:
+    return [
+        ({along: str(i), "critic": "raw", "data": "d"}, {"auc": stored(*end)})
+        for i, end in enumerate(ends)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "met"),
+    [(0.91, 0.95, "yes"), (0.89, 0.91, "open"), (0.8, 0.89, "no"), (0.97, 0.99, "no")],
+)
+def test_a_condition_is_met_by_whole_intervals_alone(low: float, high: float, met: str) -> None:
+    assert meets({"metric": "auc", "low": 0.9, "high": 0.96}, {"auc": stored(low, high)}) == met
+
+
+def test_what_is_not_computable_misses_a_condition() -> None:
+    empty: StoredCell = {"mean": None, "std": None, "seeds": {}}
+    assert meets({"metric": "auc", "low": 0}, {"auc": empty}) == "no"
+    assert meets({"metric": "tau", "low": 0}, {"auc": stored(0, 1)}) == "no"
+
+
+@pytest.mark.parametrize(
+    ("ends", "any_says", "every_says"),
+    [
+        (((0.91, 0.92), (0.1, 0.2)), "yes", "no"),
+        (((0.91, 0.92), (0.93, 0.94)), "yes", "yes"),
+        (((0.85, 0.95), (0.1, 0.2)), "open", "no"),
+        (((0.85, 0.95), (0.91, 0.95)), "yes", "open"),
+        (((0.1, 0.2), (0.3, 0.4)), "no", "no"),
+    ],
+)
+def test_any_and_every(
+    ends: tuple[tuple[float, float], ...], any_says: str, every_says: str
+) -> None:
+    conditions = [{"metric": "auc", "low": 0.9}]
+    for rule, says in (("any", any_says), ("every", every_says)):
+        found = decide(answer(rule, conditions=conditions), cells(*ends))
+        assert found["verdict"] == says
+        words = {"yes": "Yes.", "no": "No.", "open": "The intervals do not decide it."}
+        assert found["says"] == words[says]
+
+
+def test_a_condition_may_be_asked_of_some_cells_alone() -> None:
+    some = [{"metric": "auc", "low": 0.9, "where": {"temperature": [0, 7]}}]
+    asked = cells((0.1, 0.2), (0.1, 0.2))
+    assert decide(answer("any", conditions=some, where={"temperature": 0}), asked)["cells"] == []
+    found = decide(answer("any", conditions=some), asked)
+    assert [cell["temperature"] for cell in found["cells"]] == ["1"]  # nothing is asked of it
+
+
+def test_an_answer_about_no_cell_is_refused() -> None:
+    with pytest.raises(InputError, match="No cell has the settings"):
+        decide(answer("any", where={"temperature": 9}), cells((0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("last", "says"), [((0.3, 0.4), "yes"), ((0.0, 0.1), "no"), ((0.19, 0.31), "open")]
+)
+def test_what_grows_must_grow_whatever_the_intervals_hide(
+    last: tuple[float, float], says: str
+) -> None:
+    found = decide(
+        answer("grows", metric="auc", along="temperature", by=0.05),
+        cells((0.1, 0.2), (0.9, 1.0), last),
+    )
+    assert found["verdict"] == says
+
+
+def test_what_follows_stands_in_the_predicted_order() -> None:
+    pairs = [(0.1, 0.5), (0.2, 0.6), (0.3, 0.9)]
+    made: Cells = [
+        ({"critic": "raw", "data": "d"}, {"tau": stored(x, x), "predicted_tau": stored(y, y)})
+        for x, y in pairs
+    ]
+    rule = answer("follows", metric="tau", predicted="predicted_tau")
+    assert decide(rule, made) == {"verdict": "yes", "tau": 1.0, "cells": 3, "says": "Yes."}
+    swapped = [*made[:2], (made[2][0], {**made[0][1], "tau": stored(9, 9)})]
+    assert decide(rule, swapped)["verdict"] == "no"
+    assert decide(rule, made[:2])["verdict"] == "open"
+
+
+def test_the_nearest_data_set_must_lead_by_more_than_collecting_again_moves() -> None:
+    def of(data: str, auc: float) -> Any:
+        return {"critic": "raw", "data": data}, {"auc": stored(auc, auc)}
+
+    made = [of("a", 0.9), of("b", 0.8), of("again", 0.85)]
+    rule = answer("nearest", targets={"raw": {"auc": 0.95}}, second={"a": "again"})
+    found = decide(rule, made)
+    assert found["verdict"] == "yes"
+    assert found["nearest"] == "a"
+    assert found["lead"] == pytest.approx(0.1)
+    assert found["chance"] == pytest.approx(0.05)
+    assert decide(rule, [*made[:2], of("again", 0.7)])["verdict"] == "open"
