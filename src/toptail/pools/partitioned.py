@@ -136,7 +136,10 @@ def open_partitioned(path: str | PathLike[str]) -> PartitionedTable:
         found = ds.dataset(where, format="parquet", partitioning="hive")
         fragments = sorted(found.get_fragments(), key=lambda fragment: fragment.path)
         if not fragments:
-            raise InputError(f"{where} holds no Parquet files; give a folder that does.")
+            raise InputError(
+                f"{where} is a folder without Parquet files; give the path of a table, or a folder "
+                "of Parquet files."
+            )
         digest, files, first = hashlib.sha256(), [], 0
         for fragment in fragments:
             groups = _groups(found.filesystem, fragment.path, digest)
