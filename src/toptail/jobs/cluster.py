@@ -67,13 +67,13 @@ def run_jobs(
 
 
 def _submit(ray: Any, job: Job, work: Callable[[str, str], str]) -> Any:
-    task = ray.remote(work).options(
+    task = ray.remote(_called).options(
         num_cpus=job.resources.cpus,
         num_gpus=job.resources.gpus,
         max_retries=RETRIES,
         name=job.name,
     )
-    return task.remote(str(Path.cwd()), job.id)
+    return task.remote(work, str(Path.cwd()), job.id)
 
 
 def _result(ray: Any, reference: Any, name: str) -> Any:
@@ -107,5 +107,6 @@ def ray_map(
         running[at] = None
 
 
-def _called(work: Callable[[Any], Any], item: Any) -> Any:
-    return work(item)
+def _called(work: Callable[..., Any], *what: Any) -> Any:
+    """Runs on a node."""
+    return work(*what)
