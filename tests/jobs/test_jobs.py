@@ -196,3 +196,32 @@ def test_the_semantics_study_lists_trainings_and_tables(
     *trainings, tables = listed(capsys)
     assert [Path(line["name"]).name for line in trainings] == ["raw", "tdq", "diffusion"]
     assert tables["needs"] == [line["id"] for line in trainings]
+
+
+def test_episodes_one_group_at_a_time_are_the_same_files(
+    tmp_path: Path,
+    typed: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("mujoco")
+    monkeypatch.chdir(tmp_path)
+    words = ("data", "collect", "pointmaze-medium-navigate-v0", "--episodes", "26", "--rows", "3")
+    assert typed(*words, "--workers", "1", "--out", "whole.npz") == 0
+    capsys.readouterr()
+    assert typed(*words, "--out", "pieces.npz", "--list-jobs") == 0
+    Path("jobs.jsonl").write_text(capsys.readouterr().out)
+    lines = [json.loads(line) for line in Path("jobs.jsonl").read_text().splitlines()]
+    assert [line["name"].split()[1] for line in lines] == [
+        *("train-000000", "train-000025", "val-000000", "pieces.npz")
+    ]
+    for line in reversed(lines[:-1]):
+        assert typed("run-job", line["id"]) == 0
+    assert typed("run-job", lines[-1]["id"]) == 0
+    for name in ("{}.npz", "{}-val.npz"):
+        whole, pieces = (Path(name.format(which)).read_bytes() for which in ("whole", "pieces"))
+        assert whole == pieces
+    assert typed(*words, "--out", "pieces.npz", "--list-jobs") == 0
+    capsys.readouterr()
+    assert typed("run-job", lines[0]["id"]) == 0
+    assert "was done already" in capsys.readouterr().out
