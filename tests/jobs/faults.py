@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,8 @@ SMALL = (
     *("--batch-size", "16", "--log-every", "10", "--hidden", "8", "--depth", "1"),
     *("--embed-dim", "4", "--ensemble", "1", "--seeds", "42,43"),
 )
+_QUIET = re.compile(rb"IDLE|Agent")
+"""Names of a node's processes that do no piece; a node does not live without its agents."""
 NO_BITS = ("record.json", "report.html", "audit.md", "audit.tex")
 """Files that say when, where and by which command they were made."""
 
@@ -70,7 +73,7 @@ class Killed:
                     words = (folder / "cmdline").read_bytes()
                 except OSError:
                     continue
-                if parent in raylets and words.startswith(b"ray::") and b"IDLE" not in words:
+                if parent in raylets and words.startswith(b"ray::") and not _QUIET.search(words):
                     yield int(folder.name)
 
     def wait(self, least: float, most: float) -> None:
