@@ -41,6 +41,7 @@ class StandIn(ModuleType):
         self.options: list[dict[str, Any]] = []
         self.cancelled: list[Any] = []
         self.is_initialized = lambda: True
+        self.get_runtime_context = lambda: SimpleNamespace(get_node_id=lambda: "0123456789")
 
     def remote(self, function: Callable[..., Any]) -> Any:
         def options(**how: Any) -> Any:
@@ -100,16 +101,15 @@ def test_pieces_run_once_those_that_they_need_are_done(tmp_path: Path, ray: Stan
     by_id = {job.id: job for job in every}
     order, told = [], []
 
-    def work(folder: str, identity: str) -> str:
+    def work(folder: str, identity: str) -> None:
         assert folder == str(Path.cwd())
         order.append(by_id[identity].name)
         by_id[identity].run()
-        return "node"
 
     nodes = run_jobs(every, work, tick=lambda stage, share: told.append((stage, share)))
     assert sorted(order[:2]) == ["a", "b"]
     assert order[2] == "c"
-    assert set(nodes.values()) == {"node"}
+    assert {done.node.split()[1] for done in nodes.values()} == {"01234567"}
     assert told[-1] == ("3 of 3 pieces, last c", 1.0)
     assert {(how["num_cpus"], how["num_gpus"]) for how in ray.options} == {(1.0, 0.0), (2.0, 1.0)}
     assert {how["max_retries"] for how in ray.options} == {cluster.RETRIES}
@@ -155,7 +155,7 @@ def test_a_node_waits_for_whoever_does_its_piece(
 
     monkeypatch.setattr(run_job, "do_piece", busy_twice)
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
-    assert run_job.on_a_node(["train"], str(tmp_path), "x")
+    run_job.on_a_node(["train"], str(tmp_path), "x")
     assert tries == ["x"] * 3
     monkeypatch.setattr(run_job, "_PATIENCE", -1.0)
     tries.clear()

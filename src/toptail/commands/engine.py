@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -69,9 +70,18 @@ class JobFlags(EngineFlags):
             from toptail.commands.run_job import on_a_node
             from toptail.jobs.cluster import run_jobs
 
+            begun = time.monotonic()
             with progress_bar() as tick:
                 jobs = [job for job in self.jobs() if not job.last]
-                run_jobs(jobs, partial(on_a_node, own_words()), self.address, tick)
+                done = run_jobs(jobs, partial(on_a_node, own_words()), self.address, tick)
+            work, nodes = (
+                sum(each.seconds for each in done.values()),
+                {d.node for d in done.values()},
+            )
+            say(
+                f"{len(done)} of {len(jobs)} pieces were missing: {work:.0f} s of work in "
+                f"{time.monotonic() - begun:.0f} s on {', '.join(sorted(nodes)) or 'no node'}"
+            )
         return self.list_jobs
 
 

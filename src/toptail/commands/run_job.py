@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sys
 import time
 from collections.abc import Sequence
@@ -103,14 +102,14 @@ def _command(words: Sequence[str]) -> JobFlags:
     raise InputError(f"'toptail {' '.join(words[:2])}' is not made of pieces.")
 
 
-def on_a_node(words: Sequence[str], folder: str, identity: str) -> str:
-    """Do a piece on a node of a cluster, once nobody else does it; returns the node's name."""
+def on_a_node(words: Sequence[str], folder: str, identity: str) -> None:
+    """Do a piece on a node of a cluster, once nobody else does it."""
     os.chdir(folder)
     patience = time.monotonic() + _PATIENCE
     while True:
         try:
             do_piece(words, identity)
-            return platform.node()
+            return
         except BusyError:
             if time.monotonic() > patience:
                 raise

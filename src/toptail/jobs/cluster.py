@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +15,16 @@ from toptail.progress import Tick
 
 RETRIES: Final = 10
 """How often a piece is begun again whose worker or node was lost."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """Where a piece was done, and how long that took."""
+
+    node: str
+    """The node: its name, and its number in the cluster."""
+    seconds: float
+    """Wall time on the node."""
 
 
 def connect(address: str | None) -> Any:
@@ -32,19 +45,19 @@ def connect(address: str | None) -> Any:
 
 def run_jobs(
     jobs: Sequence[Job],
-    work: Callable[[str, str], str],
+    work: Callable[[str, str], object],
     address: str | None = None,
     tick: Tick | None = None,
-) -> dict[str, str]:
+) -> dict[str, Done]:
     """Do every piece that is missing, each as soon as what it needs is done.
 
     ``work`` is called on some node with the folder that this process works in and a piece's
-    identity, and returns the name of the node. Returns piece -> node.
+    identity. Returns piece -> where it was done.
     """
     ray = connect(address)
     waiting = {job.id: job for job in jobs if not job.is_done()}
     running: dict[Any, Job] = {}
-    nodes: dict[str, str] = {}
+    nodes: dict[str, Done] = {}
     total = len(waiting)
     done = {job.id for job in jobs} - set(waiting)
     try:
@@ -66,8 +79,8 @@ def run_jobs(
     return nodes
 
 
-def _submit(ray: Any, job: Job, work: Callable[[str, str], str]) -> Any:
-    task = ray.remote(_called).options(
+def _submit(ray: Any, job: Job, work: Callable[[str, str], object]) -> Any:
+    task = ray.remote(_done).options(
         num_cpus=job.resources.cpus,
         num_gpus=job.resources.gpus,
         max_retries=RETRIES,
@@ -107,6 +120,16 @@ def ray_map(
         running[at] = None
 
 
-def _called(work: Callable[..., Any], *what: Any) -> Any:
+def _done(work: Callable[[str, str], object], folder: str, identity: str) -> Done:
     """Runs on a node."""
-    return work(*what)
+    import ray
+
+    begun = time.monotonic()
+    work(folder, identity)
+    number = ray.get_runtime_context().get_node_id()[:8]
+    return Done(f"{platform.node()} {number}", time.monotonic() - begun)
+
+
+def _called(work: Callable[[Any], Any], item: Any) -> Any:
+    """Runs on a node."""
+    return work(item)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from toptail.errors import InputError
 from toptail.pools.leases import held, is_held
@@ -23,6 +23,10 @@ class Resources:
     """Cores."""
     gpus: float = 0.0
     """Accelerators."""
+
+
+ONE_CORE: Final = Resources()
+"""What most pieces take."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Job:
     """Files, folders and data sets that it reads."""
     needs: Sequence[str] = ()
     """Identities of pieces that must be done before."""
-    resources: Resources = Resources()
+    resources: Resources = ONE_CORE
     """What it takes."""
     last: bool = False
     """Whether it puts together what the others left: that is for whoever gave the command."""
