@@ -91,6 +91,8 @@ def commands(kind: str, folder: Path) -> list[tuple[str, ...]]:
     if kind == "train":
         from tests.training.toy import toy_file
 
+        for name in ("one", "two"):
+            (folder / name).mkdir(parents=True)
         tasks = [toy_file(folder / name) for name in ("one", "two")]
         return [
             ("train", "--task", str(task), "--steps", steps, *SMALL,
@@ -99,8 +101,11 @@ def commands(kind: str, folder: Path) -> list[tuple[str, ...]]:
             for steps in ("200", "300")
         ]  # fmt: skip
     if kind == "study":
-        return [("study", "controlled", "--seeds", "0,1", "--steps", "200", "--radii", "0.25",
-                 "--out", "{out}/study")]  # fmt: skip
+        from tests.attack.cases import SELECTION
+        from tests.attack.world import make_world
+
+        make_world(folder / "world")
+        return [(*SELECTION.split()[:-1], "{out}/selection")]
     if kind == "collect":
         return [("data", "collect", "pointmaze-medium-navigate-v0", "--episodes", "200",
                  "--rows", "201", "--out", "{out}/data.npz")]  # fmt: skip
@@ -134,13 +139,15 @@ def attack(kind: str, folder: Path, kills: int, pause: tuple[float, float]) -> d
     start = time.monotonic()
     for words in lines:
         words = tuple(word.format(out=folder / "here") for word in words)
-        subprocess.run(command(*words), check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command(*words), check=True, stdout=subprocess.DEVNULL, cwd=_place(folder))
     alone = time.monotonic() - start
     killed, start = Killed(seed=0), time.monotonic()
     for words in lines:
         words = tuple(word.format(out=folder / "there") for word in words)
         address = ("--engine", "ray", "--address", killed.cluster.address)
-        process = subprocess.Popen(command(*words, *address), stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command(*words, *address), stdout=subprocess.DEVNULL, cwd=_place(folder)
+        )
         while process.poll() is None:
             killed.wait(*pause)
             if process.poll() is None and sum(killed.count.values()) < kills:
@@ -157,6 +164,11 @@ def attack(kind: str, folder: Path, kills: int, pause: tuple[float, float]) -> d
     }
 
 
+def _place(folder: Path) -> Path:
+    """Where the commands are typed."""
+    return folder / "world" if (folder / "world").is_dir() else folder
+
+
 def main() -> int:
     """Attack, and say what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -165,7 +177,7 @@ def main() -> int:
     parser.add_argument("kills", type=int, nargs="?", default=10)
     parser.add_argument("--pause", type=float, nargs=2, default=(3.0, 15.0))
     asked = parser.parse_args()
-    found = attack(asked.kind, asked.folder, asked.kills, tuple(asked.pause))
+    found = attack(asked.kind, asked.folder.absolute(), asked.kills, tuple(asked.pause))
     sys.stdout.write(json.dumps(found) + "\n")
     return 1 if found["different"] else 0
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from toptail.errors import BusyError, NotDoneError, told
 from toptail.pools.locks import locks_exist, this_machine, try_lock
+from toptail.pools.temporary import temporary
 
 BEAT: Final = 15.0
 """Seconds between two heartbeats."""
@@ -86,9 +87,14 @@ def _lease(path: Path) -> Path:
 
 
 def _holder(path: Path) -> dict[str, Any]:
-    """What the lease says; nothing where there is none, or none that was written whole."""
+    """What the lease says."""
+    return _content(_lease(path))
+
+
+def _content(lease: Path) -> dict[str, Any]:
+    """What a lease says; nothing where there is none, or none that was written whole."""
     try:
-        content = json.loads(_lease(path).read_text(encoding="utf-8"))
+        content = json.loads(lease.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
@@ -107,14 +113,11 @@ def _is_elsewhere(path: Path) -> bool:
 
 def _age(path: Path) -> float | None:
     """Seconds since the last heartbeat, by the file system's clock; None where there is none."""
-    probe = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-    try:
-        probe.touch()
-        return probe.stat().st_mtime - _lease(path).stat().st_mtime
-    except FileNotFoundError:
-        return None
-    finally:
-        probe.unlink(missing_ok=True)
+    with temporary(path.parent) as probe:
+        try:
+            return probe.stat().st_mtime - _lease(path).stat().st_mtime
+        except FileNotFoundError:
+            return None
 
 
 def _take(path: Path, token: str, busy: str) -> None:
@@ -122,8 +125,7 @@ def _take(path: Path, token: str, busy: str) -> None:
     content = {"machine": this_machine(), "node": platform.node(), "pid": os.getpid()}
     while True:
         try:
-            with _lease(path).open("x", encoding="utf-8") as file:
-                json.dump(content | {"token": token}, file)
+            _make(path, json.dumps(content | {"token": token}))
             return
         except FileExistsError:
             before = _holder(path)
@@ -134,22 +136,31 @@ def _take(path: Path, token: str, busy: str) -> None:
             raise told(error, path) from None
 
 
+def _make(path: Path, text: str) -> None:
+    """Make the lease with its content in one step, or raise `FileExistsError`."""
+    with temporary(path.parent) as staged:
+        staged.write_text(text, encoding="utf-8")
+        try:
+            os.link(staged, _lease(path))
+        except FileExistsError:
+            raise
+        except (OSError, NotImplementedError):  # a file system without hard links
+            with _lease(path).open("x", encoding="utf-8") as file:
+                file.write(text)
+
+
 def _remove(path: Path, before: dict[str, Any], busy: str) -> None:
     """Move away the lease of somebody who is gone, unless another process was faster."""
-    waste = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
-    try:
-        _lease(path).rename(waste)
-    except FileNotFoundError:
-        return
-    try:
-        if json.loads(waste.read_text(encoding="utf-8") or "{}") != before:
+    with temporary(path.parent, folder=True) as waste:
+        moved = waste / _lease(path).name
+        try:
+            _lease(path).rename(moved)
+        except FileNotFoundError:
+            return
+        if _content(moved) != before:
             with suppress(OSError):
-                os.link(waste, _lease(path))
+                os.link(moved, _lease(path))
             raise BusyError(busy)
-    except ValueError:
-        pass  # of one who was killed while writing it
-    finally:
-        waste.unlink(missing_ok=True)
 
 
 def _beat(path: Path, token: str, stop: threading.Event, lost: threading.Event) -> None:
