@@ -13,7 +13,7 @@ import pytest
 from tests.training.toy import toy_file
 from toptail.cli import main
 from toptail.commands.engine import own_words
-from toptail.errors import BusyError, Exit, InputError
+from toptail.errors import BusyError, Exit, InputError, NotDoneError
 from toptail.jobs.job import Job, find_job
 from toptail.pools.leases import held
 
@@ -75,6 +75,15 @@ def test_an_identity_is_that_of_the_content(tmp_path: Path) -> None:
     assert find_job([job], job.id) is job
     with pytest.raises(InputError, match="list its pieces again"):
         find_job([job], "0" * 16)
+
+
+def test_a_piece_waits_for_what_it_needs(tmp_path: Path) -> None:
+    first = a_job(tmp_path)
+    second = a_job(tmp_path, name="then", needs=[first.id])
+    with pytest.raises(NotDoneError, match="needs 1 pieces that are not done yet, such as make"):
+        find_job([first, second], second.id)
+    first.run()
+    assert find_job([first, second], second.id) is second
 
 
 def test_the_flags_of_the_engine_are_no_part_of_a_piece() -> None:

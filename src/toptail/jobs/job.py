@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from toptail.errors import InputError
+from toptail.errors import InputError, NotDoneError
 from toptail.pools.leases import held, is_held
 
 State = Literal["done", "running", "missing"]
@@ -109,9 +109,15 @@ class Job:
 
 
 def find_job(jobs: Sequence[Job], identity: str) -> Job:
-    """The piece of an identity, among those that a command has now."""
+    """The piece of an identity, among those that a command has now; what it needs must be done."""
     for job in jobs:
         if job.id == identity:
+            open_ones = [each for each in jobs if each.id in job.needs and not each.is_done()]
+            if open_ones:
+                raise NotDoneError(
+                    f"{job.name} ({job.id}) needs {len(open_ones)} pieces that are not done yet, "
+                    f"such as {open_ones[0].name} ({open_ones[0].id}); do those first."
+                )
             return job
     raise InputError(
         f"The command has no piece {identity} any more: its settings or inputs have changed since "
