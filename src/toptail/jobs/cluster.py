@@ -33,7 +33,8 @@ def connect(address: str | None) -> Any:
 
     if not ray.is_initialized():
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
-        here = {"include_dashboard": False} if address is None else {"address": address}
+        here = {"address": "local", "include_dashboard": False}  # not one that happens to be there
+        here = here if address is None else {"address": address}
         try:
             ray.init(configure_logging=False, **quiet, **here)
         except ConnectionError as error:

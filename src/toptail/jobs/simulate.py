@@ -12,7 +12,7 @@ from toptail.jobs.job import ONE_CORE, Resources
 
 
 @dataclass(frozen=True)
-class Piece:
+class TimedPiece:
     """One piece, as far as its time goes."""
 
     seconds: float
@@ -36,7 +36,7 @@ class Simulated:
 
 
 def simulate(
-    pieces: Sequence[Piece],
+    pieces: Sequence[TimedPiece],
     nodes: Sequence[Resources],
     *,
     start: float = 0.0,

@@ -20,7 +20,7 @@ from toptail.errors import InputError, NotDoneError
 from toptail.pools.columns import UNSAID, Roles, codes, first, flags, numbers
 from toptail.pools.frames import plain
 from toptail.pools.partitioned import PartitionedTable, open_partitioned
-from toptail.pools.tables import Own, check_unique, explode, renamed
+from toptail.pools.tables import OwnNames, check_unique, explode, renamed
 from toptail.pools.temporary import temporary
 from toptail.stats.best_of_k import Ints
 
@@ -53,7 +53,7 @@ class Survey:
     """Name by which a column is known -> its name in the files."""
     roles: Roles
     """Scores and values."""
-    own: Own
+    own: OwnNames
     """What a person calls the parts."""
     lists: bool
     """Whether a row is a query with lists."""
@@ -98,7 +98,7 @@ class Numbered:
 
 
 @dataclass(frozen=True, eq=False)
-class Queries:
+class SurveyedQueries:
     """The queries of a table."""
 
     query: Numbered
@@ -111,7 +111,7 @@ class Queries:
     """``cluster`` and ``group``, where there are such: the label of each query."""
 
 
-def surveyed(survey: Survey) -> Queries:
+def surveyed(survey: Survey) -> SurveyedQueries:
     """One pass over the labels of a table."""
     queries, sizes = Numbered(), _Growing(0)
     per_query = {name: (Numbered(), _Growing(-1)) for name in ("cluster", "group")}
@@ -134,7 +134,7 @@ def surveyed(survey: Survey) -> Queries:
         name: numbered.array.take(pa.array(label.upto(n)))
         for name, (numbered, label) in per_query.items()
     }
-    return Queries(queries, sizes.upto(n), ordered, labels)
+    return SurveyedQueries(queries, sizes.upto(n), ordered, labels)
 
 
 class _Growing:
@@ -178,7 +178,7 @@ def _checked(where: str, name: str, code: Ints, candidate: pa.Array, tail: Tail 
     return code[start:], candidate[start:]
 
 
-def by_query(survey: Survey, found: Queries) -> tuple[Scratch, PartitionedTable]:
+def by_query(survey: Survey, found: SurveyedQueries) -> tuple[Scratch, PartitionedTable]:
     """The table's numbers in the order of queries, in files of a temporary folder.
 
     Rows are first dealt to files by ranges of queries; then each file, which fits in memory, is
@@ -205,7 +205,7 @@ def _check_room(place: Path, where: str, need: int) -> None:
         )
 
 
-def _dealt(survey: Survey, found: Queries, part: Ints, place: Path) -> list[Path]:
+def _dealt(survey: Survey, found: SurveyedQueries, part: Ints, place: Path) -> list[Path]:
     """Files with the rows of some queries each, in the table's own order."""
     paths = [place / f"{at:04}.arrow" for at in range(int(part[-1]) + 1)]
     scores, values = survey.roles.scores, survey.roles.values

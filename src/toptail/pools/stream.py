@@ -29,7 +29,7 @@ from toptail.pools.scored import ScoredPools, segments
 from toptail.pools.skipped import by_name, without
 from toptail.pools.staging import Scratch, Survey, by_query, surveyed
 from toptail.pools.tables import (
-    Own,
+    OwnNames,
     check_query,
     own_names,
     pools_from_table,
@@ -212,7 +212,7 @@ def _streamed(
     first: pa.Table,
     mapped: Mapped,
 ) -> StreamedPools:
-    where, own = table.where, Own(own_names(columns))
+    where, own = table.where, OwnNames(own_names(columns))
     skipped = by_name(roles.scores) if roles.guessed else {}
     roles = without(where, roles, skipped)
     _check_streamable(where, roles, first)

@@ -130,7 +130,7 @@ def _find(
 def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPools:
     """Long or list-per-query table to :class:`ScoredPools`."""
     check_names(where, table.column_names)
-    own = Own(own_names(columns))
+    own = OwnNames(own_names(columns))
     table = renamed(table, parts(where, table.column_names, columns))
     if table.num_rows == 0:
         raise InputError(f"{where}: the table has no rows.")
@@ -199,7 +199,7 @@ def check_query(where: str, names: list[str]) -> None:
         )
 
 
-class Own(dict[str, str]):
+class OwnNames(dict[str, str]):
     """Part -> the user's own name of the column that plays it; any other name is its own."""
 
     def __missing__(self, name: str) -> str:
@@ -217,7 +217,9 @@ def _is_whole(column: pa.Array) -> bool:
     return bool(pa.types.is_integer(column.type)) and not column.null_count
 
 
-def explode(table: pa.Table, roles: Roles, where: str, own: Own, first_row: int = 0) -> pa.Table:
+def explode(
+    table: pa.Table, roles: Roles, where: str, own: OwnNames, first_row: int = 0
+) -> pa.Table:
     """One row per query with lists to one row per candidate; without labels, queries are numbered.
 
     ``first_row`` is where a piece of a longer table starts in it.
