@@ -140,6 +140,7 @@ def _make(path: Path, text: str) -> None:
     """Make the lease with its content in one step, or raise `FileExistsError`."""
     with temporary(path.parent) as staged:
         staged.write_text(text, encoding="utf-8")
+        staged.chmod(0o644)  # for whoever else comes to the folder
         try:
             os.link(staged, _lease(path))
         except FileExistsError:
