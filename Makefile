@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test attack lint stamp clean
+.PHONY: demo test attack ray lint stamp clean
 
 # The virtual environment is rebuilt only when the dependencies change.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -24,6 +24,11 @@ test: $(VENV)/.ready
 # All of the attack, hours of it; stopped, the same goes on. A small part is in the tests.
 attack: $(VENV)/.ready
 	@$(BIN)/python -m tests.attack; held=$$?; $(BIN)/python -m tests.attack figures; exit $$held
+
+# What the tests leave out where there is no Ray: kills on a cluster of two nodes, ten minutes.
+ray: $(VENV)/.ready
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ray]'
+	$(BIN)/pytest -q tests/jobs
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check --fix .

@@ -18,7 +18,7 @@ from toptail.lab.paper.reported import WITHOUT_CELLS
 from toptail.lab.studies.study import studies
 
 ROOT = Path(toptail.__file__).parent
-DOWNSTAIRS = ("stats", "pools", "audit", "select", "report", "results")
+DOWNSTAIRS = ("stats", "pools", "jobs", "audit", "select", "report", "results")
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = (
     *("tasks", "foreign", "critics", "training", "experts", "proposals", "judges", "studies"),

@@ -26,6 +26,7 @@ from toptail.commands.parent import end_with_parent
 from toptail.commands.plan import PlanCommand
 from toptail.commands.report import Report
 from toptail.commands.reproduce import Reproduce
+from toptail.commands.run_job import RunJob
 from toptail.commands.runs import Runs
 from toptail.commands.study import StudyCommand
 from toptail.commands.train import Train
@@ -41,6 +42,7 @@ _Command = (
     | Annotated[DemoPools, tyro.conf.subcommand("demo-pools")]
     | Annotated[Data, tyro.conf.subcommand("data")]
     | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[RunJob, tyro.conf.subcommand("run-job")]
     | Annotated[Runs, tyro.conf.subcommand("runs")]
     | Annotated[StudyCommand, tyro.conf.subcommand("study")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
@@ -51,6 +53,7 @@ _Command = (
 
 _EXTRA = {
     **dict.fromkeys(("jax", "jaxlib", "flax", "optax", "safetensors"), "train"),
+    "ray": "ray",
     **dict.fromkeys(("gymnasium", "mujoco", "ogbench"), "sim"),
 }
 """Which extra installs a package that a light installation does not have."""

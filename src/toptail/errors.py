@@ -34,6 +34,7 @@ class Exit(IntEnum):
     FAILED = 1, "a check that was asked for failed, or could not be made"
     INPUT = 2, "something that was given cannot be used: a flag, a file, a folder"
     NOT_DONE = 3, "it could not be done here: disk, memory, time, a worker that was ended"
+    BUSY = 4, "another process, here or on another machine, holds the lock: try again later"
     INTERRUPTED = interrupts.CODE, "interrupted by Ctrl-C"
 
 
@@ -75,6 +76,12 @@ class NotDoneError(_SentenceError, RuntimeError):
     """
 
     code = Exit.NOT_DONE
+
+
+class BusyError(NotDoneError):
+    """Somebody else is at it: a lock is held by another process, here or on another machine."""
+
+    code = Exit.BUSY
 
 
 _OF_THE_PATH = {

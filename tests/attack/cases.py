@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,6 +108,7 @@ CASES: Final = (
         slow=True,
     ),
     Case("train", "train", TRAIN),
+    Case("run-job", "run-job", "run-job @1", prepare=lambda folder: _listed(folder)),
     Case(
         "invalidate",
         "runs",
@@ -179,6 +182,13 @@ def _plan(path: Path) -> None:
 def _note(folder: Path) -> None:
     """A file of the user's own among the results."""
     (folder / "my-notes.txt").write_text("mine\n")
+
+
+def _listed(folder: Path) -> None:
+    """The pieces of a training, as the command lists them."""
+    listing = [sys.executable, "-m", "toptail", *shlex.split(TRAIN), "--list-jobs"]
+    with (folder / "jobs.jsonl").open("w") as file:
+        subprocess.run(listing, cwd=folder, stdout=file, check=True)
 
 
 def commands() -> Iterator[tuple[str, type]]:

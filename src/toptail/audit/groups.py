@@ -45,7 +45,7 @@ def groups(
     parts: dict[str, Measured] = {}
     for at, label in enumerate(labels.to_pylist()):
         member = code == at
-        values = judged.select(np.repeat(member, pools.sizes))
+        values = judged.of_queries(member, pools.sizes)
         rng = np.random.default_rng([settings.seed, at])
         parts[str(label)] = measure(pools.select(member), values, family, settings, rng)
         parts[str(label)].content.pop("comparisons")

@@ -100,7 +100,7 @@ def measure(
     sample.weigh(rng, settings.resamples, stage("resampling queries"))
 
     ranged = settings.value_range is not None
-    scale = float(np.abs(judged.value).max())
+    scale = judged.largest
     readings = [
         _Reading(
             sample,

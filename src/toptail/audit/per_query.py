@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from toptail.audit.family import Family
 from toptail.audit.partly import Sampled
+from toptail.audit.pooled import cell_sums, pooled_auc, pooled_edges, put_deciles
 from toptail.pools import Block, ScoredPools
+from toptail.pools.scored import blocks_of, segments
 from toptail.stats.best_of_k import (
     Floats,
     Ints,
@@ -22,9 +24,9 @@ from toptail.stats.best_of_k import (
     split_oracle,
     tie_starts,
 )
-from toptail.stats.deciles import bin_shares, pooled_bins
+from toptail.stats.deciles import bin_shares
 from toptail.stats.ends import extreme_weights
-from toptail.stats.rank import dense_ranks, placements, row_auc, tau_b_of_ranks
+from toptail.stats.rank import dense_ranks, row_auc, tau_b_of_ranks
 from toptail.stats.resample import available_threads
 
 # Blocks of about this many candidates: their temporaries stay in cache.
@@ -83,6 +85,23 @@ class Judgement:
         return self.value if self.replicates is None else self.replicates
 
     @property
+    def largest(self) -> float:
+        """The largest size of a value."""
+        return float(np.abs(self.value).max())
+
+    def outside(self, low: float, high: float) -> Floats:
+        """The values that a judge gave beyond these ends."""
+        every = self.seen
+        return np.asarray(every[(every < low) | (every > high)])
+
+    def at(self, pools: ScoredPools, part: slice) -> Judgement:
+        """The values of consecutive queries, as plain numbers."""
+        rows = slice(int(pools.offsets[part.start]), int(pools.offsets[part.stop]))
+        return Judgement(
+            self.value[rows], None if self.replicates is None else self.replicates[:, rows]
+        )
+
+    @property
     def exact(self) -> bool:
         """Whether every candidate has its value."""
         return self.sampled is None and self.between is None
@@ -101,6 +120,10 @@ class Judgement:
         """Whether every value is 0 or 1, with both present."""
         seen = self.value if self.exact else self.seen
         return bool(seen.size and np.isin(seen, (0.0, 1.0)).all() and seen.min() < seen.max())
+
+    def of_queries(self, keep: NDArray[np.bool_], _sizes: Ints) -> Judgement:
+        """The judgement of the candidates of some queries, which have these sizes."""
+        return self.select(np.repeat(keep, _sizes))
 
     def select(self, rows: NDArray[np.bool_]) -> Judgement:
         """The judgement of some of the candidates."""
@@ -127,6 +150,19 @@ def possible_per_query(pools: ScoredPools, judged: Judgement, family: Family) ->
     shape = (pools.queries, family.first.size)
     out = Possible(np.empty((pools.queries, len(family.shown))), np.empty(shape), np.empty(shape))
 
+    def possible(at: slice) -> Possible:
+        return _possible(offsets_at(pools, at), judged.at(pools, at), family)
+
+    for at, part in pools.over(possible):
+        out.oracle[at], out.least[at], out.most[at] = part.oracle, part.least, part.most
+    return out
+
+
+def _possible(offsets: Ints, judged: Judgement, family: Family) -> Possible:
+    """What is possible in each pool of a segment."""
+    shape = (offsets.size - 1, family.first.size)
+    out = Possible(np.empty((shape[0], len(family.shown))), np.empty(shape), np.empty(shape))
+
     def measure(block: Block) -> None:
         value = np.sort(block.take(judged.value), axis=1)
         least, most = _extremes(block.size, family)
@@ -138,8 +174,13 @@ def possible_per_query(pools: ScoredPools, judged: Judgement, family: Family) ->
             out.oracle[block.queries] = split_oracle(halves, family.shown)
 
     with ThreadPoolExecutor(available_threads()) as pool:
-        list(pool.map(measure, pools.blocks(BLOCK)))
+        list(pool.map(measure, blocks_of(offsets, BLOCK)))
     return out
+
+
+def offsets_at(pools: ScoredPools, at: slice) -> Ints:
+    """Where the pools of consecutive queries start, counted from the first."""
+    return np.asarray(pools.offsets[at.start : at.stop + 1] - pools.offsets[at.start])
 
 
 def score_columns(
@@ -148,36 +189,89 @@ def score_columns(
     k: tuple[int, ...],
     tick: Callable[[float], None] | None = None,
 ) -> dict[str, ScoreColumn]:
-    """Measure every score column of ``pools``, block by block on all cores.
+    """Measure every score column of ``pools``, segment by segment, block by block on all cores.
 
     Blocks write to their own rows, so the result does not depend on the number of
     threads.
     """
     # What is no sum over candidates cannot be had from some of them.
     exact = judged.exact
-    q, n_k, binary = pools.queries, len(k), judged.binary and exact
-    out = {
-        name: ScoreColumn(
-            value=np.empty((q, n_k)),
-            selected_score=np.empty((q, n_k)),
-            tau_b=np.empty(q),
-            deciles_within=np.empty((q, _BINS)),
-            decile_sums=np.empty((q, _BINS)),
-            decile_counts=np.empty((q, _BINS)),
-            off_support=None if pools.support is None else np.empty((q, n_k)),
-            auc_within=np.empty(q) if binary else None,
-        )
-        for name in pools.scores
-    }
-    off = None if pools.support is None else 1.0 - pools.support
-    blocks = list(pools.blocks(BLOCK))
+    q, binary = pools.queries, judged.binary and exact
+    out = {name: _empty(q, len(k), pools.supported, binary) for name in pools.scores}
+    edges = pooled_edges(pools, _BINS)
+    cells = {n: np.empty((2, q, 2 * e.size + 1)) for n, e in edges.items()}
+    inner = tick if pools.in_process and len(segments(pools.sizes)) == 1 else None
+
+    def measure(at: slice) -> dict[str, tuple[ScoreColumn, Floats]]:
+        offsets, value = offsets_at(pools, at), judged.at(pools, at).value
+        scores, support = pools.scores_at(at, pools.scores), pools.support_at(at)
+        outside = None if support is None else (~support).astype(np.float64)
+        part = _Part(offsets, value, exact, outside)
+        found = _measured(part, scores, k, binary, inner)
+        return {n: (c, cell_sums(offsets, scores[n], value, edges[n])) for n, c in found.items()}
+
+    for at, part in pools.over(measure):
+        for name, (column, sums) in part.items():
+            cells[name][:, at] = sums
+            for field_name, whole in vars(out[name]).items():
+                if whole is not None:
+                    whole[at] = getattr(column, field_name)
+        if tick is not None and inner is None:
+            tick(at.stop / q)
+    for name, column in out.items():
+        put_deciles(column.decile_sums, column.decile_counts, cells.pop(name))
+    if not binary:
+        return out
+    areas = pooled_auc(pools, judged)
+    return {n: ScoreColumn(**{**vars(c), **areas[n]}) for n, c in out.items()}
+
+
+def _empty(q: int, n_k: int, supported: bool, binary: bool) -> ScoreColumn:
+    """Room for the numbers of a score column."""
+    return ScoreColumn(
+        value=np.empty((q, n_k)),
+        selected_score=np.empty((q, n_k)),
+        tau_b=np.empty(q),
+        deciles_within=np.empty((q, _BINS)),
+        decile_sums=np.empty((q, _BINS)),
+        decile_counts=np.empty((q, _BINS)),
+        off_support=np.empty((q, n_k)) if supported else None,
+        auc_within=np.empty(q) if binary else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The candidates of a segment, but for their scores."""
+
+    offsets: Ints
+    """Where each pool starts."""
+    value: Floats
+    """Their values."""
+    exact: bool
+    """Whether every candidate has its value."""
+    outside: Floats | None
+    """1 where a candidate is off the data support."""
+
+
+def _measured(
+    part: _Part,
+    columns: Mapping[str, Floats],
+    k: tuple[int, ...],
+    binary: bool,
+    tick: Callable[[float], None] | None,
+) -> dict[str, ScoreColumn]:
+    """Each score column of a segment, but for what looks across queries."""
+    queries = part.offsets.size - 1
+    out = {n: _empty(queries, len(k), part.outside is not None, binary) for n in columns}
+    blocks = list(blocks_of(part.offsets, BLOCK))
 
     def measure(block: Block) -> None:
-        value = block.take(judged.value)
-        value_ranks = dense_ranks(value) if exact else None
-        outside = None if off is None else block.take(off)
+        value = block.take(part.value)
+        value_ranks = dense_ranks(value) if part.exact else None
+        outside = None if part.outside is None else block.take(part.outside)
         weights = _weights(block.size, k)
-        for name, column in pools.scores.items():
+        for name, column in columns.items():
             scores = block.take(column)
             _measure_block(out[name], block, weights, scores, value, value_ranks, outside)
 
@@ -185,12 +279,7 @@ def score_columns(
         for done, _ in enumerate(pool.map(measure, blocks), start=1):
             if tick is not None:
                 tick(done / len(blocks))
-        parent = np.repeat(np.arange(q), pools.sizes)
-        finish = {
-            name: pool.submit(_pooled, out[name], column, judged, parent)
-            for name, column in pools.scores.items()
-        }
-        return {name: future.result() for name, future in finish.items()}
+    return out
 
 
 def _measure_block(
@@ -233,27 +322,6 @@ def _expected_score(ordered: Floats, weights: Floats) -> Floats:
     return np.asarray(result)
 
 
-def _pooled(out: ScoreColumn, scores: Floats, judged: Judgement, parent: Ints) -> ScoreColumn:
-    """Fill in what looks across queries: deciles of the pooled scores, and the AUC."""
-    queries = out.tau_b.size
-    category, share = pooled_bins(scores, _BINS)
-    cell = parent * share.shape[0] + category
-    shape = (queries, share.shape[0])
-    counts = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)
-    sums = np.bincount(cell, judged.value, minlength=shape[0] * shape[1]).reshape(shape)
-    out.decile_counts[:] = counts @ share
-    out.decile_sums[:] = sums @ share
-    if out.auc_within is None:
-        return out
-    positive = judged.value == 1.0
-    place = placements(scores, positive)
-    area = float(place[positive].mean())
-    influence = np.zeros(queries)
-    for mine in (positive, ~positive):
-        influence += np.bincount(parent[mine], place[mine] - area, queries) / mine.sum()
-    return ScoreColumn(**{**out.__dict__, "auc": area, "auc_influence": influence})
-
-
 @lru_cache(maxsize=256)
 def _weights(n: int, k: tuple[int, ...]) -> Floats:
     return np.ascontiguousarray(selection_weights(n, k).T)
@@ -271,9 +339,14 @@ def _extremes(n: int, family: Family) -> tuple[Floats, Floats]:
 
 def values_at(pools: ScoredPools, judged: Judgement, columns: Sequence[str], k: int) -> Floats:
     """V(K) of score columns, the mean over them ``[queries]``, and nothing else."""
-    result = np.zeros(pools.queries)
-    for block in pools.blocks(BLOCK):
-        value = block.take(judged.value)
-        for name in columns:
-            result[block.queries] += best_of_k(block.take(pools.scores[name]), value, [k])[:, 0]
-    return result / len(columns)
+
+    def values(at: slice) -> Floats:
+        part, scores = judged.at(pools, at).value, pools.scores_at(at, columns)
+        result = np.zeros(at.stop - at.start)
+        for block in blocks_of(offsets_at(pools, at), BLOCK):
+            value = block.take(part)
+            for name in columns:
+                result[block.queries] += best_of_k(block.take(scores[name]), value, [k])[:, 0]
+        return result
+
+    return np.concatenate([part for _, part in pools.over(values)]) / len(columns)

@@ -104,7 +104,7 @@ def _select(
 ) -> tuple[ScoredPools, Judgement]:
     if keep.all():
         return pools, judged
-    return pools.select(keep), judged.select(np.repeat(keep, pools.sizes))
+    return pools.select(keep), judged.of_queries(keep, pools.sizes)
 
 
 def _described(pools: ScoredPools, judged: Judgement, k: int) -> dict[str, Any]:

@@ -18,9 +18,11 @@ from toptail.audit.per_query import Judgement
 from toptail.audit.population import population
 from toptail.audit.record import jsonable, record_of
 from toptail.audit.settings import Rule, Settings
+from toptail.audit.streamed import StreamedJudgement
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
 from toptail.pools.columns import listed
+from toptail.pools.stream import StreamedPools
 from toptail.progress import Tick
 
 FORMAT = "toptail-audit-2"
@@ -122,7 +124,7 @@ def judged_queries(
 
 def check_values(pools: ScoredPools, judged: Judgement, settings: Settings) -> None:
     """Raise an :class:`InputError` where the values cannot be used as the settings ask."""
-    largest = float(np.abs(judged.value).max())
+    largest = judged.largest
     if largest > 1e100:
         raise InputError(
             f"{pools.source}: values as large as {largest:g} cannot be averaged; rescale them."
@@ -138,9 +140,7 @@ def check_values(pools: ScoredPools, judged: Judgement, settings: Settings) -> N
             "headroom is not known from some of them."
         )
     if settings.value_range is not None:
-        low, high = settings.value_range
-        every = judged.seen
-        outside = every[(every < low) | (every > high)]
+        outside = judged.outside(*settings.value_range)
         if outside.size:
             raise InputError(
                 f"{pools.source}: the value {outside[0]:g} lies outside "
@@ -175,6 +175,8 @@ def judgement(
         if len(set(replicates)) < 2:
             given = option("replicates", replicates)
             raise InputError(f"{given} must name at least two different value columns.")
+        if isinstance(pools, StreamedPools):
+            return StreamedJudgement.of(pools, replicates), " + ".join(replicates)
         stack = np.stack([pools.values[name] for name in replicates])
         if np.isnan(stack).any():
             raise InputError(
@@ -192,6 +194,8 @@ def judgement(
             f"{option('replicates')}."
         )
     name = values or next(iter(others), cheap) or ""
+    if isinstance(pools, StreamedPools):
+        return StreamedJudgement.of(pools, [name]), name
     return partly_judged(pools, name, settings or Settings()), name
 
 

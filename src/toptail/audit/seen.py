@@ -29,7 +29,7 @@ def seen_of(
     random = next(iter(columns.values())).value[:, :1]
     cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
     width = None if settings.value_range is None else float(np.ptp(settings.value_range))
-    tiny = 1e-12 * float(np.abs(judged.value).max())
+    tiny = 1e-12 * judged.largest
     found = bounds_of(pools, judged, family, columns, settings)
     if found is not None:
         return _bounded(pools, found, family, cluster, tiny)

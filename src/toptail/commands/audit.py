@@ -11,6 +11,7 @@ import tyro
 from toptail.audit import Rule, Settings
 from toptail.audit.standing import STANDINGS
 from toptail.audit.verdict import STATUSES
+from toptail.commands.engine import EngineFlags
 from toptail.commands.lists import names, numbers
 from toptail.commands.options import Flag, Words, command_line
 from toptail.commands.progress import progress_bar
@@ -32,7 +33,7 @@ _OF_TABLES: Final = (
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(EngineFlags):
     """Tell whether each scorer of a table is safe to maximize.
 
     The table (Parquet, CSV, JSON, JSON Lines, Arrow or npz) has one row per candidate with
@@ -40,8 +41,9 @@ class Audit:
     is a log of lm-evaluation-harness, Inspect, RewardBench, or a Hugging Face data set's folder.
     """
 
-    table: Annotated[Path | None, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")] = None
-    """The table of scored candidates."""
+    table: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")] = None
+    """The table of scored candidates: a file, or a folder or address of partitioned Parquet, which
+    may be larger than memory."""
     out: Path = Path("toptail-audit")
     """Folder for audit.json, audit.md, audit.tex and report.html."""
     scores: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
@@ -153,6 +155,7 @@ class Audit:
                 replicates=names(self.replicates),
                 k=numbers("--k", self.k, int) if self.k else None,
                 tick=tick,
+                mapped=self.mapped(),
                 **how,
                 baseline_scores=self._renamed(),
                 **self._given(*RESERVED, "values", "delta", "rho", "unit", "min_pool"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import tyro
 
+from toptail.commands.engine import EngineFlags
 from toptail.errors import InputError, check_whole
 
 if TYPE_CHECKING:
@@ -25,12 +26,13 @@ _BENCHES: Final = {
     "quality": ("train", "bench_quality"),
     "verdict": ("verdict", "bench_verdict"),
     "judging": ("judging", "bench_judging"),
+    "scale": ("scale", "bench_scale"),
 }
 """What to measure -> the module and the function that do."""
 
 
 @dataclass(frozen=True)
-class Bench:
+class Bench(EngineFlags):
     """Measure speed on this machine, both sides of every claim in one run."""
 
     what: Annotated[
@@ -45,19 +47,23 @@ class Bench:
             "quality",
             "verdict",
             "judging",
+            "scale",
         ],
         tyro.conf.Positional,
     ]
     """What to measure; 'quality' trains in bfloat16 and float32 and compares what was learned,
     'verdict' counts how often the audit's verdict is wrong on tables whose truth is known,
     'honesty' how often the interval of a choice holds the truth, 'judging' the verdict where only
-    some candidates were judged."""
+    some candidates were judged, 'scale' how an audit grows with the table."""
     task: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_FILE")] = None
     """The data set to train on, for 'quality'; for 'judging' a table with every value, of which
     it says how many labels would do."""
     repetitions: int = 200
     """Tables a cell, for 'verdict', 'honesty' and 'judging'; 2,000, 200 and 400 for the numbers in
     the documentation."""
+
+    millions: int = 100
+    """With 'scale': candidates of the largest table, in millions; a million takes 32 MB of disk."""
 
     def run(self) -> int:
         """Print the benchmark's table."""
@@ -68,12 +74,15 @@ class Bench:
 
     def _rows(self) -> Iterator[Row]:
         check_whole("repetitions", self.repetitions, 1)
+        check_whole("millions", self.millions, 10)
+        self.check_engine()
         if self.what == "quality" and self.task is None:
             raise InputError("'toptail bench quality' needs a data set: --task NAME_OR_FILE.")
         module, name = _BENCHES[self.what]
         bench = getattr(import_module(f"toptail.bench.{module}"), name)
         given: dict[str, list[Any]] = {"quality": [self.task]}
         given |= {name: [self.repetitions] for name in ("verdict", "honesty")}
+        given["scale"] = [self.millions, self.engine]
         given["judging"] = [self.repetitions, self.task]
         rows: Iterator[Row] = bench(*given.get(self.what, []))
         return rows

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from toptail.commands.engine import JobFlags
 from toptail.commands.progress import bars
 from toptail.commands.terminal import plain, show, simple_grid
 from toptail.commands.train_expert import TrainExpert
 from toptail.errors import InputError, check_whole
 
 if TYPE_CHECKING:
+    from toptail.jobs.job import Job
+    from toptail.lab.tasks.collect import Collection
     from toptail.lab.tasks.maze import Maze
-    from toptail.lab.tasks.names import TaskName
+    from toptail.lab.tasks.names import Split, TaskName
     from toptail.lab.tasks.trajectories import IntArray, Trajectories
 
 _Name = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
@@ -111,7 +114,7 @@ class InfoData:
 
 
 @dataclass(frozen=True)
-class CollectData:
+class CollectData(JobFlags):
     """Collect a data set here, by OGBench's recipe; needs no network.
 
     Stopped in the middle, the same command goes on where it stopped. The files depend on the
@@ -138,29 +141,44 @@ class CollectData:
 
     def run(self) -> int:
         """Collect both splits and print where they are."""
-        from rich.progress import MofNCompleteColumn
+        if self.by_jobs():
+            return 0
+        for path in self._collected().values():
+            show(str(path))
+        return 0
 
+    def jobs(self) -> list[Job]:
+        """One piece per group of episodes, and last the files."""
+        from toptail.lab.tasks.collect import collection_jobs
+
+        return collection_jobs(*self._asked(), self._collected)
+
+    def _asked(self) -> tuple[Collection, Path]:
+        """What to collect, and where it goes."""
         from toptail.lab.experts.walking import guide_of
-        from toptail.lab.tasks.collect import Collection, collect
+        from toptail.lab.tasks.collect import Collection
         from toptail.lab.tasks.files import data_folders
         from toptail.lab.tasks.names import parse_name
-        from toptail.lab.tasks.simulator import available_cores
 
         sizes = (self.episodes, self.val_episodes, self.rows)
         guide = guide_of(parse_name(self.name), self.walkers)
         collection = Collection(self.name, *sizes, self.seed, guide)
-        out = self.out or data_folders()[0] / f"{collection.task.name}.npz"
+        return collection, self.out or data_folders()[0] / f"{collection.task.name}.npz"
+
+    def _collected(self) -> dict[Split, Path]:
+        """Collect what is missing; returns where each split is."""
+        from rich.progress import MofNCompleteColumn
+
+        from toptail.lab.tasks.collect import collect
+        from toptail.lab.tasks.simulator import available_cores
+
         with bars(MofNCompleteColumn()) as shown:
             task = shown.add_task("collecting", total=None)
-            paths = collect(
-                collection,
-                out,
+            return collect(
+                *self._asked(),
                 self.workers or available_cores(),
                 lambda done, total: shown.update(task, completed=done, total=total),
             )
-        for path in paths.values():
-            show(str(path))
-        return 0
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from toptail.commands.engine import JobFlags
 from toptail.commands.options import Flag, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
-from toptail.commands.studying import print_outcome, run_study
+from toptail.commands.studying import print_outcome, run_study, tables_job
 from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.lab.studies.controlled.config import StudyConfig
@@ -20,13 +21,15 @@ BASE: Final = StudyConfig(radii=(0.25, 0.40, 0.55))
 """The study with the paper's radius sweep."""
 
 if TYPE_CHECKING:
+    from toptail.jobs.job import Job
+
     Settings = Any
 else:
     Settings = flags_of(BASE, ("radii", "seeds", "steps", "workers"), sweep="sweeps")
 
 
 @dataclass(frozen=True)
-class StudyControlled:
+class StudyControlled(JobFlags):
     """The paper's critics in its 2-D world; what is finished in the folder is not repeated.
 
     Lists are separated by commas; 'none' is an empty one, and '--sweep all' sweeps steps,
@@ -60,8 +63,19 @@ class StudyControlled:
 
             say(f"Chosen: {choose_default(self.config(), self.out, command_line())}")
             return 0
+        if self.by_jobs():
+            return 0
         print_outcome(STUDY, *self.work(command_line()))
         return 0
+
+    def jobs(self) -> list[Job]:
+        """One piece per critic and setting, and last the tables."""
+        need_training("study")
+        from toptail.lab.studies.controlled.plan import Plan
+        from toptail.lab.studies.folder import RunFolder
+
+        trainings = Plan(self.config(), RunFolder(self.out)).jobs()
+        return [*trainings, tables_job(self, self.out, trainings)]
 
     def work(self, command: str) -> tuple[Path, Path]:
         """Do what was asked for; returns the folder and the page's path."""

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import tyro
 
+from toptail.commands.engine import JobFlags
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
-from toptail.commands.studying import check_runs, finish_study, make_runs, print_outcome, run_study
+from toptail.commands.studying import (
+    check_runs,
+    finish_study,
+    make_runs,
+    print_outcome,
+    run_study,
+    tables_job,
+)
 from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.lab.studies.search_error import LABEL
@@ -25,6 +35,9 @@ TABLES: Final = "tables"
 """The last stage: audits, tables, claims and the page, from the files of the others."""
 
 if TYPE_CHECKING:
+    from toptail.jobs.job import Job
+    from toptail.lab.studies.trained import TrainingSettings
+
     Settings = Any
 else:
     Settings = flags_of(
@@ -38,7 +51,7 @@ else:
 
 
 @dataclass(frozen=True)
-class StudySelection:
+class StudySelection(JobFlags):
     """Let critics pick among the same candidates, and let independent judges say what they got.
 
     Goes through the stages queries, pools, reference, exact, euclidean, scores, rollouts,
@@ -106,12 +119,45 @@ class StudySelection:
         if self.declare:
             say(f"Declared: {self.declared()}")
             return 0
+        if self.by_jobs():
+            return 0
         folder, report = self.work(command_line())
         if report == folder:
             say(f"Stages: {folder}")
         else:
             print_outcome(STUDY, folder, report, ("fixed-query", "function-class"))
         return 0
+
+    def jobs(self) -> list[Job]:
+        """With --train one piece per critic, then one per stage, and last the tables."""
+        need_training("study selection")
+        check_runs(self.runs, train=self.train)
+        from toptail.jobs.job import Job
+
+        task, folder = self._name(), self.out / self._name()
+        done: list[Job] = []
+        if self.train and self.runs is not None:
+            from toptail.lab.studies.selection.train import selection_jobs
+            from toptail.lab.studies.trained import task_pieces
+
+            jobs_of = partial(selection_jobs, self.config(task), self._training(), self.runs)
+            done = task_pieces((self.task,), jobs_of, command_line())
+        alone = replace(self, train=False)
+        asked = json.loads(json.dumps([self.config(task), self.scorer, self.judge], default=vars))
+        for stage in self.stages():
+            if stage != TABLES:
+                job = Job(
+                    name=f"{stage} of {folder}",
+                    content={"asked": asked, "needs": [job.id for job in done]},
+                    home=folder,
+                    outputs=[folder],
+                    work=partial(replace(alone, stage=(stage,)).work, command_line()),
+                    inputs=[self.task, *([str(self.runs)] if self.runs else ())],
+                    needs=[job.id for job in done],
+                )
+                done = [*done, job]
+        last = replace(alone, stage=(TABLES,))
+        return [*done, *([tables_job(last, folder, done)] if TABLES in self.stages() else ())]
 
     def declared(self) -> Path:
         """Freeze the queries and declare the criteria; returns the declaration's path."""
@@ -171,9 +217,13 @@ class StudySelection:
     def _train(self, config: SelectionConfig, command: str) -> None:
         """Train the reference ensemble, the critics and the behaviour model where missing."""
         from toptail.lab.studies.selection.train import train_selection
+
+        make_runs(train_selection, self.task, config, self._training(), self.runs, command)
+
+    def _training(self) -> TrainingSettings:
+        """How --train trains."""
         from toptail.lab.studies.trained import TrainingSettings
 
         asked = {"steps": self.steps, "diffusion_steps": self.diffusion_steps}
         given: dict[str, Any] = {name: x for name, x in asked.items() if x is not None}
-        settings = TrainingSettings(**given)
-        make_runs(train_selection, self.task, config, settings, self.runs, command)
+        return TrainingSettings(**given)

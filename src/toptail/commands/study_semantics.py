@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from toptail.commands.engine import JobFlags
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
-from toptail.commands.studying import check_runs, finish_study, make_runs, print_outcome, run_study
+from toptail.commands.studying import (
+    check_runs,
+    finish_study,
+    make_runs,
+    print_outcome,
+    run_study,
+    tables_job,
+)
 from toptail.errors import InputError
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.critics.variants import split_label
@@ -23,6 +32,7 @@ from toptail.lab.studies.semantics.results import config_in
 from toptail.lab.studies.study import Request
 
 if TYPE_CHECKING:
+    from toptail.jobs.job import Job
     from toptail.lab.studies.semantics.train import SemanticsTraining
 
     Settings = Any
@@ -34,7 +44,7 @@ else:
 
 
 @dataclass(frozen=True)
-class StudySemantics:
+class StudySemantics(JobFlags):
     """Ask critics about recorded triples what their score means.
 
     Scores every finished run that is there, stores the scores, and makes tables, figures, the
@@ -94,10 +104,26 @@ class StudySemantics:
 
     def run(self) -> int:
         """Train and score what is missing, then make everything of the stored scores."""
+        if self.by_jobs():
+            return 0
         folder, report = self.work(command_line())
         lines = memory_lines(STUDY.read(folder).tables.get("seen", {}))
         print_outcome(STUDY, folder, report, ("main", "retrieval"), lines)
         return 0
+
+    def jobs(self) -> list[Job]:
+        """With --train one piece per critic and task, and last the scores and tables."""
+        check_runs(self.runs, train=self.train)
+        trainings: list[Job] = []
+        if self.train and self.runs is not None:
+            need_training("study semantics")
+            from toptail.lab.studies.semantics.train import semantics_jobs
+            from toptail.lab.studies.trained import task_pieces
+
+            config = self.config()
+            jobs_of = partial(semantics_jobs, config, self.training(), self.runs)
+            trainings = task_pieces(config.tasks, jobs_of, command_line())
+        return [*trainings, tables_job(replace(self, train=False), self.out, trainings)]
 
     def work(self, command: str) -> tuple[Path, Path]:
         """Do what was asked for; returns the folder and the page's path."""

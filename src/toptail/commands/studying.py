@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toptail.commands.options import command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import print_table, say
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
+    from toptail.jobs.job import Job
     from toptail.lab.studies.study import Annotate, Study
 
 
@@ -54,6 +56,21 @@ def _paper(study: Study) -> Annotate | None:
     from toptail.lab.paper import CLAIMS, annotate
 
     return annotate if study.name in CLAIMS else None
+
+
+def tables_job(command: Any, folder: Path, needed: Sequence[Job]) -> Job:
+    """What is left of a study's command once these pieces are done, as its last piece."""
+    from toptail.jobs.job import Job
+
+    return Job(
+        name=f"tables of {folder}",
+        content={"needs": [job.id for job in needed]},
+        home=folder,
+        outputs=[folder / "report.html"],
+        work=lambda: command.work(command_line()),
+        needs=[job.id for job in needed],
+        last=True,
+    )
 
 
 def print_outcome(

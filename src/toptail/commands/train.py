@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import tyro
 
+from toptail.commands.engine import JobFlags
 from toptail.commands.lists import names, numbers
 from toptail.commands.options import Words, command_line
 from toptail.errors import InputError, check_whole, option
@@ -21,6 +22,7 @@ BEHAVIOUR: Final = "diffusion"
 """The learner among the critics' names that is none: it proposes what critics choose from."""
 
 if TYPE_CHECKING:
+    from toptail.jobs.job import Job
     from toptail.lab.training.config import LearnerConfig
     from toptail.lab.training.runs import Run
 
@@ -60,7 +62,7 @@ class _What:
 
 @tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
 @dataclass(frozen=True, kw_only=True)
-class Train(RunOptions, _What):
+class Train(JobFlags, RunOptions, _What):
     """Train critics on a data set, on the GPU or the CPU, whichever is there.
 
     Every seed of a critic is a run in OUT/TASK/CRITIC/seed-N. Killed at any moment, the same
@@ -70,10 +72,9 @@ class Train(RunOptions, _What):
 
     def run(self) -> int:
         """Train, draw the curves, and list the runs; the exit code is 1 if one is invalid."""
-        seeds = numbers("--seeds", self.seeds or ("42,43,44",), int)
-        require_seeds(seeds)
-        check_whole("checkpoint_every", self._checkpoint_every(), 1)
-        configs = self.chosen()
+        if self.by_jobs():
+            return 0
+        seeds, configs = self._seeds(), self.chosen()
         from toptail.commands.train_progress import progress
         from toptail.lab.tasks.files import load
         from toptail.lab.training.defaults import keep_compiled
@@ -95,6 +96,20 @@ class Train(RunOptions, _What):
                     watch=watch,
                 )
         return _finish(runs)
+
+    def jobs(self) -> list[Job]:
+        """One piece per critic: all of its seeds."""
+        from toptail.lab.studies.trained import TrainingJob
+
+        seeds, every, line = self._seeds(), self._checkpoint_every(), command_line()
+        trainings = [TrainingJob(config, seeds, self.out) for config in self.chosen()]
+        return [training.piece(self.task, every, line) for training in trainings]
+
+    def _seeds(self) -> tuple[int, ...]:
+        seeds = numbers("--seeds", self.seeds or ("42,43,44",), int)
+        require_seeds(seeds)
+        check_whole("checkpoint_every", self._checkpoint_every(), 1)
+        return tuple(seeds)
 
     def chosen(self) -> list[LearnerConfig]:
         """One configuration per critic that was named, and one of the behaviour model if it was."""

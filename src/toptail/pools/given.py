@@ -11,22 +11,32 @@ import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.pools.columns import Columns, choose, listed
+from toptail.pools.guard import refusing
+from toptail.pools.partitioned import is_partitioned, open_partitioned
 from toptail.pools.picks import JudgedPicks, PickColumns
 from toptail.pools.scored import ScoredPools
-from toptail.pools.tables import pools_from_arrays
+from toptail.pools.stream import Mapped, partitioned_pools
+from toptail.pools.tables import COLUMNS, UNUSABLE, pools_from_arrays
 
 
-def to_pools(data: Any, columns: Columns) -> ScoredPools:
-    """Pools from pools, the path of a file, any data frame, columns, arrays or rows.
+def to_pools(
+    data: Any, columns: Columns, *, stream: bool = False, mapped: Mapped = map
+) -> ScoredPools:
+    """Pools from pools, the path of a file or folder, any data frame, columns, arrays or rows.
 
     A mapping that holds arrays of two dimensions is read as ``[queries, candidates]``, like an
     npz file; everything else is a table, see :func:`toptail.pools.frames.as_table`. Pools know
-    already which columns play which part, except which scores to audit.
+    already which columns play which part, except which scores to audit. A folder or an address
+    holds partitioned Parquet; one that is large is left there if the caller can ``stream``, and
+    ``mapped`` says who works through it.
     """
     if isinstance(data, ScoredPools):
         return _chosen(data, columns)
     if isinstance(data, (str, os.PathLike)):
-        return ScoredPools.read(data, **columns)
+        if not is_partitioned(data):
+            return ScoredPools.read(data, **columns)
+        with refusing(data, UNUSABLE, COLUMNS):
+            return partitioned_pools(open_partitioned(data), columns, stream=stream, mapped=mapped)
     if isinstance(data, Mapping) and any(getattr(a, "ndim", 1) == 2 for a in data.values()):
         arrays = {str(name): np.asarray(array) for name, array in data.items()}
         return pools_from_arrays("arrays", arrays, columns)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import platform
+from functools import cache
+from pathlib import Path
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -26,3 +30,10 @@ def try_lock(handle: int, *, shared: bool = False) -> bool:
     except OSError as error:  # ENOLCK, ENOTSUP, ENOSYS, or what a network's disk says
         raise NoLocksError(error.errno, error.strerror) from None
     return True
+
+
+@cache
+def this_machine() -> str:
+    """What tells this machine from others, also from others of its name."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return boot.read_text().strip() if boot.is_file() else platform.node()

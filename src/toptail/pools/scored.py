@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Final, TypeVar, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,18 @@ from toptail.pools.columns import UNSAID, Columns, check_finite, group_seeds
 from toptail.pools.container import Container, named, queries
 from toptail.pools.frames import as_table
 from toptail.stats.best_of_k import Floats, Ints
+
+T = TypeVar("T")
+
+SEGMENT: Final = 1 << 24
+"""Candidates of the queries that are worked on together, and lie in memory together at most."""
+
+
+def segments(sizes: Ints) -> list[slice]:
+    """Consecutive queries whose candidates are about `SEGMENT` together; most tables are one."""
+    number = (np.cumsum(sizes) - sizes) // SEGMENT
+    starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
+    return [slice(a, b) for a, b in zip(starts, [*starts[1:], sizes.size], strict=True)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +48,22 @@ class Block(Container):
 
     def _summary(self) -> str:
         return f"{self.queries.size:,} pools of {self.size}"
+
+
+def blocks_of(offsets: Ints, limit: int = 1 << 62) -> Iterator[Block]:
+    """Pools that start at these rows, grouped by size, about ``limit`` candidates per block."""
+    sizes = np.diff(offsets)
+    for size in np.unique(sizes):
+        members = np.flatnonzero(sizes == size)
+        per_block = max(1, limit // int(size))
+        for start in range(0, members.size, per_block):
+            queries = members[start : start + per_block]
+            rows: slice | Ints
+            if queries[-1] - queries[0] + 1 == queries.size:
+                rows = slice(int(offsets[queries[0]]), int(offsets[queries[-1] + 1]))
+            else:
+                rows = (offsets[queries][:, None] + np.arange(size)).reshape(-1)
+            yield Block(queries, rows, int(size))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,18 +159,36 @@ class ScoredPools(Container):
 
     def blocks(self, limit: int = 1 << 62) -> Iterator[Block]:
         """Pools grouped by size, at most about ``limit`` candidates per block."""
-        sizes = self.sizes
-        for size in np.unique(sizes):
-            members = np.flatnonzero(sizes == size)
-            per_block = max(1, limit // int(size))
-            for start in range(0, members.size, per_block):
-                queries = members[start : start + per_block]
-                rows: slice | Ints
-                if queries[-1] - queries[0] + 1 == queries.size:
-                    rows = slice(int(self.offsets[queries[0]]), int(self.offsets[queries[-1] + 1]))
-                else:
-                    rows = (self.offsets[queries][:, None] + np.arange(size)).reshape(-1)
-                yield Block(queries, rows, int(size))
+        return blocks_of(self.offsets, limit)
+
+    def scores_at(self, at: slice, names: Iterable[str]) -> dict[str, Floats]:
+        """Score columns of consecutive queries."""
+        return {name: self.scores[name][self._rows(at)] for name in names}
+
+    def values_at(self, at: slice, names: Iterable[str]) -> dict[str, Floats]:
+        """Value columns of consecutive queries."""
+        return {name: self.values[name][self._rows(at)] for name in names}
+
+    def support_at(self, at: slice) -> NDArray[np.bool_] | None:
+        """Which candidates of consecutive queries are on the data support."""
+        return None if self.support is None else self.support[self._rows(at)]
+
+    @property
+    def supported(self) -> bool:
+        """Whether the table says which candidates are on the data support."""
+        return self.support is not None
+
+    @property
+    def in_process(self) -> bool:
+        """Whether :meth:`over` works in this process."""
+        return True
+
+    def over(self, work: Callable[[slice], T]) -> Iterator[tuple[slice, T]]:
+        """Each of :func:`segments` with what ``work`` makes of it, in order."""
+        return ((at, work(at)) for at in segments(self.sizes))
+
+    def _rows(self, at: slice) -> slice:
+        return slice(int(self.offsets[at.start]), int(self.offsets[at.stop]))
 
     def select(self, keep: NDArray[np.bool_]) -> ScoredPools:
         """The queries where ``keep [queries]`` is true, in order."""

@@ -87,18 +87,19 @@ def _needed(path: Path, columns: Columns) -> list[str] | None:
     if schema is None or len(set(schema.names)) < len(schema.names):
         return None
     names = parts(str(path), schema.names, columns)
-    roles = _roles(str(path), _renamed(schema.empty_table(), names).schema, columns)
+    roles = roles_of(str(path), renamed(schema.empty_table(), names).schema, columns)
     wanted = {names[n] for n in (*roles.scores, *roles.values, *RESERVED, *DESIGN) if n in names}
     return [name for name in schema.names if name in wanted]
 
 
-def _renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
+def renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
     """The columns under the names that :func:`toptail.pools.columns.parts` gives them."""
-    renamed = table.select(list(names.values())).rename_columns(list(names))
-    return renamed.replace_schema_metadata(table.schema.metadata)
+    result = table.select(list(names.values())).rename_columns(list(names))
+    return result.replace_schema_metadata(table.schema.metadata)
 
 
-def _called(columns: Columns) -> dict[str, str]:
+def own_names(columns: Columns) -> dict[str, str]:
+    """The parts whose column is called otherwise."""
     return called({part: columns.get(part) for part in RESERVED})
 
 
@@ -113,9 +114,10 @@ def _stored_roles(where: str, metadata: bytes | str) -> dict[str, list[str]]:
     raise InputError(f"{where}: the 'toptail' metadata of the file is damaged; write it again.")
 
 
-def _roles(
+def roles_of(
     where: str, schema: pa.Schema, columns: Columns, as_numbers: frozenset[str] = frozenset()
 ) -> Roles:
+    """Which columns are scores and which values; ``as_numbers`` are texts that should be such."""
     numeric = {f.name: holds_numbers(f.type) or f.name in as_numbers for f in schema}
     return _find(where, numeric, columns, (schema.metadata or {}).get(METADATA))
 
@@ -135,23 +137,20 @@ def _find(
 def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPools:
     """Long or list-per-query table to :class:`ScoredPools`."""
     check_names(where, table.column_names)
-    own = _Own(_called(columns))
-    table = _renamed(table, parts(where, table.column_names, columns))
+    own = OwnNames(own_names(columns))
+    table = renamed(table, parts(where, table.column_names, columns))
     if table.num_rows == 0:
         raise InputError(f"{where}: the table has no rows.")
     # A text column that is mostly numbers is a score with a typo, not a remark.
     mistyped = frozenset(n for n in table.column_names if mostly_numbers(table[n]))
-    roles = _roles(where, table.schema, columns, mistyped)
+    roles = roles_of(where, table.schema, columns, mistyped)
     skipped = by_name(roles.scores) if roles.guessed else {}
     roles = without(where, roles, skipped)
     lists = [n for n in (*roles.scores, *roles.values) if is_list(table.schema.field(n).type)]
     if lists:
-        table = _explode(table, roles, where, own)
-    elif "query" not in table.column_names:
-        raise InputError(
-            f"{where}: there is no column 'query', which says which candidates form one pool; "
-            f"name it with {option('query')} (columns: {', '.join(table.column_names)})."
-        )
+        table = explode(table, roles, where, own)
+    else:
+        check_query(where, table.column_names)
     data = {name: plain(table[name]) for name in table.column_names}
     query_code, query = codes(where, own["query"], data["query"])
     if roles.guessed:
@@ -171,7 +170,7 @@ def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPoo
     support = flags(where, own["support"], data["support"]) if "support" in data else None
     candidate = data.get("candidate")
     if candidate is not None:
-        _check_unique(where, own["candidate"], query_code, candidate)
+        check_unique(where, own["candidate"], query_code, candidate)
     per_query = {
         name: per_query_labels(where, own[name], data[name], query_code, len(query))
         for name in ("cluster", "group")
@@ -198,7 +197,16 @@ def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPoo
     )
 
 
-class _Own(dict[str, str]):
+def check_query(where: str, names: list[str]) -> None:
+    """Raise where no column says which candidates form one pool."""
+    if "query" not in names:
+        raise InputError(
+            f"{where}: there is no column 'query', which says which candidates form one pool; "
+            f"name it with {option('query')} (columns: {', '.join(names)})."
+        )
+
+
+class OwnNames(dict[str, str]):
     """Part -> the user's own name of the column that plays it; any other name is its own."""
 
     def __missing__(self, name: str) -> str:
@@ -216,8 +224,13 @@ def _is_whole(column: pa.Array) -> bool:
     return bool(pa.types.is_integer(column.type)) and not column.null_count
 
 
-def _explode(table: pa.Table, roles: Roles, where: str, own: _Own) -> pa.Table:
-    """One row per query with lists to one row per candidate."""
+def explode(
+    table: pa.Table, roles: Roles, where: str, own: OwnNames, first_row: int = 0
+) -> pa.Table:
+    """One row per query with lists to one row per candidate; without labels, queries are numbered.
+
+    ``first_row`` is where a piece of a longer table starts in it.
+    """
     data = [*roles.scores, *roles.values]
     lists = {
         name: plain(table[name])
@@ -252,7 +265,7 @@ def _explode(table: pa.Table, roles: Roles, where: str, own: _Own) -> pa.Table:
         )
     parent = pa.array(np.repeat(np.arange(table.num_rows), lengths))
     if "query" not in table.column_names:
-        table = table.append_column("query", pa.array(np.arange(table.num_rows)))
+        table = table.append_column("query", pa.array(np.arange(table.num_rows) + first_row))
     query = plain(table["query"])
     if len(query.unique()) != len(query):
         raise InputError(f"{where}: '{own['query']}' names the same query in two rows of lists.")
@@ -264,7 +277,7 @@ def _explode(table: pa.Table, roles: Roles, where: str, own: _Own) -> pa.Table:
     return pa.table(columns)
 
 
-def _check_unique(where: str, name: str, query_code: Ints, candidate: pa.Array) -> None:
+def check_unique(where: str, name: str, query_code: Ints, candidate: pa.Array) -> None:
     """Raise where a (query, candidate) pair stands in two rows."""
     candidate_code, labels = codes(where, name, candidate)
     at = first_repeat(query_code * len(labels) + candidate_code)
@@ -320,7 +333,7 @@ def pools_from_arrays(
         group=named.get("group"),
         size=named.get("size"),
         source=where,
-        called=_called(columns),
+        called=own_names(columns),
     )
     check_design(where, pools.called.get("p_judged", "p_judged"), pools.design)
     return replace(pools, skipped=skipped)

@@ -2,13 +2,16 @@
 
 Their names begin with `PREFIX`, so that `toptail.pools.files.entries`, which all readers use, never
 has them. Each is locked while it is written; one that is not locked was left by a process that was
-killed, and the next process that writes to the folder removes it.
+killed, and the next process that writes to the folder removes it. Locks may end at the machine, so
+names say which machine it was, and what another one left is removed after a day.
 """
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
+import re
 import shutil
 import stat
 import sys
@@ -16,16 +19,20 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from toptail.pools.locks import NoLocksError, locks_exist, try_lock
+from toptail.pools.locks import NoLocksError, locks_exist, this_machine, try_lock
 
 PREFIX: Final = ".toptail-"
 """How the names of all temporary files and folders begin."""
 
 _OLD: Final = 86_400.0
 """Seconds after which something is taken for left behind where there are no locks."""
+
+_OF_A_MACHINE: Final = re.compile(rf"{re.escape(PREFIX)}[0-9a-f]{{8}}-")
+"""Names that say which machine made them."""
 
 _SWAP: Final = 2
 """The flag of Linux (RENAME_EXCHANGE) and of macOS (RENAME_SWAP)."""
@@ -90,10 +97,10 @@ def _made(place: Path, ending: str, folder: bool) -> tuple[Path, int | None]:
     """A new file or folder, and the open handle that keeps it locked."""
     while True:
         if folder:
-            path = Path(tempfile.mkdtemp(dir=place, prefix=PREFIX))
+            path = Path(tempfile.mkdtemp(dir=place, prefix=_own_prefix()))
             handle = os.open(path, os.O_RDONLY) if locks_exist() else None
         else:
-            handle, name = tempfile.mkstemp(dir=place, prefix=PREFIX, suffix=ending)
+            handle, name = tempfile.mkstemp(dir=place, prefix=_own_prefix(), suffix=ending)
             path = Path(name)
         if not locks_exist():
             if handle is not None:
@@ -107,8 +114,18 @@ def _made(place: Path, ending: str, folder: bool) -> tuple[Path, int | None]:
         return path, handle
 
 
+@cache
+def _own_prefix() -> str:
+    """How names begin of what this machine makes."""
+    return f"{PREFIX}{hashlib.sha256(this_machine().encode()).hexdigest()[:8]}-"
+
+
+def _is_of_another_machine(path: Path) -> bool:
+    return _OF_A_MACHINE.match(path.name) is not None and not path.name.startswith(_own_prefix())
+
+
 def _remove_if_left(path: Path) -> None:
-    if not locks_exist():
+    if not locks_exist() or _is_of_another_machine(path):
         if _is_old(path):
             remove(path)
         return

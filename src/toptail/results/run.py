@@ -14,6 +14,7 @@ from toptail.pools.columns import Columns, listed
 from toptail.pools.given import to_picks, to_pools
 from toptail.pools.pairs import PREFERENCE, with_preferences
 from toptail.pools.picks import PickColumns
+from toptail.pools.stream import Mapped
 from toptail.results.planning import joined, looked, table_of
 from toptail.results.result import AuditResult, PicksResult
 from toptail.stats.looks import level_at
@@ -53,13 +54,15 @@ def audit(
     margin: float | None = None,
     command: str | None = None,
     tick: Callable[[str, float], None] | None = None,
+    mapped: Mapped = map,
 ) -> AuditResult:
     """Tell whether each scorer is safe to maximize.
 
     Parameters
     ----------
     data
-        :class:`toptail.ScoredPools`, the path of a file, any data frame (whatever speaks Arrow,
+        :class:`toptail.ScoredPools`, the path of a file, a folder or an address of partitioned
+        Parquet (read as a stream where it is large), any data frame (whatever speaks Arrow,
         a lazy frame, a Hugging Face data set), a mapping of columns, a list of rows, or a
         mapping of arrays ``[queries, candidates]``.
     query, candidate, group, cluster, support
@@ -119,6 +122,8 @@ def audit(
         The command to record as what made this result.
     tick
         Called with a stage's name and its finished share, for progress bars.
+    mapped
+        Who works through a table that is streamed, called as ``map`` is; an engine has one.
 
     Raises
     ------
@@ -174,7 +179,8 @@ def audit(
         )
     elif plan is not None:
         columns["values"] = None
-    pools = to_pools(data, columns)
+    stream = all(given is None for given in (cheap, unjudged, plan, pairs, baseline))
+    pools = to_pools(data, columns, stream=stream, mapped=mapped)
     if plan is not None:
         values = values or "value"
         pools = joined(pools, plan, answers, values)

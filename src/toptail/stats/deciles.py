@@ -3,9 +3,9 @@ r"""Score deciles: what a candidate of the d-th tenth of the scores is worth."""
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from toptail.stats.best_of_k import Floats, average_ties, tie_starts
+from toptail.stats.best_of_k import Floats, Ints, average_ties, tie_starts
 
 
 def bin_shares(n: int, bins: int = 10) -> Floats:
@@ -48,7 +48,7 @@ def decile_gap(means: ArrayLike) -> Floats:
     return np.asarray(m[..., -1] - m[..., 0])
 
 
-def pooled_bins(scores: Floats, bins: int = 10) -> tuple[NDArray[np.int64], Floats]:
+def pooled_bins(scores: Floats, bins: int = 10) -> tuple[Ints, Floats]:
     """Which bin of the pooled scores each candidate falls into, without sorting them all.
 
     Returns ``category [n]`` and ``share [categories, bins]``: candidate i belongs to bin
@@ -57,15 +57,28 @@ def pooled_bins(scores: Floats, bins: int = 10) -> tuple[NDArray[np.int64], Floa
     two together give exactly :func:`decile_means` of all scores, and let sums per query
     be taken bin by bin.
     """
-    n = scores.size
-    at = np.unique(np.minimum((np.arange(1, bins) * n) // bins, n - 1))
-    edges = np.unique(np.partition(scores, at)[at])
-    # Category 2i lies strictly between edges i-1 and i; 2i+1 equals edge i.
-    category = np.searchsorted(edges, scores, "left") + np.searchsorted(edges, scores, "right")
+    edges = np.unique(np.partition(scores, at := edge_ranks(scores.size, bins))[at])
+    category = categories(scores, edges)
     counts = np.bincount(category, minlength=2 * edges.size + 1)
+    return category, category_shares(counts, bins)
+
+
+def edge_ranks(n: int, bins: int = 10) -> Ints:
+    """Which of ``n`` scores in ascending order, counted from 0, stand on the edges of bins."""
+    return np.unique(np.minimum((np.arange(1, bins) * n) // bins, n - 1))
+
+
+def categories(scores: Floats, edges: Floats) -> Ints:
+    """2i for scores strictly between the sorted edges i-1 and i, 2i+1 for those at edge i."""
+    category = np.searchsorted(edges, scores, "left") + np.searchsorted(edges, scores, "right")
+    return category.astype(np.int64)
+
+
+def category_shares(counts: Ints, bins: int = 10) -> Floats:
+    """How much of each category lies in each bin ``[categories, bins]``, rows summing to 1."""
+    n = int(counts.sum())
     upper = np.cumsum(counts) / n
     lower = upper - counts / n
     limits = np.arange(bins + 1) / bins
     overlap = np.minimum(upper[:, None], limits[1:]) - np.maximum(lower[:, None], limits[:-1])
-    share = np.clip(overlap, 0.0, None) * (n / np.maximum(counts, 1))[:, None]
-    return category.astype(np.int64), share
+    return np.asarray(np.clip(overlap, 0.0, None) * (n / np.maximum(counts, 1))[:, None])

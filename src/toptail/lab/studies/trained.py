@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from toptail.jobs.job import Job, Resources
 from toptail.lab.critics.variants import split_label
 from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion_runs import DiffusionRun
 from toptail.lab.studies.datasets import TaskDataset
+from toptail.lab.tasks.files import load
 from toptail.lab.training.config import LearnerConfig, RunConfig
 from toptail.lab.training.defaults import checkpoint_every, keep_compiled, log_every, on_gpu
 from toptail.lab.training.group import Watch
@@ -20,6 +22,8 @@ from toptail.lab.training.policy import find_fault
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
 from toptail.lab.training.session import train_runs
 from toptail.lab.training.task_data import TaskData
+
+_OF_THE_DEVICE: Final = ("bfloat16", "log_every")
 
 Settings: TypeAlias = tuple[tuple[str, Any], ...]
 
@@ -80,11 +84,49 @@ class TrainingJob:
     out: Path
     """Runs go to ``out/TASK/CRITIC/seed-N``."""
 
+    def piece(self, source: str, every: int, command: str = "") -> Job:
+        """The training as a piece of a command, on the data set of this name or path.
+
+        Precision and lines of metrics follow from the device, of which a list knows nothing.
+        """
+        home = self.out / self.config.task / self.config.name
+        content = {k: v for k, v in self.config.content.items() if k not in _OF_THE_DEVICE}
+
+        def work() -> None:
+            keep_compiled()
+            data = TaskData.place(load(source), [self.config], len(self.seeds))
+            train_runs(
+                self.config, data, self.seeds, self.out, checkpoint_every=every, command=command
+            )
+
+        return Job(
+            name=f"train {home}",
+            content={"config": content, "seeds": list(self.seeds), "data": source},
+            home=self.out,
+            outputs=[run_folder(home, seed) for seed in self.seeds],
+            work=work,
+            finished=lambda: not self.missing(),
+            inputs=[source],
+            resources=Resources(1.0, 1.0 if on_gpu() else 0.0),
+        )
+
     def missing(self) -> bool:
         """Whether a seed has no finished and valid run, whatever its settings are."""
         home = self.out / self.config.task / self.config.name
         folders = [run_folder(home, seed) for seed in self.seeds]
         return any(not (f / RECORD).is_file() or find_fault(read_run(f)) for f in folders)
+
+
+def task_pieces(
+    tasks: Sequence[str], jobs_of: Callable[[TaskDataset], Iterable[TrainingJob]], command: str
+) -> list[Job]:
+    """What `train_missing` would train, as pieces of a command."""
+    every = checkpoint_every()
+    return [
+        training.piece(name, every, command)
+        for name in tasks
+        for training in jobs_of(TaskDataset.load(name))
+    ]
 
 
 def train_missing(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import as_completed
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from toptail.errors import InputError
+from toptail.jobs.job import Job
 from toptail.lab.tasks.expert import DirectionExpert, Expert
 from toptail.lab.tasks.files import read_record, record_path, save_file, split_path, write_json
 from toptail.lab.tasks.manipulation import Player, check_playable
@@ -143,6 +144,45 @@ def collect(
     return paths
 
 
+def collection_jobs(collection: Collection, out: Path, work: Callable[[], object]) -> list[Job]:
+    """Groups of episodes as pieces, and last the two files, which ``work`` makes of them."""
+    check_collectable(collection)
+    parts, counts = out.with_name(f"{out.name}.parts"), collection.counts()
+    paths = {split: split_path(out, split) for split in counts}
+    collected = _is_collected(collection, counts, paths) and not parts.exists()
+
+    def piece(group: _Group) -> Job:
+        files = [_part(parts, group.split, episode) for episode in group.wanted]
+
+        def collect_them() -> None:
+            _open_parts(collection, out, parts)
+            _collect_group(collection, parts, group)
+
+        return Job(
+            name=f"collect {files[0].stem}",
+            content=_plan(collection) | {"episodes": len(files), "out": str(out)},
+            home=out.parent,
+            outputs=files,
+            work=collect_them,
+            finished=lambda: collected or all(file.exists() for file in files),
+        )
+
+    jobs = [piece(group) for group in _groups(collection, counts)]
+    return [
+        *jobs,
+        Job(
+            name=f"collect {out.name}",
+            content=_plan(collection) | {"episodes": counts, "out": str(out)},
+            home=out.parent,
+            outputs=list(paths.values()),
+            work=work,
+            finished=lambda: _is_collected(collection, counts, paths) and not parts.exists(),
+            needs=[job.id for job in jobs],
+            last=True,
+        ),
+    ]
+
+
 def _recipe(task: TaskName) -> Recipe:
     """The published size and noise, which is known of whatever can be collected."""
     recipe = published_recipe(task)
@@ -219,18 +259,24 @@ class _Group:
 def _missing_groups(
     collection: Collection, counts: dict[Split, int], parts: Path
 ) -> Iterator[_Group]:
-    """Yield the groups of episodes that are not complete.
+    """Yield the groups of episodes that are not complete."""
+    for group in _groups(collection, counts):
+        missing = sum(not _part(parts, group.split, episode).exists() for episode in group.wanted)
+        if missing:
+            yield replace(group, missing=missing)
 
-    Groups are fixed by the episodes' numbers: an expert that is a network may round differently
+
+def _groups(collection: Collection, counts: dict[Split, int]) -> Iterator[_Group]:
+    """Yield all groups of episodes.
+
+    They are fixed by the episodes' numbers: an expert that is a network may round differently
     in another company, so a group is always collected as a whole.
     """
     size = _MAZE_GROUP if collection.task.is_maze else 1
     for split, count in counts.items():
         for first in range(0, count, size):
             wanted = range(first, min(first + size, count))
-            missing = sum(not _part(parts, split, episode).exists() for episode in wanted)
-            if missing:
-                yield _Group(split, range(first, first + size), wanted, missing)
+            yield _Group(split, range(first, first + size), wanted, len(wanted))
 
 
 def _part(parts: Path, split: Split, episode: int) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -115,6 +116,7 @@ class Group:
             "versions": versions(),
             "commit": commit(),
             "machine": machine(),
+            "node": platform.node(),
         }
         for seed in self.seeds:
             self._open(seed, start, begun)

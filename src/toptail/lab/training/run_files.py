@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from toptail.errors import InputError, NotDoneError, told
+from toptail.errors import InputError, NotDoneError
 from toptail.lab.training.metrics import read_lines
 from toptail.lab.training.records import read_object
 from toptail.pools.files import entries
-from toptail.pools.locks import NoLocksError, locks_exist, try_lock
+from toptail.pools.leases import held, is_held
+from toptail.pools.locks import locks_exist
 
 CONFIG = "config.json"
 RECORD = "record.json"
@@ -95,44 +96,20 @@ def attempt_at(folder: Path) -> int:
 
 @contextmanager
 def training_lock(home: Path) -> Iterator[None]:
-    """Hold a critic's folder; the lock goes with the process, however that ends."""
+    """Hold a critic's folder, among all machines that see it: `toptail.pools.leases`."""
     if not locks_exist():
         raise NotDoneError(
             "Training needs file locks, so that two processes never write to one folder, and this "
             "system has none that Python knows (fcntl): use Linux, macOS or WSL."
         )
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise told(error, home) from None
-    with (home / ".lock").open("w") as file:
-        if not _locked(home, file):
-            raise InputError(
-                f"{home} is being trained by another process: wait for it, or stop it first."
-            )
+    busy = f"{home} is being trained by another process: wait for it, or stop it first."
+    with held(home / ".lock", busy):
         yield
-
-
-def _locked(home: Path, file: TextIO) -> bool:
-    """Whether this process now holds a folder's lock; false where another one does."""
-    try:
-        return try_lock(file.fileno())
-    except NoLocksError as error:
-        raise NotDoneError(
-            f"{home}: training needs file locks, so that two processes never write to one folder, "
-            f"and the file system there has none ({error.strerror}): use a folder on another disk."
-        ) from None
 
 
 def in_training(home: Path) -> bool:
     """Whether a process holds a critic's folder right now."""
-    if not locks_exist():
-        return False
-    try:
-        with (home / ".lock").open() as file:
-            return not try_lock(file.fileno(), shared=True)
-    except (FileNotFoundError, NoLocksError):
-        return False
+    return locks_exist() and is_held(home / ".lock")
 
 
 def _seed(folder: Path) -> int | None:

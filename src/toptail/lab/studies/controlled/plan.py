@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from toptail.jobs.job import Job
 from toptail.lab.critics.registry import MAIN
 from toptail.lab.judges.ideals_controlled import ideal_scores
 from toptail.lab.studies.controlled.cells import CriticCell, Trained, compute_cell, unit_of
@@ -104,6 +105,23 @@ class Plan:
         main = {cell.critic for cell in self.main.values()}
         return setting.steps == self.config.steps and all(
             cell.critic in main and cell.world == self.config.world for cell in setting.cells
+        )
+
+    def jobs(self) -> list[Job]:
+        """Every cell as a piece of work: its critic with all of its seeds."""
+        cells = dict.fromkeys(cell for stage in self.stages() for cell in stage)
+        return [self._job(cell) for cell in cells]
+
+    def _job(self, cell: CriticCell) -> Job:
+        units = [unit for steps in cell.steps for unit in self.units(cell, steps)]
+        names = [unit.unit.folder.name for unit in units]
+        return Job(
+            name=f"train {names[0]}",
+            content={"units": names, "scores": cell.keep_scores},
+            home=self.run.path,
+            outputs=[unit.unit.folder for unit in units],
+            work=lambda: compute_cell(self.run, self.config, cell, self.pools(cell.world)),
+            finished=lambda: all(unit.finished for unit in units),
         )
 
     def compute(self, tick: Tick = no_tick) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from toptail.lab.critics.registry import names
@@ -23,15 +24,17 @@ def train_selection(
     watch: Watch | None = None,
 ) -> list[Run]:
     """Train what a study needs and ``runs`` does not hold: `train_missing`."""
+    return train_missing((task,), partial(selection_jobs, config, training, runs), command, watch)
 
-    def jobs_of(data: TaskDataset) -> Iterator[TrainingJob]:
-        """Everything that the study needs, in the order of training."""
-        reference = training.critic(data.name, REFERENCE_CRITIC)
-        yield TrainingJob(reference, config.reference.seeds, runs)
-        for critic in names("main", "two_head", "control", "other"):
-            yield TrainingJob(training.critic(data.name, critic), config.seeds, runs)
-        if training.diffusion_steps:
-            model = training.behaviour_model(data.name)
-            yield TrainingJob(model, (config.pools.policy_seed,), runs)
 
-    return train_missing((task,), jobs_of, command, watch)
+def selection_jobs(
+    config: SelectionConfig, training: TrainingSettings, runs: Path, data: TaskDataset
+) -> Iterator[TrainingJob]:
+    """Everything that the study needs, in the order of training."""
+    reference = training.critic(data.name, REFERENCE_CRITIC)
+    yield TrainingJob(reference, config.reference.seeds, runs)
+    for critic in names("main", "two_head", "control", "other"):
+        yield TrainingJob(training.critic(data.name, critic), config.seeds, runs)
+    if training.diffusion_steps:
+        model = training.behaviour_model(data.name)
+        yield TrainingJob(model, (config.pools.policy_seed,), runs)

@@ -1,0 +1,1 @@
+"""The pieces of long commands, and who does them: a process, any launcher, or Ray."""

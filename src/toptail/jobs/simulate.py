@@ -1,0 +1,97 @@
+"""How long a graph of pieces takes on so many nodes: a discrete simulation, failures included."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from toptail.jobs.job import ONE_CORE, Resources
+
+
+@dataclass(frozen=True)
+class TimedPiece:
+    """One piece, as far as its time goes."""
+
+    seconds: float
+    """How long it takes, without the start of its worker."""
+    needs: Sequence[int] = ()
+    """Positions of pieces that must be done before."""
+    resources: Resources = ONE_CORE
+    """What it takes meanwhile."""
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What came of it."""
+
+    seconds: float
+    """From the first start to the last end."""
+    work: float
+    """Seconds of all pieces together, those that were lost included."""
+    lost: int
+    """How often a piece was begun again."""
+
+
+def simulate(
+    pieces: Sequence[TimedPiece],
+    nodes: Sequence[Resources],
+    *,
+    start: float = 0.0,
+    between_failures: float | None = None,
+    seed: int = 0,
+) -> Simulated:
+    """Begin every piece as soon as what it needs is done and a node has room, in their order.
+
+    ``start`` is what beginning a piece costs. A node fails every ``between_failures`` seconds on
+    average (exponentially): it is replaced at once, and what it did is begun again. A piece that
+    fits no node is an error.
+    """
+    rng = np.random.default_rng(seed)
+    free = [[node.cpus, node.gpus] for node in nodes]
+    waiting = list(range(len(pieces)))
+    running: dict[int, tuple[int, float]] = {}  # piece -> node, begun
+    done: set[int] = set()
+    events: list[tuple[float, int, int, float]] = []  # time, what, which, when that was begun
+    now, work, lost = 0.0, 0.0, 0
+    if between_failures is not None:
+        for node in range(len(nodes)):
+            heapq.heappush(events, (rng.exponential(between_failures), 1, node, 0.0))
+    while len(done) < len(pieces):
+        for piece in [p for p in waiting if done.issuperset(pieces[p].needs)]:
+            node = _room(free, pieces[piece].resources)
+            if node is not None:
+                _take(free[node], pieces[piece].resources, -1)
+                waiting.remove(piece)
+                running[piece] = (node, now)
+                heapq.heappush(events, (now + start + pieces[piece].seconds, 0, piece, now))
+        if not running and waiting:
+            raise ValueError("a piece takes more than any node has, or pieces need each other")
+        now, what, which, begun = heapq.heappop(events)
+        if what == 0 and which in running and running[which][1] == begun:
+            node, _ = running.pop(which)
+            _take(free[node], pieces[which].resources, 1)
+            work += now - begun
+            done.add(which)
+        elif what == 1 and between_failures is not None:
+            for piece in [p for p, (node, _) in running.items() if node == which]:
+                work += now - running.pop(piece)[1]
+                _take(free[which], pieces[piece].resources, 1)
+                waiting.append(piece)
+                lost += 1
+            waiting.sort()
+            heapq.heappush(events, (now + rng.exponential(between_failures), 1, which, 0.0))
+    return Simulated(now, work, lost)
+
+
+def _room(free: Sequence[Sequence[float]], wanted: Resources) -> int | None:
+    """The first node that has room for a piece."""
+    fits = (n for n, (cpus, gpus) in enumerate(free) if wanted.cpus <= cpus and wanted.gpus <= gpus)
+    return next(fits, None)
+
+
+def _take(free: list[float], wanted: Resources, sign: int) -> None:
+    free[0] += sign * wanted.cpus
+    free[1] += sign * wanted.gpus
