@@ -17,6 +17,9 @@ from toptail.pools.columns import codes
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.sampled import cross_fitted, difference_values
 
+_FITTED = 20
+"""With fewer queries judged whole, what single labels say of the headroom is not listened to."""
+
 
 def seen_of(
     pools: ScoredPools,
@@ -65,14 +68,21 @@ def _means(pools: ScoredPools, value: Floats) -> Floats:
 def _expected(
     pools: ScoredPools, sampled: Sampled, headroom: Floats, chance: Floats, family: Family
 ) -> Floats:
-    """Headroom that is right on average, query by query ``[queries, n_k]``."""
+    """Headroom that is right on average, query by query ``[queries, n_k]``.
+
+    It is predicted by the headroom that the labels of single candidates show (their largest value,
+    where the rest is predicted), or else by the cheap judge's.
+    """
     known = np.full((pools.queries, len(family.shown)), np.nan)
     known[~np.isnan(chance)] = headroom
     fold = sampled.fold[pools.offsets[:-1]]
     features: list[Floats] = [np.empty((pools.queries, 0))] * len(family.shown)
-    if sampled.cheap is not None:
-        cheap = possible_per_query(pools, Judgement(sampled.cheap), family).oracle
-        features = [column[:, None] for column in (cheap - _means(pools, sampled.cheap)).T]
+    by = sampled.cheap
+    if sampled.known is not None and len(headroom) >= _FITTED:
+        by = sampled.known
+    if by is not None:
+        likely = possible_per_query(pools, Judgement(by), family).oracle - _means(pools, by)
+        features = [column[:, None] for column in likely.T]
     result = [
         difference_values(column, chance, cross_fitted(column, chance, x, fold))
         for column, x in zip(known.T, features, strict=True)

@@ -64,6 +64,13 @@ def skewed(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredP
     return _drawn(pools, labels, rng, np.exp(rng.uniform(0.0, np.log(40.0), pools.rows)))
 
 
+def against(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredPools:
+    """The same with chances that fall forty-fold from the lowest score of a query to the highest."""
+    score = pools.scores["score"].reshape(pools.queries, -1)
+    place = score.argsort(axis=1).argsort(axis=1) / (score.shape[1] - 1)
+    return _drawn(pools, labels, rng, np.exp(-np.log(40.0) * place.reshape(-1)))
+
+
 def _drawn(pools: ScoredPools, labels: int, rng: np.random.Generator, size: Floats) -> ScoredPools:
     w = 0.5 * labels / pools.rows
     alone = np.clip(size / size.mean() * w / (1.0 - w), 0.0, 1.0)
@@ -86,6 +93,7 @@ WAYS: Final[tuple[tuple[str, Way, str | None], ...]] = (
     ("whole queries", whole_queries, None),
     ("at random", at_random, None),
     ("skewed at random", skewed, None),
+    ("skewed against the score", against, None),
     ("planned", planned, None),
     ("planned, good cheap judge", planned, "good"),
     ("planned, useless cheap judge", planned, "useless"),
