@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -33,22 +34,40 @@ def seen_of(
     cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
     width = None if settings.value_range is None else float(np.ptp(settings.value_range))
     tiny = 1e-12 * float(np.abs(judged.value).max())
-    found = bounds_of(pools, judged, family, columns, settings)
-    if found is not None:
-        return _bounded(pools, found, family, cluster, tiny)
+    ends = bounds_of(pools, judged, family, columns, settings)
+    if ends is not None:
+        return _bounded(pools, ends, family, cluster, tiny)
     if judged.sampled is None:
         possible = possible_per_query(pools, judged, family)
         headroom, oracle = possible.oracle - random, possible.oracle
         return Seen(oracle, possible, headroom, cluster, tiny, pools.sizes, width)
-    chance = judged.sampled.whole[pools.offsets[:-1]]
-    full = ~np.isnan(chance)
     times = 1.0 if cluster is None else _large(cluster)
+    found = judged_whole(pools, judged.sampled, family)
+    oracle = random + found.expected
+    return Seen(*(oracle, found.possible, found.headroom, cluster, tiny, pools.sizes, width, times))
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedWhole:
+    """What queries that were judged whole say of the best possible."""
+
+    possible: Possible
+    """What selection from each of their pools could do."""
+    headroom: Floats
+    """Their headroom ``[queries judged whole, n_k]``."""
+    expected: Floats
+    """Headroom that is right on average, of every query ``[queries, n_k]``."""
+
+
+def judged_whole(pools: ScoredPools, sampled: Sampled, family: Family) -> JudgedWhole:
+    """The headroom where a design says of some queries that they were judged whole."""
+    chance = sampled.whole[pools.offsets[:-1]]
+    full = ~np.isnan(chance)
     whole = pools.select(full)
-    exact = Judgement(judged.sampled.value[np.repeat(full, pools.sizes)])
+    exact = Judgement(sampled.value[np.repeat(full, pools.sizes)])
     possible = possible_per_query(whole, exact, family)
     headroom = possible.oracle - _means(whole, exact.value)
-    oracle = random + _expected(pools, judged.sampled, headroom, chance, family)
-    return Seen(oracle, possible, headroom, cluster, tiny, pools.sizes, width, times)
+    return JudgedWhole(possible, headroom, _expected(pools, sampled, headroom, chance, family))
 
 
 def _bounded(

@@ -65,7 +65,7 @@ def skewed(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredP
 
 
 def against(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredPools:
-    """The same with chances that fall forty-fold from the lowest score of a query to the highest."""
+    """The same with chances that fall forty-fold from a query's lowest score to its highest."""
     score = pools.scores["score"].reshape(pools.queries, -1)
     place = score.argsort(axis=1).argsort(axis=1) / (score.shape[1] - 1)
     return _drawn(pools, labels, rng, np.exp(-np.log(40.0) * place.reshape(-1)))

@@ -11,7 +11,7 @@ import tyro
 from toptail.audit import Rule, Settings
 from toptail.audit.standing import STANDINGS
 from toptail.audit.verdict import STATUSES
-from toptail.commands.lists import names, numbers
+from toptail.commands.lists import names, numbers, unjudged
 from toptail.commands.options import Flag, Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
@@ -156,7 +156,7 @@ class Audit:
                 baseline_scores=self._renamed(),
                 **self._given(*RESERVED, "values", "delta", "rho", "unit", "min_pool"),
                 **self._given("baseline", "margin", "cheap", "plan", "answers", "pairs"),
-                **self._unjudged(),
+                unjudged=unjudged(self.unjudged),
                 **self._range(),
             )
 
@@ -174,16 +174,6 @@ class Audit:
         """The flags that were given and that the audits take under the same names."""
         given = {flag: getattr(self, flag) for flag in flags}
         return {flag: value for flag, value in given.items() if value is not None}
-
-    def _unjudged(self) -> dict[str, Any]:
-        if self.unjudged is None or self.unjudged == "bounds":
-            return self._given("unjudged")
-        try:
-            return {"unjudged": 0.0 if self.unjudged == "zero" else float(self.unjudged)}
-        except ValueError:
-            raise InputError(
-                f"--unjudged {self.unjudged} must be zero, a number, or bounds."
-            ) from None
 
     def _range(self) -> dict[str, Any]:
         if not self.value_range:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from toptail.errors import InputError
 
@@ -34,3 +34,15 @@ def numbers(flag: str, words: Sequence[str], kind: Callable[[str], Number]) -> t
             f"'{','.join(words)}'."
         )
     return found
+
+
+def unjudged(word: str | None) -> float | Literal["bounds"] | None:
+    """What ``--unjudged`` says: zero, a number, or bounds."""
+    if word is None:
+        return None
+    if word == "bounds":
+        return "bounds"
+    try:
+        return 0.0 if word == "zero" else float(word)
+    except ValueError:
+        raise InputError(f"--unjudged {word} must be zero, a number, or bounds.") from None
