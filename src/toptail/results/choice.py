@@ -21,9 +21,10 @@ from toptail.progress import Tick, no_tick
 from toptail.report.choice import choice_lines
 from toptail.report.choice_page import render_choice
 from toptail.results.judged import Judges
+from toptail.results.schema import choice_problem
 from toptail.select import Selector
 from toptail.select.base import FORMAT as SELECTOR
-from toptail.select.choose import FORMAT, choice_content
+from toptail.select.choose import choice_content
 from toptail.select.kinds import selector_of
 from toptail.select.read import read_options
 from toptail.select.trial import ChoiceSettings
@@ -37,8 +38,8 @@ class ChoiceResult:
 
     def __init__(self, content: Mapping[str, Any], selector: Selector | None = None) -> None:
         """Make a result of the content of a ``choice.json``, which it keeps a copy of."""
-        if content.get("format") != FORMAT:
-            raise InputError("This is no result of 'toptail choose'.")
+        if found := choice_problem(dict(content)):
+            raise InputError(f"This choice cannot be read: {found}.")
         self._content: dict[str, Any] = copy.deepcopy(dict(content))
         self._selector = selector
 
@@ -49,8 +50,8 @@ class ChoiceResult:
         if not path.is_file():
             raise InputError(f"{path} does not exist; give the folder that 'toptail choose' wrote.")
         content = read_json(path, "choose again", "is not readable as a stored choice")
-        if not isinstance(content, dict):
-            raise InputError(f"{path}: this is no result of 'toptail choose'.")
+        if found := choice_problem(content):
+            raise InputError(f"{path}: {found}.")
         return cls(content)
 
     @cached_property
