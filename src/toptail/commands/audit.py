@@ -22,7 +22,7 @@ from toptail.results import AuditResult, PicksResult, audit, audit_picks
 
 _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 
-_OF_PICKS: Final = ("query", "selector", "values", "cluster", "group")
+_OF_PICKS: Final = ("query", "selector", "values", "cluster", "group", "p_judged")
 _OF_TABLES: Final = (
     *(name for name in RESERVED if name not in _OF_PICKS),
     *("scores", "replicates", "k", "delta", "rho", "unit", "min_pool", "value_range", "fail_on"),
@@ -74,7 +74,8 @@ class Audit:
     support: _Column = None
     """A true/false column: is the candidate on the data support; by default 'support'."""
     picks: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Instead of a table: judged picks with the columns query, selector, value, replicate."""
+    """Instead of a table: judged picks with the columns query, selector, value, replicate; of some
+    of them, with p_judged."""
     selector: _Column = None
     """With --picks, the column that says who picked; by default 'selector'."""
     seed: int = Settings.seed

@@ -201,6 +201,7 @@ def audit_picks(
     values: str | None = None,
     cluster: str | None = None,
     group: str | None = None,
+    p_judged: str | None = None,
     baseline: str | None = None,
     seed: int = Settings.seed,
     resamples: int = Settings.resamples,
@@ -219,6 +220,9 @@ def audit_picks(
     query, selector, values, cluster, group
         The columns of queries, selectors and values, of labels of queries to resample by, and
         of labels of queries to report by, where they are called otherwise.
+    p_judged
+        The column of chances with which picks were chosen for judging, by default the one of that
+        name; with it values may be missing, as in :func:`toptail.audit`.
     baseline
         The selector to compare with first; ``random`` by default where there is one.
     seed, resamples, level, command
@@ -228,7 +232,12 @@ def audit_picks(
     """
     check_whole("resamples", resamples, LEAST_RESAMPLES)
     columns = PickColumns(
-        query=query, selector=selector, values=values, cluster=cluster, group=group
+        query=query,
+        selector=selector,
+        values=values,
+        cluster=cluster,
+        group=group,
+        p_judged=p_judged,
     )
     content = picks_content(
         to_picks(data, columns),
