@@ -152,7 +152,7 @@ def _counts(picks: JudgedPicks) -> Floats:
     shape = len(picks.query), len(picks.selector)
     cell = picks.query_at * shape[1] + picks.selector_at
     known = (~np.isnan(picks.value)).astype(np.float64)
-    return np.bincount(cell, known, minlength=shape[0] * shape[1]).reshape(shape)
+    return np.asarray(np.bincount(cell, known, shape[0] * shape[1]).reshape(shape), np.float64)
 
 
 def _sample(picks: JudgedPicks, means: Floats, selectors: list[int]) -> Sample:

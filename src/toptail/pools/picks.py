@@ -111,8 +111,8 @@ class JudgedPicks(Container):
             if {name, "p_judged"} <= set(data)
         }
         check_design(source, own["p_judged"], design)
-        blank = {"missing": ""} if design else {}
-        value = numbers(source, own["value"], data["value"], **blank)
+        missing = "" if design else "fill it in or drop the row"
+        value = numbers(source, own["value"], data["value"], missing=missing)
         replicate = data.get("replicate", pa.array(np.zeros(len(value), dtype=np.int64)))
         _check_once(source, query_at, selector_at, replicate, len(selector))
         _check_alike(source, own, query_at * len(selector) + selector_at, design)
