@@ -11,7 +11,7 @@ from toptail.audit.bounds import Bounds, bounds_of
 from toptail.audit.family import Family
 from toptail.audit.partly import Sampled
 from toptail.audit.per_query import Judgement, Possible, ScoreColumn, possible_per_query
-from toptail.audit.ruler import Seen
+from toptail.audit.ruler import Seen, WholePart
 from toptail.audit.settings import Settings
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes
@@ -41,10 +41,10 @@ def seen_of(
         possible = possible_per_query(pools, judged, family)
         headroom, oracle = possible.oracle - random, possible.oracle
         return Seen(oracle, possible, headroom, cluster, tiny, pools.sizes, width)
-    times = 1.0 if cluster is None else _large(cluster)
     found = judged_whole(pools, judged.sampled, family)
+    part = WholePart.of(~np.isnan(judged.sampled.whole[pools.offsets[:-1]]), cluster)
     oracle = random + found.expected
-    return Seen(*(oracle, found.possible, found.headroom, cluster, tiny, pools.sizes, width, times))
+    return Seen(oracle, found.possible, found.headroom, cluster, tiny, pools.sizes, width, part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +107,3 @@ def _expected(
         for column, x in zip(known.T, features, strict=True)
     ]
     return np.stack(result, axis=1)
-
-
-def _large(cluster: Ints) -> float:
-    """Pools in a cluster like those with the most of them, weighed as their headroom is."""
-    count = np.bincount(cluster).astype(np.float64)
-    return float((count**4).sum() / (count**3).sum())
