@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from tests.audit.test_schema import CHANGES, names, places
+from tests.audit.test_schema import CHANGES, changed, names, places
 from toptail import InputError, builtin_pools, choose
 from toptail.results import ChoiceResult, schema
 from toptail.results.schema import choice_problem
@@ -77,15 +76,7 @@ def test_both_validators_agree_on_broken_choices() -> None:
     every, broken = list(places(whole)), 0
     for at in rng.choice(len(every), 60, replace=False):
         for change in CHANGES:
-            mutant = copy.deepcopy(whole)
-            *outer, last = every[at]
-            inner: Any = mutant
-            for step in outer:
-                inner = inner[step]
-            if change == "drop":
-                del inner[last]
-            else:
-                inner[last] = change
+            mutant = changed(whole, every[at], change)
             assert VALIDATOR.is_valid(mutant) == (not choice_problem(mutant)), (every[at], change)
             broken += bool(choice_problem(mutant))
     assert broken > 60
