@@ -257,3 +257,75 @@ def test_picks_with_clusters_and_groups_round_trip(tmp_path: Path) -> None:
     picks = JudgedPicks.from_arrow(clustered(), **names)
     picks.write(tmp_path / "picks.json")
     assert JudgedPicks.read(tmp_path / "picks.json") == picks
+
+
+# ------------------------------------------------------------------------- some picks were judged
+
+
+def some(table: pa.Table, p: float, seed: int) -> pa.Table:
+    """The table with each pick judged, in all its repetitions, with chance p."""
+    rng = np.random.default_rng(seed)
+    key = [f"{row['query']}/{row['selector']}" for row in table.to_pylist()]
+    chosen = {each: rng.random() < p for each in dict.fromkeys(key)}
+    judged = np.array([chosen[each] for each in key])
+    value = np.where(judged, table["value"].to_numpy(), np.nan)
+    table = table.set_column(3, "value", pa.array(value, from_pandas=True))
+    own = pa.array(judged.astype(float))
+    return table.append_column("p_judged", [[p] * len(key)]).append_column("own", own)
+
+
+def test_picks_that_were_all_judged_need_no_chances() -> None:
+    table = picks(queries=30)
+    found = audit_picks(JudgedPicks.from_arrow(some(table, 1.0, 0)), resamples=200)
+    assert found == audit_picks(JudgedPicks.from_arrow(table), resamples=200) | {
+        "record": found["record"]
+    }
+
+
+def test_some_picks_give_unbiased_differences_whose_intervals_hold() -> None:
+    truth, found = rows(audit_picks(JudgedPicks.from_arrow(picks()), resamples=100)), []
+    for seed in range(40):
+        part = JudgedPicks.from_arrow(some(picks(repeats=2, seed=seed), 0.5, seed))
+        found.append(rows(audit_picks(part, resamples=200, seed=seed))["good", "random"])
+    value = np.array([row["difference"] for row in found])
+    assert abs(value.mean() - 0.5) < 4 * value.std() / np.sqrt(len(value))
+    held = np.mean([row["low"] < 0.5 < row["high"] for row in found])
+    assert held >= 0.85
+    width = np.mean([row["half_width"] for row in found])
+    assert width > 3 * truth["good", "random"]["half_width"]  # the level of a query is not paired
+
+
+def test_an_audit_of_picks_is_that_of_a_table_of_which_nothing_else_was_judged() -> None:
+    part = JudgedPicks.from_arrow(some(picks(queries=60, repeats=1), 0.6, 1))
+    ours = rows(audit_picks(part, resamples=100))
+    table = toptail.audit(part.as_pools(), resamples=100).to_dict()
+    assert table["k_max"] == 3
+    for row in table["comparisons"]:
+        names = tuple(row[side].removesuffix(" first") for side in ("a", "b"))
+        difference = ours[names]["difference"] if names in ours else None
+        if difference is None:
+            difference = -ours[names[1], names[0]]["difference"]
+        assert row["difference"] == pytest.approx(difference, abs=1e-12)
+
+
+def test_missing_picks_without_chances_and_chances_that_differ_are_refused() -> None:
+    table = some(picks(queries=5), 0.5, 0)
+    with pytest.raises(toptail.InputError, match="column 'value' has a missing value"):
+        toptail.audit_picks(table.drop_columns(["p_judged", "own"]))
+    chance = np.linspace(0.1, 0.9, table.num_rows)
+    at = table.column_names.index("p_judged")
+    with pytest.raises(toptail.InputError, match="a pick is chosen for judging once"):
+        toptail.audit_picks(table.set_column(at, "p_judged", pa.array(chance)))
+
+
+def test_some_picks_from_the_command_line(tmp_path: Path) -> None:
+    table = some(picks(queries=20), 0.5, 0)
+    names = ["chance" if name == "p_judged" else name for name in table.column_names]
+    given = JudgedPicks.from_arrow(table.rename_columns(names), p_judged="chance")
+    given.write(tmp_path / "picks.parquet")
+    again = JudgedPicks.read(tmp_path / "picks.parquet")
+    np.testing.assert_array_equal(again.value, given.value)
+    pa.parquet.write_table(table.rename_columns(names), tmp_path / "mine.parquet")
+    out = ["--out", str(tmp_path / "out"), "--resamples", "100", "--p-judged", "chance"]
+    assert main(["audit", "--picks", str(tmp_path / "mine.parquet"), *out]) == 0
+    assert "picks were judged" in read_audit(tmp_path / "out")["notes"][1]

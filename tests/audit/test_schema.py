@@ -153,6 +153,20 @@ def places(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 CHANGES: tuple[Any, ...] = ("drop", None, "text", -1.5, [], True)
 
 
+def changed(whole: dict[str, Any], path: tuple[Any, ...], change: Any) -> dict[str, Any]:
+    """A copy with something else at a path, or without it."""
+    mutant = copy.deepcopy(whole)
+    *outer, last = path
+    inner: Any = mutant
+    for step in outer:
+        inner = inner[step]
+    if change == "drop":
+        del inner[last]
+    else:
+        inner[last] = change
+    return mutant
+
+
 def test_both_validators_agree_on_broken_audits() -> None:
     """The reader's own validator and an independent one, on what is missing or of another type."""
     one = replace(builtin_pools(4, 2), scores={"noisy": np.arange(8.0)})
@@ -162,15 +176,7 @@ def test_both_validators_agree_on_broken_audits() -> None:
     broken = 0
     for at in rng.choice(len(every), 60, replace=False):
         for change in CHANGES:
-            mutant = copy.deepcopy(whole)
-            *outer, last = every[at]
-            inner: Any = mutant
-            for step in outer:
-                inner = inner[step]
-            if change == "drop":
-                del inner[last]
-            else:
-                inner[last] = change
+            mutant = changed(whole, every[at], change)
             fine = VALIDATOR.is_valid(mutant)
             found = problem(mutant)
             assert fine == (not found or "one entry for each K" in found), (every[at], change)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toptail.bench.judging import WAYS, outcome, savings, wrong_under_looks
+from toptail.bench.judging import WAYS, outcome, wrong_under_looks
 from toptail.bench.judging_cases import POPULATIONS
+from toptail.bench.judging_savings import savings
 from toptail.pools.builtin import builtin_pools
 
 
@@ -32,7 +33,8 @@ def test_every_way_runs_and_a_good_cheap_judge_narrows() -> None:
 
 def test_labels_for_a_half_width_lie_between_those_tried() -> None:
     pools = builtin_pools(80, 16)
-    full, found = savings(pools, [400, 800], seeds=1)
+    measured = savings(pools, [400, 800], seeds=1)
+    full, found = measured.half_width, measured.ways
     assert [each.way for each in found] == ["whole queries", "at random", "planned"]
     planned = found[2]
     middle = float(np.sqrt(planned.half_width[0] * planned.half_width[1]))

@@ -13,6 +13,7 @@ import pytest
 import toptail
 from toptail.audit.bounds import _values_between
 from toptail.audit.family import Family
+from toptail.audit.ruler import WholePart
 from toptail.audit.views import Interval
 from toptail.cli import main
 from toptail.results.schema import problem
@@ -242,3 +243,25 @@ def test_a_partly_judged_table_is_not_compared_with_another(table: Arrays) -> No
     data = sampled(table, 0.5, 0.2)
     with pytest.raises(toptail.InputError, match="every candidate has its value"):
         audit(data, baseline=table)
+
+
+def test_pools_judged_whole_stand_for_those_of_their_cluster() -> None:
+    cluster = np.array([0, 0, 0, 1, 1, 2, 3])
+    full = np.array([True, False, True, True, True, False, True])
+    part = WholePart.of(full, cluster)
+    assert part.cluster is not None
+    assert part.cluster.tolist() == [0, 0, 1, 1, 3]
+    np.testing.assert_array_equal(part.times, [1.5, 1.5, 1.0, 1.0, 1.0])
+    assert WholePart.of(full, None).times.tolist() == [1.0] * 5
+
+
+def test_clusters_judged_whole_are_as_narrow_as_the_full_table() -> None:
+    """Nearly every query judged whole: the unseen cluster is that of the full table."""
+    rng = np.random.default_rng(5)
+    value = rng.random((240, SIZE)) * np.exp(1.2 * rng.normal(size=(240, 1)))
+    full = {"good": value + rng.normal(0, 0.2, value.shape), "value": value}
+    cluster, widths = {"cluster": np.arange(240) // 6}, []
+    for each in (full, sampled(full, 0.2, 0.95)):
+        low, _, high = ends(audit(each | cluster, scores="good").scorers["good"].captured)
+        widths.append(high - low)
+    assert widths[1] < 1.2 * widths[0]

@@ -279,16 +279,6 @@ def test_a_stored_choice_that_cannot_be_shown_is_a_sentence(
     assert [path.name for path in tmp_path.iterdir()] == ["choice.json"]
 
 
-def test_a_table_that_is_judged_in_part_is_refused() -> None:
-    rows = [
-        {"query": q, "score": float(c), "value": None if c else 1.0, "p_judged": 0.5}
-        for q in range(3)
-        for c in range(2)
-    ]
-    with pytest.raises(InputError, match="judged in part"):
-        choose(rows)
-
-
 def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, out = tmp_path / "scores.parquet", tmp_path / "out"
     POOLS.write(table)

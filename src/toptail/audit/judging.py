@@ -25,19 +25,8 @@ def judging_content(
     """
     if judged.exact and alone is None:
         return {}
-    labels, whole = int(judged.seen.size), pools.queries
-    if judged.between is not None:
-        missing = judged.between[0] != judged.between[1]
-        whole = int((np.add.reduceat(missing, pools.offsets[:-1]) == 0).sum())
-    if judged.sampled is not None:
-        whole = int((~np.isnan(judged.sampled.whole[pools.offsets[:-1]])).sum())
-        if judged.sampled.pairs is not None:
-            labels = int(judged.sampled.pairs.sum()) // 2
     part: dict[str, Any] = {
-        "labels": labels,
-        "candidates": pools.rows,
-        "whole_queries": whole,
-        "pairs": judged.sampled is not None and judged.sampled.pairs is not None,
+        **labels_content(judged, pools),
         "how": how_judged(judged, settings),
         "cheap": None,
     }
@@ -50,6 +39,24 @@ def judging_content(
             },
         }
     return {"judging": part}
+
+
+def labels_content(judged: Judgement, pools: ScoredPools) -> dict[str, Any]:
+    """How much was judged."""
+    labels, whole = int(judged.seen.size), pools.queries
+    if judged.between is not None:
+        missing = judged.between[0] != judged.between[1]
+        whole = int((np.add.reduceat(missing, pools.offsets[:-1]) == 0).sum())
+    pairs = None
+    if judged.sampled is not None:
+        whole = int((~np.isnan(judged.sampled.whole[pools.offsets[:-1]])).sum())
+        pairs = judged.sampled.pairs
+    return {
+        "labels": labels if pairs is None else int(pairs.sum()) // 2,
+        "candidates": pools.rows,
+        "whole_queries": whole,
+        "pairs": pairs is not None,
+    }
 
 
 def how_judged(judged: Judgement, settings: Settings) -> str:

@@ -33,6 +33,9 @@ class Sampled:
     """What a cheap judge says of every candidate."""
     pairs: Floats | None = None
     """In how many judged pairs each candidate is, where pairs were judged and not candidates."""
+    known: Floats | None = None
+    """Values as candidates' own draws show them, predictions elsewhere: nothing here looks at
+    which queries were judged whole. None where the design does not tell the two apart."""
 
     @property
     def judged(self) -> Flags:
@@ -55,9 +58,10 @@ class Sampled:
 
     def select(self, rows: Flags) -> Sampled:
         """The same of some of the candidates."""
-        cheap = None if self.cheap is None else self.cheap[rows]
-        pairs = None if self.pairs is None else self.pairs[rows]
-        return Sampled(self.value[rows], self.whole[rows], self.fold[rows], cheap, pairs)
+        more = (
+            None if each is None else each[rows] for each in (self.cheap, self.pairs, self.known)
+        )
+        return Sampled(self.value[rows], self.whole[rows], self.fold[rows], *more)
 
 
 def check_design(pools: ScoredPools, value: Floats, name: str) -> Floats:
@@ -98,15 +102,17 @@ def sampled(
     if cheap is not None:
         mean = (np.bincount(query, cheap) / pools.sizes)[query]
         features = np.stack([cheap - mean, mean], axis=1)
-    predicted = cross_fitted(value, chance, features, fold)
+    predicted, known = cross_fitted(value, chance, features, fold), None
     if "own" in pools.design:
         own = (pools.design["own"] == 1) & ~np.isnan(value)
         missed = np.where(own, value - predicted, 0.0)
         predicted = predicted + query_centres(missed, own, query, fold)
+        known = np.where(own, value, predicted) if "p_whole" in pools.design else None
     whole = _whole(pools.design, value, query, pools.queries)
     if (~np.isnan(whole[pools.offsets[:-1]])).sum() < LEAST_WHOLE:
         whole = np.full(value.size, np.nan)
-    return difference_values(value, chance, predicted), Sampled(value, whole, fold, cheap)
+    found = Sampled(value, whole, fold, cheap, known=known)
+    return difference_values(value, chance, predicted), found
 
 
 def preferred(pools: ScoredPools, seed: int) -> Sampled:

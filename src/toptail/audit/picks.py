@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from toptail.audit.record import jsonable, record_of
-from toptail.audit.run import FORMAT
+from toptail.audit.run import FORMAT, judgement
 from toptail.audit.sample import Sample
 from toptail.audit.settings import Rule, Settings
 from toptail.errors import InputError, check_share, check_whole
@@ -31,6 +31,8 @@ def picks_content(
 ) -> dict[str, Any]:
     """The content of ``audit.json`` for picks: how those of each selector turned out.
 
+    Picks are a table of candidates of which nothing else was judged, and where not all of them
+    were, by a design, their means are right on average as those of any partly judged table.
     Replicates are averaged inside a query first; a difference between two selectors is
     the mean over the queries that judged both, resampled by whole queries (or clusters).
     ``detectable`` is the smallest true difference that such data would tell from zero
@@ -59,7 +61,7 @@ def picks_content(
         names = [name for name in names if name != baseline] + [baseline]
 
     def measured(part: JudgedPicks) -> dict[str, Any]:
-        return _measured(part, names, np.random.default_rng(seed), resamples, level, power)
+        return _measured(part, names, seed, resamples, level, power)
 
     whole = measured(picks)
     _adjust(whole["comparisons"])
@@ -68,10 +70,7 @@ def picks_content(
         "kind": "picks",
         **whole,
         "baseline": baseline,
-        "notes": [
-            "Only the picks were judged: nothing is known about the candidates that no "
-            "selector picked, so there is no oracle and no captured share."
-        ],
+        "notes": _notes(picks),
         "warnings": _warnings(picks),
         "thresholds": {"level": level, "resamples": resamples, "power": power},
         "record": record_of(picks, seed, command or "toptail.audit_picks(...)"),
@@ -97,17 +96,18 @@ def _adjust(rows: list[dict[str, Any]]) -> None:
 def _measured(
     picks: JudgedPicks,
     names: list[str],
-    rng: np.random.Generator,
+    seed: int,
     resamples: int,
     level: float,
     power: float,
 ) -> dict[str, Any]:
     """What depends on the data: each selector's mean, and the difference of every two."""
     at = {str(name): code for code, name in enumerate(picks.selector.to_pylist())}
-    means, counts = _means(picks)
+    judged, means = _means(picks, seed)
+    counts = _counts(picks)
     sample = _sample(picks, means, [at[name] for name in names])
-    sample.resample(rng, resamples)
-    spread = _replicate_spread(picks, means)
+    sample.resample(np.random.default_rng(seed), resamples)
+    spread = _replicate_spread(picks, judged)
     rows = [
         _difference(sample, means, at[a], at[b], level, power, spread) | {"a": a, "b": b}
         for a, b in combinations(names, 2)
@@ -116,13 +116,13 @@ def _measured(
     for name in names:
         mean = sample.mean_defined(f"{at[name]}")
         low, high = mean.interval(level)
-        judged = counts[:, at[name]]
+        seen = counts[:, at[name]]
         selectors[name] = {
             "mean": mean.point[0],
             "low": low[0],
             "high": high[0],
-            "queries": int((judged > 0).sum()),
-            "replicates": float(judged.sum() / (judged > 0).sum()) if judged.any() else None,
+            "queries": int((seen > 0).sum()),
+            "replicates": float(seen.sum() / (seen > 0).sum()) if seen.any() else None,
         }
     return {
         "queries": len(picks.query),
@@ -132,13 +132,27 @@ def _measured(
     }
 
 
-def _means(picks: JudgedPicks) -> tuple[Floats, Floats]:
-    """Mean value and number of repetitions, ``[queries, selectors]``; NaN where not judged."""
-    shape = (len(picks.query), len(picks.selector))
+def _means(picks: JudgedPicks, seed: int) -> tuple[Floats, Floats]:
+    """Mean judged value of each pick, and the same right on average ``[queries, selectors]``.
+
+    The picks are the table that :meth:`JudgedPicks.as_pools` makes of them, judged as any table is:
+    where only some were, by a design, a mean in the place of each. NaN where there is no pick.
+    """
+    pools = picks.as_pools()
+    judged, _ = judgement(pools, "value", None, Settings(seed=seed))
+    query = np.repeat(np.arange(pools.queries), pools.sizes)
+    selector = np.argmax(list(pools.scores.values()), axis=0)
+    result = np.full((2, len(picks.query), len(picks.selector)), np.nan)
+    result[:, query, selector] = pools.values["value"], judged.value
+    return result[0], result[1]
+
+
+def _counts(picks: JudgedPicks) -> Floats:
+    """Judged repetitions ``[queries, selectors]``."""
+    shape = len(picks.query), len(picks.selector)
     cell = picks.query_at * shape[1] + picks.selector_at
-    counts = np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
-    sums = np.bincount(cell, picks.value, minlength=shape[0] * shape[1]).reshape(shape)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan), counts
+    known = (~np.isnan(picks.value)).astype(np.float64)
+    return np.asarray(np.bincount(cell, known, shape[0] * shape[1]).reshape(shape), np.float64)
 
 
 def _sample(picks: JudgedPicks, means: Floats, selectors: list[int]) -> Sample:
@@ -188,9 +202,25 @@ def _variance_ratio(a: Floats, b: Floats) -> float | None:
     return apart / paired if paired > 0 else None
 
 
+def _notes(picks: JudgedPicks) -> list[str]:
+    notes = [
+        "Only the picks were judged: nothing is known about the candidates that no "
+        "selector picked, so there is no oracle and no captured share."
+    ]
+    unknown = int(np.isnan(picks.value).sum())
+    if unknown:
+        notes.append(
+            f"{picks.value.size - unknown:,} of {picks.value.size:,} picks were judged: means are "
+            "weighted by the chances of the design, and right on average."
+        )
+    return notes
+
+
 def _warnings(picks: JudgedPicks) -> list[str]:
     warnings = []
-    missing = int((_means(picks)[1] == 0).any(axis=1).sum())
+    there = np.zeros((len(picks.query), len(picks.selector)), dtype=bool)
+    there[picks.query_at, picks.selector_at] = True
+    missing = int((~there).any(axis=1).sum())
     if missing:
         warnings.append(
             f"{missing:,} of {len(picks.query):,} queries were not judged for every selector; "

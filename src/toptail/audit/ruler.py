@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toptail.audit.bounds import Bounds
 from toptail.audit.family import Family
@@ -110,6 +111,25 @@ class Ruler:
 
 
 @dataclass(frozen=True, eq=False)
+class WholePart:
+    """Pools judged whole, which stand for the clusters that they are from."""
+
+    cluster: Ints | None
+    """The cluster of each; None: every query its own."""
+    times: Floats
+    """How many pools each stands for: those of its cluster over those of it judged whole."""
+
+    @classmethod
+    def of(cls, full: NDArray[np.bool_], cluster: Ints | None) -> WholePart:
+        """The part where ``full [queries]`` is true."""
+        if cluster is None:
+            return cls(None, np.ones(int(full.sum())))
+        whole = np.bincount(cluster[full], minlength=int(cluster.max()) + 1)
+        times = np.bincount(cluster) / np.maximum(whole, 1)
+        return cls(cluster[full], times[cluster[full]])
+
+
+@dataclass(frozen=True, eq=False)
 class Seen:
     """What the unseen cluster is made of: the pools that were seen."""
 
@@ -127,9 +147,8 @@ class Seen:
     """Candidates of each pool ``[queries]``."""
     width: float | None
     """How far apart two values can be, if that was declared."""
-    times: float | None = None
-    """How many pools a large cluster has, where only some pools are judged whole and stand for
-    the clusters; None where all are."""
+    part: WholePart | None = None
+    """Which pools were judged whole, where not all were."""
     bounds: Bounds | None = None
     """Ends of changes and headroom, where these are only bounded."""
 
@@ -169,8 +188,8 @@ class Seen:
         return Unseen(-most, most, none), Unseen(-at, at, none)
 
     def _sum(self, per_query: Floats) -> Floats:
-        if self.times is not None:
-            return per_query * self.times
+        if self.part is not None:
+            return cluster_sums(per_query * self.part.times[:, None], self.part.cluster)
         return cluster_sums(per_query, self.cluster)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,12 +11,15 @@ from toptail.audit.bounds import Bounds, bounds_of
 from toptail.audit.family import Family
 from toptail.audit.partly import Sampled
 from toptail.audit.per_query import Judgement, Possible, ScoreColumn, possible_per_query
-from toptail.audit.ruler import Seen
+from toptail.audit.ruler import Seen, WholePart
 from toptail.audit.settings import Settings
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.sampled import cross_fitted, difference_values
+
+_FITTED = 20
+"""With fewer queries judged whole, what single labels say of the headroom is not listened to."""
 
 
 def seen_of(
@@ -30,22 +34,40 @@ def seen_of(
     cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
     width = None if settings.value_range is None else float(np.ptp(settings.value_range))
     tiny = 1e-12 * judged.largest
-    found = bounds_of(pools, judged, family, columns, settings)
-    if found is not None:
-        return _bounded(pools, found, family, cluster, tiny)
+    ends = bounds_of(pools, judged, family, columns, settings)
+    if ends is not None:
+        return _bounded(pools, ends, family, cluster, tiny)
     if judged.sampled is None:
         possible = possible_per_query(pools, judged, family)
         headroom, oracle = possible.oracle - random, possible.oracle
         return Seen(oracle, possible, headroom, cluster, tiny, pools.sizes, width)
-    chance = judged.sampled.whole[pools.offsets[:-1]]
+    found = judged_whole(pools, judged.sampled, family)
+    part = WholePart.of(~np.isnan(judged.sampled.whole[pools.offsets[:-1]]), cluster)
+    oracle = random + found.expected
+    return Seen(oracle, found.possible, found.headroom, cluster, tiny, pools.sizes, width, part)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedWhole:
+    """What queries that were judged whole say of the best possible."""
+
+    possible: Possible
+    """What selection from each of their pools could do."""
+    headroom: Floats
+    """Their headroom ``[queries judged whole, n_k]``."""
+    expected: Floats
+    """Headroom that is right on average, of every query ``[queries, n_k]``."""
+
+
+def judged_whole(pools: ScoredPools, sampled: Sampled, family: Family) -> JudgedWhole:
+    """The headroom where a design says of some queries that they were judged whole."""
+    chance = sampled.whole[pools.offsets[:-1]]
     full = ~np.isnan(chance)
-    times = 1.0 if cluster is None else _large(cluster)
     whole = pools.select(full)
-    exact = Judgement(judged.sampled.value[np.repeat(full, pools.sizes)])
+    exact = Judgement(sampled.value[np.repeat(full, pools.sizes)])
     possible = possible_per_query(whole, exact, family)
     headroom = possible.oracle - _means(whole, exact.value)
-    oracle = random + _expected(pools, judged.sampled, headroom, chance, family)
-    return Seen(oracle, possible, headroom, cluster, tiny, pools.sizes, width, times)
+    return JudgedWhole(possible, headroom, _expected(pools, sampled, headroom, chance, family))
 
 
 def _bounded(
@@ -65,22 +87,23 @@ def _means(pools: ScoredPools, value: Floats) -> Floats:
 def _expected(
     pools: ScoredPools, sampled: Sampled, headroom: Floats, chance: Floats, family: Family
 ) -> Floats:
-    """Headroom that is right on average, query by query ``[queries, n_k]``."""
+    """Headroom that is right on average, query by query ``[queries, n_k]``.
+
+    It is predicted by the headroom that the labels of single candidates show (their largest value,
+    where the rest is predicted), or else by the cheap judge's.
+    """
     known = np.full((pools.queries, len(family.shown)), np.nan)
     known[~np.isnan(chance)] = headroom
     fold = sampled.fold[pools.offsets[:-1]]
     features: list[Floats] = [np.empty((pools.queries, 0))] * len(family.shown)
-    if sampled.cheap is not None:
-        cheap = possible_per_query(pools, Judgement(sampled.cheap), family).oracle
-        features = [column[:, None] for column in (cheap - _means(pools, sampled.cheap)).T]
+    by = sampled.cheap
+    if sampled.known is not None and len(headroom) >= _FITTED:
+        by = sampled.known
+    if by is not None:
+        likely = possible_per_query(pools, Judgement(by), family).oracle - _means(pools, by)
+        features = [column[:, None] for column in likely.T]
     result = [
         difference_values(column, chance, cross_fitted(column, chance, x, fold))
         for column, x in zip(known.T, features, strict=True)
     ]
     return np.stack(result, axis=1)
-
-
-def _large(cluster: Ints) -> float:
-    """Pools in a cluster like those with the most of them, weighed as their headroom is."""
-    count = np.bincount(cluster).astype(np.float64)
-    return float((count**4).sum() / (count**3).sum())

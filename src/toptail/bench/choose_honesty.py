@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from toptail.bench.judging import planned
 from toptail.bench.table import Row
 from toptail.pools import ScoredPools
 from toptail.select.crossfit import Contest
@@ -40,9 +41,15 @@ class World:
     """Candidates of a query."""
     per_cluster: int = 1
     """Queries of a cluster, which share a part of their values."""
+    labels: int | None = None
+    """How many candidates are judged, by a plan; None: all."""
 
     def table(self, rng: np.random.Generator) -> ScoredPools:
         """One table."""
+        whole = self._judged(rng)
+        return whole if self.labels is None else planned(whole, self.labels, rng)
+
+    def _judged(self, rng: np.random.Generator) -> ScoredPools:
         clusters = self.queries // self.per_cluster
         shared = np.repeat(rng.normal(0, 0.5, clusters), self.per_cluster)[:, None]
         noise = rng.normal(size=(self.queries, self.size))
@@ -66,6 +73,13 @@ _NOISE: Final = ("rank", "trim", "poisson", "mean", "min", "pessimistic")
 WORLDS: Final = (
     World("scores without any knowledge, 100 queries", 100, 0.0, 3, _NOISE),
     World("the same, 400 queries in 80 clusters", 400, 0.0, 3, _NOISE, per_cluster=5),
+    World("the first, 640 of 3,200 candidates judged by a plan", 200, 0.0, 3, _NOISE, labels=640),
+    World(
+        "the second, 1,280 of 6,400 candidates judged by a plan",
+        *(400, 0.0, 3, _NOISE),
+        per_cluster=5,
+        labels=1280,
+    ),
     World("the best of 2 by ten equally good scores, 100 queries", 100, 0.8, 10, (), size=2),
 )
 

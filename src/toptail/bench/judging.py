@@ -1,15 +1,16 @@
-"""Tables judged in part: how often verdicts and intervals err, and how many labels that saves."""
+"""Tables judged in part: how often verdicts and intervals err."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from toptail.audit import Rule, Settings, pools_content
-from toptail.audit.plan import LEAST_WHOLE, Contrasts, Design, Guess, Questions, drawn_within
+from toptail.audit.plan import Contrasts, Design, Guess, Questions, drawn_within
 from toptail.bench.judging_cases import CANDIDATES, POPULATIONS, Mixture
 from toptail.bench.table import Row
 from toptail.pools import ScoredPools
@@ -33,10 +34,11 @@ def _with(pools: ScoredPools, design: dict[str, Floats], judged: Any) -> ScoredP
 def planned(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredPools:
     """The table with the values that a plan asks for."""
     about = Contrasts.of(pools)
-    return _asked(pools, *drawn_within(about, labels, Guess(), int(rng.integers(1 << 31))))
+    return asked(pools, *drawn_within(about, labels, Guess(), int(rng.integers(1 << 31))))
 
 
-def _asked(pools: ScoredPools, plan: Design, drawn: Questions) -> ScoredPools:
+def asked(pools: ScoredPools, plan: Design, drawn: Questions) -> ScoredPools:
+    """The table with the values that were drawn."""
     design = {
         "p_judged": plan.p_judged,
         "p_whole": np.full(pools.rows, plan.p_whole),
@@ -64,6 +66,13 @@ def skewed(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredP
     return _drawn(pools, labels, rng, np.exp(rng.uniform(0.0, np.log(40.0), pools.rows)))
 
 
+def against(pools: ScoredPools, labels: int, rng: np.random.Generator) -> ScoredPools:
+    """The same with chances that fall forty-fold from a query's lowest score to its highest."""
+    score = pools.scores["score"].reshape(pools.queries, -1)
+    place = score.argsort(axis=1).argsort(axis=1) / (score.shape[1] - 1)
+    return _drawn(pools, labels, rng, np.exp(-np.log(40.0) * place.reshape(-1)))
+
+
 def _drawn(pools: ScoredPools, labels: int, rng: np.random.Generator, size: Floats) -> ScoredPools:
     w = 0.5 * labels / pools.rows
     alone = np.clip(size / size.mean() * w / (1.0 - w), 0.0, 1.0)
@@ -86,6 +95,7 @@ WAYS: Final[tuple[tuple[str, Way, str | None], ...]] = (
     ("whole queries", whole_queries, None),
     ("at random", at_random, None),
     ("skewed at random", skewed, None),
+    ("skewed against the score", against, None),
     ("planned", planned, None),
     ("planned, good cheap judge", planned, "good"),
     ("planned, useless cheap judge", planned, "useless"),
@@ -145,7 +155,7 @@ def wrong_under_looks(population: Mixture, repetitions: int, looks: int = 10) ->
             found = drawn_within(about, labels, Guess(), at, 0.5)
             rule = Rule(level=level_at(Rule.level, look, looks))
             settings = Settings(rule=rule, resamples=_RESAMPLES, seed=at)
-            entry = pools_content(_asked(table, *found), settings, values="value")
+            entry = pools_content(asked(table, *found), settings, values="value")
             status = entry["scorers"]["score"]["verdict"]["status"]
             if status != "inconclusive":
                 wrong += status == population.wrong
@@ -153,95 +163,11 @@ def wrong_under_looks(population: Mixture, repetitions: int, looks: int = 10) ->
     return wrong / repetitions
 
 
-def half_width(pools: ScoredPools, cheap: str | None, seed: int, clusters: int) -> float:
-    """Median over scorers of the half-width of the captured share at k_max."""
-    settings = Settings(resamples=_RESAMPLES, seed=seed, cheap=cheap, pools_per_query=clusters)
-    scorers = pools_content(pools, settings, values="value")["scorers"].values()
-    ends = [[scorer[f"captured_{end}"][-1] for end in ("low", "high")] for scorer in scorers]
-    low, high = np.array(ends, dtype=np.float64).T
-    return float(np.median((high - low) / 2))
-
-
-@dataclass(frozen=True)
-class Saving:
-    """How many labels one way takes."""
-
-    way: str
-    """How candidates are chosen."""
-    labels: list[float]
-    """Labels that were used, mean over seeds."""
-    half_width: list[float]
-    """Half-width with so many, mean over seeds."""
-
-    def needed(self, target: float) -> float:
-        """Labels for a half-width, between those tried by powers; NaN beyond them."""
-        known = np.isfinite(self.half_width)  # not where too few queries were judged whole
-        order = np.argsort(np.array(self.half_width)[known])
-        width, labels = (np.log(np.array(x)[known][order]) for x in (self.half_width, self.labels))
-        inside = width[0] <= np.log(target) <= width[-1]
-        return float(np.exp(np.interp(np.log(target), width, labels))) if inside else float("nan")
-
-
-def savings(
-    pools: ScoredPools,
-    labels: list[int],
-    cheap: str | None = None,
-    *,
-    seeds: int = 5,
-    pools_per_query: int = 1,
-) -> tuple[float, list[Saving]]:
-    """The half-width with every label, and what each way takes; ``pools`` have every value."""
-    ways: list[tuple[str, Way, str | None]] = [
-        ("whole queries", whole_queries, None),
-        ("at random", at_random, None),
-        ("planned", planned, None),
-    ]
-    if cheap is not None:
-        ways.append(("planned, cheap judge", planned, cheap))
-    result = []
-    for name, way, judge in ways:
-        used, width = [], []
-        for count in labels:
-            found = []
-            for seed in range(seeds):
-                table = way(pools, count, np.random.default_rng([_SEED, seed]))
-                judged = int((~np.isnan(table.values["value"])).sum())
-                found.append((judged, half_width(table, judge, seed, pools_per_query)))
-            used.append(float(np.mean([each[0] for each in found])))
-            width.append(float(np.mean([each[1] for each in found])))
-        result.append(Saving(name, used, width))
-    return half_width(pools, None, 0, pools_per_query), result
-
-
-def bench_savings(pools: ScoredPools) -> Iterator[Row]:
-    """Rows for one table in which every value is there: labels for the same half-width.
-
-    The cheap judge is the column 'cheap', or else the mean of all scores, each standardized.
-    """
-    value = next(iter(pools.values.values()))
-    cheap = pools.values.get("cheap")
-    if cheap is None:
-        spread = {name: column.std() or 1.0 for name, column in pools.scores.items()}
-        parts = [(c - c.mean()) / spread[name] for name, c in pools.scores.items()]
-        cheap = np.mean(parts, axis=0)
-    pools = replace(pools, values={"value": value, "cheap": cheap}, support=None, group=None)
-    least = max(0.08 * pools.rows, 1.3 * LEAST_WHOLE * float(pools.sizes.mean()))
-    tried = np.geomspace(least, 0.7 * pools.rows, 5).astype(int).tolist()
-    full, found = savings(pools, tried, "cheap", seeds=3)
-    yield Row(pools.source, f"{pools.rows:,} candidates", f"half-width with every label {full:.3f}")
-    for each in found:
-        pairs = zip(each.labels, each.half_width, strict=True)
-        shares = (f"{times:g}×: {each.needed(times * full):,.0f}" for times in (1.25, 1.5, 2, 3))
-        yield Row(
-            each.way,
-            "labels for a half-width of " + ", ".join(shares),
-            ", ".join(f"{labels:,.0f} → {width:.3f}" for labels, width in pairs),
-        )
-
-
-def bench_judging(repetitions: int = 200, table: str | None = None) -> Iterator[Row]:
+def bench_judging(repetitions: int = 200, table: Path | None = None) -> Iterator[Row]:
     """Rows of the benchmark: every mixture, judged in every way; or what a table takes."""
     if table is not None:
+        from toptail.bench.judging_savings import bench_savings
+
         yield from bench_savings(ScoredPools.read(table))
         return
     yield Row(

@@ -12,7 +12,7 @@ from toptail.audit import Rule, Settings
 from toptail.audit.standing import STANDINGS
 from toptail.audit.verdict import STATUSES
 from toptail.commands.engine import EngineFlags
-from toptail.commands.lists import names, numbers
+from toptail.commands.lists import names, numbers, unjudged
 from toptail.commands.options import Flag, Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
@@ -23,7 +23,7 @@ from toptail.results import AuditResult, PicksResult, audit, audit_picks
 
 _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 
-_OF_PICKS: Final = ("query", "selector", "values", "cluster", "group")
+_OF_PICKS: Final = ("query", "selector", "values", "cluster", "group", "p_judged")
 _OF_TABLES: Final = (
     *(name for name in RESERVED if name not in _OF_PICKS),
     *("scores", "replicates", "k", "delta", "rho", "unit", "min_pool", "value_range", "fail_on"),
@@ -77,7 +77,8 @@ class Audit(EngineFlags):
     support: _Column = None
     """A true/false column: is the candidate on the data support; by default 'support'."""
     picks: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Instead of a table: judged picks with the columns query, selector, value, replicate."""
+    """Instead of a table: judged picks with the columns query, selector, value, replicate; of some
+    of them, with p_judged."""
     selector: _Column = None
     """With --picks, the column that says who picked; by default 'selector'."""
     seed: int = Settings.seed
@@ -160,7 +161,7 @@ class Audit(EngineFlags):
                 baseline_scores=self._renamed(),
                 **self._given(*RESERVED, "values", "delta", "rho", "unit", "min_pool"),
                 **self._given("baseline", "margin", "cheap", "plan", "answers", "pairs"),
-                **self._unjudged(),
+                unjudged=unjudged(self.unjudged),
                 **self._range(),
             )
 
@@ -178,16 +179,6 @@ class Audit(EngineFlags):
         """The flags that were given and that the audits take under the same names."""
         given = {flag: getattr(self, flag) for flag in flags}
         return {flag: value for flag, value in given.items() if value is not None}
-
-    def _unjudged(self) -> dict[str, Any]:
-        if self.unjudged is None or self.unjudged == "bounds":
-            return self._given("unjudged")
-        try:
-            return {"unjudged": 0.0 if self.unjudged == "zero" else float(self.unjudged)}
-        except ValueError:
-            raise InputError(
-                f"--unjudged {self.unjudged} must be zero, a number, or bounds."
-            ) from None
 
     def _range(self) -> dict[str, Any]:
         if not self.value_range:

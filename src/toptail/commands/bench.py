@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import tyro
@@ -56,8 +57,9 @@ class Bench(EngineFlags):
     'honesty' how often the interval of a choice holds the truth, 'judging' the verdict where only
     some candidates were judged, 'scale' how an audit grows with the table."""
     task: Annotated[str | None, tyro.conf.arg(metavar="NAME_OR_FILE")] = None
-    """The data set to train on, for 'quality'; for 'judging' a table with every value, of which
-    it says how many labels would do."""
+    """The data set to train on, for 'quality'."""
+    table: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """For 'judging': a table with every value, of which it says how many labels would do."""
     repetitions: int = 200
     """Tables a cell, for 'verdict', 'honesty' and 'judging'; 2,000, 200 and 400 for the numbers in
     the documentation."""
@@ -83,6 +85,6 @@ class Bench(EngineFlags):
         given: dict[str, list[Any]] = {"quality": [self.task]}
         given |= {name: [self.repetitions] for name in ("verdict", "honesty")}
         given["scale"] = [self.millions, self.engine]
-        given["judging"] = [self.repetitions, self.task]
+        given["judging"] = [self.repetitions, self.table]
         rows: Iterator[Row] = bench(*given.get(self.what, []))
         return rows

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import tyro
 
-from toptail.commands.lists import names
+from toptail.commands.lists import names, unjudged
 from toptail.commands.options import Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
 from toptail.errors import InputError
-from toptail.pools.columns import P_JUDGED, RESERVED
+from toptail.pools.columns import RESERVED
 from toptail.pools.files import check_folder
 from toptail.results import choose
 from toptail.select.trial import ChoiceSettings
@@ -50,6 +50,18 @@ class Choose:
     """Score columns, separated by commas; by default every number column that may be one."""
     values: _Column = None
     """The value column to judge by; by default 'value' or 'correct'."""
+    p_judged: _Column = None
+    """Chances with which candidates were chosen for judging; by default 'p_judged'."""
+    cheap: _Column = None
+    """The value column of a cheap judge, who judged every candidate, beside --values of some."""
+    unjudged: Annotated[str | None, tyro.conf.arg(metavar="NUMBER")] = None
+    """What a candidate without a value counts as: zero, or a number."""
+    plan: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """The plan that 'toptail plan' made of this table."""
+    answers: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """What was answered to the plan: query, candidate and value; by default the plan's file."""
+    pairs: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Instead of values: judged pairs with the columns query, a, b, wins and p_judged."""
     replicates: Annotated[Words, tyro.conf.arg(metavar="V1,V2,...")] = ()
     """Two or more value columns that are independent replicates of one noisy judge."""
     query: _Column = None
@@ -83,16 +95,10 @@ class Choose:
         """Read, choose, write, and print the summary."""
         check_folder(self.out)
         same = (
-            *(name for name in RESERVED if name != P_JUDGED),
-            "k_max",
-            "cost",
-            "answer",
-            "values",
-            "min_pool",
-            "margin",
-            "abstain",
+            *(*RESERVED, "k_max", "cost", "answer", "values", "min_pool", "margin", "abstain"),
+            *("cheap", "plan", "answers", "pairs"),
+            *("folds", "repeats", "resamples", "level", "seed"),
         )
-        numbers = ("folds", "repeats", "resamples", "level", "seed")
         with progress_bar() as tick:
             result = choose(
                 self.table,
@@ -102,7 +108,8 @@ class Choose:
                 replicates=names(self.replicates),
                 command=command_line(),
                 tick=tick,
-                **{name: getattr(self, name) for name in (*same, *numbers)},
+                unjudged=unjudged(self.unjudged),
+                **{name: getattr(self, name) for name in same},
             )
         page = result.write(self.out)
         say(result.summary())

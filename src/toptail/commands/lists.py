@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from toptail.errors import InputError
 
@@ -37,3 +37,15 @@ def numbers(flag: str, words: Sequence[str], kind: Callable[[str], Number]) -> t
             f"'{','.join(words)}'."
         )
     return found
+
+
+def unjudged(word: str | None) -> float | Literal["bounds"] | None:
+    """What ``--unjudged`` says: zero, a number, or bounds."""
+    if word is None:
+        return None
+    if word == "bounds":
+        return "bounds"
+    try:
+        return 0.0 if word == "zero" else float(word)
+    except ValueError:
+        raise InputError(f"--unjudged {word} must be zero, a number, or bounds.") from None

@@ -78,6 +78,10 @@ class StudySelection(JobFlags):
     deployed: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
     """Critics of the stage deployment, separated by commas; the paper's four unless given."""
 
+    planned_rollouts: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """The simulator judges at most N candidates that a plan chooses for all critics, beside the
+    exact or the reference value as a cheap judge, in place of what each critic picks."""
+
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
     """A scorer of your own: a function of states, actions and goals, or one that returns such a
     function; or a checkpoint, ogbench:PATH, d3rlpy:PATH or torchscript:PATH; may be repeated."""
@@ -187,7 +191,7 @@ class StudySelection(JobFlags):
         if self.train:
             self._train(config, command)
         more = {"dataset": task.data, "stages": making, "pools": self.pools, "judges": self.judge}
-        more["deployed"] = names(self.deployed)
+        more |= {"deployed": names(self.deployed), "planned": self.planned_rollouts}
         request = Request(config, folder, command, self.runs, self.scorer, more)
         return folder, run_study(STUDY, request, tables=TABLES in stages)
 

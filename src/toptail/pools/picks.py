@@ -18,12 +18,14 @@ from toptail.pools.container import Container, named, queries
 from toptail.pools.files import atomic, sha256
 from toptail.pools.frames import as_table, plain
 from toptail.pools.guard import refusing
+from toptail.pools.scored import ScoredPools
 from toptail.pools.table_files import check_names, file_format, read_table
-from toptail.pools.tables import COLUMNS, UNUSABLE, per_query_labels
+from toptail.pools.tables import COLUMNS, UNUSABLE, check_design, per_query_labels
 from toptail.pools.written import write_table
 from toptail.stats.best_of_k import Floats, Ints
 
-_COLUMNS = ("query", "selector", "replicate", "value", "key", "cluster", "group")
+_PICK_DESIGN = ("p_judged", "own")
+_COLUMNS = ("query", "selector", "replicate", "value", "key", "cluster", "group", *_PICK_DESIGN)
 
 
 class PickColumns(TypedDict, total=False):
@@ -37,6 +39,7 @@ class PickColumns(TypedDict, total=False):
     values: str | None
     cluster: str | None
     group: str | None
+    p_judged: str | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,13 +57,16 @@ class JudgedPicks(Container):
     replicate: pa.Array
     """Label of the repetition ``[rows]``; equal labels of one query are paired."""
     value: Floats
-    """How the pick turned out ``[rows]``; larger is better."""
+    """How the pick turned out ``[rows]``; larger is better. NaN where it was not judged."""
     key: pa.Array | None = None
     """Common-random-number key ``[rows]``: equal keys saw the same randomness."""
     cluster: pa.Array | None = None
     """Label of the cluster each query belongs to ``[queries]``."""
     group: pa.Array | None = None
     """Label of the group each query is reported under ``[queries]``."""
+    design: Mapping[str, Floats] = field(default_factory=dict)
+    """With which chance each pick was chosen for judging, ``p_judged [rows]``, and ``own`` (1 where
+    that was a draw of its own), as in :class:`ScoredPools`. Without it every pick was judged."""
     source: str = "memory"
     """Where the picks came from."""
     sha256: str | None = None
@@ -75,8 +81,8 @@ class JudgedPicks(Container):
         """Picks from any table: see :func:`toptail.pools.frames.as_table`.
 
         Columns ``query``, ``selector``, ``value``, and optional ``replicate`` (one pick per
-        query and selector where absent), ``key``, ``cluster`` and ``group``; ``columns`` name
-        those that are called otherwise.
+        query and selector where absent), ``key``, ``cluster``, ``group`` and ``p_judged``, with
+        which values may be missing; ``columns`` name those that are called otherwise.
         """
         table = as_table(table, source)
         check_names(source, table.column_names)
@@ -99,9 +105,17 @@ class JudgedPicks(Container):
         data = {n: plain(table[n]) for n in _COLUMNS if n in table.column_names}
         query_at, query = codes(source, own["query"], data["query"])
         selector_at, selector = codes(source, own["selector"], data["selector"])
-        value = numbers(source, own["value"], data["value"])
+        design = {
+            name: numbers(source, own[name], data[name], missing="")
+            for name in _PICK_DESIGN
+            if {name, "p_judged"} <= set(data)
+        }
+        check_design(source, own["p_judged"], design)
+        missing = "" if design else "fill it in or drop the row"
+        value = numbers(source, own["value"], data["value"], missing=missing)
         replicate = data.get("replicate", pa.array(np.zeros(len(value), dtype=np.int64)))
         _check_once(source, query_at, selector_at, replicate, len(selector))
+        _check_alike(source, own, query_at * len(selector) + selector_at, design)
         per_query = {
             name: per_query_labels(source, own[name], data[name], query_at, len(query))
             for name in ("cluster", "group")
@@ -115,6 +129,7 @@ class JudgedPicks(Container):
             replicate=replicate,
             value=value,
             key=data.get("key"),
+            design=design,
             source=source,
             called=called(named),
             **per_query,
@@ -145,9 +160,40 @@ class JudgedPicks(Container):
             selector_at=self.selector_at[rows],
             replicate=self.replicate.filter(pa.array(rows)),
             value=self.value[rows],
+            design={name: column[rows] for name, column in self.design.items()},
             key=labels(self.key, pa.array(rows)),
             cluster=labels(self.cluster, mask),
             group=labels(self.group, mask),
+        )
+
+    def as_pools(self) -> ScoredPools:
+        """The picks as candidates of their queries: a table of which nothing else was judged.
+
+        Each selector is a scorer that puts its own pick first, so that its best of all is that
+        pick; the value is the mean over replicates, missing where none was judged.
+        """
+        cell, at, back = np.unique(
+            self.query_at * len(self.selector) + self.selector_at,
+            return_index=True,
+            return_inverse=True,
+        )
+        known = ~np.isnan(self.value)
+        sums, counts = (
+            np.bincount(back, part) for part in (np.where(known, self.value, 0.0), known)
+        )
+        query, selector = np.divmod(cell, len(self.selector))
+        names = map(str, self.selector.to_pylist())
+        return ScoredPools(
+            query=self.query,
+            offsets=np.searchsorted(query, np.arange(len(self.query) + 1)),
+            scores={f"{name} first": 1.0 * (selector == s) for s, name in enumerate(names)},
+            values={"value": np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)},
+            design={name: column[at] for name, column in self.design.items()},
+            candidate=self.selector.take(pa.array(selector)),
+            cluster=self.cluster,
+            group=self.group,
+            source=self.source,
+            called=self.called,
         )
 
     def _summary(self) -> str:
@@ -167,6 +213,9 @@ class JudgedPicks(Container):
         for name, labels in (("cluster", self.cluster), ("group", self.group)):
             if labels is not None:
                 columns[name] = labels.take(pa.array(self.query_at))
+        if self.design:  # NaN is how blank is known here, and null how it is written
+            blank = {**self.design, "value": self.value}
+            columns |= {name: pa.array(x, from_pandas=True) for name, x in blank.items()}
         return pa.table(columns)
 
     def write(self, path: str | Path) -> None:
@@ -188,3 +237,18 @@ def _check_once(
             f"{where}: row {at + 1} repeats a (query, selector, replicate) that is already there; "
             "number repetitions in a column 'replicate'."
         )
+
+
+def _check_alike(
+    where: str, own: Mapping[str, str], pick: Ints, design: Mapping[str, Floats]
+) -> None:
+    """Raise where the repetitions of a pick were chosen with different chances."""
+    for name, column in design.items():
+        known = np.flatnonzero(~np.isnan(column))
+        _, at, back = np.unique(pick[known], return_index=True, return_inverse=True)
+        other = column[known] != column[known][at][back]
+        if other.any():
+            raise InputError(
+                f"{where}: '{own[name]}' in row {known[int(np.argmax(other))] + 1} is not that of "
+                "the pick's other repetitions; a pick is chosen for judging once."
+            )

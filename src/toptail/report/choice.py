@@ -216,6 +216,8 @@ def choice_lines(choice: Choice) -> list[str]:
     decimals = choice_decimals(choice)
 
     def ends(entry: Mapping[str, Any]) -> str:
+        if entry["value"] is None:
+            return "not known"
         low, high = (number(entry[end], decimals) for end in ("low", "high"))
         return f"{number(entry['value'], decimals)} [{low}, {high}]"
 

@@ -143,7 +143,9 @@ def frontier_figure(choice: Choice) -> Figure:
             axes[1].plot(each["kl"], each["value"], **how)
         for panel in axes:
             for name, dash in (("random", "--"), ("oracle", ":")):
-                panel.axhline(choice["baselines"][name]["value"], color=NEUTRAL, linestyle=dash)
+                known = choice["baselines"][name]["value"]
+                if known is not None:
+                    panel.axhline(known, color=NEUTRAL, linestyle=dash)
         _deployed(choice, axes[0])
         axes[0].set_xticks(np.log2(choice["ks"]), [str(k) for k in choice["ks"]])
         axes[0].set_xlabel("candidates K (log scale)")

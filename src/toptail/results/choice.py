@@ -8,19 +8,23 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from toptail.audit import Settings
 from toptail.audit.views import Interval
 from toptail.errors import InputError
 from toptail.pools.columns import Columns, listed
 from toptail.pools.files import staged_folder
+from toptail.pools.given import to_pools
 from toptail.pools.guard import read_json
 from toptail.progress import Tick, no_tick
 from toptail.report.choice import choice_lines
 from toptail.report.choice_page import render_choice
+from toptail.results.judged import Judges
+from toptail.results.schema import choice_problem
 from toptail.select import Selector
 from toptail.select.base import FORMAT as SELECTOR
-from toptail.select.choose import FORMAT, choice_content
+from toptail.select.choose import choice_content
 from toptail.select.kinds import selector_of
 from toptail.select.read import read_options
 from toptail.select.trial import ChoiceSettings
@@ -34,8 +38,8 @@ class ChoiceResult:
 
     def __init__(self, content: Mapping[str, Any], selector: Selector | None = None) -> None:
         """Make a result of the content of a ``choice.json``, which it keeps a copy of."""
-        if content.get("format") != FORMAT:
-            raise InputError("This is no result of 'toptail choose'.")
+        if found := choice_problem(dict(content)):
+            raise InputError(f"This choice cannot be read: {found}.")
         self._content: dict[str, Any] = copy.deepcopy(dict(content))
         self._selector = selector
 
@@ -46,8 +50,8 @@ class ChoiceResult:
         if not path.is_file():
             raise InputError(f"{path} does not exist; give the folder that 'toptail choose' wrote.")
         content = read_json(path, "choose again", "is not readable as a stored choice")
-        if not isinstance(content, dict):
-            raise InputError(f"{path}: this is no result of 'toptail choose'.")
+        if found := choice_problem(content):
+            raise InputError(f"{path}: {found}.")
         return cls(content)
 
     @cached_property
@@ -128,7 +132,13 @@ def choose(
     cluster: str | None = None,
     support: str | None = None,
     scores: str | Sequence[str] | None = None,
+    p_judged: str | None = None,
     values: str | None = None,
+    cheap: str | None = None,
+    unjudged: float | Literal["bounds"] | None = None,
+    plan: Any = None,
+    answers: Any = None,
+    pairs: Any = None,
     replicates: Sequence[str] | None = None,
     min_pool: int | None = None,
     margin: float = ChoiceSettings.margin,
@@ -149,7 +159,7 @@ def choose(
     Parameters
     ----------
     data
-        A table as :func:`toptail.audit` takes it, with a value for every candidate.
+        A table as :func:`toptail.audit` takes it.
     selectors
         What to try: words such as ``"trim"`` or ``"trim:0.1"``, selectors, or functions from
         columns of a pool to weights. By default a sensible set for the columns that are there.
@@ -164,6 +174,8 @@ def choose(
         The column of answers to vote on; by default ``answer``.
     query, candidate, group, cluster, support, scores, values, replicates, min_pool
         As in :func:`toptail.audit`.
+    p_judged, cheap, unjudged, plan, answers, pairs
+        As there, where only some candidates were judged; ``unjudged`` must be a number.
     margin
         A simpler selector is chosen within this share of the headroom of the best.
     abstain
@@ -201,6 +213,7 @@ def choose(
         level=level,
         seed=seed,
     )
+    judges = Judges(values, replicates, cheap, unjudged, plan, answers, pairs)
     tick("reading the table", 0.0)
     columns = Columns(
         query=query,
@@ -208,9 +221,12 @@ def choose(
         group=group,
         cluster=cluster,
         support=support,
+        p_judged=p_judged,
         scores=scores,
-        values=listed(replicates) or values,
+        values=judges.columns,
+        partly=judges.partly,
     )
+    pools, values = judges.joined(to_pools(data, columns))
     offered = read_options(
         data,
         columns,
@@ -218,7 +234,8 @@ def choose(
         answer=answer,
         values=values,
         replicates=replicates,
-        min_pool=min_pool,
+        settings=Settings(min_pool=min_pool, unjudged=unjudged, cheap=cheap, seed=seed),
+        pools=pools,
     )
     wanted = [selectors] if isinstance(selectors, str) else selectors
     content, selector = choice_content(

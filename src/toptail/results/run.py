@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from os import PathLike
 from typing import Any, Final, Literal
 
 from toptail.audit import Rule, Settings, baseline_content, picks_content, pools_content
 from toptail.audit.baseline import MARGIN
 from toptail.audit.settings import Unit
 from toptail.errors import InputError, check_whole, option
-from toptail.pools.columns import Columns, listed
+from toptail.pools.columns import Columns
 from toptail.pools.given import to_picks, to_pools
-from toptail.pools.pairs import PREFERENCE, with_preferences
 from toptail.pools.picks import PickColumns
 from toptail.pools.stream import Mapped
-from toptail.results.planning import joined, looked, table_of
+from toptail.results.judged import Judges
+from toptail.results.planning import looked
 from toptail.results.result import AuditResult, PicksResult
 from toptail.stats.looks import level_at
 
@@ -140,13 +139,8 @@ def audit(
     'inconclusive'
     """
     check_whole("resamples", resamples, LEAST_RESAMPLES)
-    if plan is None and answers is not None:
-        raise InputError(f"{option('answers')} are those to a plan; give {option('plan')} too.")
-    if pairs is not None:
-        for name, given in (("values", values), ("plan", plan), ("unjudged", unjudged)):
-            if given is not None:
-                raise InputError(f"{option(name)} says nothing beside {option('pairs')}.")
-        value_range = (0.0, 1.0)
+    judges = Judges(values, replicates, cheap, unjudged, plan, answers, pairs)
+    value_range = (0.0, 1.0) if pairs is not None else value_range
     look, looks = (1, 1) if plan is None else looked(plan)
     Rule(delta, rho, level)  # before the level is spent
     settings = Settings(
@@ -170,23 +164,11 @@ def audit(
         support=support,
         p_judged=p_judged,
         scores=scores,
-        values=listed(replicates) or values,
-        partly=any(given is not None for given in (unjudged, plan, pairs)),
+        values=judges.columns,
+        partly=judges.partly,
     )
-    if cheap is not None:
-        columns["values"] = (
-            [cheap] if plan is not None or pairs is not None else [values or "value", cheap]
-        )
-    elif plan is not None:
-        columns["values"] = None
     stream = all(given is None for given in (cheap, unjudged, plan, pairs, baseline))
-    pools = to_pools(data, columns, stream=stream, mapped=mapped)
-    if plan is not None:
-        values = values or "value"
-        pools = joined(pools, plan, answers, values)
-    if pairs is not None:
-        values, where = PREFERENCE, str(pairs) if isinstance(pairs, (str, PathLike)) else "pairs"
-        pools = with_preferences(pools, table_of(pairs, "pairs"), where)
+    pools, values = judges.joined(to_pools(data, columns, stream=stream, mapped=mapped))
     against: dict[str, Any] | None = None
     warnings: list[str] = []
     if baseline is not None:
@@ -225,6 +207,7 @@ def audit_picks(
     values: str | None = None,
     cluster: str | None = None,
     group: str | None = None,
+    p_judged: str | None = None,
     baseline: str | None = None,
     seed: int = Settings.seed,
     resamples: int = Settings.resamples,
@@ -243,6 +226,9 @@ def audit_picks(
     query, selector, values, cluster, group
         The columns of queries, selectors and values, of labels of queries to resample by, and
         of labels of queries to report by, where they are called otherwise.
+    p_judged
+        The column of chances with which picks were chosen for judging, by default the one of that
+        name; with it values may be missing, as in :func:`toptail.audit`.
     baseline
         The selector to compare with first; ``random`` by default where there is one.
     seed, resamples, level, command
@@ -252,7 +238,12 @@ def audit_picks(
     """
     check_whole("resamples", resamples, LEAST_RESAMPLES)
     columns = PickColumns(
-        query=query, selector=selector, values=values, cluster=cluster, group=group
+        query=query,
+        selector=selector,
+        values=values,
+        cluster=cluster,
+        group=group,
+        p_judged=p_judged,
     )
     content = picks_content(
         to_picks(data, columns),

@@ -1,4 +1,4 @@
-"""The JSON Schema of ``audit.json``, and whether a stored audit follows it."""
+"""The JSON Schemas of ``audit.json`` and ``choice.json``, and whether a stored one follows it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),
@@ -21,13 +21,18 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 _EDITIONS: Final = ("1", "2")
 
 
-def schema() -> dict[str, Any]:
+What = Literal["audit", "choice"]
+
+
+def schema(what: What = "audit") -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of what :func:`toptail.audit` and ``audit_picks`` store.
+
+    ``choice`` is that of what :func:`toptail.choose` stores.
 
     >>> schema()["$schema"]
     'https://json-schema.org/draft/2020-12/schema'
     """
-    text = files("toptail.results").joinpath("audit.schema.json").read_text(encoding="utf-8")
+    text = files("toptail.results").joinpath(f"{what}.schema.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     return content
 
@@ -44,24 +49,37 @@ def problem(audit: Any) -> str:
             f"'toptail-audit-{_EDITIONS[-1]}'; update toptail, or audit the table again"
         )
     part = f"{audit.get('kind')}-{edition}"
-    known = _schema()["$defs"]
+    known = _known("audit")
     if part not in known:
         return f"its 'kind' is {audit.get('kind')!r}, not 'pools' or 'picks'"
-    found = next(_broken(audit, known[part], ""), "") or _lengths(audit)
+    found = next(_broken(audit, known[part], known), "") or _lengths(audit)
     return f"broken, {found}; audit the table again" if found else ""
 
 
+def choice_problem(choice: Any) -> str:
+    """Why this is no choice that can be read; empty where it is one."""
+    if not isinstance(choice, dict) or choice.get("format") != "toptail-choice-1":
+        return "this is no result of 'toptail choose'"
+    known = _known("choice")
+    found = next(_broken(choice, known["choice-1"], known), "")
+    return f"broken, {found}; choose again" if found else ""
+
+
 @cache
-def _schema() -> dict[str, Any]:
-    return schema()
+def _known(what: What) -> Mapping[str, Any]:
+    """The parts of a schema by their names."""
+    parts: Mapping[str, Any] = schema(what)["$defs"]
+    return parts
 
 
-def _broken(value: Any, rule: Mapping[str, Any], where: str) -> Iterator[str]:
-    """What breaks a rule of the schema; knows the few keywords that the schema uses."""
+def _broken(
+    value: Any, rule: Mapping[str, Any], known: Mapping[str, Any], where: str = ""
+) -> Iterator[str]:
+    """What breaks a rule of the schema; knows the few keywords that the schemas use."""
     if "$ref" in rule:
-        yield from _broken(value, _schema()["$defs"][rule["$ref"].rpartition("/")[2]], where)
+        yield from _broken(value, known[rule["$ref"].rpartition("/")[2]], known, where)
     for part in rule.get("allOf", ()):
-        yield from _broken(value, part, where)
+        yield from _broken(value, part, known, where)
     kinds = rule.get("type", ())
     if kinds and not any(
         _is(value, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)
@@ -70,24 +88,26 @@ def _broken(value: Any, rule: Mapping[str, Any], where: str) -> Iterator[str]:
     elif value not in rule.get("enum", [value]):
         yield f"{where} is {value!r}"
     elif isinstance(value, dict):
-        yield from _broken_object(value, rule, where)
+        yield from _broken_object(value, rule, known, where)
     elif isinstance(value, list) and "items" in rule:
         for at, item in enumerate(value):
-            yield from _broken(item, rule["items"], f"{where}[{at}]")
+            yield from _broken(item, rule["items"], known, f"{where}[{at}]")
 
 
-def _broken_object(value: dict[str, Any], rule: Mapping[str, Any], where: str) -> Iterator[str]:
+def _broken_object(
+    value: dict[str, Any], rule: Mapping[str, Any], known: Mapping[str, Any], where: str
+) -> Iterator[str]:
     start = f"{where}." if where else ""
     for key in rule.get("required", ()):
         if key not in value:
             yield f"{start}{key} is missing"
-    known = rule.get("properties", {})
+    properties = rule.get("properties", {})
     for key, item in value.items():
-        inner = known.get(key, rule.get("additionalProperties", {}))
+        inner = properties.get(key, rule.get("additionalProperties", {}))
         if inner is False:
             yield f"{start}{key} is unknown"
         else:
-            yield from _broken(item, inner, f"{start}{key}")
+            yield from _broken(item, inner, known, f"{start}{key}")
 
 
 def _is(value: Any, kind: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from toptail.audit.judging import labels_content
 from toptail.audit.record import jsonable, record_of
 from toptail.progress import Tick, no_tick
 from toptail.select.base import RankSelector, Selector, rank_weights
@@ -64,6 +65,8 @@ def choice_content(
         "notes": _notes(offered, settings),
         "record": record_of(options.pools, settings.seed, command or "toptail.choose(...)"),
     }
+    if not offered.judged.exact:
+        content["judging"] = labels_content(offered.judged, options.pools)
     content["answer"] = _answer(content, deployed)
     clean: dict[str, Any] = jsonable(content)
     return clean, deployed
@@ -194,8 +197,26 @@ def _notes(offered: Offered, settings: ChoiceSettings) -> list[str]:
             "The oracle is chosen on one half of the replicates and valued on the other, both ways "
             "round: it errs downward, never upward."
         )
+    if offered.judged.sampled is not None:
+        notes += _partly(offered)
     if settings.cost:
         notes.append(f"Every value is less {settings.cost:g} for each candidate looked at.")
+    return notes
+
+
+def _partly(offered: Offered) -> list[str]:
+    """What is said where only some candidates were judged."""
+    part = labels_content(offered.judged, offered.options.pools)
+    what = "pairs" if part["pairs"] else f"of {part['candidates']:,} candidates"
+    notes = [
+        f"{part['labels']:,} {what} were judged: values are weighted by the chances of the design, "
+        "and right on average; the noise of the draws is in the intervals."
+    ]
+    if not part["whole_queries"]:
+        notes.append(
+            "It is not known of enough queries that they were judged whole: there is no oracle "
+            "and no headroom, and no margin in which the simpler selector wins."
+        )
     return notes
 
 

@@ -52,7 +52,7 @@ class Contest:
     counts: Floats
     """Queries ``[clusters]``."""
     headroom: Floats
-    """What the best choice gains over a random one ``[clusters]``."""
+    """What the best choice gains over a random one ``[clusters]``; NaN where it is not known."""
     rank: Ints
     """How involved each is ``[C]``: the simplest wins a tie."""
 
@@ -70,7 +70,7 @@ class Contest:
             if not self._shown(best, kept, use, how.shown):
                 best = kept
                 break
-        room = how.margin * max(float(self.headroom[use].sum() / count), 0.0)
+        room = how.margin * float(np.fmax(self.headroom[use].sum() / count, 0.0))
         near = among[mean[among] >= mean[best] - room - rounding(mean[best])]
         simplest = near[self.rank[near] == self.rank[near].min()]
         return int(simplest[_highest(mean[simplest])])
@@ -214,15 +214,22 @@ class Means:
         return {"value": value, "low": value - half, "high": value + half}
 
     def differences(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, float]]:
-        """How much higher the first mean of each pair is: ends that hold for all pairs at once."""
+        """How much higher the first mean of each pair is: ends that hold for all pairs at once.
+
+        NaN where a mean is not known.
+        """
         first, second = ([self.names.index(pair[at]) for pair in pairs] for at in (0, 1))
         value = self.value[first] - self.value[second]
         draws = self.draws[:, first] - self.draws[:, second]
         scale = float(np.abs(self.value[np.isfinite(self.value)]).max(initial=0.0)) or 1.0
-        band = max_t_band(value, draws, self.clusters, self.level, scale)
+        known = np.isfinite(value)
+        ends = np.full((2, value.size), np.nan)
+        if known.any():
+            band = max_t_band(value[known], draws[:, known], self.clusters, self.level, scale)
+            ends[:, known] = band.low, band.high
         return [
             {"difference": float(v), "low": float(low), "high": float(high)}
-            for v, low, high in zip(value, band.low, band.high, strict=True)
+            for v, low, high in zip(value, *ends, strict=True)
         ]
 
     def _half(self, draws: Floats) -> float:

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from toptail.audit.per_query import Judgement
 from toptail.audit.population import population
-from toptail.audit.run import check_values, judgement
+from toptail.audit.run import check_values, judged_queries, judgement
 from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
-from toptail.pools.columns import P_JUDGED, Columns, is_list, listed
+from toptail.pools.columns import Columns, is_list, listed
 from toptail.pools.files import read_arrays
 from toptail.pools.frames import as_table, plain
 from toptail.pools.given import to_pools
@@ -56,15 +56,22 @@ def read_options(
     answer: str | None = None,
     values: str | None = None,
     replicates: Sequence[str] | None = None,
-    min_pool: int | None = None,
+    settings: Settings | None = None,
+    pools: ScoredPools | None = None,
 ) -> Offered:
-    """Read a table, and leave out pools that are too small as the audit does."""
-    pools = to_pools(data, columns)
-    if pools.design:
+    """Read a table, and leave out pools that are too small as the audit does.
+
+    ``settings`` say what to make of missing values; ``pools`` are those of the table where values
+    were joined to it from elsewhere.
+    """
+    settings = settings or Settings()
+    if settings.unjudged == "bounds":
         raise InputError(
-            f"{pools.source}: the table is judged in part (it has a column '{P_JUDGED}'), and a "
-            "choice needs every value; judge the rest, or leave that column out if all are."
+            f"{option('unjudged', 'bounds')} leaves every selector two values, and a choice needs "
+            "one; say what an unjudged candidate counts as, or with which chance each was chosen "
+            f"for judging ({option('p_judged')})."
         )
+    pools = to_pools(data, columns) if pools is None else pools
     extra = _filters(data, columns, pools, filters)
     codes = _answers(data, columns, pools, answer)
     asked = listed(columns.get("scores")) or []
@@ -77,11 +84,12 @@ def read_options(
         )
     if codes is not None:
         extra[_HIDDEN + ANSWER] = codes
-    settings = Settings(min_pool=min_pool)
-    judged, value = judgement(pools, values, listed(replicates))
-    check_values(pools, judged, settings)
+    judged, value = judgement(pools, values, listed(replicates), settings)
     hidden = {_HIDDEN + name: column for name, column in extra.items()}
-    found = population(replace(pools, scores={**scores, **hidden}), judged, settings)
+    pools = replace(pools, scores={**scores, **hidden})
+    pools, judged, told = judged_queries(pools, judged)
+    check_values(pools, judged, settings)
+    found = population(pools, judged, settings)
     kept = found.pools.scores
     columns_kept = {name: kept[_HIDDEN + name] for name in extra}
     if found.pools.support is not None:
@@ -93,7 +101,7 @@ def read_options(
         None if numbered is None else numbered.astype(np.int64),
     )
     usable = [*filters, *(["support"] if found.pools.support is not None else [])]
-    return Offered(options, found.judged, value, usable, found.k_max, found.warnings)
+    return Offered(options, found.judged, value, usable, found.k_max, [*told, *found.warnings])
 
 
 def _filters(

@@ -10,6 +10,7 @@ import numpy as np
 
 from toptail.audit.family import Family
 from toptail.audit.per_query import possible_per_query
+from toptail.audit.seen import judged_whole
 from toptail.errors import InputError, check_not_negative, check_share, check_whole, option
 from toptail.pools.columns import codes
 from toptail.progress import Tick, no_tick
@@ -126,7 +127,8 @@ def trial_of(
     grid = Grid(options, offered.filters, ks[-1])
     wanted = grid.made(selectors, abstain=settings.abstain is not None)
     headroom = _headroom(offered, ks[-1])
-    scale = float(headroom.mean())
+    known = float(headroom.mean())
+    scale = float(judged.value.std()) if np.isnan(known) else known
     tried = try_all(
         options,
         judged.value,
@@ -140,13 +142,20 @@ def trial_of(
     contest = _contest(offered, tried, headroom, settings)
     eligible = _eligible(tried, settings)
     procedures = _procedures(tried, eligible, ks[-1], settings)
-    return Trial(tried, contest, procedures, eligible, ks, scale)
+    return Trial(tried, contest, procedures, eligible, ks, known)
 
 
 def _headroom(offered: Offered, k_max: int) -> Floats:
-    """What the best of k_max is worth more than a random candidate ``[queries]``."""
-    pools, judged = offered.options.pools, offered.judged
-    best = possible_per_query(pools, judged, Family.up_to(k_max)).oracle[:, -1]
+    """What the best of k_max is worth more than a random candidate ``[queries]``.
+
+    Right on average where queries were judged whole by a design, and NaN where that is not known.
+    """
+    pools, judged, family = offered.options.pools, offered.judged, Family.up_to(k_max)
+    if judged.sampled is not None:
+        if judged.sampled.oracle_unknown:
+            return np.full(pools.queries, np.nan)
+        return judged_whole(pools, judged.sampled, family).expected[:, -1]
+    best = possible_per_query(pools, judged, family).oracle[:, -1]
     return np.asarray(best - np.add.reduceat(judged.value, pools.offsets[:-1]) / pools.sizes)
 
 

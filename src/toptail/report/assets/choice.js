@@ -15,7 +15,7 @@ function overK(figure) {
   const references = [
     { id: "oracle", name: "oracle", kind: "oracle", y: data.k.map(() => data.oracle) },
     { name: "random", kind: "random", y: data.k.map(() => data.random) },
-  ];
+  ].filter((line) => !missing(line.y[0]));
   const x = { x: data.k.map(Math.log2), xNames: data.k.map(String), xTitle: "K, candidates to choose from (log scale)" };
   charts.push(new LineChart(figure, { ...x, series, references, yTitle: "value", height: 440 }));
 }

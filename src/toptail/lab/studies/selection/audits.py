@@ -12,6 +12,7 @@ from toptail.audit import Settings, picks_content, pools_content
 from toptail.lab.critics.registry import IDEALS
 from toptail.lab.studies.kept import is_kept
 from toptail.lab.studies.selection.load import TaskSelection, read_selection
+from toptail.lab.studies.selection.rollout_plan import audit_planned
 from toptail.lab.studies.selection.rollout_results import RANDOM
 from toptail.pools import ScoredPools
 from toptail.results import write_report
@@ -20,6 +21,8 @@ AUDIT = "audit"
 """Folder of the audit under the first judge; the others are in ``audit_JUDGE``."""
 ROLLOUTS = "audit_rollouts"
 """Folder of the audit of the simulator's picks."""
+PLANNED = "audit_planned"
+"""Folder of the audit by planned rollouts."""
 PICKS_RESAMPLES = 20_000
 """Resamples of the rollouts' audit, at least; there are few queries and many selectors."""
 
@@ -74,8 +77,9 @@ def write_audits(data: TaskSelection, resamples: int = 10_000) -> dict[str, dict
     """Write the audit of every judge into the task's folder; return those written, by judge.
 
     The first judge's report is ``audit/``, another's ``audit_JUDGE/``, and that of the simulator's
-    picks ``audit_rollouts/``. In a kept folder those of the pools stay as they are: an
-    audit compares all scorers, and tells the scores that were picked.
+    picks ``audit_rollouts/``, that of its planned rollouts ``audit_planned/``. In a kept folder
+    those of the pools stay as they are: an audit compares all scorers, and tells the scores that
+    were picked.
     """
     results: dict[str, dict[str, Any]] = {}
     for judge in data.judges if data.scores and not is_kept(data.folder) else []:
@@ -91,4 +95,7 @@ def write_audits(data: TaskSelection, resamples: int = 10_000) -> dict[str, dict
             command=f"toptail study selection --task {data.task}",
         )
         write_report(results["rollouts"], data.folder / ROLLOUTS)
+    if data.planned is not None and not is_kept(data.folder):
+        results["planned"] = audit_planned(data, data.planned, resamples)
+        write_report(results["planned"], data.folder / PLANNED)
     return results

@@ -32,6 +32,8 @@ class SelectionFolder:
         """The candidates and their labels of local support."""
         self.rollouts = path / "rollouts.npz"
         """The returns of the simulator's rollouts."""
+        self.planned = path / "planned_rollouts.npz"
+        """The returns of candidates that a plan chose."""
 
     def values(self, judge: str) -> Path:
         """A judge's values of every candidate."""
@@ -60,7 +62,7 @@ class SelectionFolder:
     def scored(self) -> list[Path]:
         """The files that exist and could not have been made before something was scored."""
         found = [*self.columns().values(), *self.judges().values()]
-        return found + ([self.rollouts] if self.rollouts.is_file() else [])
+        return found + [path for path in (self.rollouts, self.planned) if path.is_file()]
 
 
 def check_shape(path: Path, name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:

@@ -33,8 +33,8 @@ def keepsake(folder: Path, keeping: Keeping) -> Keepsake:
     found = [_pools(files, keeping)] if files.pools.is_file() else []
     found += [KeptFile(_name(files, path)) for path in files.judges().values()]
     found += [KeptFile(_name(files, columns[c]), {"scores": _SCORES}) for c in kept]
-    if files.rollouts.is_file():
-        found.append(KeptFile(_name(files, files.rollouts)))
+    rolled_out = [path for path in (files.rollouts, files.planned) if path.is_file()]
+    found += [KeptFile(_name(files, path)) for path in rolled_out]
     gone = [_name(files, path) for column, path in columns.items() if column not in kept]
     return Keepsake(found, gone)
 

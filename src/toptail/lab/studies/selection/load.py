@@ -24,6 +24,7 @@ from toptail.lab.studies.selection.files import REFERENCE, SelectionFolder, chec
 from toptail.lab.studies.selection.measure import JudgedPools
 from toptail.lab.studies.selection.pools import CandidatePools
 from toptail.lab.studies.selection.rollout_design import pools_sha256, selector_picks
+from toptail.lab.studies.selection.rollout_plan import PlannedRollouts
 from toptail.lab.studies.selection.rollout_results import RolloutAudit
 from toptail.lab.studies.store import Stored, require_fit
 from toptail.lab.tasks.names import PAPER_TASKS
@@ -67,6 +68,8 @@ class TaskSelection:
     """What the simulator says of each selector's pick, if rollouts were made."""
     rollouts: RolloutAudit | None
     """Returns of picks and random candidates, if the rollouts were made here."""
+    planned: PlannedRollouts | None
+    """Returns of planned candidates, if there are such."""
     deployment: Mapping[str, Any]
     """``deployment/NAME.json`` by name."""
     norms: Mapping[str, NDArray[np.float32]]
@@ -166,6 +169,7 @@ def read_selection(folder: str | Path) -> TaskSelection:
         values=values,
         picks=_picks(files.path / "picks.parquet", rollouts),
         rollouts=rollouts,
+        planned=_planned(files.planned, rolled_out),
         deployment={
             path.stem: read_json(path) for path in entries(files.path, "deployment/*.json")
         },
@@ -191,6 +195,13 @@ def _rollouts(
                 "put back the scores that were rolled out, or make the rollouts again."
             )
     return audit
+
+
+def _planned(path: Path, made_from: Mapping[str, str]) -> PlannedRollouts | None:
+    """The planned rollouts, if they are of these candidates."""
+    if not path.is_file():
+        return None
+    return PlannedRollouts.of(Stored.read(path, made_from), path)
 
 
 def _picks(path: Path, rollouts: RolloutAudit | None) -> JudgedPicks | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ TRAINING_SEED = 42
 """The training seed whose picks are rolled out."""
 
 ORDER, RANDOM_MEMBERS, NOISE = "order of queries", "random candidates", "continuation"
+PLAN = "planned candidates"
 """What a stream of random numbers is for."""
 
 
@@ -74,29 +75,40 @@ def pools_sha256(pools: CandidatePools) -> str:
     return candidates_sha256(pools.with_logged()[:, POOL])
 
 
+def audited_columns(scores: Iterable[str]) -> dict[str, str]:
+    """Scorer -> its column whose picks are rolled out.
+
+    A column with a training seed counts if it is the audited one, a column without one (a user's
+    own scorer) always does, an ideal critic never, nor do critics that take the objective apart.
+    """
+    found: dict[str, str] = {}
+    for column in scores:
+        name, seed = split_seed(column)
+        if name in (*IDEALS, *names("factor")) or seed not in (None, str(TRAINING_SEED)):
+            continue
+        if name in RESERVED or name in found:
+            raise InputError(
+                f"The column '{column}' cannot be the selector '{name}', which is there already: "
+                "give the scores another name."
+            )
+        found[name] = column
+    return found
+
+
 def selector_picks(
     scores: Mapping[str, NDArray[Any]], reference: NDArray[Any] | None
 ) -> dict[str, IntArray]:
     """The candidate that each selector picks from the audited pool: ``[Q]`` of 0 … N − 1.
 
-    ``scores`` are ``[Q, P, N + 1]``; a column with a training seed counts if it is the audited
-    one, a column without one (a user's own scorer) always does, an ideal critic never. Critics that
+    ``scores`` are ``[Q, P, N + 1]``, of which `audited_columns` count. Critics that
     take the objective apart are not rolled out: the audit's power is that of its widest interval,
     and they would have a say in it. The selector ``reference`` maximizes the mean of its values,
     ``[members, Q, P, N + 1]``. The logged action is not part of the pool. Of equal scores the first
     wins, which among exchangeable candidates is a random one.
     """
-    picks: dict[str, IntArray] = {}
-    for column, score in scores.items():
-        name, seed = split_seed(column)
-        if name in (*IDEALS, *names("factor")) or seed not in (None, str(TRAINING_SEED)):
-            continue
-        if name in RESERVED or name in picks:
-            raise InputError(
-                f"The column '{column}' cannot be the selector '{name}', which is there already: "
-                "give the scores another name."
-            )
-        picks[name] = _top(score[:, POOL])
+    picks = {
+        name: _top(scores[column][:, POOL]) for name, column in audited_columns(scores).items()
+    }
     if reference is not None:
         picks[REFERENCE] = _top(np.asarray(reference, np.float64).mean(axis=0)[:, POOL])
     return picks

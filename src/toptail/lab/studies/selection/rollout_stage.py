@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.proposals.diffusion_runs import load_policy
 from toptail.lab.studies.selection.files import REFERENCE
+from toptail.lab.studies.selection.load import read_selection
 from toptail.lab.studies.selection.pools import CandidatePools
-from toptail.lab.studies.selection.rollout_design import POOL, pools_sha256, selector_picks
+from toptail.lab.studies.selection.rollout_design import (
+    PLAN,
+    POOL,
+    pools_sha256,
+    selector_picks,
+    stream,
+)
+from toptail.lab.studies.selection.rollout_plan import PlannedRollouts, cheap_judge, planned
 from toptail.lab.studies.selection.rollout_results import RolloutAudit
-from toptail.lab.studies.selection.rollouts import RolloutWorld, judge_by_rollouts, rules_of
+from toptail.lab.studies.selection.rollout_store import RolloutStore
+from toptail.lab.studies.selection.rollouts import (
+    RolloutWorld,
+    enter,
+    judge_by_rollouts,
+    rules_of,
+)
 from toptail.lab.studies.selection.study import Selection
 from toptail.lab.studies.store import Stored, fitting
 from toptail.lab.tasks.queries import FrozenQueries
@@ -43,25 +59,7 @@ def make_rollouts(
         stored = fitting(study.folder.rollouts, expected)
         if stored is not None:
             return RolloutAudit.of(stored)
-    run = run_folder(
-        study.needed_runs("Rolling out") / study.config.task / "diffusion",
-        study.config.pools.policy_seed,
-    )
-    policy_hash = read_run(run).record.get("params_sha256")
-    if pools.header["proposal"].get("params_sha256", policy_hash) != policy_hash:
-        raise InputError(
-            f"{run} is not the behaviour model that proposed the candidates of "
-            f"{study.folder.pools} (the hashes of their parameters differ): name the runs that the "
-            "pools were drawn with."
-        )
-    world = RolloutWorld(
-        study.config.task,
-        val,
-        queries,
-        pools.with_logged()[:, POOL],
-        load_policy(run, study.config.task),
-        str(policy_hash),
-    )
+    world = _world(study, queries, pools, val)
 
     def read(path: Path, name: str) -> NDArray[Any]:
         return Stored.read(path, made_from).array(path, name)
@@ -77,4 +75,63 @@ def make_rollouts(
     out, settings = study.folder.path, study.config.rollouts
     return judge_by_rollouts(
         out, world, picks, settings, most_per_group=most_per_group, tick=study.tick
+    )
+
+
+def make_planned_rollouts(
+    study: Selection, queries: FrozenQueries, pools: CandidatePools, val: Trajectories, labels: int
+) -> PlannedRollouts:
+    """Roll out at most ``labels`` candidates that a plan chooses for all scorers together.
+
+    ``planned_rollouts.npz`` is written; what other rollouts of the study know is not repeated.
+    """
+    path, settings = study.folder.planned, study.config.rollouts
+    data = read_selection(study.folder.path)
+    asked = {"labels": labels, "cheap": cheap_judge(data.values)}
+    expected = {"queries": queries.sha256, **rules_of(settings), **asked}
+    if (stored := fitting(path, expected)) is not None:
+        return PlannedRollouts.of(stored, path)
+    world = _world(study, queries, pools, val)
+    found = planned(data, labels, stream(queries, PLAN))
+    made_from = world.made_from(settings)
+    shape = (*world.candidates.shape[:2], settings.repeats)
+    store = RolloutStore(study.folder.path / "planned_rollouts.parts", made_from, shape)
+    if (earlier := fitting(study.folder.rollouts, made_from)) is not None:
+        enter(RolloutAudit.of(earlier), store)
+    far_first = np.argsort(-queries.distance[found.query], kind="stable")
+    store.fill(
+        found.query[far_first],
+        found.candidate[far_first],
+        lambda q, c, ended: world.judge(q, c, settings, ended),
+        study.tick,
+    )
+    returns = store.get(found.query, found.candidate)
+    result = replace(found, returns=returns.astype(np.float64))
+    result.stored({**made_from, **asked}).write(path)
+    store.clear()
+    return result
+
+
+def _world(
+    study: Selection, queries: FrozenQueries, pools: CandidatePools, val: Trajectories
+) -> RolloutWorld:
+    """What rollouts start from and go on with."""
+    run = run_folder(
+        study.needed_runs("Rolling out") / study.config.task / "diffusion",
+        study.config.pools.policy_seed,
+    )
+    policy_hash = read_run(run).record.get("params_sha256")
+    if pools.header["proposal"].get("params_sha256", policy_hash) != policy_hash:
+        raise InputError(
+            f"{run} is not the behaviour model that proposed the candidates of "
+            f"{study.folder.pools} (the hashes of their parameters differ): name the runs that the "
+            "pools were drawn with."
+        )
+    return RolloutWorld(
+        study.config.task,
+        val,
+        queries,
+        pools.with_logged()[:, POOL],
+        load_policy(run, study.config.task),
+        str(policy_hash),
     )

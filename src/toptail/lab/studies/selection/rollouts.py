@@ -214,6 +214,11 @@ def _reuse(
                 "make: its scores were changed or removed. Choose another "
                 f"{option('out')}, or move the file away."
             )
+    enter(earlier, store)
+
+
+def enter(earlier: RolloutAudit, store: RolloutStore) -> None:
+    """Enter the returns that an audit holds."""
     for candidate, returns in (
         (earlier.candidate, earlier.returns),
         (earlier.random_candidate, earlier.random_returns),

@@ -71,6 +71,9 @@ class Stages:
     deployed: tuple[str, ...] = ()
     """Critics whose deployment is checked; the paper's four that are trained where empty."""
 
+    planned: int | None = None
+    """Roll out at most so many planned candidates, in place of picks and random candidates."""
+
     def run(self, stages: Sequence[str] = STAGES) -> list[str]:
         """Make the stages that are asked for; returns sentences about those that were left out.
 
@@ -196,11 +199,20 @@ class Stages:
     def _rollouts(self) -> str:
         if not self.simulated:
             return "No rollouts: they are made in mazes alone, without teleports."
-        if self.study.runs is None and not self.study.folder.rollouts.is_file():
+        folder = self.study.folder
+        file = folder.rollouts if self.planned is None else folder.planned
+        if self.study.runs is None and not file.is_file():
             return "No rollouts: they need trained runs with the behaviour model that goes on."
-        from toptail.lab.studies.selection.rollout_stage import make_rollouts
+        from toptail.lab.studies.selection.rollout_stage import (
+            make_planned_rollouts,
+            make_rollouts,
+        )
 
-        make_rollouts(self.study, self.queries, self.pools, self.dataset.val)
+        given = self.study, self.queries, self.pools, self.dataset.val
+        if self.planned is None:
+            make_rollouts(*given)
+        else:
+            make_planned_rollouts(*given, self.planned)
         return ""
 
     def _deployment(self) -> str:
