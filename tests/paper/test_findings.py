@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from toptail.lab.paper.findings import (
     Status,
     both,
     certain,
+    computable,
     count_seen,
     elsewhere,
     from_parts,
@@ -46,6 +47,15 @@ def test_parts_make_a_status(answers: list[Answer], status: str) -> None:
     assert finding.status == status
     assert ("does not hold for" in finding.comment) == (False in answers and len(set(answers)) > 1)
     assert ("Open" in finding.comment) == (None in answers)
+
+
+def test_a_finding_that_rests_on_no_number_is_left_open() -> None:
+    for status in ("seen", "not seen", "depends"):
+        found = computable(Finding(cast("Status", status), math.nan, None, "x.", on="the task"))
+        assert (found.status, found.on) == ("inconclusive", "")
+        assert "could not be computed" in found.comment
+    whole = Finding("not seen", 1.0, None, "x.")
+    assert computable(whole) is whole
 
 
 @pytest.mark.parametrize(

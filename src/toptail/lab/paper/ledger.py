@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypedDict
 
 from toptail.audit.record import jsonable
-from toptail.lab.paper.findings import INTERVALS, STATUSES, Decision, Status
+from toptail.lab.paper.findings import INTERVALS, STATUSES, Decision, Status, computable
 from toptail.lab.paper.numbers import NotMeasuredError, Tables
 from toptail.lab.studies.folder import write_json
 from toptail.pools.files import atomic
@@ -119,7 +119,7 @@ def decide(
     left_open: list[Claim] = []
     for claim in claims:
         try:
-            finding = claim.criterion(tables)
+            finding = computable(claim.criterion(tables))
         except NotMeasuredError:
             left_open.append(claim)
             continue
