@@ -158,12 +158,24 @@ def write_ledger(
     entries, left_open = decide(claims, tables, run.strip(), study)
     write_json(out / "claims.json", entries)
     lead = f"{counted(entries)}. {INTERVALS} {BEFORE}{notes}"
-    text = f"# What the paper says, and what this run saw\n\n{lead}\n\n{render_markdown(entries)}"
+    text = f"{lead}\n\n{render_markdown(entries)}"
     if left_open:
         text += "\nNot decided by this run (it made no table for them):\n\n"
         text += "".join(f"- {claim.sentence} (`{claim.label}`)\n" for claim in left_open)
-    atomic(out / "claims.md", lambda path: path.write_text(text, encoding="utf-8", newline="\n"))
+    _write_text(out, text)
     return entries
+
+
+def write_undecided(out: Path, short: Sequence[str]) -> None:
+    """Store an empty ledger, which says in what the run is smaller than it must be."""
+    write_json(out / "claims.json", [])
+    lines = "".join(f"- {words}\n" for words in short)
+    _write_text(out, f"Nothing is decided: this run is below the declared scale in\n\n{lines}")
+
+
+def _write_text(out: Path, text: str) -> None:
+    whole = f"# What the paper says, and what this run saw\n\n{text}"
+    atomic(out / "claims.md", lambda path: path.write_text(whole, encoding="utf-8", newline="\n"))
 
 
 def render_markdown(entries: Sequence[ClaimEntry]) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from toptail.lab.critics.registry import MAIN
 from toptail.lab.studies.naming import scorer_name
 from toptail.lab.studies.page import Texts, recorded
+from toptail.lab.studies.scale import scale_rows
 from toptail.lab.studies.selection.results import SelectionResults, judge_name
 from toptail.lab.studies.selection.show import circular_words
 from toptail.lab.studies.selection.show_judges import excluded_words
@@ -131,6 +132,7 @@ def _method(study: SelectionResults) -> list[tuple[str, str | None]]:
             if pools
             else None,
         ),
+        *scale_rows(study.scale),
         ("Best-of-K", "exact expectation over all subsets of each pool; ties shared evenly"),
         (
             "Intervals",

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
 from toptail.lab.judges.ways import WayJudge
+from toptail.lab.studies.scale import note, note_critics, note_data
 from toptail.lab.studies.scorers import Scorer, of_run, run_origin
 from toptail.lab.studies.selection.declare import CRITERIA, declare
 from toptail.lab.studies.selection.files import REFERENCE, check_shape
@@ -79,6 +80,8 @@ def make_pools(
         return draw_pools(queries, train, proposal, settings, support, tick)
 
     stored = need(path, made_from, drawn)
+    note(study.folder.path, candidates=stored.header["proposal"])
+    note_data(study.folder.path, study.config.task, train)
     study.tick("pools", 1.0)
     return CandidatePools.of(path, stored)
 
@@ -151,6 +154,7 @@ def score_critics(
     require_names([scorer.column for scorer in scorers], study.folder.columns())
     _require_same_data(study, [scorer.origin for scorer in scorers], pools.header["data"])
     made_from = study.made_from(queries, pools)
+    note_critics(study.folder.path, study.config.task, [scorer.origin for scorer in scorers])
     paths = {}
     for i, scorer in enumerate(scorers):
         path = paths[scorer.column] = study.folder.scores(scorer.column)

@@ -21,6 +21,7 @@ from toptail.lab.judges.ways import WAYS, WayJudge
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.folder import RunFolder
 from toptail.lab.studies.ideals import ideal_scorers
+from toptail.lab.studies.scale import note_critics, note_data
 from toptail.lab.studies.scorers import Rows, Score, Scorer, of_run, of_runs, score_shared
 from toptail.lab.studies.semantics.behaviour import behaviour_runs, proposals_spec, propose
 from toptail.lab.studies.semantics.config import (
@@ -103,6 +104,8 @@ class _Task:
             scorers = [*run_scorers(runs, self.task.name, self.config), *users]
             sweep = sweep_scorers(runs, self.task.name)
         self._require_sound(scorers + sweep, runs)
+        note_data(self.folder.path, self.task.name, self.task.data.train)
+        note_critics(self.folder.path, self.task.name, [scorer.origin for scorer in scorers])
         seen = self._also_on_seen(scorers)
         self.columns = len(scorers) + len(sweep) + len(seen)
         if scorers:
