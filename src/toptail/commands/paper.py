@@ -78,7 +78,7 @@ class Paper:
         else:
             print_table(table)
         for each in found:
-            say(f"\nMade by: {each.record.get('command', 'not recorded')}")
+            say("\nMade by: " + "\n         ".join(each.commands or ["a call without a record"]))
             say(f"Settings: {each.settings}.")
         say(f"\nMeasure it again: toptail reproduce {exhibit.label} --out FOLDER")
         for entry in (entry for each in found for entry in each.claims):
@@ -163,7 +163,7 @@ def _content(exhibit: Any, found: Any) -> Mapping[str, Any]:
             {
                 "study": each.study,
                 "folder": each.folder.name,
-                "command": each.record.get("command"),
+                "commands": each.commands,
                 "commit": each.record.get("commit"),
                 "settings": each.settings,
                 "tables": each.tables,

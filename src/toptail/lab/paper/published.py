@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.paper.ledger import tally
 from toptail.lab.paper.reported import WITHOUT_CELLS, cells
 from toptail.lab.paper.scale import stated
@@ -80,6 +80,22 @@ def published() -> Path:
     )
 
 
+def require_own(folder: Path) -> None:
+    """Refuse to make a study in a folder of published results, or in a copy of one."""
+    try:
+        home = published()
+    except InputError:
+        return
+    record = folder / "record.json"
+    kept = [path.read_bytes() for path in entries(home, "**/record.json")]
+    copied = record.is_file() and record.read_bytes() in kept
+    if copied or folder.resolve().is_relative_to(home.resolve()):
+        raise InputError(
+            f"{folder} holds published results, which are not made again in place: 'toptail paper' "
+            f"shows them, and another {option('out')} takes results of your own."
+        )
+
+
 @dataclass(frozen=True)
 class Measured:
     """One stored study, as far as a label is concerned."""
@@ -98,6 +114,12 @@ class Measured:
     """Its configuration."""
 
     @property
+    def commands(self) -> list[str]:
+        """Every command that made a part of it, the last first."""
+        calls = [self.record, *reversed(self.record.get("earlier", ()))]
+        return list(dict.fromkeys(call["command"] for call in calls if call.get("command")))
+
+    @property
     def settings(self) -> str:
         """Its sizes in a line."""
         trained = [f"{name.lower()}: {text}" for name, text in scale_rows(read_scale(self.folder))]
@@ -112,13 +134,20 @@ def measured(label: str, root: Path | None = None) -> list[Measured]:
 
 
 def _measured(folder: Path, label: str) -> Measured:
-    tables = {path.stem: read_json(path) for path in entries(folder / "tables", "*.json")}
-    claims = read_json(folder / "claims.json")
+    whole = _whole(folder)
+    tables = {name: table for name, table in whole.tables.items() if table["label"] == label}
+    claims = tuple(entry for entry in whole.claims if label in places(entry))
+    return replace(whole, tables=tables, claims=claims)
+
+
+@cache
+def _whole(folder: Path) -> Measured:
+    """A stored study with all its tables and statements."""
     return Measured(
         folder,
         study_in(folder).name,
-        {name: table for name, table in tables.items() if table["label"] == label},
-        tuple(entry for entry in claims if label in places(entry)),
+        {path.stem: read_json(path) for path in entries(folder / "tables", "*.json")},
+        tuple(read_json(folder / "claims.json")),
         read_stored(folder / "record.json") or {},
         (read_stored(folder / "config.json") or {}).get("config", {}),
     )
