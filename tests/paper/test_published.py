@@ -119,9 +119,7 @@ def test_it_works_without_the_packages_that_train() -> None:
     assert run_light(code).split()[-1] == "0"
 
 
-def test_the_results_ship_inside_the_wheel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_results_ship_inside_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The build's own patterns, and the folder that an installed package looks into."""
     build: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wheel = build["tool"]["hatch"]["build"]["targets"]["wheel"]

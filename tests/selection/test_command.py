@@ -15,12 +15,15 @@ from tests.light import run_light
 from tests.selection.stored_stages import TASK, paper_like
 from tests.training.toy import toy_dataset, walks
 from toptail.commands.reproduce import Reproduce
+from toptail.commands.sizes import TrainingSize
 from toptail.commands.study_keep import StudyKeep
 from toptail.commands.study_selection import StudySelection
 from toptail.errors import InputError
 from toptail.lab.critics.registry import names as critic_names
+from toptail.lab.paper.scale import shortfalls
 from toptail.lab.studies.folder import read_json
 from toptail.lab.studies.selection.config import STAGES, SelectionConfig
+from toptail.lab.studies.selection.deployment import DeploymentConfig
 from toptail.lab.studies.selection.run import Stages, read_judge
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.config import RunConfig
@@ -76,7 +79,8 @@ def test_bad_settings_are_refused(flags: dict[str, Any], word: str) -> None:
 
 
 def test_stages_keep_their_order() -> None:
-    assert StudySelection(TASK).stages() == [*STAGES, "tables"]
+    made = [stage for stage in STAGES if stage != "deployment"]  # which is made on request
+    assert StudySelection(TASK).stages() == [*made, "tables"]
     assert StudySelection(TASK, stage=("tables,scores", "pools")).stages() == [
         *("pools", "scores", "tables"),
     ]
@@ -234,10 +238,45 @@ def test_the_critics_to_be_deployed_may_be_named(
 
     called: list[tuple[Any, ...]] = []
     monkeypatch.setattr(deployment, "run_deployment", lambda *given, **_: called.append(given))
+    monkeypatch.setattr(DeploymentConfig, "for_task", lambda _: DeploymentConfig())
     monkeypatch.setattr(Stages, "simulated", True)
     small(data, stage="deployment", runs=data.parent, deployed="raw,tdq").work("")
-    ((task, _, _, critics, seeds, _),) = called
+    ((task, _, _, critics, seeds, *_),) = called
     assert (task, critics, seeds) == ("walks", ["raw", "tdq"], (42,))
+
+
+def test_deployment_is_made_on_request_alone_and_is_sized_by_flags(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toptail.lab.studies.selection import deployment
+
+    assert "deployment" not in StudySelection("PointMaze").stages()
+    assert "deployment" in StudySelection("PointMaze", deployed=("raw",)).stages()
+    called: list[Any] = []
+    monkeypatch.setattr(deployment, "run_deployment", lambda *given, **_: called.append(given[6]))
+    monkeypatch.setattr(DeploymentConfig, "for_task", lambda _: DeploymentConfig())
+    monkeypatch.setattr(Stages, "simulated", True)
+    small(
+        data,
+        stage="deployment",
+        runs=data.parent,
+        deployed="raw",
+        batch_size=8,
+        hidden=16,
+        depth=2,
+        actor_steps=9,
+        episodes=1,
+        episode_steps=30,
+    ).work("")
+    (config,) = called
+    assert (config.actor.steps, config.actor.batch_size, config.actor.hidden) == (9, 8, (16, 16))
+    assert (config.episodes.per_goal, config.episodes.limit) == (1, 30)
+    scale = read_json(data.parent / "out" / "walks" / "scale.json")
+    assert scale["deployment"] == {"actor_steps": 9, "episodes_per_goal": 1}
+    assert shortfalls("selection", {}, scale) == [
+        "actors' steps, 9 of 100,000",
+        "episodes per goal, 1 of 20",
+    ]
 
 
 def test_training_asks_for_judges_critics_and_a_behaviour_model(
@@ -252,7 +291,8 @@ def test_training_asks_for_judges_critics_and_a_behaviour_model(
         return []
 
     monkeypatch.setattr(trained, "train_runs", train)
-    study = StudySelection(str(data), runs=tmp_path / "runs", train=True, steps=9)
+    size = TrainingSize(steps=9)
+    study = StudySelection(str(data), runs=tmp_path / "runs", train=True, size=size)
     study._train(study.config("walks"), "toptail")
     assert asked[0] == ("tdq", 9, (101, 102, 103))
     asked_for = critic_names("main", "two_head", "control", "other")  # those of the tables

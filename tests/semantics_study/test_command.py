@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,22 @@ class TestFlags:
 
     def test_what_is_given_reaches_the_training(self) -> None:
         study = asked(
-            StudySemantics, steps=7, diffusion_steps=0, critics="raw,tdq", temperature=True
+            StudySemantics,
+            steps=7,
+            diffusion_steps=0,
+            batch_size=16,
+            hidden=8,
+            embed_dim=4,
+            critics="raw,tdq",
+            temperature=True,
         )
         training = study.training()
+        raw = training.critic("pointmaze-medium-navigate-v0", "raw").content
+        assert (raw["steps"], raw["batch_size"]) == (7, 16)
+        encoders = raw["critic_fields"]["encoders"]
+        assert (encoders["hidden"], encoders["embed_dim"]) == ([8, 8, 8], 4)
+        model = replace(training, diffusion_steps=1).behaviour_model("walks")
+        assert model.content["critic_fields"]["hidden"] == [8, 8, 8]
         assert (training.steps, training.play_steps, training.diffusion_steps) == (7, 7, 0)
         assert training.critics == training.play_critics == ("raw", "tdq")
         assert training.sweep

@@ -22,7 +22,12 @@ BASE: Final = StudyConfig(radii=(0.25, 0.40, 0.55))
 if TYPE_CHECKING:
     Settings = Any
 else:
-    Settings = flags_of(BASE, ("radii", "seeds", "steps", "workers"), sweep="sweeps")
+    Settings = flags_of(
+        BASE,
+        ("radii", "seeds", "steps", "batch_size", "data_size", "queries", "pool", "workers"),
+        sweep="sweeps",
+        hidden="critics.hidden",
+    )
 
 
 @dataclass(frozen=True)

@@ -44,11 +44,16 @@ TRAINED: Final[Mapping[str, int | tuple[int, ...]]] = {
 ASKED: Final = names("main", "two_head", "control")
 """Critics that the paper speaks of."""
 
+DEPLOYED: Final[Mapping[str, int]] = {"actor_steps": 100_000, "episodes_per_goal": 20}
+"""The least that a deployment may have done."""
+
 PLAY_STEPS: Final = 50_000
 """Optimizer steps on manipulation data."""
 
 WORDS: Final[Mapping[str, str]] = {
+    "actor_steps": "actors' steps",
     "data_size": "transitions",
+    "episodes_per_goal": "episodes per goal",
     "batch_size": "batch size",
     "critics.hidden": "hidden layers",
     "hidden": "hidden layers",
@@ -69,6 +74,8 @@ def shortfalls(study: str, config: Mapping[str, Any], scale: Mapping[str, Any]) 
     neither says, as in results that are older than the file, is not held against the run.
     """
     found = [_short(name, _at(config, name), least) for name, least in DECLARED[study].items()]
+    deployed = scale.get("deployment", {})
+    found += [_short(name, deployed.get(name), least) for name, least in DEPLOYED.items()]
     for task, entry in scale.get("tasks", {}).items():
         if task in PAPER_TASKS.values():
             words = (words for words in _of_task(task, entry) if words)

@@ -91,6 +91,10 @@ def scale_rows(scale: Mapping[str, Any]) -> list[tuple[str, str]]:
         where = f"{name}: " if len(tasks) > 1 else ""
         training += [f"{where}{words} ({join(critics)})" for words, critics in alike.items()]
     rows = [("Training data", "; ".join(data)), ("Training", "; ".join(training))]
+    if "deployment" in scale:
+        size = scale["deployment"]
+        episodes = f"{size['episodes_per_goal']} episodes per goal"
+        rows.append(("Deployment", f"actors of {size['actor_steps']:,} steps, {episodes}"))
     return [(label, text) for label, text in rows if text]
 
 

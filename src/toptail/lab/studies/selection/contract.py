@@ -20,8 +20,8 @@ from toptail.progress import Tick
 def make_missing(request: Request, tick: Tick) -> list[str]:
     """Make the stages that are asked for; returns sentences about those that were left out.
 
-    ``brought`` holds the ``dataset``, the ``stages``, the user's own ``pools`` and ``judges``, and
-    the critics to be ``deployed``, where not all are.
+    ``brought`` holds the ``dataset``, the ``stages``, the user's own ``pools`` and ``judges``, the
+    critics to be ``deployed``, where not all are, and what is not the default in ``deployment``.
     """
     from toptail.lab.studies.selection.run import Brought, Stages
     from toptail.lab.studies.selection.study import Selection
@@ -31,7 +31,8 @@ def make_missing(request: Request, tick: Tick) -> list[str]:
     with run.recording(asdict(config), list(config.seeds), request.command):
         study = Selection.at(request.folder.parent, config, request.runs, tick)
         deployed = tuple(more.get("deployed", ()))
-        return Stages(study, more["dataset"], brought, deployed).run(more["stages"])
+        size = more.get("deployment", {})
+        return Stages(study, more["dataset"], brought, deployed, size).run(more["stages"])
 
 
 def write(folder: Path, tick: Tick, **how: Any) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, knows_ways
 from toptail.lab.judges.ways import WAYS
 from toptail.lab.studies.ideals import ideal_scorers
+from toptail.lab.studies.scale import note
 from toptail.lab.studies.scorers import Scorer
 from toptail.lab.studies.selection.config import IDEALS_STAGE, STAGES
 from toptail.lab.studies.selection.files import REFERENCE
@@ -70,6 +71,9 @@ class Stages:
 
     deployed: tuple[str, ...] = ()
     """Critics whose deployment is checked; the paper's four that are trained where empty."""
+
+    deployment: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Settings of actors and episodes that are not the task's own: ``{"actor": {"steps": 9}}``."""
 
     def run(self, stages: Sequence[str] = STAGES) -> list[str]:
         """Make the stages that are asked for; returns sentences about those that were left out.
@@ -208,10 +212,14 @@ class Stages:
         critics = list(self.deployed) or self._trained(MAIN, seeds)
         if study.runs is None or not critics:
             return "No deployment checks: they need trained runs of critics."
-        from toptail.lab.studies.selection.deployment import run_deployment
+        from toptail.lab.studies.selection.deployment import DeploymentConfig, run_deployment
 
         task, out = study.config.task, study.folder.path.parent
-        run_deployment(task, study.runs, out, critics, seeds, study.tick, dataset=self.dataset)
+        config = DeploymentConfig.for_task(task).resized(self.deployment)
+        note(study.folder.path, deployment=config.size)
+        run_deployment(
+            task, study.runs, out, critics, seeds, study.tick, config, dataset=self.dataset
+        )
         return ""
 
 
