@@ -16,7 +16,8 @@ from toptail.report.text import bracket, join, number, plural, signed
 
 _LEAD: Final = (
     "Frozen states and goals; for each, pools of candidate actions {source}. Every critic scores "
-    "the same candidates and picks its highest. Judges that were trained apart from the critics, or not at all, say what the pick is worth."
+    "the same candidates and picks its highest. Judges that were trained apart from the critics, "
+    "or not at all, say what the pick is worth."
 )
 
 _LOOP: Final = "closed_loop/K="
