@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,8 +50,9 @@ def test_parts_make_a_status(answers: list[Answer], status: str) -> None:
 
 
 def test_a_finding_that_rests_on_no_number_is_left_open() -> None:
-    for status in ("seen", "not seen", "depends"):
-        found = computable(Finding(cast("Status", status), math.nan, None, "x.", on="the task"))
+    decided: tuple[Status, ...] = ("seen", "not seen", "depends")
+    for status in decided:
+        found = computable(Finding(status, math.nan, None, "x.", on="the task"))
         assert (found.status, found.on) == ("inconclusive", "")
         assert "could not be computed" in found.comment
     whole = Finding("not seen", 1.0, None, "x.")

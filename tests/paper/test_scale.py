@@ -107,8 +107,12 @@ def test_sizes_are_noted_and_said(tmp_path: Path) -> None:
     rows = Trajectories(np.zeros((12, 2), np.float32), np.zeros((12, 1), np.float32), terminals)
     note_data(tmp_path, "mine", rows)
     fields = {"gamma": 0.9, "encoders": {"hidden": (8, 8)}}
-    own = {"critic": "raw", "batch_size": 4, "critic_fields": fields}
-    origins = [{**own, "steps": 20}, {**own, "steps": 10}, {"file": "mine.py"}]
+    own: dict[str, Any] = {"critic": "raw", "batch_size": 4, "critic_fields": fields}
+    origins: list[dict[str, Any]] = [
+        {**own, "steps": 20},
+        {**own, "steps": 10},
+        {"file": "mine.py"},
+    ]
     note_critics(tmp_path, "mine", origins)
     note_critics(tmp_path, "mine", [{**own, "critic": "tdq", "steps": 10}])
     assert dict(scale_rows(read_scale(tmp_path))) == {

@@ -45,9 +45,8 @@ def data(tmp_path: Path) -> Path:
 
 
 def small(data: Path, **flags: Any) -> StudySelection:
-    out = data.parent / "out"
-    sizes = {"per_group": 2, "pool_count": 1, "pool_size": 4}
-    return asked(StudySelection, task=data, out=out, **(sizes | flags))
+    sizes = {"per_group": 2, "pool_count": 1, "pool_size": 4, "out": data.parent / "out"}
+    return asked(StudySelection, task=data, **(sizes | flags))
 
 
 def test_flags_become_the_settings() -> None:
@@ -102,8 +101,14 @@ def test_declare_writes_the_criteria_and_stops(
     declared = read_json(folder / "declared.json")
     assert declared["pools"]["size"] == 4
     assert {path.name for path in folder.iterdir()} == {"declared.json", "queries.npz"}
-    with pytest.raises(InputError, match="declares other criteria"):
-        small(data, declare=True, pool_size=8).run()
+    assert small(data, declare=True, pool_size=8).run() == 0  # as long as nothing is scored
+    assert read_json(folder / "declared.json")["pools"]["size"] == 8
+    with pytest.raises(InputError, match=r"declares other criteria.*declare anew with declare"):
+        small(data, stage="queries").run()
+    (folder / "scores").mkdir()
+    (folder / "scores" / "mine.npz").write_bytes(b"")
+    with pytest.raises(InputError, match=r"declares other criteria.*declare anew in another"):
+        small(data, declare=True).run()
 
 
 def test_a_newcomer_audits_a_critic_with_candidates_and_a_judge_of_his_own(
@@ -243,6 +248,41 @@ def test_the_critics_to_be_deployed_may_be_named(
     small(data, stage="deployment", runs=data.parent, deployed="raw,tdq").work("")
     ((task, _, _, critics, seeds, *_),) = called
     assert (task, critics, seeds) == ("walks", ["raw", "tdq"], (42,))
+
+
+def test_a_call_that_failed_does_not_bind_the_corrected_one(data: Path) -> None:
+    home = data.parent
+    np.savez(home / "mine.npz", actions=np.zeros((6, 1, 4, 2), np.float32))
+    (home / "wrong.py").write_text("def score(s, a, g):\n    return a[:, 0] * float('nan')\n")
+    np.savez(home / "judge.npz", values=np.zeros((6, 1, 5)))
+    own = {"pools": home / "mine.npz", "stage": "pools,scores"}
+    with pytest.raises(InputError):
+        small(data, **own, scorer=f"{home / 'wrong.py'}:score").work("")
+    assert not (home / "out" / "walks" / "declared.json").exists()
+    (home / "near.py").write_text(CRITIC)
+    np.savez(home / "mine.npz", actions=np.zeros((6, 1, 8, 2), np.float32))
+    small(data, **own, pool_size=8, scorer=f"{home / 'near.py'}:score").work("")
+    folder = home / "out" / "walks"
+    assert read_json(folder / "declared.json")["pools"]["size"] == 8
+    with pytest.raises(InputError, match="declares other criteria"):  # now something is scored
+        small(data, **own, scorer=f"{home / 'wrong.py'}:score").work("")
+    assert (folder / "declared.json").is_file()
+
+
+def test_a_judge_of_ones_own_does_without_the_reference_ensemble(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs are named for the critics; none has the seeds of the ensemble."""
+    home = data.parent
+    np.savez(home / "mine.npz", actions=np.zeros((6, 1, 4, 2), np.float32))
+    np.savez(home / "judge.npz", values=np.zeros((6, 1, 5)))
+    (home / "runs").mkdir()
+    judge = f"mine={home / 'judge.npz'}"
+    stages = {"stage": "pools,reference", "pools": home / "mine.npz", "runs": home / "runs"}
+    assert small(data, **stages, judge=judge).run() == 0
+    assert "it needs trained runs of tdq with the seeds 101, 102 and 103" in capsys.readouterr().out
+    with pytest.raises(InputError, match="The reference ensemble needs"):
+        small(data, **(stages | {"out": home / "else"})).run()
 
 
 def test_deployment_is_made_on_request_alone_and_is_sized_by_flags(

@@ -17,7 +17,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from tests.training.toy import SMALL, toy_config, toy_data, toy_dataset, walks
-from toptail.errors import InputError
+from toptail.errors import InputError, NotDoneError
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.training.checkpoint import load_params
@@ -299,7 +299,7 @@ def test_runs_that_spell_the_same_settings_otherwise_are_joined(tmp_path: Path) 
 
 def test_two_processes_do_not_train_one_folder(tmp_path: Path) -> None:
     def watch(_: Standing) -> None:
-        with pytest.raises(InputError, match="being trained by another process"):
+        with pytest.raises(NotDoneError, match="being trained by another process"):
             train(tmp_path)
         raise Killed
 

@@ -67,8 +67,8 @@ class DeploymentSize:
 
     def given(self, size: TrainingSize) -> dict[str, dict[str, Any]]:
         """Settings that were given, of actors and of episodes, by the names that they have."""
-        actor = {"steps": self.actor_steps, "batch_size": size.batch_size}
-        actor |= {"hidden": size.layers or None}
+        actor: dict[str, Any] = {"steps": self.actor_steps, "batch_size": size.batch_size}
+        actor["hidden"] = size.layers or None
         episodes = {"per_goal": self.episodes, "limit": self.episode_steps}
         return {
             name: {key: value for key, value in settings.items() if value is not None}

@@ -59,7 +59,8 @@ class StudySelection:
     """Folder of the study; the task's files go to OUT/TASK."""
 
     declare: Flag = False
-    """Freeze the queries, write the criteria to OUT/TASK/declared.json, and stop."""
+    """Freeze the queries, write the criteria to OUT/TASK/declared.json, and stop; as long as
+    nothing is scored, they can be declared anew."""
 
     stage: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
     """Only these stages, separated by commas; all but deployment and ideals, in order, unless
@@ -126,7 +127,7 @@ class StudySelection:
 
         task = TaskDataset.load(self.task)
         study = Selection.at(self.out, self.config(task.name))
-        make_queries(study, task.data.val)
+        make_queries(study, task.data.val, anew=True)
         return study.folder.declared
 
     def work(self, command: str) -> tuple[Path, Path]:

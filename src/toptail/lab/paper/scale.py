@@ -99,8 +99,8 @@ def _of_task(task: str, entry: Mapping[str, Any]) -> Iterator[str]:
     name = parse_name(task)
     recipe = published_recipe(name)
     if recipe is not None and "data" in entry:
-        least = recipe.episodes * (recipe.rows - 1)
-        yield _short("transitions", entry["data"]["transitions"], least)
+        published = recipe.episodes * (recipe.rows - 1)
+        yield _short("transitions", entry["data"]["transitions"], published)
     steps = {} if name.is_maze else {"steps": PLAY_STEPS}
     spoken = {c: sizes for c, sizes in entry.get("critics", {}).items() if c in ASKED}
     for size, least in {**TRAINED, **steps}.items():

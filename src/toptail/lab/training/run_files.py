@@ -107,7 +107,7 @@ def training_lock(home: Path) -> Iterator[None]:
         raise told(error, home) from None
     with (home / ".lock").open("w") as file:
         if not try_lock(file.fileno()):
-            raise InputError(
+            raise NotDoneError(
                 f"{home} is being trained by another process: wait for it, or stop it first."
             )
         yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from toptail.lab.studies.folder import RunFolder
 from toptail.lab.studies.kept import Keeping, Keepsake
 from toptail.lab.studies.selection.config import SelectionConfig
 from toptail.lab.studies.selection.figures import drawings
+from toptail.lab.studies.selection.files import SelectionFolder
 from toptail.lab.studies.selection.page import texts
 from toptail.lab.studies.selection.results import read_selection_results
 from toptail.lab.studies.selection.specs import CONTENT, PARTS
@@ -28,11 +31,29 @@ def make_missing(request: Request, tick: Tick) -> list[str]:
 
     config, more, run = request.config, request.brought, RunFolder(request.folder)
     brought = Brought(more["pools"], tuple(more["judges"]), tuple(request.scorers))
-    with run.recording(asdict(config), list(config.seeds), request.command):
+    with (
+        _nothing_left(SelectionFolder(request.folder)),
+        run.recording(asdict(config), list(config.seeds), request.command),
+    ):
         study = Selection.at(request.folder.parent, config, request.runs, tick)
         deployed = tuple(more.get("deployed", ()))
         size = more.get("deployment", {})
         return Stages(study, more["dataset"], brought, deployed, size).run(more["stages"])
+
+
+@contextmanager
+def _nothing_left(folder: SelectionFolder) -> Iterator[None]:
+    """Take back what a call that fails has declared, unless something was scored against it.
+
+    Otherwise a mistake would bind the corrected call to its settings.
+    """
+    declared = folder.declared.is_file()
+    try:
+        yield
+    except Exception:
+        if not declared and not folder.scored():
+            folder.forget()
+        raise
 
 
 def write(folder: Path, tick: Tick, **how: Any) -> list[str]:

@@ -13,6 +13,7 @@ from toptail.errors import InputError, option
 from toptail.lab.critics.registry import IDEALS, MAIN, names
 from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, knows_ways
+from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.judges.ways import WAYS
 from toptail.lab.studies.ideals import ideal_scorers
 from toptail.lab.studies.scale import note
@@ -40,6 +41,7 @@ from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.defaults import keep_compiled
 from toptail.lab.training.run_files import RECORD, run_folder
 from toptail.pools.files import read_arrays, sha256
+from toptail.report.text import join
 
 _JUDGE = re.compile(r"[A-Za-z0-9_-]+")
 _TAKEN = ("rollouts", "split_half")
@@ -143,8 +145,13 @@ class Stages:
     def _reference(self) -> str:
         path = self.study.folder.values(REFERENCE)
         another = self.study.folder.judges() or knows_ways(self.study.config.task)
-        if self.study.runs is None and not path.is_file() and another:
-            return "No reference ensemble: it needs trained runs, and another judge is there."
+        seeds = self.study.config.reference.seeds
+        whole = all(self._trained((REFERENCE_CRITIC,), (seed,)) for seed in seeds)
+        if another and not whole and not path.is_file():
+            return (
+                "No reference ensemble: it needs trained runs of "
+                f"{REFERENCE_CRITIC} with the seeds {join(seeds)}, and another judge is there."
+            )
         judge_reference(self.study, self.queries, self.pools)
         return ""
 

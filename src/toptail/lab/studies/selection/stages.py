@@ -41,10 +41,15 @@ from toptail.lab.training.run_files import RECORD, in_training, read_run, run_fo
 from toptail.lab.training.runs import require_data
 
 
-def make_queries(study: Selection, val: Trajectories) -> FrozenQueries:
-    """Freeze the queries, and declare the criteria for them."""
+def make_queries(study: Selection, val: Trajectories, *, anew: bool = False) -> FrozenQueries:
+    """Freeze the queries, and declare the criteria for them.
+
+    ``anew`` forgets what was declared, and drawn for it, as long as nothing is scored.
+    """
     path, config = study.folder.queries, study.config.queries
     study.tick("queries", 0.0)
+    if anew and not study.folder.scored():
+        study.folder.forget()
     if path.is_file():
         queries = load_queries(path)
         header = {**asdict(queries.config), "data": queries.data_sha256}

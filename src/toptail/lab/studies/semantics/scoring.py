@@ -25,15 +25,18 @@ from toptail.lab.studies.scale import note_critics, note_data
 from toptail.lab.studies.scorers import Rows, Score, Scorer, of_run, of_runs, score_shared
 from toptail.lab.studies.semantics.behaviour import behaviour_runs, proposals_spec, propose
 from toptail.lab.studies.semantics.config import (
+    DRAWS,
     ORACLE,
+    PROPOSALS,
     SEEN,
     SWEEP,
+    VALUES,
     Beside,
     SemanticsConfig,
 )
 from toptail.lab.studies.semantics.draws import draw, spec
-from toptail.lab.studies.semantics.load import DRAWS, PROPOSALS, VALUES, stored_columns
-from toptail.lab.studies.store import KEPT, Stored, fitting, need
+from toptail.lab.studies.semantics.load import stored_columns
+from toptail.lab.studies.store import KEPT, Stale, Stored, fitting, need
 from toptail.lab.studies.user_scorers import require_names, user_scorers
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import TooFewTrajectoriesError
@@ -182,8 +185,10 @@ class _Task:
             self._say("drawing")
             return draw(self.config, self.task, beside)
 
-        path = self._home(beside) / f"{DRAWS}.npz"
-        return need(path, spec(self.config, self.task, beside), drawn)
+        home = self._home(beside)
+        # What a call drew that failed before it scored anything must not bind the next one.
+        stale: Stale = "refuse" if stored_columns(home) else "remake"
+        return need(home / f"{DRAWS}.npz", spec(self.config, self.task, beside), drawn, stale)
 
     def _proposals(self, draws: Stored, runs: Path | None) -> Stored | None:
         """Actions of the behaviour models in RUNS, or those stored, or None."""
