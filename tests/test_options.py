@@ -99,6 +99,20 @@ def test_older_spellings_are_those_of_their_command() -> None:
     assert respelled(["audit", "--critic", "raw"]) == ["audit", "--critic", "raw"]
 
 
+def test_elsewhere_there_is_a_plain_line_every_few_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("toptail.commands.progress.time.monotonic", lambda: now)
+    with progress_bar() as tick:
+        for now in (1.0, 4.9, 5.0, 9.0, 10.0):
+            tick("scores\x1b[31m", now / 100)
+    assert capsys.readouterr().err.splitlines() == [
+        r"scores\x1b[31m: 5% · 5 s",
+        r"scores\x1b[31m: 10% · 10 s",
+    ]
+
+
 def test_a_bar_shows_the_stage_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Console(force_terminal=True, width=100, file=StringIO())
     monkeypatch.setattr("rich.console.Console", lambda **_: terminal)

@@ -14,10 +14,11 @@ from toptail.commands.study import COMMANDS
 from toptail.commands.study_controlled import StudyControlled
 from toptail.commands.study_selection import StudySelection
 from toptail.commands.study_semantics import StudySemantics
+from toptail.commands.studying import run_study
 from toptail.errors import InputError
 from toptail.lab.studies.search_error import LABEL
 from toptail.lab.studies.selection.config import IDEALS_STAGE, STAGES
-from toptail.lab.studies.study import Study, studies
+from toptail.lab.studies.study import Request, Study, studies
 
 SEMANTICS, SELECTION = (studies()[name].labels for name in ("semantics", "selection"))
 
@@ -121,6 +122,27 @@ def test_ledgers_are_decided_again_from_stored_files(
 def test_a_folder_without_a_ledger_is_said_to_have_none(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="There is no ledger below"):
         Reproduce("ledger", out=tmp_path).run()
+
+
+@pytest.mark.parametrize(
+    ("label", "folder"),
+    [
+        ("tab:toy-support", "controlled"),
+        ("tab:main", "semantics"),
+        ("tab:fixed-query", "selection"),
+    ],
+)
+def test_published_results_are_not_made_again_in_place(
+    label: str, folder: str, tmp_path: Path, calls: list[Any]
+) -> None:
+    results = Path(__file__).parents[1] / "results"
+    assert main(["reproduce", label, "--out", str(results / folder)]) == 2
+    with pytest.raises(InputError, match=r"holds published results.*'toptail paper' shows them"):
+        Reproduce(label, out=results / folder).run()
+    assert calls == []
+    copy = shutil.copytree(results / "controlled", tmp_path / "copy")
+    with pytest.raises(InputError, match="holds published results"):
+        run_study(studies()["controlled"], Request(None, copy, "toptail"))
 
 
 def test_an_unknown_label_is_named_with_those_there_are() -> None:

@@ -22,6 +22,7 @@ from toptail.commands.demo import Demo
 from toptail.commands.demo_pools import DemoPools
 from toptail.commands.options import respelled
 from toptail.commands.output import drop, open_output
+from toptail.commands.paper import Paper
 from toptail.commands.parent import end_with_parent
 from toptail.commands.plan import PlanCommand
 from toptail.commands.report import Report
@@ -46,6 +47,7 @@ _Command = (
     | Annotated[Runs, tyro.conf.subcommand("runs")]
     | Annotated[StudyCommand, tyro.conf.subcommand("study")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
+    | Annotated[Paper, tyro.conf.subcommand("paper")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )

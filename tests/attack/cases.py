@@ -156,6 +156,7 @@ READING: Final[Mapping[str, str]] = {
     "data list": "data list",
     "data info": f"data info data/{POINT}.npz",
     "bench": "bench verdict --repetitions 1",
+    "paper": "paper tab:main",
 }
 """Commands that write nothing, and a line that shows it."""
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -313,6 +314,41 @@ def test_huge_scores_change_nothing() -> None:
     assert entries["plain"]["value"] == entries["huge"]["value"]
     assert entries["huge"]["verdict"]["status"] == entries["plain"]["verdict"]["status"]
     assert all(np.isfinite(entries["huge"]["selected_score"][1:]))
+
+
+def one_bad_group() -> ScoredPools:
+    """A perfect score on 300 far queries and 10 others that inverts the order on 20 near ones."""
+    value = np.random.default_rng(0).normal(size=(330, 8))
+    group = np.array(["near"] * 20 + ["few"] * 10 + ["far"] * 300)
+    score = np.where((group == "near")[:, None], -value, value)
+    return ScoredPools.from_arrays({"s": score}, value, group=group)
+
+
+def test_a_group_that_a_safe_scorer_is_worse_than_random_in_is_named(tmp_path: Path) -> None:
+    result = toptail.audit(one_bad_group(), resamples=300)
+    assert result.verdicts["s"].status == "safe"
+    said = r"s is safe over all queries and worse than a random candidate in near \(.*τ_b −1.00"
+    assert re.search(said, result.summary())
+    result.write(tmp_path / "out")
+    for name in ("report.html", "audit.md"):
+        text = (tmp_path / "out" / name).read_text(encoding="utf-8")
+        assert "worse than a random candidate in near" in text
+    fine = ScoredPools.from_arrays({"s": np.eye(60)}, np.eye(60), group=["a"] * 30 + ["b"] * 30)
+    assert "worse than" not in toptail.audit(fine, resamples=300).summary()
+
+
+def test_a_check_fails_where_a_group_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "pools.parquet"
+    one_bad_group().write(table)
+    arguments = ["audit", str(table), "--out", str(tmp_path / "out"), "--resamples", "300"]
+    gate = [*arguments, "--scores", "s", "--fail-on"]
+    assert main([*gate, "inconclusive"]) == 1
+    assert "--fail-on: s is inconclusive in the group few" in capsys.readouterr().out
+    assert main([*gate, "unsafe"]) == 1
+    assert "--fail-on: s is unsafe in the group near" in capsys.readouterr().out
+    assert main([*gate, "no gain"]) == 0
 
 
 def test_group_labels_too_many_to_report() -> None:

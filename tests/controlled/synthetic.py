@@ -252,13 +252,13 @@ def config() -> dict[str, Any]:
     return {
         "world": world,
         "critics": critics,
-        "seeds": [42, 43, 44],
-        "pool": 16,
+        "seeds": [42, 43, 44, 45, 46],
+        "pool": 256,
         "steps": 3000,
         "batch_size": 256,
         "learning_rate": 1e-3,
-        "data_size": 1000,
-        "queries": 30,
+        "data_size": 50_000,
+        "queries": 500,
         "resamples": 100,
     }
 

@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from toptail.lab.studies.controlled.config import (
 from toptail.lab.studies.controlled.plan import Plan
 from toptail.lab.studies.controlled.run import run_controlled
 from toptail.lab.studies.controlled.sweeps import COSINES, EVERY
-from toptail.lab.studies.folder import RunFolder
+from toptail.lab.studies.folder import RunFolder, alone
 from toptail.lab.tasks.controlled import ControlledWorld, exact_value, on_support
 from toptail.lab.training.seeds import train_seeds
 from toptail.pools import ScoredPools
@@ -357,6 +358,22 @@ def test_a_record_keeps_what_earlier_calls_recorded(tmp_path: Path) -> None:
     assert [each["command"] for each in record["earlier"]] == ["first", "second"]
     assert all("earlier" not in each for each in record["earlier"])
     assert all(each["state"] == "finished" for each in record["earlier"])
+
+
+def test_whoever_comes_second_waits(tmp_path: Path) -> None:
+    waiting, done = Event(), Event()
+
+    def second() -> None:
+        with alone(tmp_path, lambda *_: waiting.set()):
+            done.set()
+
+    with alone(tmp_path):
+        thread = Thread(target=second)
+        thread.start()
+        assert waiting.wait(60)
+        assert not done.is_set()
+    thread.join(60)
+    assert done.is_set()
 
 
 def test_a_record_keeps_a_call_that_ends_meanwhile(tmp_path: Path) -> None:

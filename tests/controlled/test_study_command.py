@@ -28,6 +28,13 @@ def test_flags_become_the_configuration() -> None:
     assert config.steps == 20
 
 
+def test_every_size_has_a_flag() -> None:
+    sizes = {"batch_size": 8, "data_size": 64, "queries": 12, "pool": 16}
+    config = asked(StudyControlled, hidden="4,4", **sizes).config()
+    assert config.critics.hidden == (4, 4)
+    assert {name: getattr(config, name) for name in sizes} == sizes
+
+
 def test_defaults_are_the_paper_and_none_leaves_parts_out() -> None:
     config = StudyControlled().config()
     assert config.radii == (0.25, 0.40, 0.55)

@@ -112,6 +112,19 @@ def test_every_number_is_asked_and_the_worst_is_shown() -> None:
     assert (finding.on, finding.over) == ("the task", "whole trajectories")
 
 
+def test_what_is_no_number_decides_nothing() -> None:
+    tables = stored()
+    tables["main"]["rows"]["PointMaze"]["raw"]["tau"] |= {"mean": math.nan}
+    finding = RAW(tables)
+    assert finding.status == "inconclusive"
+    assert finding.number == -0.2  # the one that there is
+    assert "Open, there being no number: raw on PointMaze." in finding.comment
+    tables["main"]["rows"]["Puzzle"]["raw"]["tau"] |= {"low": math.nan}
+    assert RAW(tables).status == "inconclusive"
+    tables["main"]["rows"]["Puzzle"]["raw"]["tau"] = cell(0.5)
+    assert RAW(tables).status == "not seen"  # by the task that has one
+
+
 def test_a_task_may_have_a_condition_of_its_own() -> None:
     said = "tau of {condition}, {PointMaze} on PointMaze"
     numbers = each("main", "tau", ("raw",))

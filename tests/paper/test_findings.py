@@ -17,6 +17,7 @@ from toptail.lab.paper.findings import (
     Status,
     both,
     certain,
+    computable,
     count_seen,
     elsewhere,
     from_parts,
@@ -46,6 +47,16 @@ def test_parts_make_a_status(answers: list[Answer], status: str) -> None:
     assert finding.status == status
     assert ("does not hold for" in finding.comment) == (False in answers and len(set(answers)) > 1)
     assert ("Open" in finding.comment) == (None in answers)
+
+
+def test_a_finding_that_rests_on_no_number_is_left_open() -> None:
+    decided: tuple[Status, ...] = ("seen", "not seen", "depends")
+    for status in decided:
+        found = computable(Finding(status, math.nan, None, "x.", on="the task"))
+        assert (found.status, found.on) == ("inconclusive", "")
+        assert "could not be computed" in found.comment
+    whole = Finding("not seen", 1.0, None, "x.")
+    assert computable(whole) is whole
 
 
 @pytest.mark.parametrize(

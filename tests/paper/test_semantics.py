@@ -14,7 +14,7 @@ import pytest
 from tests.semantics_study import scored
 from tests.semantics_study.results import NAVIGATION, cell, line, results
 from toptail.errors import InputError
-from toptail.lab.paper import CLAIMS, annotate, decide
+from toptail.lab.paper import CLAIMS, annotate, decide, scale
 from toptail.lab.paper.numbers import NotMeasuredError
 from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.semantics import finish
@@ -359,7 +359,9 @@ def test_a_reference_of_zero_is_exceeded_and_a_negative_one_is_no_yardstick() ->
     assert finding.status == "seen"
     assert "raw on AntMaze inf" in finding.comment
     put(SAFE, "AntMaze", "tdq", "gap", -0.1)(content)
-    assert BY_ID["weak-calibration"].criterion(content).status == "depends"
+    finding = BY_ID["weak-calibration"].criterion(content)
+    assert finding.status == "inconclusive"  # no number decides nothing, and holds nothing
+    assert "Open, there being no number: " in finding.comment
 
 
 def setting(tau: float, gap: float, collapsed: float = 0.0) -> dict[str, Any]:
@@ -413,6 +415,7 @@ class TestFolder:
         monkeypatch.setattr(finish, "read_tasks", lambda _, beside="": stored[beside])
         content = {"hash": "abc", "config": scored.CONFIG.described()}
         write_json(tmp_path / "config.json", content)
+        monkeypatch.setattr(scale, "DECLARED", {"semantics": {}})  # this small, it decides
         write_json(tmp_path / "record.json", {"command": "toptail study", "config_hash": "abc"})
         return tmp_path
 

@@ -15,12 +15,15 @@ from tests.light import run_light
 from tests.selection.stored_stages import TASK, paper_like
 from tests.training.toy import toy_dataset, walks
 from toptail.commands.reproduce import Reproduce
+from toptail.commands.sizes import TrainingSize
 from toptail.commands.study_keep import StudyKeep
 from toptail.commands.study_selection import StudySelection
 from toptail.errors import InputError
 from toptail.lab.critics.registry import names as critic_names
+from toptail.lab.paper.scale import shortfalls
 from toptail.lab.studies.folder import read_json
 from toptail.lab.studies.selection.config import STAGES, SelectionConfig
+from toptail.lab.studies.selection.deployment import DeploymentConfig
 from toptail.lab.studies.selection.run import Stages, read_judge
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.config import RunConfig
@@ -42,9 +45,8 @@ def data(tmp_path: Path) -> Path:
 
 
 def small(data: Path, **flags: Any) -> StudySelection:
-    out = data.parent / "out"
-    sizes = {"per_group": 2, "pool_count": 1, "pool_size": 4}
-    return asked(StudySelection, task=data, out=out, **(sizes | flags))
+    sizes = {"per_group": 2, "pool_count": 1, "pool_size": 4, "out": data.parent / "out"}
+    return asked(StudySelection, task=data, **(sizes | flags))
 
 
 def test_flags_become_the_settings() -> None:
@@ -76,7 +78,8 @@ def test_bad_settings_are_refused(flags: dict[str, Any], word: str) -> None:
 
 
 def test_stages_keep_their_order() -> None:
-    assert StudySelection(TASK).stages() == [*STAGES, "tables"]
+    made = [stage for stage in STAGES if stage != "deployment"]  # which is made on request
+    assert StudySelection(TASK).stages() == [*made, "tables"]
     assert StudySelection(TASK, stage=("tables,scores", "pools")).stages() == [
         *("pools", "scores", "tables"),
     ]
@@ -98,8 +101,14 @@ def test_declare_writes_the_criteria_and_stops(
     declared = read_json(folder / "declared.json")
     assert declared["pools"]["size"] == 4
     assert {path.name for path in folder.iterdir()} == {"declared.json", "queries.npz"}
-    with pytest.raises(InputError, match="declares other criteria"):
-        small(data, declare=True, pool_size=8).run()
+    assert small(data, declare=True, pool_size=8).run() == 0  # as long as nothing is scored
+    assert read_json(folder / "declared.json")["pools"]["size"] == 8
+    with pytest.raises(InputError, match=r"declares other criteria.*declare anew with declare"):
+        small(data, stage="queries").run()
+    (folder / "scores").mkdir()
+    (folder / "scores" / "mine.npz").write_bytes(b"")
+    with pytest.raises(InputError, match=r"declares other criteria.*declare anew in another"):
+        small(data, declare=True).run()
 
 
 def test_a_newcomer_audits_a_critic_with_candidates_and_a_judge_of_his_own(
@@ -234,10 +243,80 @@ def test_the_critics_to_be_deployed_may_be_named(
 
     called: list[tuple[Any, ...]] = []
     monkeypatch.setattr(deployment, "run_deployment", lambda *given, **_: called.append(given))
+    monkeypatch.setattr(DeploymentConfig, "for_task", lambda _: DeploymentConfig())
     monkeypatch.setattr(Stages, "simulated", True)
     small(data, stage="deployment", runs=data.parent, deployed="raw,tdq").work("")
-    ((task, _, _, critics, seeds, _),) = called
+    ((task, _, _, critics, seeds, *_),) = called
     assert (task, critics, seeds) == ("walks", ["raw", "tdq"], (42,))
+
+
+def test_a_call_that_failed_does_not_bind_the_corrected_one(data: Path) -> None:
+    home = data.parent
+    np.savez(home / "mine.npz", actions=np.zeros((6, 1, 4, 2), np.float32))
+    (home / "wrong.py").write_text("def score(s, a, g):\n    return a[:, 0] * float('nan')\n")
+    np.savez(home / "judge.npz", values=np.zeros((6, 1, 5)))
+    own = {"pools": home / "mine.npz", "stage": "pools,scores"}
+    with pytest.raises(InputError):
+        small(data, **own, scorer=f"{home / 'wrong.py'}:score").work("")
+    assert not (home / "out" / "walks" / "declared.json").exists()
+    (home / "near.py").write_text(CRITIC)
+    np.savez(home / "mine.npz", actions=np.zeros((6, 1, 8, 2), np.float32))
+    small(data, **own, pool_size=8, scorer=f"{home / 'near.py'}:score").work("")
+    folder = home / "out" / "walks"
+    assert read_json(folder / "declared.json")["pools"]["size"] == 8
+    with pytest.raises(InputError, match="declares other criteria"):  # now something is scored
+        small(data, **own, scorer=f"{home / 'wrong.py'}:score").work("")
+    assert (folder / "declared.json").is_file()
+
+
+def test_a_judge_of_ones_own_does_without_the_reference_ensemble(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs are named for the critics; none has the seeds of the ensemble."""
+    home = data.parent
+    np.savez(home / "mine.npz", actions=np.zeros((6, 1, 4, 2), np.float32))
+    np.savez(home / "judge.npz", values=np.zeros((6, 1, 5)))
+    (home / "runs").mkdir()
+    judge = f"mine={home / 'judge.npz'}"
+    stages = {"stage": "pools,reference", "pools": home / "mine.npz", "runs": home / "runs"}
+    assert small(data, **stages, judge=judge).run() == 0
+    assert "it needs trained runs of tdq with the seeds 101, 102 and 103" in capsys.readouterr().out
+    with pytest.raises(InputError, match="The reference ensemble needs"):
+        small(data, **(stages | {"out": home / "else"})).run()
+
+
+def test_deployment_is_made_on_request_alone_and_is_sized_by_flags(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toptail.lab.studies.selection import deployment
+
+    assert "deployment" not in StudySelection("PointMaze").stages()
+    assert "deployment" in StudySelection("PointMaze", deployed=("raw",)).stages()
+    called: list[Any] = []
+    monkeypatch.setattr(deployment, "run_deployment", lambda *given, **_: called.append(given[6]))
+    monkeypatch.setattr(DeploymentConfig, "for_task", lambda _: DeploymentConfig())
+    monkeypatch.setattr(Stages, "simulated", True)
+    small(
+        data,
+        stage="deployment",
+        runs=data.parent,
+        deployed="raw",
+        batch_size=8,
+        hidden=16,
+        depth=2,
+        actor_steps=9,
+        episodes=1,
+        episode_steps=30,
+    ).work("")
+    (config,) = called
+    assert (config.actor.steps, config.actor.batch_size, config.actor.hidden) == (9, 8, (16, 16))
+    assert (config.episodes.per_goal, config.episodes.limit) == (1, 30)
+    scale = read_json(data.parent / "out" / "walks" / "scale.json")
+    assert scale["deployment"] == {"actor_steps": 9, "episodes_per_goal": 1}
+    assert shortfalls("selection", {}, scale) == [
+        "actors' steps, 9 of 100,000",
+        "episodes per goal, 1 of 20",
+    ]
 
 
 def test_training_asks_for_judges_critics_and_a_behaviour_model(
@@ -252,7 +331,8 @@ def test_training_asks_for_judges_critics_and_a_behaviour_model(
         return []
 
     monkeypatch.setattr(trained, "train_runs", train)
-    study = StudySelection(str(data), runs=tmp_path / "runs", train=True, steps=9)
+    size = TrainingSize(steps=9)
+    study = StudySelection(str(data), runs=tmp_path / "runs", train=True, size=size)
     study._train(study.config("walks"), "toptail")
     assert asked[0] == ("tdq", 9, (101, 102, 103))
     asked_for = critic_names("main", "two_head", "control", "other")  # those of the tables

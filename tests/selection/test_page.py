@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import sync_playwright
 
@@ -17,6 +18,7 @@ from toptail.errors import InputError
 from toptail.lab.paper import annotate
 from toptail.lab.studies.naming import scorer_name
 from toptail.lab.studies.page import render_page
+from toptail.lab.studies.scale import note
 from toptail.lab.studies.selection.contract import STUDY
 from toptail.lab.studies.selection.figures import drawings
 from toptail.lab.studies.selection.page import summary
@@ -201,3 +203,55 @@ def test_the_page_fits_a_telephone(finished: Path) -> None:
         width = page.evaluate("document.documentElement.scrollWidth")
         browser.close()
     assert width == 390
+
+
+def own_critic(folder: Path) -> tuple[Stages, SelectionResults]:
+    """A study of one's own critic, which is wrong about near goals alone, and one's own judge."""
+    stages = Stages(folder, per_group=6, pools=1, size=8)
+    near = np.asarray(stages.queries.group == "near")
+    score = np.where(near[:, None, None], -stages.value, stages.value)
+    stages.judge("mine", stages.value[None])
+    stages.score("my critic", score)
+    STUDY.finish(stages.path, annotate=annotate, resamples=50)
+    return stages, read_selection_results(stages.path)
+
+
+def test_the_summary_has_ones_own_critic_and_where_it_is_worse_than_random(tmp_path: Path) -> None:
+    _, study = own_critic(tmp_path)
+    said = "\n".join(summary(study))
+    assert re.search(r"mine: within-pool τ_b .*: my critic 0\.\d\d \(", said)
+    worse = (
+        r"mine: worse than a random order: my critic at near goals \(τ_b −1\.00 \[.*\]\), .+ over"
+    )
+    assert re.search(worse, said)
+
+
+def test_the_page_names_the_file_that_candidates_were_brought_in(tmp_path: Path) -> None:
+    stages, _ = own_critic(tmp_path)
+    origin = {"kind": "user", "file": "mine.npz", "sha256": "0123456789abcdef"}
+    note(stages.path, candidates=origin)
+    page = STUDY.page(stages.path).read_text(encoding="utf-8")
+    assert page.count("brought in the file mine.npz (SHA-256 0123456789ab…)") == 2
+    assert "behaviour model" not in page
+
+
+def test_safe_is_about_one_step_where_the_closed_loop_says_otherwise(
+    study: SelectionResults,
+) -> None:
+    def loop(first: float, last: float) -> list[str]:
+        cells = {
+            f"closed_loop/K={k}": {"mean": x, "low": x - 0.05, "high": x + 0.05}
+            for k, x in ((1, first), (16, 0.9), (64, last))
+        }
+        tables = {**study.tables, "deployment": {"rows": {study.task: {"tdq": cells}}}}
+        audits = {"reference": {"scorers": {"tdq": {"verdict": {"status": status}}}}}
+        return summary(SelectionResults(**{**study.__dict__, "tables": tables, "audits": audits}))
+
+    status = "safe"
+    assert (
+        "“Safe” is about one step. Followed at every step, TD-Q reaches 55 % of the goals with the "
+        "best of 64 and 94 % with K = 1."
+    ) in loop(0.94, 0.55)
+    assert not any("one step." in line for line in loop(0.94, 0.9))
+    status = "unsafe"
+    assert not any("one step." in line for line in loop(0.94, 0.55))

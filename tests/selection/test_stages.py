@@ -115,6 +115,7 @@ def test_every_stage_leaves_its_file(done: Selection) -> None:
         "declared.json",
         "pools.npz",
         "queries.npz",
+        "scale.json",
         "scores/two_head_joint.f_cos@42.npz",
         "scores/two_head_joint@42.npz",
         "values/reference.npz",

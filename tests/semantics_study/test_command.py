@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,29 @@ class TestStoredSettings:
         assert study.work("toptail made up")[1].is_file()
 
 
+def test_a_call_that_failed_does_not_bind_the_corrected_one(tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text("def score(s, a, g):\n    raise ValueError('no')\n")
+    small = SMALL | {"task": POINT, "out": tmp_path / "out"}
+    with pytest.raises(InputError, match="no"):
+        asked(StudySemantics, **small, scorer=f"{tmp_path / 'wrong.py'}:score").work("")
+    assert (tmp_path / "out" / "scores" / Path(POINT).stem / "draws.npz").is_file()
+    more = small | {"triples": 320}
+    del more["negatives"]  # which the failed call gave and this one does not
+    study = asked(StudySemantics, **more, scorer=CRITIC)
+    assert study.config().negatives == SemanticsConfig.negatives
+    assert study.work("")[1].is_file()
+    assert stored(tmp_path / "out", "config.json")["config"]["triples"] == 320
+    with pytest.raises(InputError, match=r"draws.npz was made from something else"):
+        asked(StudySemantics, **(more | {"triples": 310}), scorer=CRITIC).work("")
+
+
+def test_the_page_says_how_much_data_there_was(out: Path) -> None:
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "pointmaze-medium-navigate-v0: " in page
+    assert "Numbers without a ledger: " in page
+    assert "triples, 300 of 3,000" in page
+
+
 class TestFlags:
     def test_tasks_and_scorers_may_be_repeated_and_tasks_separated_by_commas(self) -> None:
         tasks, scorers = ("PointMaze, Scene", "AntMaze", "Scene"), ("a.py:f", "b=b.py:g")
@@ -75,9 +99,22 @@ class TestFlags:
 
     def test_what_is_given_reaches_the_training(self) -> None:
         study = asked(
-            StudySemantics, steps=7, diffusion_steps=0, critics="raw,tdq", temperature=True
+            StudySemantics,
+            steps=7,
+            diffusion_steps=0,
+            batch_size=16,
+            hidden=8,
+            embed_dim=4,
+            critics="raw,tdq",
+            temperature=True,
         )
         training = study.training()
+        raw = training.critic("pointmaze-medium-navigate-v0", "raw").content
+        assert (raw["steps"], raw["batch_size"]) == (7, 16)
+        encoders = raw["critic_fields"]["encoders"]
+        assert (encoders["hidden"], encoders["embed_dim"]) == ([8, 8, 8], 4)
+        model = replace(training, diffusion_steps=1).behaviour_model("walks")
+        assert model.content["critic_fields"]["hidden"] == [8, 8, 8]
         assert (training.steps, training.play_steps, training.diffusion_steps) == (7, 7, 0)
         assert training.critics == training.play_critics == ("raw", "tdq")
         assert training.sweep

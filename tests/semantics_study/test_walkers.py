@@ -9,7 +9,7 @@ import pytest
 from tests.selection.walked import WALKERS, walked, write_walker_run
 from tests.semantics_study.small import small_config
 from toptail.lab.studies.folder import RunFolder
-from toptail.lab.studies.semantics.load import VALUES
+from toptail.lab.studies.semantics.config import VALUES
 from toptail.lab.studies.semantics.scoring import score_tasks
 from toptail.lab.studies.store import Stored
 from toptail.lab.tasks.files import save_file

@@ -17,7 +17,7 @@ from toptail.cli import main
 from toptail.commands.lists import names
 from toptail.commands.options import respelled
 from toptail.commands.train import Train
-from toptail.commands.train_progress import Groups, numbers
+from toptail.commands.train_progress import Groups, numbers, progress
 from toptail.errors import InputError
 from toptail.lab.studies.trained import TrainingSettings
 from toptail.lab.training.defaults import keep_compiled
@@ -213,6 +213,22 @@ def test_the_numbers_of_the_progress_bar(monkeypatch: pytest.MonkeyPatch) -> Non
     assert groups.line(standing(60, **line)) == (
         "raw 60/100 steps · 0.5 steps/s × 2 seeds, 0:01:20 left · loss 0.25 · gap 2 · tau –"
     )
+
+
+def test_elsewhere_there_are_lines_between_checkpoints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("toptail.commands.progress.time.monotonic", lambda: clock[0])
+    with progress() as watch:
+        watch(replace(standing(0), stage="compiling", lines={}))
+        for seconds, step in ((1.0, 10), (6.0, 20), (7.0, 30)):
+            clock[0] = seconds
+            watch(standing(step))
+        watch(replace(standing(40), stored=True))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[1] for line in lines] == ["0/100", "20/100", "40/100"]
+    assert "compiling …" in lines[0]
 
 
 def test_the_figure_shows_what_was_logged_and_marks_what_is_not_finite(tmp_path: Path) -> None:

@@ -106,7 +106,8 @@ class Audit(EngineFlags):
     margin: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
     """A loss of at most this share of the older table's headroom is no loss; 0.02 unless given."""
     fail_on: Annotated[Words, tyro.conf.arg(metavar="STATUS,...")] = ()
-    """Exit with code 1 if a scorer of --scores has such a status, or cannot be decided at all."""
+    """Exit with code 1 if a scorer of --scores has such a status, over all queries or in a group,
+    or cannot be decided at all."""
     verbose: Annotated[Flag, tyro.conf.arg(aliases=["-v"])] = False
     """Say more about each scorer."""
 
@@ -206,6 +207,11 @@ def _failed(result: AuditResult, fail_on: set[str]) -> list[str]:
                 failed.append(f"{name}: {verdict.reason}")
             elif verdict.status in fail_on:
                 failed.append(f"{name} is {verdict.status}")
+            failed += [
+                f"{name} is {scorers[name].verdict.status} in the group {group}"
+                for group, scorers in result.groups.items()
+                if name in scorers and scorers[name].verdict.status in fail_on
+            ]
     if result.baseline is not None and fail_on & set(STANDINGS):
         for name, standing in result.baseline.scorers.items():
             if standing.low is None or standing.status in fail_on:

@@ -134,8 +134,16 @@ def _setting(base: Any, path: tuple[str, ...]) -> _Setting:
     *outer, name = path
     for step in outer:
         base = getattr(base, step)
-    kind = get_type_hints(type(base))[name]
-    return _Setting(path, kind, _sentences(type(base))[name], getattr(base, name))
+    owner = type(base)
+    return _Setting(path, _kind(owner, name), _sentences(owner)[name], getattr(base, name))
+
+
+def _kind(owner: type, name: str) -> Any:
+    """The type of one field; types of others may be known to whoever checks types alone."""
+    stated = next(c for c in owner.__mro__ if name in inspect.get_annotations(c))
+    known = {name: inspect.get_annotations(stated)[name]}
+    field = type("Field", (), {"__annotations__": known, "__module__": stated.__module__})
+    return get_type_hints(field)[name]
 
 
 def _sentences(owner: type) -> dict[str, str]:

@@ -13,6 +13,7 @@ from toptail.commands.options import Flag, Words
 from toptail.commands.study import COMMANDS
 from toptail.commands.terminal import print_table, say
 from toptail.errors import InputError, option
+from toptail.lab.paper.published import require_own
 from toptail.lab.studies.study import studies, studies_of, study_in
 
 LEDGER: Final = "ledger"
@@ -49,6 +50,7 @@ class Reproduce:
         # What both worlds have is made in the 2-D one, unless flags of recorded tasks are given.
         study = found[-1 if self.task or self.runs else 0]
         out = self.out or Path("runs") / study.name
+        require_own(out)
         command = COMMANDS[study.name].for_label(
             self.label, out, self.runs, self.task, train=self.train
         )

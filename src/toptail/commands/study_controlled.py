@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
     Settings = Any
 else:
-    Settings = flags_of(BASE, ("radii", "seeds", "steps", "workers"), sweep="sweeps")
+    Settings = flags_of(
+        BASE,
+        ("radii", "seeds", "steps", "batch_size", "data_size", "queries", "pool", "workers"),
+        sweep="sweeps",
+        hidden="critics.hidden",
+    )
 
 
 @dataclass(frozen=True)

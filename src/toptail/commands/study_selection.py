@@ -15,6 +15,7 @@ from toptail.commands.engine import JobFlags
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
+from toptail.commands.sizes import DeploymentSize, TrainingSize
 from toptail.commands.studying import (
     check_runs,
     finish_study,
@@ -54,10 +55,11 @@ else:
 class StudySelection(JobFlags):
     """Let critics pick among the same candidates, and let independent judges say what they got.
 
-    Goes through the stages queries, pools, reference, exact, euclidean, scores, rollouts,
-    deployment and tables. Each leaves a file in OUT/TASK; one that is there and fits is not made
-    again, and you may bring your own in its place. The criteria are declared before anything is
-    scored. The stage ideals, made only where asked for, scores by PointMaze's ideal critics.
+    Goes through the stages queries, pools, reference, exact, euclidean, scores, rollouts and
+    tables. Each leaves a file in OUT/TASK; one that is there and fits is not made again, and you
+    may bring your own in its place. The criteria are declared before anything is scored. Two
+    stages are made only where asked for: deployment, which trains actors and follows critics at
+    every step, and ideals, which scores by PointMaze's ideal critics.
     """
 
     task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
@@ -70,13 +72,16 @@ class StudySelection(JobFlags):
     """Folder of the study; the task's files go to OUT/TASK."""
 
     declare: Flag = False
-    """Freeze the queries, write the criteria to OUT/TASK/declared.json, and stop."""
+    """Freeze the queries, write the criteria to OUT/TASK/declared.json, and stop; as long as
+    nothing is scored, they can be declared anew."""
 
     stage: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
-    """Only these stages, separated by commas; all in order unless given."""
+    """Only these stages, separated by commas; all but deployment and ideals, in order, unless
+    given."""
 
     deployed: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
-    """Critics of the stage deployment, separated by commas; the paper's four unless given."""
+    """Also the stage deployment, of these critics, separated by commas; with --stage deployment
+    the paper's four unless given."""
 
     planned_rollouts: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """The simulator judges at most N candidates that a plan chooses for all critics, beside the
@@ -96,11 +101,11 @@ class StudySelection(JobFlags):
     train: Flag = False
     """First train what is missing in RUNS: critics, reference ensemble, behaviour model."""
 
-    steps: int | None = None
-    """With --train: optimizer steps of each critic; 100000 unless given."""
+    size: TrainingSize = field(default_factory=TrainingSize)
+    """How large what is trained is."""
 
-    diffusion_steps: int | None = None
-    """With --train: optimizer steps of the behaviour model; 100000 unless given."""
+    deployment: DeploymentSize = field(default_factory=DeploymentSize)
+    """How much the stage deployment does."""
 
     settings: Settings = field(default_factory=Settings)
     """What is frozen, judged and audited."""
@@ -172,7 +177,7 @@ class StudySelection(JobFlags):
 
         task = TaskDataset.load(self.task)
         study = Selection.at(self.out, self.config(task.name))
-        make_queries(study, task.data.val)
+        make_queries(study, task.data.val, anew=True)
         return study.folder.declared
 
     def work(self, command: str) -> tuple[Path, Path]:
@@ -192,6 +197,7 @@ class StudySelection(JobFlags):
             self._train(config, command)
         more = {"dataset": task.data, "stages": making, "pools": self.pools, "judges": self.judge}
         more |= {"deployed": names(self.deployed), "planned": self.planned_rollouts}
+        more["deployment"] = self.deployment.given(self.size)
         request = Request(config, folder, command, self.runs, self.scorer, more)
         return folder, run_study(STUDY, request, tables=TABLES in stages)
 
@@ -202,7 +208,8 @@ class StudySelection(JobFlags):
         for stage in asked:
             if stage not in known:
                 raise InputError(f"There is no stage '{stage}': they are {', '.join(known)}.")
-        return [s for s in known if s in asked or not (asked or s == IDEALS_STAGE)]
+        unasked = {IDEALS_STAGE, *(() if self.deployed else ("deployment",))}
+        return [s for s in known if s in asked or not (asked or s in unasked)]
 
     def config(self, task: str) -> SelectionConfig:
         """The task's settings with what was asked for."""
@@ -228,6 +235,4 @@ class StudySelection(JobFlags):
         """How --train trains."""
         from toptail.lab.studies.trained import TrainingSettings
 
-        asked = {"steps": self.steps, "diffusion_steps": self.diffusion_steps}
-        given: dict[str, Any] = {name: x for name, x in asked.items() if x is not None}
-        return TrainingSettings(**given)
+        return TrainingSettings(**self.size.given())

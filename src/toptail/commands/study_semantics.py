@@ -14,6 +14,7 @@ from toptail.commands.engine import JobFlags
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
+from toptail.commands.sizes import TrainingSize
 from toptail.commands.studying import (
     check_runs,
     finish_study,
@@ -66,13 +67,6 @@ class StudySemantics(JobFlags):
     train: Flag = False
     """First train what is missing in RUNS: critics, the independent value, behaviour models."""
 
-    steps: int | None = None
-    """With --train: optimizer steps of each critic; 100000 on navigation and 50000 on manipulation
-    data unless given."""
-
-    diffusion_steps: int | None = None
-    """With --train: optimizer steps of the behaviour models; 100000 unless given, 0 for none."""
-
     critics: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
     """With --train: which critics, separated by commas; the paper's four, on navigation data with
     the two-head variants, unless given."""
@@ -87,6 +81,9 @@ class StudySemantics(JobFlags):
 
     ideals: Flag = False
     """Also score by the ideal critics, which nobody trained, on PointMaze: takes minutes."""
+
+    size: TrainingSize = field(default_factory=TrainingSize)
+    """How large what is trained is."""
 
     settings: Settings = field(default_factory=Settings)
     """What is drawn and reported; the folder's own unless given."""
@@ -150,11 +147,9 @@ class StudySemantics(JobFlags):
         """What --train trains."""
         from toptail.lab.studies.semantics.train import SemanticsTraining
 
-        given: dict[str, Any] = {"sweep": self.temperature}
-        if self.steps is not None:
-            given |= {"steps": self.steps, "play_steps": self.steps}
-        if self.diffusion_steps is not None:
-            given["diffusion_steps"] = self.diffusion_steps
+        given: dict[str, Any] = {"sweep": self.temperature, **self.size.given()}
+        if self.size.steps is not None:
+            given["play_steps"] = self.size.steps
         if wanted := names(self.critics):
             for name in wanted:
                 if split_label(name)[0] not in CRITICS:

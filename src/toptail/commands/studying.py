@@ -21,6 +21,9 @@ def run_study(study: Study, request: Any, *, tables: bool = True, **how: Any) ->
 
     Returns the path of ``report.html``, or of the folder where no page was asked for.
     """
+    from toptail.lab.paper.published import require_own
+
+    require_own(request.folder)
     with progress_bar() as tick:
         if tables:
             path, told = study.run(request, tick, _paper(study), **how)

@@ -67,7 +67,7 @@ class TrainExpert:
                 sys.stderr.write(f"{self.body} {_standing(point, self.minutes)}{seen}\n")
                 sys.stderr.flush()
 
-        with _interruptible() as interrupted, progress_bar() as bar:
+        with _interruptible() as interrupted, progress_bar(lines=False) as bar:
 
             def tick(stage: str, share: float) -> None:
                 if interrupted():

@@ -1,8 +1,7 @@
-"""The progress of ``toptail train``: a bar on a terminal, a line per checkpoint elsewhere."""
+"""The progress of ``toptail train``: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -19,6 +18,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+from toptail.commands.progress import Lines
 
 if TYPE_CHECKING:
     from toptail.lab.training.group import Standing, Watch
@@ -72,7 +73,8 @@ class Groups:
         """The same in words."""
         task = self.update(at)
         pace = f"{self.speed.render(task)}, {self.left.render(task)} left"
-        return f"{at.critic} {at.step:,}/{at.steps:,} steps · {pace} · {numbers(at)}"
+        parts = (f"{at.critic} {at.step:,}/{at.steps:,} steps", pace, numbers(at))
+        return " · ".join(part for part in parts if part)
 
 
 def numbers(at: Standing) -> str:
@@ -88,15 +90,18 @@ def numbers(at: Standing) -> str:
 
 @contextmanager
 def progress() -> Iterator[Watch]:
-    """A bar per group and the newest numbers on a terminal; elsewhere a line per checkpoint."""
+    """A bar per group and the newest numbers on a terminal.
+
+    Elsewhere a line when a group begins, at every checkpoint, and every few seconds between.
+    """
     console, groups = Console(stderr=True), Groups()
     if not console.is_terminal:
+        lines = Lines()
 
         def write(at: Standing) -> None:
             groups.update(at)
-            if at.stored:
-                sys.stderr.write(f"{groups.line(at)}\n")
-                sys.stderr.flush()
+            if at.stage == "compiling" or at.stored or lines.due():
+                lines.write(groups.line(at))
 
         yield write
         return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from toptail.report.cells import (
     difference_cell,
@@ -19,6 +20,7 @@ from toptail.report.cells import (
 from toptail.report.table import Column, Table, numbers
 from toptail.report.text import (
     Audit,
+    join,
     last,
     one_line,
     p_value,
@@ -26,6 +28,7 @@ from toptail.report.text import (
     plural,
     ranked,
     value_decimals,
+    with_interval,
 )
 
 
@@ -110,6 +113,39 @@ def heterogeneity(audit: Audit, name: str) -> str:
     """Whether a scorer's gain differs between the groups at all; empty where not tested."""
     p = (audit.get("group_heterogeneity") or {}).get(name)
     return "" if p is None else f"all groups alike: p {_equals(p_value(p))}"
+
+
+def worse_in_groups(audit: Audit) -> list[str]:
+    """Say which scorers are worse than a random candidate in a group, whatever they are overall.
+
+    By the whole interval of the gain at the group's largest K, or of the order (τ_b).
+    """
+    found = []
+    for name in ranked(audit) if audit["kind"] == "pools" else ():
+        parts = [
+            f"{one_line(group)} ({words})"
+            for group, record in (audit.get("groups") or {}).items()
+            if name in record["scorers"] and (words := _worse(record["scorers"][name]))
+        ]
+        if parts:
+            overall = audit["scorers"][name]["verdict"]["status"]
+            found.append(
+                f"{one_line(name)} is {overall} over all queries and worse than a random candidate "
+                f"in {join(parts)}."
+            )
+    return found
+
+
+def _worse(scorer: Mapping[str, Any]) -> str:
+    """What is below zero with its whole interval; empty where nothing is."""
+    gain, order = gain_at_end(scorer), scorer["tau_b"]
+    ends = (order.get("mean"), order.get("low"), order.get("high"))
+    words = [
+        f"{what} {with_interval(*numbers)}"
+        for what, numbers in (("gain, in headroom,", gain), ("τ_b", ends))
+        if numbers[2] is not None and numbers[2] < 0
+    ]
+    return ", ".join(words)
 
 
 def _equals(p: str) -> str:

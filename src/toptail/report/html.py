@@ -23,7 +23,7 @@ from toptail.report.basis import basis_sentences, shared_unseen, unseen
 from toptail.report.cells import has_gains
 from toptail.report.chart_data import chart_data
 from toptail.report.content import method_rows, status_lines, tables_of
-from toptail.report.group_tables import groups_table, heterogeneity
+from toptail.report.group_tables import groups_table, heterogeneity, worse_in_groups
 from toptail.report.palette import DARK, LIGHT, style
 from toptail.report.scorer_tables import checks_table, numbers_table, steps_table
 from toptail.report.table import Table
@@ -61,7 +61,7 @@ def render_html(audit: Audit) -> str:
         f"{audit['kind']}.html",
         _SCRIPTS,
         audit=audit,
-        basis=basis_sentences(audit),
+        basis=[*worse_in_groups(audit), *basis_sentences(audit)],
         many=len(audit.get("scorers", ())) > MANY_SCORERS,
         cards=[_card(audit, *at) for at in enumerate(ranked(audit))] if pools else (),
         data=chart_data(audit),

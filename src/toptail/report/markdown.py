@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from toptail.report.basis import basis_sentences, shared_unseen, unseen
 from toptail.report.content import method_rows, status_lines, tables_of
 from toptail.report.figures import figures_of
+from toptail.report.group_tables import worse_in_groups
 from toptail.report.table import Table
 from toptail.report.text import (
     Audit,
@@ -36,7 +37,8 @@ def render_markdown(audit: Audit) -> str:
     tables = tables_of(audit)
     first = [table for table in tables if table.name in ("baseline", "verdicts")]
     parts += _tables(first)
-    parts.append(_bullets(map(escape, basis_sentences(audit))))
+    said = [*worse_in_groups(audit), *basis_sentences(audit)]
+    parts.append(_bullets(map(escape, said)))
     if audit["warnings"]:
         parts += ["## Warnings", _bullets(map(escape, audit["warnings"]))]
     if audit["notes"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from toptail.report.group_tables import worse_in_groups
 from toptail.report.judging import judging_sentences
 from toptail.report.text import (
     MISSING_SHORT,
@@ -36,7 +37,8 @@ def summary_lines(audit: Audit, *, verbose: bool = False) -> list[str]:
     if audit["kind"] == "picks":
         lines += _picks(audit)
     else:
-        lines += [*_pools(audit, verbose), *judging_sentences(audit), *_columns(audit)]
+        lines += [*_pools(audit, verbose), *worse_in_groups(audit)]
+        lines += [*judging_sentences(audit), *_columns(audit)]
         lines.append(scope_sentence(audit))
     notes = audit["notes"] or ([_NOISE] if verbose else [])  # picks have a note of their own
     lines += [f"warning: {one_line(sentence)}" for sentence in audit["warnings"]]

@@ -18,11 +18,13 @@ from toptail.lab.paper.claims_semantics_order import ORDER
 from toptail.lab.paper.claims_semantics_search import SEARCH
 from toptail.lab.paper.claims_semantics_stability import STABILITY
 from toptail.lab.paper.controlled_decisions import training_length
-from toptail.lab.paper.ledger import Claim, ClaimEntry, write_ledger
+from toptail.lab.paper.ledger import Claim, ClaimEntry, write_ledger, write_undecided
 from toptail.lab.paper.numbers import Tables
 from toptail.lab.paper.reported import cells
+from toptail.lab.paper.scale import shortfalls
 from toptail.lab.paper.vocabulary import CRITICS
 from toptail.lab.studies.folder import read_json, read_stored, write_json
+from toptail.lab.studies.scale import note, read_scale
 from toptail.pools.files import entries, read_arrays
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {
@@ -40,7 +42,8 @@ def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:
     """Fill the ``paper`` part of every stored table and write the ledger; returns its entries.
 
     A table is rewritten only if the paper's cells in it change. ``study`` is the name of the study
-    whose claims are decided.
+    whose claims are decided. A run below the declared scale decides none: see
+    `toptail.lab.paper.scale`.
     """
     path = Path(folder)
     if study not in CLAIMS:
@@ -51,6 +54,13 @@ def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:
         if table.get("paper") != paper:
             write_json(file, table | {"paper": paper})
     _shrink_landscape(path)
+    config = (read_stored(path / "config.json") or {}).get("config", {})
+    short = shortfalls(study, config, read_scale(path))
+    if short or "short" in read_scale(path):
+        note(path, short=short)
+    if short:
+        write_undecided(path, short)
+        return []
     record, results = read_stored(path / "record.json") or {}, stored_results(path)
     notes = NOTES[study](results) if study in NOTES else ""
     return write_ledger(path, study, CLAIMS[study], results, record, notes)

@@ -85,8 +85,11 @@ class Condition:
     def asked(self, x: Number) -> Answer:
         """Whether a number's whole interval meets it, or misses it; None in between.
 
-        A number without an interval is asked by its mean.
+        A number without an interval is asked by its mean. One that could not be computed (NaN), or
+        an end that could not, leaves it open.
         """
+        if x.missing:
+            return None
         if x.interval is None:
             return self(x)
         low, high = x.interval
@@ -182,6 +185,7 @@ def spelled(numbers: Mapping[str, Number] | Mapping[str, float], digits: str = "
 
 def pick(numbers: Mapping[str, Number], shown: str) -> str:
     """The name of the number that decides: see `Criterion.shown`."""
+    numbers = {name: x for name, x in numbers.items() if not x.missing} or numbers
     if shown == "first":
         return next(iter(numbers))
     if shown.startswith("farthest from "):
@@ -278,9 +282,11 @@ class Criterion:
         parts: dict[str, dict[str, Answer]] = {task: {} for task in by_task}
         halves: dict[int, dict[str, Answer]] = {}
         cells: list[dict[str, Answer]] = []
+        numberless: set[str] = set()
         for task, found in by_task.items():
             for criterion, numbers in found:
                 answers = criterion._parts(task, numbers)
+                numberless |= {criterion.part.format(n) for n, x in numbers.items() if x.missing}
                 parts[task] |= answers
                 halves.setdefault(id(criterion), {}).update(answers)
                 cells.append(answers)
@@ -294,6 +300,7 @@ class Criterion:
             + "".join(more(tables, decided) for more in self.beside)
             + scope(decided, self.tasks),
             on=self._differ(halves.values(), cells),
+            numberless=numberless,
         )
         if self.certain:
             finding = certain(finding)

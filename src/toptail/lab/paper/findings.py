@@ -6,7 +6,8 @@ only by the whole interval, and open otherwise. A number that can have none is a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
@@ -84,10 +85,17 @@ PART = "the part of the statement"
 """What a statement depends on whose parts say different things."""
 
 
-def from_parts(parts: Mapping[str, Answer], x: Number, comment: str, on: str = PART) -> Finding:
+def from_parts(
+    parts: Mapping[str, Answer],
+    x: Number,
+    comment: str,
+    on: str = PART,
+    numberless: Collection[str] = (),
+) -> Finding:
     """Decide a statement about several cases; name those that fail and those left open.
 
     ``on`` is what the cases differ in: what the statement depends on if only some of them hold.
+    ``numberless`` are cases left open because their number could not be computed.
     """
     failing = [name for name, answer in parts.items() if answer is False]
     left_open = [name for name, answer in parts.items() if answer is None]
@@ -98,8 +106,11 @@ def from_parts(parts: Mapping[str, Answer], x: Number, comment: str, on: str = P
         status = "inconclusive"
     if 0 < len(failing) < len(parts):
         comment += f" It does not hold for: {', '.join(failing)}."
-    if left_open:
-        comment += f" Open, the interval containing the limit: {', '.join(left_open)}."
+    for why, cases in (
+        ("the interval containing the limit", [n for n in left_open if n not in numberless]),
+        ("there being no number", [n for n in left_open if n in numberless]),
+    ):
+        comment += f" Open, {why}: {', '.join(cases)}." if cases else ""
     return Finding(status, x.mean, x.interval, comment, x.over, on if status == "depends" else "")
 
 
@@ -109,18 +120,19 @@ def from_tasks(
     comment: str,
     among: Mapping[str, Answer] | None = None,
     on: str = PART,
+    numberless: Collection[str] = (),
 ) -> Finding:
     """Decide a statement about several tasks, and say on how many of them it was seen.
 
     ``among`` are parts that are about all tasks together, ``on`` is what the parts of one task
-    differ in.
+    differ in; for ``numberless`` see `from_parts`.
     """
     parts = {name: answer for found in by_task.values() for name, answer in found.items()}
     if len(by_task) > 1:
         comment += count_seen(by_task)
     if not among and alike(by_task.values()):
         on = "the task"
-    return from_parts({**parts, **(among or {})}, x, comment, on)
+    return from_parts({**parts, **(among or {})}, x, comment, on, numberless)
 
 
 def alike(groups: Iterable[Mapping[str, Answer]]) -> bool:
@@ -166,6 +178,17 @@ def certain(finding: Finding) -> Finding:
     if finding.status not in ("seen", "inconclusive"):
         return finding
     return replace(finding, status="true by construction")
+
+
+def computable(finding: Finding) -> Finding:
+    """A finding as it is, or open where the number that it rests on could not be computed.
+
+    No condition can be met or missed by what is no number.
+    """
+    if not math.isnan(finding.number) or finding.status in ("inconclusive", "other task"):
+        return finding
+    text = " Not decided: the number could not be computed from this run's tables."
+    return replace(finding, status="inconclusive", comment=finding.comment + text, on="")
 
 
 def scope(decided: Sequence[str], among: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypedDict
 
 from toptail.audit.record import jsonable
-from toptail.lab.paper.findings import INTERVALS, STATUSES, Decision, Status
+from toptail.lab.paper.findings import INTERVALS, STATUSES, Decision, Status, computable
 from toptail.lab.paper.numbers import NotMeasuredError, Tables
 from toptail.lab.studies.folder import write_json
 from toptail.pools.files import atomic
@@ -119,7 +119,7 @@ def decide(
     left_open: list[Claim] = []
     for claim in claims:
         try:
-            finding = claim.criterion(tables)
+            finding = computable(claim.criterion(tables))
         except NotMeasuredError:
             left_open.append(claim)
             continue
@@ -157,17 +157,28 @@ def write_ledger(
     entries, left_open = decide(claims, tables, run_of(record), study)
     write_json(out / "claims.json", entries)
     lead = f"{counted(entries)}. {INTERVALS} {BEFORE}{notes}"
-    text = f"# What the paper says, and what this run saw\n\n{lead}\n\n{render_markdown(entries)}"
+    text = f"{lead}\n\n{render_markdown(entries)}"
     if left_open:
         text += "\nNot decided by this run (it made no table for them):\n\n"
         text += "".join(f"- {claim.sentence} (`{claim.label}`)\n" for claim in left_open)
-    write_text(out / "claims.md", text)
+    _write_page(out, text)
     return entries
+
+
+def write_undecided(out: Path, short: Sequence[str]) -> None:
+    """Store an empty ledger, which says in what the run is smaller than it must be."""
+    write_json(out / "claims.json", [])
+    lines = "".join(f"- {words}\n" for words in short)
+    _write_page(out, f"Nothing is decided: this run is below the declared scale in\n\n{lines}")
 
 
 def run_of(record: Mapping[str, Any]) -> str:
     """How an entry names the run that made its tables."""
     return f"{record.get('command', '')} (config {record.get('config_hash', '')})".strip()
+
+
+def _write_page(out: Path, text: str) -> None:
+    write_text(out / "claims.md", f"# What the paper says, and what this run saw\n\n{text}")
 
 
 def write_text(path: Path, text: str) -> None:

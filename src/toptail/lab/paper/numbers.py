@@ -52,6 +52,11 @@ class Number:
     """What the interval is over; empty where there is none."""
 
     @property
+    def missing(self) -> bool:
+        """Whether it, or an end of its interval, could not be computed: that decides nothing."""
+        return any(math.isnan(x) for x in (self.mean, *(self.interval or ())))
+
+    @property
     def std(self) -> float:
         """Standard deviation over seeds (ddof 1); NaN for a single seed."""
         values = list(self.seeds.values())
@@ -294,7 +299,7 @@ def over_tdq(
 def times(x: float, reference: float) -> float:
     """How many times the reference; infinite where that is zero, NaN where it is negative.
 
-    NaN meets no condition: a negative reference is no yardstick.
+    NaN decides nothing: a negative reference is no yardstick.
     """
     if reference > 0:
         return x / reference

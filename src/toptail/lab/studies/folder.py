@@ -11,11 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toptail.errors import InputError, option
+from toptail.errors import InputError, option, told
 from toptail.lab.training.records import digest, machine, versions
 from toptail.pools import guard
 from toptail.pools.files import atomic
+from toptail.pools.locks import locks_exist, try_lock
+from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
+
+_POLL = 0.1
+"""Seconds between two looks at a folder that somebody else holds."""
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -32,6 +37,29 @@ def read_json(path: Path) -> Any:
 def read_stored(path: Path) -> Any:
     """Read a JSON file of a study's folder; None where there is none."""
     return read_json(path) if path.is_file() else None
+
+
+@contextmanager
+def alone(folder: Path, tick: Tick = no_tick) -> Iterator[None]:
+    """Hold a study's folder; another call that wants to work in it waits until this one is done.
+
+    The lock goes with the process, however that ends. A system without locks does without.
+    """
+    if not locks_exist():
+        yield
+        return
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; {option('out')} needs a folder.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / ".lock").open("w")
+    except OSError as error:
+        raise told(error, folder) from None
+    with file:
+        while not try_lock(file.fileno()):
+            tick(f"waiting for another process in {folder}", 0.0)
+            time.sleep(_POLL)
+        yield
 
 
 @dataclass

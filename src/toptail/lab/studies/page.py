@@ -16,6 +16,7 @@ from markupsafe import Markup
 from toptail.lab.studies.compare import where_compared
 from toptail.lab.studies.figures import Drawing, FigureSpec, svg_and_png
 from toptail.lab.studies.results import StudyResults
+from toptail.lab.studies.scale import short_words
 from toptail.lab.studies.show import shown_notes, shown_tables, text_of
 from toptail.lab.studies.tables import TableSpec, Text
 from toptail.pools.files import atomic
@@ -163,6 +164,7 @@ def render_page(study: Study, results: StudyResults, pictures: Sequence[Picture]
         parts=_filled_parts(study, results, pictures),
         claims=[claim_entry(entry) for entry in results.claims],
         tally=tally,
+        short=short_words(results.scale),
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from toptail.lab.studies.folder import read_stored
+from toptail.lab.studies.scale import read_scale
 from toptail.pools.files import entries
 
 
@@ -27,6 +28,8 @@ class StudyResults:
     """``tables/*.json`` by name."""
     claims: Sequence[Mapping[str, Any]]
     """``claims.json``; empty where nobody asked what the paper says."""
+    scale: Mapping[str, Any]
+    """``scale.json``; empty where nobody noted how large the run was."""
 
     def rows(self, table: str) -> Mapping[str, Any]:
         """Rows of a table: task → scorer → metric → cell; empty where there is no such table."""
@@ -46,4 +49,5 @@ def common_parts(folder: Path) -> dict[str, Any]:
         "record": read_stored(folder / "record.json") or {},
         "tables": {p.stem: read_stored(p) for p in entries(folder / "tables", "*.json")},
         "claims": read_stored(folder / "claims.json") or [],
+        "scale": read_scale(folder),
     }

@@ -6,6 +6,7 @@ A study is a folder beside this file with a module ``contract.py`` that provides
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import import_module
@@ -15,7 +16,7 @@ from typing import Any, Final
 
 from toptail.errors import InputError
 from toptail.lab.studies.figures import Drawing, FigureSpec
-from toptail.lab.studies.folder import read_stored
+from toptail.lab.studies.folder import alone, read_stored
 from toptail.lab.studies.kept import Keeping, Keepsake
 from toptail.lab.studies.page import Part, Sheet, Shown, Texts, View, write_page
 from toptail.lab.studies.results import StudyResults
@@ -105,12 +106,14 @@ class Study:
         ``annotate`` adds to the tables what the study does not know, such as what a paper reports;
         ``how`` are settings of the study's own for its tables.
         """
-        if self.write is not None:
-            self.write(folder, tick, **how)
-        tick("writing the report", 1.0)
-        if annotate is not None:
-            annotate(Path(folder), self.name)
-        return self.page(folder)
+        path = Path(folder)
+        with alone(path, tick) if path.is_dir() else nullcontext():
+            if self.write is not None:
+                self.write(folder, tick, **how)
+            tick("writing the report", 1.0)
+            if annotate is not None:
+                annotate(path, self.name)
+            return self.page(folder)
 
     def page(self, folder: str | Path) -> Path:
         """Write ``figures/`` and ``report.html`` of what is stored; returns the page's path."""

@@ -24,7 +24,7 @@ from toptail.lab.studies.controlled.picks import (
 from toptail.lab.studies.controlled.plan import Plan
 from toptail.lab.studies.controlled.specs import TABLES
 from toptail.lab.studies.controlled.sweeps import CAPTIONS
-from toptail.lab.studies.folder import RunFolder, write_json
+from toptail.lab.studies.folder import RunFolder, alone, write_json
 from toptail.lab.studies.naming import is_circular
 from toptail.lab.studies.search_error import NOTES as SPLIT_NOTES
 from toptail.lab.studies.tables import Rows, StoredCell
@@ -204,7 +204,7 @@ def run_controlled(
     """
     run = RunFolder(Path(out))
     plan = Plan(config, run)
-    with run.recording(asdict(config), list(config.seeds), command):
+    with alone(run.path, tick), run.recording(asdict(config), list(config.seeds), command):
         plan.compute(lambda stage, share: tick(stage, TRAINING_SHARE * share))
         for i, (stage, write) in enumerate(WRITERS):
             tick(stage, TRAINING_SHARE + (1.0 - TRAINING_SHARE) * i / len(WRITERS))

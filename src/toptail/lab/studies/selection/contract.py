@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from toptail.lab.studies.folder import RunFolder
 from toptail.lab.studies.kept import Keeping, Keepsake
 from toptail.lab.studies.selection.config import SelectionConfig
 from toptail.lab.studies.selection.figures import drawings
+from toptail.lab.studies.selection.files import SelectionFolder
 from toptail.lab.studies.selection.page import texts
 from toptail.lab.studies.selection.results import read_selection_results
 from toptail.lab.studies.selection.specs import CONTENT, PARTS
@@ -21,18 +24,38 @@ def make_missing(request: Request, tick: Tick) -> list[str]:
     """Make the stages that are asked for; returns sentences about those that were left out.
 
     ``brought`` holds the ``dataset``, the ``stages``, the user's own ``pools`` and ``judges``, the
-    critics to be ``deployed``, where not all are, and how many rollouts are ``planned``, if any.
+    critics to be ``deployed``, where not all are, what is not the default in ``deployment``, and how
+    many rollouts are ``planned``, if any.
     """
     from toptail.lab.studies.selection.run import Brought, Stages
     from toptail.lab.studies.selection.study import Selection
 
     config, more, run = request.config, request.brought, RunFolder(request.folder)
     brought = Brought(more["pools"], tuple(more["judges"]), tuple(request.scorers))
-    with run.recording(asdict(config), list(config.seeds), request.command):
+    with (
+        _nothing_left(SelectionFolder(request.folder)),
+        run.recording(asdict(config), list(config.seeds), request.command),
+    ):
         study = Selection.at(request.folder.parent, config, request.runs, tick)
         deployed = tuple(more.get("deployed", ()))
-        stages = Stages(study, more["dataset"], brought, deployed, more.get("planned"))
+        size, planned = more.get("deployment", {}), more.get("planned")
+        stages = Stages(study, more["dataset"], brought, deployed, size, planned)
         return stages.run(more["stages"])
+
+
+@contextmanager
+def _nothing_left(folder: SelectionFolder) -> Iterator[None]:
+    """Take back what a call that fails has declared, unless something was scored against it.
+
+    Otherwise a mistake would bind the corrected call to its settings.
+    """
+    declared = folder.declared.is_file()
+    try:
+        yield
+    except Exception:
+        if not declared and not folder.scored():
+            folder.forget()
+        raise
 
 
 def write(folder: Path, tick: Tick, **how: Any) -> list[str]:

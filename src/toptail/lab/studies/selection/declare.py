@@ -76,9 +76,14 @@ def require_declared(
         raise InputError(
             f"{folder.declared} declares other criteria than those asked for (first the declared "
             f"one): {'; '.join(changed)}. Nothing is scored against changed criteria: use the "
-            f"declared ones, or declare anew in another {option('out')}."
+            f"declared ones, or declare anew {_where(folder)}."
         )
     return content
+
+
+def _where(folder: SelectionFolder) -> str:
+    """Where criteria can be declared anew."""
+    return f"in another {option('out')}" if folder.scored() else f"with {option('declare')}"
 
 
 def read_declared(folder: SelectionFolder) -> dict[str, Any]:

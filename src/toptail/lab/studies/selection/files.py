@@ -59,6 +59,11 @@ class SelectionFolder:
         """The stored values by judge."""
         return columns(self.path / "values")
 
+    def forget(self) -> None:
+        """Remove the declaration with the queries and candidates that it is about."""
+        for path in (self.declared, self.queries, self.pools):
+            path.unlink(missing_ok=True)
+
     def scored(self) -> list[Path]:
         """The files that exist and could not have been made before something was scored."""
         found = [*self.columns().values(), *self.judges().values()]

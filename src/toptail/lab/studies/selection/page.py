@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from toptail.lab.critics.registry import MAIN
+from toptail.lab.critics.registry import IDEALS, MAIN, critic_of
 from toptail.lab.studies.naming import scorer_name
 from toptail.lab.studies.page import Texts, recorded
+from toptail.lab.studies.scale import scale_rows
 from toptail.lab.studies.selection.results import SelectionResults, judge_name
 from toptail.lab.studies.selection.show import circular_words
 from toptail.lab.studies.selection.show_judges import excluded_words
 from toptail.report.text import bracket, join, number, plural, signed
 
 _LEAD: Final = (
-    "Frozen states and goals; for each, pools of candidate actions from a behaviour "
-    "model. Every critic scores the same candidates and picks its highest. Judges that "
-    "were trained apart from the critics, or not at all, say what the pick is worth."
+    "Frozen states and goals; for each, pools of candidate actions {source}. Every critic scores "
+    "the same candidates and picks its highest. Judges that were trained apart from the critics, "
+    "or not at all, say what the pick is worth."
 )
+
+_LOOP: Final = "closed_loop/K="
+"""How the metrics of the closed loop begin."""
 
 _DECIDING: Final = (
     "Decided from the stored tables by the criterion in each entry. Where several judges "
@@ -32,7 +36,7 @@ def texts(study: SelectionResults) -> Texts:
         title=f"Action selection on {study.task}",
         brand="fixed-query action selection",
         heading=f"Which action does it pick, and what is it worth? {study.task}",
-        lead=_LEAD,
+        lead=_LEAD.format(source=_brought(study.candidates) or "from a behaviour model"),
         summary=summary(study),
         method=_method(study),
         deciding=_DECIDING,
@@ -43,9 +47,16 @@ def texts(study: SelectionResults) -> Texts:
 def summary(study: SelectionResults) -> list[str]:
     """Say what came out, in sentences that hold numbers."""
     lines = [excluded_words(study)]
-    lines += [_order_sentence(study, judge) for judge in study.judges]
-    lines += [_gain_sentence(study), circular_words(study)]
+    for judge in study.judges:
+        lines += [_order_sentence(study, judge), _worse_sentence(study, judge)]
+    lines += [_gain_sentence(study), _followed_sentence(study), circular_words(study)]
     return [line for line in lines if line]
+
+
+def _summarized(study: SelectionResults) -> list[str]:
+    """Who the summary speaks of: the paper's critics, and those that somebody brought."""
+    own = [name for name in study.scorers if critic_of(name) is None and name not in IDEALS]
+    return [*MAIN, *own]
 
 
 def _order_sentence(study: SelectionResults, judge: str) -> str:
@@ -55,7 +66,7 @@ def _order_sentence(study: SelectionResults, judge: str) -> str:
         f"{scorer_name(name)} {number(rows[name][tau]['mean'])}"
         f"{'†' if rows[name][tau].get('circular') else ''} "
         f"({number(rows[name][regret]['mean'])})"
-        for name in MAIN
+        for name in _summarized(study)
         if tau in rows.get(name, {})
     ]
     return (
@@ -66,9 +77,56 @@ def _order_sentence(study: SelectionResults, judge: str) -> str:
     )
 
 
+def _worse_sentence(study: SelectionResults, judge: str) -> str:
+    """Name the scorers that order candidates worse than at random in a distance group."""
+    rows, start = study.of_task("fixed-query"), f"{study.prefix(judge)}tau_b_{study.size}/"
+    verdicts = study.audits.get(judge, {}).get("scorers", {})
+    parts = []
+    for name in study.scorers:
+        cells = {m.removeprefix(start): c for m, c in rows[name].items() if m.startswith(start)}
+        worse = [
+            f"{group} goals (τ_b {signed(cell['mean'])} {bracket(cell['low'], cell['high'])})"
+            for group, cell in cells.items()
+            if cell.get("high") is not None and cell["high"] < 0
+        ]
+        if worse:
+            status = verdicts.get(name, {}).get("verdict", {}).get("status")
+            overall = f", {status} over all queries" if status else ""
+            parts.append(f"{scorer_name(name)} at {join(worse)}{overall}")
+    if not parts:
+        return ""
+    return f"{judge_name(judge)}: worse than a random order: {'; '.join(parts)}."
+
+
+def _followed_sentence(study: SelectionResults) -> str:
+    """Say where following a score at every step contradicts a verdict about one step.
+
+    Success at the largest K lies below that at the smallest, interval below interval.
+    """
+    safe = {
+        name
+        for audit in study.audits.values()
+        for name, scorer in audit.get("scorers", {}).items()
+        if scorer["verdict"]["status"] == "safe"
+    }
+    parts = []
+    for name, row in study.of_task("deployment").items():
+        loop = {int(m.partition("=")[2]): c for m, c in row.items() if m.startswith(_LOOP)}
+        if name in safe and loop and loop[max(loop)]["high"] < loop[min(loop)]["low"]:
+            first, last = (number(100 * loop[k]["mean"], 0) for k in (min(loop), max(loop)))
+            parts.append(
+                f"{scorer_name(name)} reaches {last} % of the goals with the best of {max(loop)} "
+                f"and {first} % with K = {min(loop)}"
+            )
+    if not parts:
+        return ""
+    return f"“Safe” is about one step. Followed at every step, {'; '.join(parts)}."
+
+
 def _gain_sentence(study: SelectionResults) -> str:
     rows = study.of_task("fixed-query")
-    cells = {n: cell for n in MAIN if (cell := rows.get(n, {}).get("rollout_delta")) is not None}
+    named = {n: rows.get(n, {}).get("rollout_delta") for n in _summarized(study)}
+    cells = {n: cell for n, cell in named.items() if cell is not None}
     parts = [
         f"{scorer_name(n)} {signed(c['mean'], 4)} {bracket(c['low'], c['high'], 4)}"
         for n, c in cells.items()
@@ -78,8 +136,10 @@ def _gain_sentence(study: SelectionResults) -> str:
     return f"Simulator: one pick's gain over a random candidate, with interval: {'; '.join(parts)}."
 
 
-def declared_rows(declared: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The declaration as a reader quotes it."""
+def declared_rows(
+    declared: Mapping[str, Any], candidates: Mapping[str, Any] | None = None
+) -> list[tuple[str, str]]:
+    """The declaration as a reader quotes it, with where the ``candidates`` really came from."""
     if not declared:
         return []
     pools, rollouts, support = (declared[name] for name in ("pools", "rollouts", "support"))
@@ -107,14 +167,24 @@ def declared_rows(declared: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Inclusion", declared["inclusion"]),
         (
             "Pools",
-            f"{pools['count']} of {pools['size']} candidates per query, {pools['sampler']} "
-            f"sampling, behaviour model of seed {pools['policy_seed']}",
+            f"{pools['count']} of {pools['size']} candidates per query, "
+            + (
+                _brought(candidates)
+                or f"{pools['sampler']} sampling, behaviour model of seed {pools['policy_seed']}"
+            ),
         ),
         ("Local support", support["threshold"]),
         ("Sizes K", join(declared["k"])),
         ("Training seeds", join(declared["seeds"])),
         ("Hash", declared["hash"]),
     ]
+
+
+def _brought(candidates: Mapping[str, Any] | None) -> str:
+    """The file that candidates were brought in; empty where a behaviour model drew them."""
+    if not candidates or "file" not in candidates:
+        return ""
+    return f"brought in the file {candidates['file']} (SHA-256 {candidates['sha256'][:12]}…)"
 
 
 def _method(study: SelectionResults) -> list[tuple[str, str | None]]:
@@ -131,6 +201,7 @@ def _method(study: SelectionResults) -> list[tuple[str, str | None]]:
             if pools
             else None,
         ),
+        *scale_rows(study.scale),
         ("Best-of-K", "exact expectation over all subsets of each pool; ties shared evenly"),
         (
             "Intervals",

@@ -79,6 +79,12 @@ class SelectionResults(StudyResults):
         """Candidates in a pool: the largest K."""
         return int(self.curves["k"][-1])
 
+    @property
+    def candidates(self) -> Mapping[str, Any]:
+        """Where the candidates came from; empty in results that are older than the note of it."""
+        found: Mapping[str, Any] = self.scale.get("candidates", {})
+        return found
+
     def prefix(self, judge: str) -> str:
         """How a judge's metrics begin in the main table."""
         return "" if judge == "reference" else f"{judge}/"

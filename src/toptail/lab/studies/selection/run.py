@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ from toptail.errors import InputError, option
 from toptail.lab.critics.registry import IDEALS, MAIN
 from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, knows_ways
+from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.judges.ways import WAYS
 from toptail.lab.studies.ideals import ideal_scorers
+from toptail.lab.studies.scale import note
 from toptail.lab.studies.scorers import Scorer, critics_in
 from toptail.lab.studies.selection.config import IDEALS_STAGE, STAGES
 from toptail.lab.studies.selection.files import REFERENCE
@@ -39,6 +41,7 @@ from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.defaults import keep_compiled
 from toptail.lab.training.run_files import RECORD, run_folder
 from toptail.pools.files import read_arrays, sha256
+from toptail.report.text import join
 
 _JUDGE = re.compile(r"[A-Za-z0-9_-]+")
 _TAKEN = ("rollouts", "split_half")
@@ -70,6 +73,9 @@ class Stages:
 
     deployed: tuple[str, ...] = ()
     """Critics whose deployment is checked; the paper's four that are trained where empty."""
+
+    deployment: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Settings of actors and episodes that are not the task's own: ``{"actor": {"steps": 9}}``."""
 
     planned: int | None = None
     """Roll out at most so many planned candidates, in place of picks and random candidates."""
@@ -142,8 +148,13 @@ class Stages:
     def _reference(self) -> str:
         path = self.study.folder.values(REFERENCE)
         another = self.study.folder.judges() or knows_ways(self.study.config.task)
-        if self.study.runs is None and not path.is_file() and another:
-            return "No reference ensemble: it needs trained runs, and another judge is there."
+        seeds = self.study.config.reference.seeds
+        whole = all(self._trained((REFERENCE_CRITIC,), (seed,)) for seed in seeds)
+        if another and not whole and not path.is_file():
+            return (
+                "No reference ensemble: it needs trained runs of "
+                f"{REFERENCE_CRITIC} with the seeds {join(seeds)}, and another judge is there."
+            )
         judge_reference(self.study, self.queries, self.pools)
         return ""
 
@@ -222,10 +233,14 @@ class Stages:
         critics = list(self.deployed) or self._trained(MAIN, seeds)
         if study.runs is None or not critics:
             return "No deployment checks: they need trained runs of critics."
-        from toptail.lab.studies.selection.deployment import run_deployment
+        from toptail.lab.studies.selection.deployment import DeploymentConfig, run_deployment
 
         task, out = study.config.task, study.folder.path.parent
-        run_deployment(task, study.runs, out, critics, seeds, study.tick, dataset=self.dataset)
+        config = DeploymentConfig.for_task(task).resized(self.deployment)
+        note(study.folder.path, deployment=config.size)
+        run_deployment(
+            task, study.runs, out, critics, seeds, study.tick, config, dataset=self.dataset
+        )
         return ""
 
 

@@ -147,7 +147,8 @@ def verdict_sheets(study: SelectionResults) -> list[Sheet]:
         "Captured: share of what the best candidate gains over a random one. The ensemble's "
         "members count as replicates of a noisy judge: the best candidate is chosen by one half "
         "and valued by the other, so that a share can be a little above 1. A scorer can be safe "
-        "and capture little. The full reports: audit/report.html and beside it."
+        "and capture little, and the verdict is about one step: following the score at every step "
+        "is another question. The full reports: audit/report.html and beside it."
     )
     title = "Safe to maximize?"
     return [Sheet(Table("verdicts", title, caption, tuple(columns), tuple(lines), stacked=True))]

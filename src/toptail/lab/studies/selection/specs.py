@@ -57,7 +57,7 @@ def _declared_lead(study: SelectionResults) -> str:
 
 
 def _declared(study: SelectionResults) -> list[Listing]:
-    return [Listing(declared_rows(study.declared))]
+    return [Listing(declared_rows(study.declared, study.candidates))]
 
 
 _CURVES: Final = (

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
 from toptail.lab.judges.ways import WayJudge
+from toptail.lab.studies.scale import note, note_critics, note_data
 from toptail.lab.studies.scorers import Scorer, of_run, run_origin
 from toptail.lab.studies.selection.declare import CRITERIA, declare
 from toptail.lab.studies.selection.files import REFERENCE, check_shape
@@ -43,10 +44,15 @@ NORM = "norm"
 """What studies call the readout that is the norm of phi."""
 
 
-def make_queries(study: Selection, val: Trajectories) -> FrozenQueries:
-    """Freeze the queries, and declare the criteria for them."""
+def make_queries(study: Selection, val: Trajectories, *, anew: bool = False) -> FrozenQueries:
+    """Freeze the queries, and declare the criteria for them.
+
+    ``anew`` forgets what was declared, and drawn for it, as long as nothing is scored.
+    """
     path, config = study.folder.queries, study.config.queries
     study.tick("queries", 0.0)
+    if anew and not study.folder.scored():
+        study.folder.forget()
     if path.is_file():
         queries = load_queries(path)
         header = {**asdict(queries.config), "data": queries.data_sha256}
@@ -82,6 +88,8 @@ def make_pools(
         return draw_pools(queries, train, proposal, settings, support, tick)
 
     stored = need(path, made_from, drawn)
+    note(study.folder.path, candidates=stored.header["proposal"])
+    note_data(study.folder.path, study.config.task, train)
     study.tick("pools", 1.0)
     return CandidatePools.of(path, stored)
 
@@ -154,6 +162,7 @@ def score_critics(
     require_names([scorer.column for scorer in scorers], study.folder.columns())
     _require_same_data(study, [scorer.origin for scorer in scorers], pools.header["data"])
     made_from = study.made_from(queries, pools)
+    note_critics(study.folder.path, study.config.task, [scorer.origin for scorer in scorers])
     paths = {}
     for i, scorer in enumerate(scorers):
         path = paths[scorer.column] = study.folder.scores(scorer.column)

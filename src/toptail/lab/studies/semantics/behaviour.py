@@ -16,8 +16,7 @@ from toptail.lab.proposals.diffusion_loss import ROWS, held_out_loss, loss_gap
 from toptail.lab.proposals.diffusion_runs import DiffusionRun, load_policy
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.scorers import run_origin
-from toptail.lab.studies.semantics.config import SemanticsConfig
-from toptail.lab.studies.semantics.load import DRAWS
+from toptail.lab.studies.semantics.config import DRAWS, SemanticsConfig
 from toptail.lab.studies.store import Stored
 from toptail.lab.training.offline import GoalSampling, device_data
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder

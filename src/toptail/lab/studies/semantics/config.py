@@ -16,6 +16,12 @@ EXCLUSIONS = ("row", "trajectory")
 ORACLE = "oracle"
 """Scorer name of the reference: an independently seeded TD-Q that judges and is not judged."""
 
+DRAWS, PROPOSALS = "draws", "proposals"
+"""Files of a task's folder that are no column."""
+
+VALUES = "values"
+"""Folder in a task's folder: what judges that are no critics say of the triples."""
+
 SWEEP: Final = "temperature"
 """Folder of the temperature study, among runs and among scores."""
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toptail.lab.studies.folder import RunFolder
+from toptail.lab.studies.folder import RunFolder, alone
 from toptail.lab.studies.kept import Keeping, Keepsake
 from toptail.lab.studies.semantics.config import SemanticsConfig
 from toptail.lab.studies.semantics.figures import drawings
@@ -22,12 +22,14 @@ def make_missing(request: Request, tick: Tick) -> list[str]:
     from toptail.lab.studies.semantics.scoring import score_tasks
 
     config: SemanticsConfig = request.config
-    stored, run = config_in(request.folder), RunFolder(request.folder)
-    before = () if stored is None else stored.tasks
-    whole = replace(config, tasks=tuple(dict.fromkeys((*before, *config.tasks))))
-    with run.recording(whole.described(), list(config.seeds), request.command):
-        ideals = bool(request.brought.get("ideals"))
-        score_tasks(config, run, request.runs, tuple(request.scorers), tick, ideals=ideals)
+    run = RunFolder(request.folder)
+    with alone(request.folder, tick):
+        stored = config_in(request.folder)
+        before = () if stored is None else stored.tasks
+        whole = replace(config, tasks=tuple(dict.fromkeys((*before, *config.tasks))))
+        with run.recording(whole.described(), list(config.seeds), request.command):
+            ideals = bool(request.brought.get("ideals"))
+            score_tasks(config, run, request.runs, tuple(request.scorers), tick, ideals=ideals)
     return []
 
 

@@ -8,14 +8,8 @@ from typing import Final
 
 from toptail.lab.studies.compact import Among, InOrder, Way
 from toptail.lab.studies.kept import Keeping, Keepsake, KeptFile
-from toptail.lab.studies.semantics.config import ORACLE, SEEN, SWEEP
-from toptail.lab.studies.semantics.load import (
-    DRAWS,
-    PROPOSALS,
-    VALUES,
-    stored_columns,
-    task_folders,
-)
+from toptail.lab.studies.semantics.config import DRAWS, ORACLE, PROPOSALS, SEEN, SWEEP, VALUES
+from toptail.lab.studies.semantics.load import stored_columns, task_folders
 from toptail.lab.studies.store import Stored, columns
 from toptail.pools.columns import split_seed
 

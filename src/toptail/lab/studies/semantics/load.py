@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
-from toptail.lab.studies.semantics.config import ORACLE, Beside
+from toptail.lab.studies.semantics.config import DRAWS, ORACLE, PROPOSALS, VALUES, Beside
 from toptail.lab.studies.store import Stored, columns
 from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.lab.training.records import digest
@@ -19,12 +19,6 @@ from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.files import entries
 from toptail.pools.triples import ScoredTriples
 from toptail.stats.best_of_k import Floats
-
-DRAWS, PROPOSALS = "draws", "proposals"
-"""Files of a task's folder that are no column."""
-
-VALUES = "values"
-"""Folder in a task's folder: what judges that are no critics say of the triples."""
 
 _FAMILIES = ("scores", "negatives", "hard_negatives", "second_goals", "next_scores", "query_means")
 """What is stored of every column, as far as it was scored."""

@@ -9,6 +9,7 @@ from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.lab.studies.compare import where_compared
 from toptail.lab.studies.naming import drawn, scorer_name
 from toptail.lab.studies.page import Texts, recorded
+from toptail.lab.studies.scale import scale_rows
 from toptail.lab.studies.semantics.memory_figure import memory_lines
 from toptail.lab.studies.semantics.results import SemanticsResults
 from toptail.lab.studies.semantics.temperature_figure import temperature_lines
@@ -116,6 +117,7 @@ def _method(study: SemanticsResults) -> list[tuple[str, str | None]]:
         ("Command", record.get("command")),
         ("Tasks", ", ".join(config["tasks"])),
         ("Seeds", ", ".join(str(seed) for seed in config["seeds"])),
+        *scale_rows(study.scale),
         ("Triples", _triples(config)),
         ("Support pools", _pools(config) if study.rows("robustness") else None),
         (

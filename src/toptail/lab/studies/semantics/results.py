@@ -10,7 +10,8 @@ from typing import Any, get_type_hints
 from toptail.errors import InputError, option
 from toptail.lab.studies.folder import read_json, read_stored
 from toptail.lab.studies.results import StudyResults, common_parts
-from toptail.lab.studies.semantics.config import SemanticsConfig
+from toptail.lab.studies.semantics.config import DRAWS, PROPOSALS, VALUES, SemanticsConfig
+from toptail.pools.files import entries
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,16 @@ def read_semantics(folder: str | Path) -> SemanticsResults:
 
 
 def config_in(folder: Path) -> SemanticsConfig | None:
-    """The configuration that a folder has; None where it holds no study yet."""
-    return stored_config(folder) if (folder / "config.json").is_file() else None
+    """The configuration that a folder has; None where it holds no study yet.
+
+    A call that failed before anything was scored has left its configuration, which binds nobody.
+    """
+    if not (folder / "config.json").is_file():
+        return None
+    drawn = (DRAWS, PROPOSALS)
+    scored = [path for path in entries(folder / "scores", "**/*.npz") if path.stem not in drawn]
+    made = entries(folder / "tables", "*.json") or any(p.parent.name != VALUES for p in scored)
+    return stored_config(folder) if made else None
 
 
 def stored_config(out: str | Path) -> SemanticsConfig:

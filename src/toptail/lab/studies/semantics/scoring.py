@@ -21,6 +21,7 @@ from toptail.lab.judges.ways import WAYS, WayJudge
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.folder import RunFolder
 from toptail.lab.studies.ideals import ideal_scorers
+from toptail.lab.studies.scale import note_critics, note_data
 from toptail.lab.studies.scorers import (
     Rows,
     Score,
@@ -32,15 +33,18 @@ from toptail.lab.studies.scorers import (
 )
 from toptail.lab.studies.semantics.behaviour import behaviour_runs, proposals_spec, propose
 from toptail.lab.studies.semantics.config import (
+    DRAWS,
     ORACLE,
+    PROPOSALS,
     SEEN,
     SWEEP,
+    VALUES,
     Beside,
     SemanticsConfig,
 )
 from toptail.lab.studies.semantics.draws import draw, spec
-from toptail.lab.studies.semantics.load import DRAWS, PROPOSALS, VALUES, stored_columns
-from toptail.lab.studies.store import KEPT, Stored, fitting, need
+from toptail.lab.studies.semantics.load import stored_columns
+from toptail.lab.studies.store import KEPT, Stale, Stored, fitting, need
 from toptail.lab.studies.user_scorers import require_names, user_scorers
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import TooFewTrajectoriesError
@@ -111,6 +115,8 @@ class _Task:
             scorers = [*run_scorers(runs, self.task.name, self.config), *users]
             sweep = sweep_scorers(runs, self.task.name)
         self._require_sound(scorers + sweep, runs)
+        note_data(self.folder.path, self.task.name, self.task.data.train)
+        note_critics(self.folder.path, self.task.name, [scorer.origin for scorer in scorers])
         seen = self._also_on_seen(scorers)
         self.columns = len(scorers) + len(sweep) + len(seen)
         if scorers:
@@ -187,8 +193,10 @@ class _Task:
             self._say("drawing")
             return draw(self.config, self.task, beside)
 
-        path = self._home(beside) / f"{DRAWS}.npz"
-        return need(path, spec(self.config, self.task, beside), drawn)
+        home = self._home(beside)
+        # What a call drew that failed before it scored anything must not bind the next one.
+        stale: Stale = "refuse" if stored_columns(home) else "remake"
+        return need(home / f"{DRAWS}.npz", spec(self.config, self.task, beside), drawn, stale)
 
     def _proposals(self, draws: Stored, runs: Path | None) -> Stored | None:
         """Actions of the behaviour models in RUNS, or those stored, or None."""

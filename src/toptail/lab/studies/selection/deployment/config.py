@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from toptail.errors import InputError
 from toptail.lab.critics.registry import entry
@@ -122,6 +122,17 @@ class DeploymentConfig:
         name = parse_name(task)
         alphas = OGBENCH_ALPHAS.get(name.family, {}) if name.kind != "explore" else {}
         return cls(alphas=tuple(alphas.items()))
+
+    def resized(self, given: Mapping[str, Mapping[str, Any]]) -> DeploymentConfig:
+        """With other settings of the actors and of the episodes."""
+        actor = replace(self.actor, **given.get("actor", {}))
+        episodes = replace(self.episodes, **given.get("episodes", {}))
+        return replace(self, actor=actor, episodes=episodes)
+
+    @property
+    def size(self) -> dict[str, int]:
+        """How much is done, as a page says it."""
+        return {"actor_steps": self.actor.steps, "episodes_per_goal": self.episodes.per_goal}
 
     def actor_of(self, scorer: str) -> ActorConfig:
         """How the actor of a critic, or of one of its readouts, is trained."""
