@@ -20,7 +20,10 @@ from toptail.lab.studies.study import studies
 ROOT = Path(toptail.__file__).parent
 DOWNSTAIRS = ("stats", "pools", "audit", "select", "report", "results")
 """The instrument, left to right: a room imports only from rooms before it."""
-UPSTAIRS = ("tasks", "critics", "training", "experts", "proposals", "judges", "studies", "paper")
+UPSTAIRS = (
+    *("tasks", "environments", "critics", "training", "experts", "proposals", "judges", "studies"),
+    *("check", "paper"),
+)
 """The lab, left to right; every room of it may use the instrument."""
 SMALL = {"errors", "interrupts", "progress", "provenance"}
 """What everybody may import."""

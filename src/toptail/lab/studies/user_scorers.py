@@ -61,7 +61,7 @@ def user_scorer(text: str, reserved: Collection[str] = ()) -> Scorer:
     name = given if equals else path.stem
     _require_free(text, name, reserved)
     where = f"{path}:{attribute}"
-    found = getattr(_module(path), attribute, None)
+    found = getattr(user_module(path), attribute, None)
     if not callable(found):
         raise InputError(f"{path} has no function '{attribute}': name one that is there.")
     function = _made(found, where)
@@ -89,7 +89,7 @@ def _require_free(text: str, name: str, reserved: Collection[str]) -> None:
         )
 
 
-def _module(path: Path) -> ModuleType:
+def user_module(path: Path) -> ModuleType:
     """Run a user's file as a module of its own."""
     if not path.is_file():
         raise InputError(f"{path} does not exist: expected a Python file with a score function.")
@@ -97,13 +97,13 @@ def _module(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise InputError(f"{path} cannot be loaded as a Python file.")
     module = importlib.util.module_from_spec(spec)
-    with _foreign(f"{path}", "cannot be loaded", ": run it by itself to see where"):
+    with foreign(f"{path}", "cannot be loaded", ": run it by itself to see where"):
         spec.loader.exec_module(module)
     return module
 
 
 @contextmanager
-def _foreign(where: str, what: str, advice: str = "") -> Iterator[None]:
+def foreign(where: str, what: str, advice: str = "") -> Iterator[None]:
     """Run code of a user's: whatever it raises is a sentence, what it prints goes to stderr.
 
     Its wish to end the process is no success of ours, and Ctrl-C says where it was.
@@ -130,7 +130,7 @@ def _made(found: Callable[..., Any], where: str) -> Callable[..., Any]:
     variable = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     if required or variable:
         return found
-    with _foreign(where, "failed"):
+    with foreign(where, "failed"):
         made = found()
     if not callable(made):
         raise InputError(
@@ -141,13 +141,29 @@ def _made(found: Callable[..., Any], where: str) -> Callable[..., Any]:
     return function
 
 
+def _takes_goals(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called with three arguments; one that does not say so can."""
+    try:
+        inspect.signature(function).bind(None, None, None)
+    except TypeError:
+        return False
+    except ValueError:  # something built in does not say
+        return True
+    return True
+
+
 def _checked(function: Callable[..., Any], where: str) -> Score:
-    """A user's function that fails in one sentence rather than in a table."""
+    """A user's function that fails in one sentence rather than in a table.
+
+    One of states and actions alone, Q(s, a), is not shown the goals.
+    """
+    shown = 3 if _takes_goals(function) else 2
 
     def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
-        with _foreign(where, f"failed on {len(states)} rows"):
+        with foreign(where, f"failed on {len(states)} rows"):
             # Copies: what it writes into them must not reach who scores the same rows next.
-            given = np.asarray(function(states.copy(), actions.copy(), goals.copy()))
+            rows = (states, actions, goals)[:shown]
+            given = np.asarray(function(*(each.copy() for each in rows)))
             if given.dtype.kind in "cmMSU":
                 raise TypeError(f"scores of type {given.dtype}, which are no numbers")
             with np.errstate(over="ignore"):  # infinite then, and named below
