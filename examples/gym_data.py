@@ -16,20 +16,20 @@ import gymnasium
 import numpy as np
 
 
-def swing_up(observation: np.ndarray, _step: int) -> np.ndarray:
+def swing_up(observations: np.ndarray, _step: int = 0) -> np.ndarray:
     """Pendulum: pump energy until the pole is near the top, then hold it there."""
-    cosine, sine, speed = observation
-    angle = np.arctan2(sine, cosine)
-    if cosine > 0.9:
-        return np.array([-8 * angle - 2 * speed]) / 2
+    cosine, sine, speed = observations.T
     energy = speed**2 / 6 + 5 * (cosine - 1)
-    return np.array([-2 * np.sign(speed or 1.0) * np.sign(energy)]) / 2
+    pump = -np.sign(np.where(speed == 0, 1.0, speed)) * np.sign(energy)
+    hold = -4 * np.arctan2(sine, cosine) - speed
+    return np.clip(np.where(cosine > 0.9, hold, pump), -1, 1)[..., None]
 
 
-def gait(_observation: np.ndarray, step: int) -> np.ndarray:
-    """HalfCheetah: the joints swing with a period of 12 steps, the front legs half of it behind."""
-    phase = 2 * np.pi * step / 12 + np.array([0.0, -0.9, -1.8, np.pi, np.pi - 0.9, np.pi - 1.8])
-    return 0.6 * np.sin(phase)
+def gait(_observations: np.ndarray, step: int) -> np.ndarray:
+    """HalfCheetah: every joint swings with a period of ten steps."""
+    swing, middle = (0.7, 0.7, 0.2, 0.7, 0.4, 0.8), (-0.4, -0.6, 0.1, -0.4, 0.0, -0.1)
+    phase = np.array([-0.9, 0.8, 1.8, -2.7, -1.7, -3.1])
+    return np.array(middle) + np.array(swing) * np.sin(2 * np.pi * step / 10 + phase)
 
 
 CONTROLLERS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
@@ -38,16 +38,16 @@ CONTROLLERS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 }
 
 
-def episode(name: str, rows: int, noise: float, seed: int) -> dict[str, np.ndarray]:
+def episode(env: gymnasium.Env, rows: int, noise: float, seed: int) -> dict[str, np.ndarray]:
     """One episode, row by row; actions are the controller's with Gaussian noise."""
-    env = gymnasium.make(name).unwrapped
+    controller, env = CONTROLLERS[env.spec.id], env.unwrapped
     observation, _ = env.reset(seed=seed)
     rng, half = np.random.default_rng(seed), env.action_space.high
     kept: dict[str, list[np.ndarray]] = {
-        name: [] for name in ("observations", "actions", "qpos", "qvel", "rewards")
+        key: [] for key in ("observations", "actions", "qpos", "qvel", "rewards")
     }
     for step in range(rows):
-        action = CONTROLLERS[name](observation, step) + rng.normal(0, noise, half.shape)
+        action = controller(observation, step) + rng.normal(0, noise, half.shape)
         action = np.clip(action, -1, 1).astype(np.float32)
         state = (env.data.qpos, env.data.qvel) if hasattr(env, "data") else np.split(env.state, 2)
         kept["observations"].append(observation)
@@ -68,10 +68,11 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=100)
     parser.add_argument("--val-episodes", type=int, default=60)
     parser.add_argument("--rows", type=int, default=201)
-    parser.add_argument("--noise", type=float, default=0.5)
+    parser.add_argument("--noise", type=float, default=0.3)
     asked = parser.parse_args()
     seeds = np.arange(asked.episodes + asked.val_episodes).tolist()
-    made = [episode(asked.env, asked.rows, asked.noise, seed) for seed in seeds]
+    env = gymnasium.make(asked.env)
+    made = [episode(env, asked.rows, asked.noise, seed) for seed in seeds]
     for path, part in (
         (asked.out, made[: asked.episodes]),
         (asked.out.with_name(f"{asked.out.stem}-val.npz"), made[asked.episodes :]),

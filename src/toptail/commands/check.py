@@ -69,7 +69,7 @@ class CheckCommand:
     """Exit with code 1 if a verdict, of all queries or of a group, has such a status, or could not
     be made."""
 
-    settings: Settings = field(default_factory=Settings)
+    settings: tyro.conf.OmitArgPrefixes[Settings] = field(default_factory=Settings)
     """How much is looked at."""
 
     def run(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from toptail.errors import InputError, option
 from toptail.lab.environments.copies import Copies
-from toptail.lab.environments.gym import GymEnvironment
+from toptail.lab.environments.gym import GymEnvironment, unlogged
 from toptail.lab.environments.ogbench import ogbench_batch
 from toptail.lab.environments.protocol import Environment, has_goals
 from toptail.lab.environments.walks import Maker
@@ -95,7 +95,9 @@ def _batch(function: Callable[..., Any], where: str) -> Maker:
     def make(size: int) -> Any:
         with foreign(where, f"could not make {size} simulations"):
             made = function(size=size)
-        return _Guarded(made, where, ("restore", "step", "observations"))
+        guarded = _Guarded(made, where, ("restore", "step", "observations"))
+        guarded.size = size
+        return guarded
 
     return make
 
@@ -104,7 +106,7 @@ def _one(function: Callable[..., Any], where: str) -> Callable[[], Environment]:
     """A user's function that makes one environment; gymnasium's own are adapted."""
 
     def make() -> Any:
-        with foreign(where, "could not make an environment"):
+        with foreign(where, "could not make an environment"), unlogged():
             made = function()
         if hasattr(made, "unwrapped") and hasattr(made, "action_space"):
             return GymEnvironment(made)
@@ -115,6 +117,8 @@ def _one(function: Callable[..., Any], where: str) -> Callable[[], Environment]:
 
 class _Guarded:
     """A user's environment whose methods fail in one sentence."""
+
+    size: int
 
     def __init__(self, made: Any, where: str, methods: tuple[str, ...]) -> None:
         for name in methods:

@@ -13,15 +13,19 @@ from toptail.lab.environments.protocol import Environment, Floats, Mask, StoredR
 from toptail.lab.tasks.trajectories import FloatArray, IntArray
 
 
+MOST = 32
+"""Copies that are made, at most: they are stepped one by one, so that more save no time."""
+
+
 class Copies:
-    """``size`` environments as a batch.
+    """Up to ``size`` environments as a batch.
 
     It has ``reached`` and ``act`` where the environment has them. A copy is made when its slot is
     first used.
     """
 
     def __init__(self, make: Callable[[], Environment], size: int) -> None:
-        self._make, self._size = make, size
+        self._make, self.size = make, min(size, MOST)
         self._copies: list[Any] = [make()]
         self._observed: FloatArray | None = None
         if has_goals(self._copies[0]):
@@ -57,5 +61,5 @@ class Copies:
     def _observe(self, slot: int, observed: Any) -> None:
         row: NDArray[Any] = np.asarray(observed, dtype=np.float32)
         if self._observed is None:
-            self._observed = np.zeros((self._size, *row.shape), np.float32)
+            self._observed = np.zeros((self.size, *row.shape), np.float32)
         self._observed[slot] = row

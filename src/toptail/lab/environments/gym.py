@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -85,10 +88,25 @@ class GymEnvironment:
 def _made(name: str) -> Any:
     gymnasium = load_module("gymnasium")
     try:
-        with quiet():
+        with quiet(), unlogged():
             return gymnasium.make(name, disable_env_checker=True)
     except gymnasium.error.Error as error:
         raise InputError(f"gymnasium has no environment '{name}' ({error}).") from error
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """Keep MuJoCo from warning about a model in every copy, and from logging that in a file."""
+    if find_spec("mujoco") is None:
+        yield
+        return
+    mujoco = load_module("mujoco")
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda _: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
 def _state(row: StoredRow) -> NDArray[np.float64]:

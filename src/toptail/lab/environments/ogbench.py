@@ -40,7 +40,7 @@ class MazeEnvironments:
     """A maze, or the soccer arena, in which many agents are stepped on MuJoCo's own threads."""
 
     def __init__(self, environment: str, size: int) -> None:
-        self._batch = MazeBatch(environment, size, threads=0)
+        self._batch, self.size = MazeBatch(environment, size, threads=0), size
 
     def restore(self, slots: IntArray, rows: Sequence[StoredRow]) -> None:
         """Put slots into stored rows."""

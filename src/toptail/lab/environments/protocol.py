@@ -54,6 +54,10 @@ class EnvironmentBatch(Protocol):
     ``reached(slots, goals)`` is here about slots ``[m]`` and goals ``[m, observation]``.
     """
 
+    @property
+    def size(self) -> int:
+        """Number of slots."""
+
     def restore(self, slots: IntArray, rows: Sequence[StoredRow]) -> None:
         """Put slots ``[m]`` into stored rows, while the others go on."""
 

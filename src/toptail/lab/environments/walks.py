@@ -13,7 +13,7 @@ from toptail.lab.environments.protocol import EnvironmentBatch, Floats, Mask, ha
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
 SLOTS = 256
-"""Walks that are stepped together."""
+"""Walks that are stepped together, where there are as many simulations."""
 RESTORED = 1e-3
 """How far a restored observation may be from the recorded one, relative to its numbers."""
 
@@ -77,8 +77,7 @@ def walk(
     """Walk from every start until the goal is reached, the episode ends, or the horizon.
 
     Where the restored state is already at the goal does not count: no action can change that. A
-    policy is asked once per step for all walks that go on. `SLOTS` walk at a time; one that ends
-    makes room for the next.
+    policy is asked once per step for all walks that go on. A walk that ends makes room for the next.
     """
     return _Way(make, starts, rules).all(policy, tick)
 
@@ -94,7 +93,7 @@ class _Way:
                 "Goals and environment do not go together: one that says when a goal is "
                 "reached is walked with goals, and no other."
             )
-        self._walk = np.full(SLOTS, -1)
+        self._walk = np.full(self._batch.size, -1)
         """Which walk each slot has; -1 where none is left for it."""
         self._taken = np.zeros(n, dtype=np.int64)
         self._waiting = 0

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from toptail.errors import InputError
-from toptail.lab.tasks.neighbours import TREE_DIMENSIONS, nearest_to_points
+from toptail.lab.tasks.neighbours import TREE_DIMENSIONS
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
-MOST_ROWS = 100_000
-"""Rows that are searched where observations are too wide for a tree; more are drawn from."""
+MOST_ROWS = 30_000
+"""Rows that are looked at where observations are wide; of more, as many are drawn. A tree visits
+few rows in few dimensions and almost all of them in thirty, at every step of an episode."""
 CONTINUED = 10
 """Near states whose mean action is what the data does."""
 
@@ -53,7 +54,7 @@ class UniformActions:
 class NearData:
     """The states of the data near any state, in Euclidean distance over the observation.
 
-    Where observations are too wide for a tree, at most `MOST_ROWS` drawn rows are looked at.
+    Where observations have more than `TREE_DIMENSIONS` numbers, at most `MOST_ROWS` are looked at.
     """
 
     def __init__(self, data: Trajectories, seed: int = 0) -> None:
@@ -64,8 +65,6 @@ class NearData:
             rows = np.sort(rng.choice(rows, MOST_ROWS, replace=False))
         self.rows = rows
         """Rows that are looked at."""
-        self._points = data.observations[rows]
-        self._wide = wide
 
     def rows_near(self, states: FloatArray, count: int) -> IntArray:
         """The ``count`` rows nearest to each state: ``[n, count]``."""
@@ -74,14 +73,12 @@ class NearData:
                 f"{self.data.source} has {len(self.rows)} transitions, fewer than the {count} near "
                 "states that are asked for: ask for fewer, or bring more data."
             )
-        if self._wide:
-            return self.rows[nearest_to_points(self._points, states, count)]
         _, at = self._tree.query(states, k=np.arange(1, count + 1), workers=-1)
         return self.rows[at]
 
     @cached_property
     def _tree(self) -> cKDTree:
-        return cKDTree(self._points)
+        return cKDTree(self.data.observations[self.rows])
 
 
 class NearActions:
