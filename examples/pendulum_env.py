@@ -1,4 +1,4 @@
-"""An environment for toptail check: gymnasium's pendulum with a policy that goes on after an action.
+"""An environment for toptail check: gymnasium's pendulum, with a policy that goes on.
 
     toptail check --task pendulum.npz --env examples/pendulum_env.py:make --scorer ...
 
@@ -20,7 +20,7 @@ class Pendulum(GymEnvironment):
         super().__init__("Pendulum-v1")
 
     def act(self, observations: np.ndarray, _goals: None) -> np.ndarray:
-        """Pump energy until the pole is near the top, then hold it there: ``[n, 3]`` to ``[n, 1]``."""
+        """Pump energy until the pole is near the top, then hold it there."""
         cosine, sine, speed = observations.T
         energy = speed**2 / 6 + 5 * (cosine - 1)
         pump = -np.sign(np.where(speed == 0, 1.0, speed)) * np.sign(energy)

@@ -7,8 +7,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-
 from examples.gym_data import episode
+
 from toptail.errors import InputError
 from toptail.lab.environments.gym import GymEnvironment, unlogged
 from toptail.lab.environments.protocol import StoredRow, stored_rows
@@ -42,14 +42,16 @@ def test_a_state_that_is_the_observation_needs_nothing_beside() -> None:
     seen = np.array([-0.4, 0.01], np.float32)
     np.testing.assert_allclose(env.restore(StoredRow(0, seen)), seen)
     after, _, ended = env.step(np.ones(1, np.float32))
-    assert after[1] > seen[1] - 0.01 and not ended
+    assert after[1] > seen[1] - 0.01
+    assert not ended
     top, reward, ended = (
         env.restore(StoredRow(1, np.array([0.449, 0.07], np.float32))),
         0.0,
         False,
     )
     _, reward, ended = env.step(np.ones(1, np.float32))
-    assert ended and reward > 90
+    assert ended
+    assert reward > 90
     assert top.shape == (2,)
 
 
@@ -62,7 +64,7 @@ class Corridor:
         self.action_space = Box(-4.0, 2.0, (1,))
         self.unwrapped = self
 
-    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+    def reset(self, options: Any = None, **_: Any) -> Any:
         self.at = np.zeros(1) if options is None else options["state"].copy()
         return self.at, {}
 

@@ -28,7 +28,8 @@ def test_slots_go_on_as_recorded_and_reach_where_they_are(name: str) -> None:
     batch.restore(slots, stored_rows(data, rows))
     np.testing.assert_allclose(batch.observations()[slots], data.observations[rows], atol=1e-3)
     rewards, ended = batch.step(slots, data.actions[rows])
-    assert not rewards.any() and not ended.any()
+    assert not rewards.any()
+    assert not ended.any()
     found = batch.observations()[slots]
     tolerance = 2e-3 if parse_name(name).is_maze else 0.2
     np.testing.assert_allclose(found, data.observations[rows + 1], atol=tolerance)

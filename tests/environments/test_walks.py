@@ -72,7 +72,8 @@ def test_progress_is_told_up_to_the_end() -> None:
 def test_goals_and_environment_must_go_together() -> None:
     with pytest.raises(InputError, match="do not go together"):
         walk(partial(Copies, Plane), WalkStarts(DATA, ROWS, DATA.observations[ROWS]), spiral, RULES)
-    assert has_goals(GoalPlane()) and not has_goals(Plane())
+    assert has_goals(GoalPlane())
+    assert not has_goals(Plane())
 
 
 class Shifted(Plane):
@@ -85,7 +86,7 @@ class Shifted(Plane):
 class Wide(Plane):
     """Observes more than the data has."""
 
-    def restore(self, row: object) -> np.ndarray:
+    def restore(self, _row: object) -> np.ndarray:
         return np.zeros(3)
 
 

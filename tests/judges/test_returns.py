@@ -52,7 +52,7 @@ def test_with_goals_a_value_is_the_discounted_success() -> None:
         partial(Copies, GoalPlane),
         WalkStarts(DATA, ROWS, goals),
         np.concatenate([towards, -towards], axis=1),
-        lambda keys, seen, query: np.tile(np.array([1.0, 0.0], np.float32), (len(keys), 1)),
+        lambda keys, *_: np.tile(np.array([1.0, 0.0], np.float32), (len(keys), 1)),
         RULES,
         repeats=1,
     )

@@ -97,8 +97,8 @@ def judge_of(text: str, bench: Bench) -> Judge:
         return _reference(bench)
     if text == NOBODY:
         needs = (
-            f"an environment ({option('env')} FILE.py:make or gymnasium:ID), or values of the "
-            f"candidates in a file ({option('judge')} FILE.npz)"
+            "an environment (--env FILE.py:make or gymnasium:ID), or values of the candidates in a "
+            "file (--judge FILE.npz)"
         )
         return Judge(NOBODY, "nobody judged", None, needs)
     return _of_file(Path(text).expanduser(), text)

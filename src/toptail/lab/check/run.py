@@ -119,7 +119,7 @@ class _Check:
             self._left("one step", f"{why}, as {self.world.lacks}" if self.world.lacks else why,
                        self.judge.needs)  # fmt: skip
         if self.world.make is None:
-            needed = f"an environment: {option('env')} FILE.py:make or gymnasium:ID"
+            needed = "an environment: --env FILE.py:make or gymnasium:ID"
             self._left("closed loop", self.world.lacks, needed)
 
     def _left(self, what: str, why: str, needed: str) -> None:
@@ -208,7 +208,7 @@ class _Check:
         if self.world.make is None:
             return {}
         if source.along is None:
-            needed = f"{option('pools')} {NEAREST} or {UNIFORM}, which are there at every state"
+            needed = f"--pools {NEAREST} or {UNIFORM}, which are there at every state"
             self._left(f"closed loop ({source.name})", "a file has candidates at the queries alone",
                        needed)  # fmt: skip
             return {}

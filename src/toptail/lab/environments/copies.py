@@ -12,7 +12,6 @@ from toptail.errors import InputError
 from toptail.lab.environments.protocol import Environment, Floats, Mask, StoredRow, has_goals
 from toptail.lab.tasks.trajectories import FloatArray, IntArray
 
-
 MOST = 32
 """Copies that are made, at most: they are stepped one by one, so that more save no time."""
 

@@ -76,8 +76,8 @@ def walk(
 ) -> Walked:
     """Walk from every start until the goal is reached, the episode ends, or the horizon.
 
-    Where the restored state is already at the goal does not count: no action can change that. A
-    policy is asked once per step for all walks that go on. A walk that ends makes room for the next.
+    Where the restored state is already at the goal does not count: no action can change that. The
+    policy is asked once per step for all walks that go on; one that ends makes room for the next.
     """
     return _Way(make, starts, rules).all(policy, tick)
 

@@ -20,6 +20,8 @@ from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 MOST_ROWS = 30_000
 """Rows that are looked at where observations are wide; of more, as many are drawn. A tree visits
 few rows in few dimensions and almost all of them in thirty, at every step of an episode."""
+_MANY = 128
+"""States for which it pays to start threads."""
 CONTINUED = 10
 """Near states whose mean action is what the data does."""
 
@@ -73,7 +75,8 @@ class NearData:
                 f"{self.data.source} has {len(self.rows)} transitions, fewer than the {count} near "
                 "states that are asked for: ask for fewer, or bring more data."
             )
-        _, at = self._tree.query(states, k=np.arange(1, count + 1), workers=-1)
+        workers = -1 if len(states) >= _MANY else 1
+        _, at = self._tree.query(states, k=np.arange(1, count + 1), workers=workers)
         return self.rows[at]
 
     @cached_property
