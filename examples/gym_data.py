@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -22,14 +23,16 @@ def swing_up(observations: np.ndarray, _step: int = 0) -> np.ndarray:
     energy = speed**2 / 6 + 5 * (cosine - 1)
     pump = -np.sign(np.where(speed == 0, 1.0, speed)) * np.sign(energy)
     hold = -4 * np.arctan2(sine, cosine) - speed
-    return np.clip(np.where(cosine > 0.9, hold, pump), -1, 1)[..., None]
+    chosen = np.clip(np.where(cosine > 0.9, hold, pump), -1, 1)
+    return np.asarray(chosen[..., None])
 
 
 def gait(_observations: np.ndarray, step: int) -> np.ndarray:
     """HalfCheetah: every joint swings with a period of ten steps."""
-    swing, middle = (0.7, 0.7, 0.2, 0.7, 0.4, 0.8), (-0.4, -0.6, 0.1, -0.4, 0.0, -0.1)
+    swing = np.array([0.7, 0.7, 0.2, 0.7, 0.4, 0.8])
+    middle = np.array([-0.4, -0.6, 0.1, -0.4, 0.0, -0.1])
     phase = np.array([-0.9, 0.8, 1.8, -2.7, -1.7, -3.1])
-    return np.array(middle) + np.array(swing) * np.sin(2 * np.pi * step / 10 + phase)
+    return np.asarray(middle + swing * np.sin(2 * np.pi * step / 10 + phase))
 
 
 CONTROLLERS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
@@ -38,7 +41,7 @@ CONTROLLERS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
 }
 
 
-def episode(env: gymnasium.Env, rows: int, noise: float, seed: int) -> dict[str, np.ndarray]:
+def episode(env: Any, rows: int, noise: float, seed: int) -> dict[str, np.ndarray]:
     """One episode, row by row; actions are the controller's with Gaussian noise."""
     controller, env = CONTROLLERS[env.spec.id], env.unwrapped
     observation, _ = env.reset(seed=seed)
@@ -77,7 +80,8 @@ def main() -> None:
         (asked.out, made[: asked.episodes]),
         (asked.out.with_name(f"{asked.out.stem}-val.npz"), made[asked.episodes :]),
     ):
-        np.savez(path, **{key: np.concatenate([each[key] for each in part]) for key in part[0]})
+        whole: Any = {key: np.concatenate([each[key] for each in part]) for key in part[0]}
+        np.savez(path, **whole)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from toptail.lab.check.verdicts import closed_loop, failures, headline, overall,
 def picks(*rows: tuple[float, float, float, float], clusters: int = 60) -> dict[str, Any]:
     """An audit of picks: (difference, low, high, corrected p) of K = 8, 64, ... against K = 1."""
     names = [f"K = {8 ** (i + 1)}" for i in range(len(rows))]
-    against = [
+    against: list[dict[str, Any]] = [
         {"a": name, "b": "K = 1", "difference": d, "low": low, "high": high, "p_holm": p}
         for name, (d, low, high, p) in zip(names, rows, strict=True)
     ]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from toptail.lab.environments.protocol import StoredRow
 from toptail.lab.tasks.files import save_file
-from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
+from toptail.lab.tasks.trajectories import FloatArray, Trajectories
 
 STEP = 0.1
 NEAR = 0.15
@@ -103,8 +103,8 @@ def records(count: int, rows: int, seed: int) -> Trajectories:
     moved = np.cumsum(STEP * actions[:, :-1], axis=1)
     start = rng.uniform(-1, 1, (count, 1, 2))
     seen = np.concatenate([start, start + moved], axis=1).astype(np.float32)
-    ends: IntArray = np.tile(np.arange(rows) == rows - 1, count)  # type: ignore[assignment]
-    return Trajectories(seen.reshape(-1, 2), actions.reshape(-1, 2), np.asarray(ends, bool))
+    ends = np.tile(np.arange(rows) == rows - 1, count)
+    return Trajectories(seen.reshape(-1, 2), actions.reshape(-1, 2), ends)
 
 
 def write_plane(folder: Path, rows: int = 12) -> Path:

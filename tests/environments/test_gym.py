@@ -18,7 +18,7 @@ from toptail.lab.tasks.trajectories import Trajectories
 
 def recorded(name: str) -> tuple[Trajectories, Any]:
     with unlogged():
-        arrays = episode(gymnasium.make(name), 12, 0.3, 0)
+        arrays: dict[str, Any] = episode(gymnasium.make(name), 12, 0.3, 0)
     check_arrays(arrays, name, None)
     rewards = arrays.pop("rewards")
     return Trajectories(**arrays), rewards
@@ -76,7 +76,8 @@ class Corridor:
 def test_reset_to_state_and_actions_stretched_to_the_box() -> None:
     env = GymEnvironment(Corridor())
     assert env.restore(StoredRow(0, np.array([3.0], np.float32))) == [3.0]
-    assert env.step(np.array([-1.0], np.float32)) == (-1.0, 1.5, False)  # the time limit is no end
+    seen, reward, ended = env.step(np.array([-1.0], np.float32))
+    assert (seen.tolist(), reward, ended) == ([-1.0], 1.5, False)  # the time limit is no end
     assert env.step(np.array([1.0], np.float32))[0] == [1.0]
 
 
@@ -87,7 +88,9 @@ def test_reset_to_state_and_actions_stretched_to_the_box() -> None:
         ("HalfCheetah-v5", StoredRow(4, np.zeros(17, np.float32)), "no qpos and qvel"),
         (
             "HalfCheetah-v5",
-            StoredRow(4, np.zeros(17, np.float32), np.zeros(2), np.zeros(2)),
+            StoredRow(
+                4, np.zeros(17, np.float32), np.zeros(2, np.float32), np.zeros(2, np.float32)
+            ),
             "another task",
         ),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tasks.test_files import DATA
+from tests.tasks.conftest import DATA
 from toptail.errors import InputError
 from toptail.lab.environments.ogbench import ManipulationEnvironment, ogbench_batch
 from toptail.lab.environments.protocol import StoredRow, stored_rows
@@ -60,6 +60,6 @@ def test_what_cannot_be_restored_is_refused() -> None:
     batch = ogbench_batch(parse_name(MAZES[0]), 2)
     with pytest.raises(InputError, match="no qpos and qvel"):
         batch.restore(np.array([0]), [StoredRow(0, np.zeros(2, np.float32))])
-    wide = StoredRow(0, np.zeros(2, np.float32), np.zeros(15), np.zeros(14))
+    wide = StoredRow(0, np.zeros(2, np.float32), np.zeros(15, np.float32), np.zeros(14, np.float32))
     with pytest.raises(InputError, match="another task"):
         batch.restore(np.array([0]), [wide])

@@ -23,7 +23,8 @@ def goes_on(keys: IntArray, seen: FloatArray, query: IntArray) -> FloatArray:
     """Depends on query, repetition and step."""
     np.testing.assert_array_equal(keys[:, 0], query)
     turn = keys @ np.array([1.0, 2.0, 3.0])
-    return np.clip(np.stack([np.cos(turn), seen[:, 0]], axis=1), -1, 1).astype(np.float32)
+    chosen: FloatArray = np.stack([np.cos(turn), seen[:, 0]], axis=1).astype(np.float32)
+    return chosen.clip(-1, 1)
 
 
 def test_the_candidate_acts_first_and_the_policy_goes_on() -> None:

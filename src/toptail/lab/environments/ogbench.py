@@ -100,7 +100,7 @@ class ManipulationEnvironment:
         self._observed = self._simulator.step(action)
         return self._observed, 0.0, False
 
-    def reached(self, goal: FloatArray) -> bool:
+    def reached(self, goal: NDArray[Any]) -> bool:
         """Whether everything that can be moved is where the goal has it, by OGBench's tolerance."""
         away, cubes, buttons = np.abs(self._observed - goal), *self._movable()
         after_cubes = _ARM + _CUBE * cubes
