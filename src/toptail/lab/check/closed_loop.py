@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from toptail.lab.check.queries import EVERY
-from toptail.lab.check.world import World
+from toptail.lab.check.world import CheckWorld
 from toptail.lab.environments.protocol import Floats
 from toptail.lab.environments.walks import Policy, Walked, WalkRules, WalkStarts, walk
 from toptail.lab.proposals.untrained import CandidateSource
@@ -30,7 +30,7 @@ _FOLLOWED = 1
 class Episodic:
     """What the episodes of all critics share."""
 
-    world: World
+    world: CheckWorld
     """The environment."""
     val: Trajectories
     """What the starts are rows of."""

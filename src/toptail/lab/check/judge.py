@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, option
 from toptail.lab.check.config import EXACT, JUDGES, NOBODY, REFERENCE, ROLLOUTS, CheckConfig
 from toptail.lab.check.sources import BehaviourModel, behaviour_folder
-from toptail.lab.check.world import World
+from toptail.lab.check.world import CheckWorld
 from toptail.lab.environments.walks import WalkRules, WalkStarts
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.judges.point import knows_ways
@@ -37,7 +37,7 @@ Share: TypeAlias = Callable[[float], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedValues:
     """What a judge says about the candidates of some queries."""
 
     values: NDArray[np.floating[Any]]
@@ -54,14 +54,14 @@ class Judge:
     """``exact``, ``rollouts``, ``reference``, ``none``, or the name of a file."""
     says: str
     """What a value is, in a sentence."""
-    value: Callable[[FrozenQueries, FloatArray, Share], Judged] | None
+    value: Callable[[FrozenQueries, FloatArray, Share], JudgedValues] | None
     """(queries, candidates ``[Q, N, a]``, progress) -> values; None where nobody judges."""
     needs: str = ""
     """What would be needed to judge, where nobody does."""
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class JudgeInputs:
     """What judges are made of."""
 
     task: str
@@ -70,7 +70,7 @@ class Bench:
     """The training split."""
     val: Trajectories
     """The split that queries are rows of."""
-    world: World
+    world: CheckWorld
     """The environment, as far as there is one."""
     runs: Path | None
     """Folder of trained runs."""
@@ -78,23 +78,23 @@ class Bench:
     """Sizes, horizon and discount."""
 
 
-def best_judge(bench: Bench) -> str:
+def best_judge(given: JudgeInputs) -> str:
     """The best judge that a task has: exact, else rollouts, else a reference ensemble."""
-    if bench.world.goals and knows_ways(bench.task):
+    if given.world.goals and knows_ways(given.task):
         return EXACT
-    if bench.world.make is not None:
+    if given.world.make is not None:
         return ROLLOUTS
-    return REFERENCE if bench.world.goals and _reference_runs(bench) else NOBODY
+    return REFERENCE if given.world.goals and _reference_runs(given) else NOBODY
 
 
-def judge_of(text: str, bench: Bench) -> Judge:
+def judge_of(text: str, given: JudgeInputs) -> Judge:
     """The judge that ``--judge`` names."""
     if text == EXACT:
-        return _exact(bench)
+        return _exact(given)
     if text == ROLLOUTS:
-        return _rollouts(bench)
+        return _rollouts(given)
     if text == REFERENCE:
-        return _reference(bench)
+        return _reference(given)
     if text == NOBODY:
         needs = (
             "an environment (--env FILE.py:make or gymnasium:ID), or values of the candidates in a "
@@ -104,9 +104,9 @@ def judge_of(text: str, bench: Bench) -> Judge:
     return _of_file(Path(text).expanduser(), text)
 
 
-def _goes_on(bench: Bench, queries: FrozenQueries) -> GoesOn:
+def _goes_on(given: JudgeInputs, queries: FrozenQueries) -> GoesOn:
     """Who goes on after a judged action: see `_who_goes_on`."""
-    world, goals, config = bench.world, queries.goals, bench.config
+    world, goals, config = given.world, queries.goals, given.config
     if world.act is not None:
         act = world.act
 
@@ -115,101 +115,103 @@ def _goes_on(bench: Bench, queries: FrozenQueries) -> GoesOn:
             return np.clip(chosen, -1, 1)
 
         return own
-    if folder := _model_goes_on(bench):
-        model = BehaviourModel(folder, bench.task, bench.near.data, config.seed)
+    if folder := _model_goes_on(given):
+        model = BehaviourModel(folder, given.task, given.near.data, config.seed)
         return lambda keys, seen, query: model.act(keys, seen, goals[query])
-    near = min(config.near, len(bench.near.rows))
-    data = NearBehaviour(bench.near, goals if world.goals else None, near)
+    near = min(config.near, len(given.near.rows))
+    data = NearBehaviour(given.near, goals if world.goals else None, near)
     return lambda _, seen, query: data.act(seen, query)
 
 
-def _model_goes_on(bench: Bench) -> Path | None:
+def _model_goes_on(given: JudgeInputs) -> Path | None:
     """The behaviour model that goes on, where there is one and the environment has no policy."""
-    if bench.world.act is not None or not bench.world.goals:
+    if given.world.act is not None or not given.world.goals:
         return None
-    return behaviour_folder(bench.runs, bench.task)
+    return behaviour_folder(given.runs, given.task)
 
 
-def _who_goes_on(bench: Bench) -> str:
-    if bench.world.act is not None:
+def _who_goes_on(given: JudgeInputs) -> str:
+    if given.world.act is not None:
         return "the environment's own policy goes on"
-    if _model_goes_on(bench):
+    if _model_goes_on(given):
         return "the trained behaviour model goes on"
     return "the data's actions at near states go on"
 
 
-def _exact(bench: Bench) -> Judge:
-    if not bench.world.goals or not knows_ways(bench.task):
+def _exact(given: JudgeInputs) -> Judge:
+    if not given.world.goals or not knows_ways(given.task):
         raise InputError(
             f"{option('judge', EXACT)}: the exact value is known of PointMaze without teleports "
-            f"alone, and not of {bench.task}: leave it out, or choose another judge."
+            f"alone, and not of {given.task}: leave it out, or choose another judge."
         )
-    gamma = bench.config.gamma
+    gamma = given.config.gamma
 
-    def value(queries: FrozenQueries, candidates: FloatArray, tick: Share) -> Judged:
+    def value(queries: FrozenQueries, candidates: FloatArray, tick: Share) -> JudgedValues:
         args = (queries.states, candidates, queries.goals, gamma, tick)
-        return Judged(exact_values(bench.task, *args)[None])
+        return JudgedValues(exact_values(given.task, *args)[None])
 
     says = f"{gamma:g} to the power of the fewest steps to the goal in the task's own dynamics"
     return Judge(EXACT, says, value)
 
 
-def _rollouts(bench: Bench) -> Judge:
-    make, config = bench.world.make, bench.config
+def _rollouts(given: JudgeInputs) -> Judge:
+    make, config = given.world.make, given.config
     if make is None:
         raise InputError(
-            f"{option('judge', ROLLOUTS)} needs an environment, and {bench.world.lacks}: name one "
+            f"{option('judge', ROLLOUTS)} needs an environment, and {given.world.lacks}: name one "
             f"with {option('env')}."
         )
     rules = WalkRules(config.horizon, config.gamma)
-    repeats = config.repeats or (2 if _model_goes_on(bench) else 1)
+    repeats = config.repeats or (2 if _model_goes_on(given) else 1)
 
-    def value(queries: FrozenQueries, candidates: FloatArray, tick: Share) -> Judged:
-        goals = queries.goals if bench.world.goals else None
-        starts = WalkStarts(bench.val, queries.rows, goals)
-        args = (candidates, _goes_on(bench, queries), rules, repeats, tick)
-        return Judged(candidate_returns(make, starts, *args))
+    def value(queries: FrozenQueries, candidates: FloatArray, tick: Share) -> JudgedValues:
+        goals = queries.goals if given.world.goals else None
+        starts = WalkStarts(given.val, queries.rows, goals)
+        args = (candidates, _goes_on(given, queries), rules, repeats, tick)
+        return JudgedValues(candidate_returns(make, starts, *args))
 
-    what = "discounted success" if bench.world.goals else "discounted return"
-    says = f"{what} within {config.horizon} steps, when after it {_who_goes_on(bench)}"
+    what = "discounted success" if given.world.goals else "discounted return"
+    says = f"{what} within {config.horizon} steps, when after it {_who_goes_on(given)}"
     return Judge(ROLLOUTS, says, value)
 
 
-def _reference_runs(bench: Bench) -> list[Path]:
+def _reference_runs(given: JudgeInputs) -> list[Path]:
     """The runs that judge, if all are there."""
-    if bench.runs is None:
+    if given.runs is None:
         return []
-    home = bench.runs / bench.task / REFERENCE_CRITIC
+    home = given.runs / given.task / REFERENCE_CRITIC
     found = [run_folder(home, seed) for seed in REFERENCE_SEEDS]
     return found if all((folder / RECORD).is_file() for folder in found) else []
 
 
-def _reference(bench: Bench) -> Judge:
-    if not bench.world.goals or not _reference_runs(bench):
+def _reference(given: JudgeInputs) -> Judge:
+    if not given.world.goals or not _reference_runs(given):
         raise InputError(
             f"{option('judge', REFERENCE)} needs {option('runs')} with "
-            f"{bench.task}/{REFERENCE_CRITIC}/seed-{REFERENCE_SEEDS[0]} to {REFERENCE_SEEDS[-1]}: "
+            f"{given.task}/{REFERENCE_CRITIC}/seed-{REFERENCE_SEEDS[0]} to {REFERENCE_SEEDS[-1]}: "
             f"train {REFERENCE_CRITIC} with these seeds, or choose another judge."
         )
-    assert bench.runs is not None
-    home, data = bench.runs / bench.task / REFERENCE_CRITIC, bench.near.data
-    members = [each for seed in REFERENCE_SEEDS for each in of_run(home, seed, bench.task)]
+    assert given.runs is not None
+    home, data = given.runs / given.task / REFERENCE_CRITIC, given.near.data
+    members = [each for seed in REFERENCE_SEEDS for each in of_run(home, seed, given.task)]
     for member in members:
         require_data(member.origin["run"], member.origin["data"], data.source, data.sha256)
 
-    def value(queries: FrozenQueries, candidates: FloatArray, tick: Share) -> Judged:
+    def value(queries: FrozenQueries, candidates: FloatArray, tick: Share) -> JudgedValues:
         scored = []
         for i, member in enumerate(members):
             scored.append(score_pools(member.score, queries, candidates))
             tick((i + 1) / len(members))
         values = np.stack(scored)
-        rng = np.random.default_rng(bench.config.seed)
+        rng = np.random.default_rng(given.config.seed)
         found = admission(
             values[:, :, None], queries.group, queries.trajectory, rng=rng, **ADMITTED
         )
         checks = () if found["admitted"] else (found["resolvability"], found["agreement"])
         failed = [check["advice"] for check in checks if check["status"] != "pass"]
-        return Judged(values, tuple(f"The reference is not admitted: {text}." for text in failed))
+        return JudgedValues(
+            values, tuple(f"The reference is not admitted: {text}." for text in failed)
+        )
 
     says = f"the mean of {len(members)} values trained apart, which judge of their own family"
     return Judge(REFERENCE, says, value)
@@ -229,7 +231,7 @@ def _of_file(path: Path, text: str) -> Judge:
         )
     values = one_of(path, read_arrays(path), "values")
 
-    def value(_: FrozenQueries, candidates: FloatArray, tick: Share) -> Judged:
+    def value(_: FrozenQueries, candidates: FloatArray, tick: Share) -> JudgedValues:
         stack = values[None] if values.ndim == 2 else values
         if stack.shape[1:] != candidates.shape[:2] or stack.dtype.kind not in "fiu":
             raise InputError(
@@ -239,6 +241,6 @@ def _of_file(path: Path, text: str) -> Judge:
                 f"{option('pools')}."
             )
         tick(1.0)
-        return Judged(stack)
+        return JudgedValues(stack)
 
     return Judge(path.stem, f"what {path.name} says", value)

@@ -14,13 +14,13 @@ from toptail.audit.record import versions
 from toptail.errors import InputError, option
 from toptail.lab.check.closed_loop import BASELINE, Episodic, first_of_each, follow
 from toptail.lab.check.config import NEAREST, NOBODY, UNIFORM, CheckConfig
-from toptail.lab.check.judge import Bench, Judge, best_judge, judge_of, score_pools
+from toptail.lab.check.judge import Judge, JudgeInputs, best_judge, judge_of, score_pools
 from toptail.lab.check.queries import GROUPS, check_queries
 from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.sources import Source, source_of
 from toptail.lab.check.verdicts import CLOSED_LOOP_RULE, closed_loop, headline, one_step, overall
 from toptail.lab.check.verdicts import warning as warned
-from toptail.lab.check.world import World, world_of
+from toptail.lab.check.world import CheckWorld, world_of
 from toptail.lab.environments.walks import WalkRules
 from toptail.lab.proposals.support import local_rows, support_distance
 from toptail.lab.proposals.untrained import NearData
@@ -107,13 +107,13 @@ class _Check:
             raise InputError(f"{option('pools', request.pools)}: name each kind once.")
         tick("data", 0.0)
         self.task = TaskDataset.load(request.task)
-        self.world: World = world_of(request.env, self.task.data, goals=request.goals)
+        self.world: CheckWorld = world_of(request.env, self.task.data, goals=request.goals)
         self.scorers: list[Scorer] = check_scorers(request.scorers, self.task)
         data = self.task.data
-        self.bench = Bench(
+        self.given = JudgeInputs(
             self.task.name, NearData(data.train), data.val, self.world, request.runs, self.config
         )
-        self.judge: Judge = judge_of(request.judge or best_judge(self.bench), self.bench)
+        self.judge: Judge = judge_of(request.judge or best_judge(self.given), self.given)
         if self.judge.name == NOBODY:
             why = "nobody judges the candidates"
             self._left("one step", f"{why}, as {self.world.lacks}" if self.world.lacks else why,
@@ -134,7 +134,7 @@ class _Check:
     @cached_property
     def local_actions(self) -> FloatArray:
         """Actions of the data near each query, which decide about local support."""
-        data = self.bench.near.data
+        data = self.given.near.data
         near = min(self.config.near, len(data.transitions))
         return np.asarray(data.actions[local_rows(data, self.queries.states, near)])
 
@@ -142,7 +142,7 @@ class _Check:
         made = []
         for text in self.request.pools:
             source = source_of(
-                text, self.bench.near, self.task.name, self.request.runs, self.config
+                text, self.given.near, self.task.name, self.request.runs, self.config
             )
             made.append(self._source(source))
         return CheckResult(self._content(made), self.queries, tuple(made))
@@ -251,7 +251,7 @@ class _Check:
                 "command": self.request.command,
                 "versions": versions(),
                 "commit": commit(),
-                "train": self.bench.near.data.sha256,
+                "train": self.given.near.data.sha256,
                 "queries": self.queries.sha256,
                 "scorers": {scorer.column: dict(scorer.origin) for scorer in self.scorers},
             },

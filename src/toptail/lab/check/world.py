@@ -23,7 +23,7 @@ GYMNASIUM, OGBENCH = "gymnasium", "ogbench"
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class CheckWorld:
     """The environment of a check, as far as there is one."""
 
     name: str
@@ -38,7 +38,7 @@ class World:
     """Why there is no environment."""
 
 
-def world_of(text: str | None, data: Dataset, *, goals: bool) -> World:
+def world_of(text: str | None, data: Dataset, *, goals: bool) -> CheckWorld:
     """The environment that was named, else that of an OGBench data set, else none.
 
     ``goals`` says whether the task has goals where no environment says so.
@@ -47,20 +47,20 @@ def world_of(text: str | None, data: Dataset, *, goals: bool) -> World:
         return _world(text, _named(text))
     if data.task is None:
         lacks = "the data is not OGBench's, and no environment was named"
-        return World("", None, goals, lacks=lacks)
+        return CheckWorld("", None, goals, lacks=lacks)
     if not goals:
         lacks = "OGBench's tasks are about goals, and pay no reward"
-        return World("", None, goals, lacks=lacks)
+        return CheckWorld("", None, goals, lacks=lacks)
     try:
         return _world(data.task.environment, _ogbench(data.task))
     except InputError as error:
-        return World("", None, goals, lacks=str(error))
+        return CheckWorld("", None, goals, lacks=str(error))
 
 
-def _world(name: str, make: Maker) -> World:
+def _world(name: str, make: Maker) -> CheckWorld:
     kept = cache(make)  # simulations are restored before they are used, and slow to make
     one: Any = kept(1)
-    return World(name, kept, has_goals(one), getattr(one, "act", None))
+    return CheckWorld(name, kept, has_goals(one), getattr(one, "act", None))
 
 
 def _named(text: str) -> Maker:
