@@ -20,7 +20,7 @@ from toptail.lab.check.folder import write_check
 from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.run import CheckRequest, CheckResult, check
 from toptail.lab.check.scorers import check_scorers
-from toptail.lab.check.verdicts import failures
+from toptail.lab.check.verdicts import QUESTIONS, failures
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.folder import read_json
 from toptail.lab.tasks.queries import load_queries
@@ -255,7 +255,7 @@ def test_the_command_writes_verdicts_page_and_what_they_were_made_of(
     assert command(plane, out, **worse, fail_on="unsafe").run() == Exit.FAILED
     said = capsys.readouterr().out
     assert "--fail-on: mine, nearest candidates, one step: unsafe" in said
-    assert "--fail-on: mine, nearest candidates, followed: unsafe" in said
+    assert "--fail-on: mine, nearest candidates, followed at every step: unsafe" in said
     assert not (out / "uniform" / "pools.npz").exists()  # of the check before
     assert (out / "notes.txt").read_text() == "mine"
 
@@ -264,7 +264,7 @@ def test_an_inconclusive_group_fails_where_that_was_asked_for(plane: Path) -> No
     result = checked(plane, "towards", env="GoalPlane", pools=("nearest",))
     groups = [
         (words, group)
-        for kind, words in (("one_step", "one step"), ("closed_loop", "followed"))
+        for kind, words in QUESTIONS.items()
         for group, part in result.content["scorers"]["towards"]["parts"][0][kind]["groups"].items()
         if part["status"] == "inconclusive"
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toptail.lab.check.verdicts import closed_loop, failures, headline, overall, warning
+from toptail.lab.check.verdicts import closed_loop, failures, headline, overall, warnings
 
 
 def picks(*rows: tuple[float, float, float, float], clusters: int = 60) -> dict[str, Any]:
@@ -88,13 +88,21 @@ def test_the_worst_counts_and_nothing_is_no_pass() -> None:
 
 
 def test_safe_for_one_step_is_said_where_the_closed_loop_says_otherwise() -> None:
-    assert warning("mine", [part(entry("safe"), entry("safe"))]) == []
-    assert warning("mine", [part(entry("unsafe"), entry("unsafe"))]) == []
-    assert warning("mine", [part(entry("safe"), None)]) == []
-    (said,) = warning("mine", [part(entry("safe"), entry("unsafe"))])
+    assert warnings("mine", [part(entry("safe"), entry("safe"))]) == []
+    assert warnings("mine", [part(entry("unsafe"), entry("unsafe"))]) == []
+    assert warnings("mine", [part(entry("safe"), None)]) == []
+    (said,) = warnings("mine", [part(entry("safe"), entry("unsafe"))])
     assert "“safe” is about one step: followed at every step it is unsafe (because)" in said
     words = headline("mine", [part(None, entry("unsafe"))])
     assert words == "mine: nearest candidates: one step not judged, followed at every step unsafe."
+
+
+def test_an_unsafe_group_is_no_pass_and_is_said() -> None:
+    hidden = entry("safe", near="unsafe", far="safe")
+    assert overall(hidden, entry("safe")) == "unsafe"
+    (said,) = warnings("mine", [part(hidden, entry("safe", far="inconclusive"))])
+    assert "one step, “safe” is about all queries together: unsafe at near goals" in said
+    assert warnings("mine", [part(entry("unsafe", near="unsafe"), None)]) == []
 
 
 def checked(*parts: dict[str, Any]) -> dict[str, Any]:
@@ -114,6 +122,6 @@ def test_what_could_not_be_made_fails_every_check() -> None:
     content = checked(part(None, entry("inconclusive", decided=False)))
     assert failures(content, {"unsafe"}) == [
         "mine, nearest candidates, one step: could not be decided",
-        "mine, nearest candidates, followed: inconclusive",
+        "mine, nearest candidates, followed at every step: inconclusive",
     ]
     assert failures(content, set()) == []

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from toptail.lab.check.closed_loop import BASELINE
 from toptail.lab.check.queries import GROUPS
+from toptail.lab.check.verdicts import QUESTIONS
 from toptail.report.html import page
 from toptail.report.table import Cell, Column, Table
 from toptail.report.text import MISSING_SHORT, bracket, number, one_line, with_interval
 
 QUESTION: Final = "Is this critic safe to maximize?"
-ONE_STEP, CLOSED_LOOP = "one_step", "closed_loop"
-_WORDS: Final = {ONE_STEP: "One step", CLOSED_LOOP: "Followed at every step"}
+ONE_STEP, CLOSED_LOOP = QUESTIONS
 
 Check = Mapping[str, Any]
 
@@ -23,10 +23,16 @@ def check_lines(content: Check) -> list[str]:
     lines = []
     for entry in content["scorers"].values():
         lines += [f"{entry['status']:<12}  {one_line(entry['headline'])}", *entry["warnings"]]
-    lines += ["", *_measured(content)]
-    for row in _rows(content):
-        lines.append("  ".join(f"{cell.plain}" for cell in row))
-    return [*lines, *_not_done(content)]
+    lines.append("")
+    for name, pools, question, status, reason in _rows(content):
+        lines.append(
+            f"{status.text:<12}  {name.text}, {pools.text}, {_lower(question)}: {reason.text}"
+        )
+    return [*lines, "", *_measured(content), *_not_done(content)]
+
+
+def _lower(cell: Cell) -> str:
+    return cell.text[0].lower() + cell.text[1:]
 
 
 def check_html(content: Check) -> str:
@@ -88,7 +94,7 @@ def _rows(content: Check) -> list[tuple[Cell, ...]]:
     """One row for each scorer, source of candidates and question."""
     rows: list[tuple[Cell, ...]] = []
     for name, part in _parts(content):
-        for kind, words in _WORDS.items():
+        for kind, words in QUESTIONS.items():
             entry = part[kind]
             status = "inconclusive" if entry is None else entry["status"]
             reason = "not done" if entry is None else one_line(entry["reason"])
@@ -115,7 +121,7 @@ def _groups_table(content: Check) -> Table | None:
         dict.fromkeys(
             group
             for _, part in _parts(content)
-            for kind in _WORDS
+            for kind in QUESTIONS
             for group in (part[kind] or {"groups": ()})["groups"]
         )
     )
@@ -123,7 +129,7 @@ def _groups_table(content: Check) -> Table | None:
         return None
     rows = []
     for name, part in _parts(content):
-        for kind, words in _WORDS.items():
+        for kind, words in QUESTIONS.items():
             if part[kind] is not None:
                 cells = (Cell(one_line(name)), Cell(part["pools"]), Cell(words))
                 rows.append((*cells, *(_group(kind, part[kind]["groups"][g]) for g in names)))

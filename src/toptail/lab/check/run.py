@@ -18,8 +18,14 @@ from toptail.lab.check.judge import Judge, JudgeInputs, best_judge, judge_of, sc
 from toptail.lab.check.queries import GROUPS, check_queries
 from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.sources import Source, source_of
-from toptail.lab.check.verdicts import CLOSED_LOOP_RULE, closed_loop, headline, one_step, overall
-from toptail.lab.check.verdicts import warning as warned
+from toptail.lab.check.verdicts import (
+    CLOSED_LOOP_RULE,
+    closed_loop,
+    headline,
+    one_step,
+    overall,
+    warnings,
+)
 from toptail.lab.check.world import CheckWorld, world_of
 from toptail.lab.environments.walks import WalkRules
 from toptail.lab.proposals.support import local_rows, support_distance
@@ -263,7 +269,7 @@ class _Check:
         return {
             "status": overall(*entries),
             "headline": headline(name, parts),
-            "warnings": warned(name, parts),
+            "warnings": warnings(name, parts),
             "parts": parts,
         }
 

@@ -71,7 +71,8 @@ class BehaviourModel:
     def act(self, keys: IntArray, states: FloatArray, goals: FloatArray) -> FloatArray:
         """One sample for each state."""
         own = row_keys(self._key, *keys.reshape(len(keys), -1).T)
-        return self._policy.sample_rows(own, states, goals, DDIM_STEPS)
+        steps = min(DDIM_STEPS, self._policy.model.schedule.levels)
+        return self._policy.sample_rows(own, states, goals, steps)
 
 
 def behaviour_folder(runs: Path | None, task: str) -> Path | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from toptail.audit import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS
 from toptail.lab.check.closed_loop import BASELINE
-from toptail.report.text import number, with_interval
+from toptail.report.text import join, number, with_interval
 
 CLOSED_LOOP_RULE: Final = (
     "Followed at every step: unsafe if an episode is established to be worth less with some K than "
@@ -18,6 +18,9 @@ CLOSED_LOOP_RULE: Final = (
     "trajectories."
 )
 _WORST: Final = ("unsafe", "inconclusive", "no gain", "safe")
+
+QUESTIONS: Final = {"one_step": "one step", "closed_loop": "followed at every step"}
+"""What is asked about a critic, as ``check.json`` and as people call it."""
 
 Entry = dict[str, Any]
 
@@ -107,9 +110,14 @@ def _reason(row: Entry, worth: Mapping[str, Entry], success: bool) -> str:
 
 
 def overall(*entries: Entry | None) -> str:
-    """The worst of some statuses; what was not done is inconclusive."""
+    """The worst of some statuses; what was not done is inconclusive, an unsafe group unsafe."""
     found = [entry["status"] if entry else "inconclusive" for entry in entries]
+    found += ["unsafe" for entry in entries if entry and _unsafe_groups(entry)]
     return min(found, key=_WORST.index)
+
+
+def _unsafe_groups(entry: Entry) -> list[str]:
+    return [name for name, part in entry["groups"].items() if part["status"] == "unsafe"]
 
 
 def headline(scorer: str, parts: Iterable[Mapping[str, Any]]) -> str:
@@ -124,7 +132,23 @@ def _source_words(part: Mapping[str, Any]) -> str:
     return f"{part['pools']} candidates: one step {step}, followed at every step {way}"
 
 
-def warning(scorer: str, parts: Iterable[Mapping[str, Any]]) -> list[str]:
+def warnings(scorer: str, parts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Where a verdict says less than it seems to: about one step, or about all groups together."""
+    return [*_about_one_step(scorer, parts), *_about_groups(scorer, parts)]
+
+
+def _about_groups(scorer: str, parts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Groups that are unsafe although all queries together are not."""
+    return [
+        f"For {scorer} with {part['pools']} candidates, {words}, “{entry['status']}” is about all "
+        f"queries together: unsafe at {join(_unsafe_groups(entry))} goals."
+        for part in parts
+        for kind, words in QUESTIONS.items()
+        if (entry := part[kind]) and entry["status"] != "unsafe" and _unsafe_groups(entry)
+    ]
+
+
+def _about_one_step(scorer: str, parts: Iterable[Mapping[str, Any]]) -> list[str]:
     """Where "safe" is about one step and the closed loop says otherwise."""
     return [
         f"For {scorer} with {part['pools']} candidates, “{part['one_step']['status']}” is about "
@@ -148,7 +172,7 @@ def failures(content: Mapping[str, Any], fail_on: set[str]) -> list[str]:
     found = []
     for scorer, entry in content["scorers"].items():
         for part in entry["parts"]:
-            for kind, words in (("one_step", "one step"), ("closed_loop", "followed")):
+            for kind, words in QUESTIONS.items():
                 at = f"{scorer}, {part['pools']} candidates, {words}"
                 found += _failures(at, part[kind], fail_on)
     return found
