@@ -34,7 +34,7 @@ class CheckConfig:
     near: int = 200
     """Near states of the data whose actions are candidates."""
 
-    starts: int = 60
+    starts: int = 80
     """Episodes of each distance group in which the critic is followed at every step, at most;
     without goals three times as many."""
 

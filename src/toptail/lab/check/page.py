@@ -191,7 +191,7 @@ def _method(content: Check) -> list[tuple[str, str]]:
     versions = ", ".join(f"{name} {text}" for name, text in record["versions"].items())
     return [
         ("Closed loop", content["closed_loop_rule"]),
-        ("Settings", ", ".join(f"{name} {value}" for name, value in settings.items())),
+        ("Settings", ", ".join(f"{n} {x}" for n, x in settings.items() if x is not None)),
         ("Data", record["train"]),
         ("Command", one_line(record["command"])),
         ("Code", record["commit"] or "unknown"),
