@@ -21,9 +21,8 @@ ROOT = Path(toptail.__file__).parent
 DOWNSTAIRS = ("stats", "pools", "jobs", "audit", "select", "report", "results")
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = (
-    *("tasks", "foreign", "critics", "training", "experts", "proposals", "judges", "studies"),
-    "settle",
-    "paper",
+    *("tasks", "environments", "foreign", "critics", "training", "experts", "proposals", "judges"),
+    *("studies", "settle", "check", "paper"),
 )
 """The lab, left to right; every room of it may use the instrument."""
 SMALL = {"errors", "interrupts", "progress", "provenance"}

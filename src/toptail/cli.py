@@ -16,6 +16,7 @@ import tyro
 from toptail import __version__, interrupts
 from toptail.commands.audit import Audit
 from toptail.commands.bench import Bench
+from toptail.commands.check import CheckCommand
 from toptail.commands.choose import Choose
 from toptail.commands.data import Data
 from toptail.commands.demo import Demo
@@ -37,6 +38,7 @@ from toptail.pools.patience import MINUTES, allowed_minutes
 
 _Command = (
     Annotated[Audit, tyro.conf.subcommand("audit")]
+    | Annotated[CheckCommand, tyro.conf.subcommand("check")]
     | Annotated[Choose, tyro.conf.subcommand("choose")]
     | Annotated[PlanCommand, tyro.conf.subcommand("plan")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]

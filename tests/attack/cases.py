@@ -23,6 +23,10 @@ SELECTION: Final = (
     "study selection --task data/walks.npz --per-group 2 --pool-count 1 --pool-size 4 "
     "--pools mine.npz --judge mine=judge.npz --scorer mine=critic.py:score --out selection"
 )
+CHECK: Final = (
+    f"check --task data/{POINT}.npz --scorer critic.py:score --pools uniform --per-group 4 "
+    "--pool-size 4 --near 20 --starts 2 --follow-k 1,4 --horizon 5 --resamples 100 --out out"
+)
 TRAIN: Final = (
     "train --task data/walks.npz --steps 6 --batch-size 16 --log-every 2 --checkpoint-every 2 "
     "--hidden 8 --depth 1 --embed-dim 4 --ensemble 1 --critics cosine --seeds 42,43 --out runs"
@@ -81,6 +85,7 @@ CASES: Final = (
         whole=("out",),
     ),
     Case("choose-table", "choose", f"choose scores.csv {_CHOICE} --out out", whole=("out",)),
+    Case("critic", "check", CHECK, whole=("out",)),
     Case("plan", "plan", "plan scores.csv --labels 150 --out to_judge.csv"),
     Case("demo-pools", "demo-pools", "demo-pools --out out", whole=("out",)),
     Case("get", "data get", f"data get {POINT} --folder got"),

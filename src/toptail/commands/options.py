@@ -75,8 +75,8 @@ class _Setting:
     def field(self, flag: str) -> tuple[str, Any, Any]:
         """The flag's entry in a dataclass."""
         listed = self.element is not None
-        shown = ",".join(str(x) for x in self.default) if listed else self.default
-        text = f"{self.text} Unless given: {shown or 'none'}."
+        shown = ",".join(str(x) for x in self.default) or "none" if listed else self.default
+        text = self.text if shown is None else f"{self.text} Unless given: {shown}."
         if listed:
             metavar = _METAVARS.get(self.element, "A,B,...")
             return flag, Annotated[Words, tyro.conf.arg(help=text, metavar=metavar)], ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -35,13 +36,29 @@ def others_code(where: str, what: str, advice: str = "") -> Iterator[None]:
         raise InputError(f"{where} {what} ({kind}){advice}.") from error
 
 
+def _takes_goals(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called with three arguments; one that does not say so can."""
+    try:
+        inspect.signature(function).bind(None, None, None)
+    except TypeError:
+        return False
+    except ValueError:  # something built in does not say
+        return True
+    return True
+
+
 def checked(function: Callable[..., Any], where: str) -> Score:
-    """A user's function that fails in one sentence rather than in a table."""
+    """A user's function that fails in one sentence rather than in a table.
+
+    One of states and actions alone, Q(s, a), is not shown the goals.
+    """
+    shown = 3 if _takes_goals(function) else 2
 
     def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
         with others_code(where, f"failed on {len(states)} rows"):
             # Copies: what it writes into them must not reach who scores the same rows next.
-            given = np.asarray(function(states.copy(), actions.copy(), goals.copy()))
+            rows = (states, actions, goals)[:shown]
+            given = np.asarray(function(*(each.copy() for each in rows)))
             if given.dtype.kind in "cmMSU":
                 raise TypeError(f"scores of type {given.dtype}, which are no numbers")
             with np.errstate(over="ignore"):  # infinite then, and named below

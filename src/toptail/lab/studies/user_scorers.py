@@ -79,7 +79,7 @@ def user_scorer(text: str, reserved: Collection[str] = ()) -> Scorer:
     name = path.stem if given is None else given
     _require_free(text, name, reserved)
     where = f"{path}:{call.text}"
-    found = getattr(_module(path), call.function, None)
+    found = getattr(user_module(path), call.function, None)
     if not callable(found):
         raise InputError(f"{path} has no function '{call.function}': name one that is there.")
     function = _made(found, where, call)
@@ -151,7 +151,7 @@ def _require_free(text: str, name: str, reserved: Collection[str]) -> None:
         )
 
 
-def _module(path: Path) -> ModuleType:
+def user_module(path: Path) -> ModuleType:
     """Run a user's file as a module of its own."""
     if not path.is_file():
         raise InputError(f"{path} does not exist: expected a Python file with a score function.")

@@ -26,7 +26,7 @@ def available_cores() -> int:
 def load_module(name: str) -> Any:
     """Import a module of the ``sim`` extra, or say how to install it."""
     try:
-        with _known_warnings_ignored():
+        with quiet():
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise InputError(
@@ -39,7 +39,7 @@ def make_env(environment: str, **options: Any) -> Any:
     """Make an OGBench environment by its gymnasium id, without rendering."""
     load_module("ogbench")  # registers the environments
     gymnasium = load_module("gymnasium")
-    with _known_warnings_ignored():
+    with quiet():
         return gymnasium.make(environment, disable_env_checker=True, **options)
 
 
@@ -54,14 +54,14 @@ def package_randomness(seed: np.random.SeedSequence) -> Iterator[int]:
     state = np.random.get_state()  # noqa: NPY002
     np.random.seed(global_seed)  # noqa: NPY002
     try:
-        with _known_warnings_ignored():
+        with quiet():
             yield reset_seed
     finally:
         np.random.set_state(state)  # noqa: NPY002
 
 
 @contextmanager
-def _known_warnings_ignored() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Ignore the warnings of a machine without a display, and of gymnasium's float32 boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*DISPLAY environment variable.*")

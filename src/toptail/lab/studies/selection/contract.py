@@ -24,8 +24,8 @@ def make_missing(request: Request, tick: Tick) -> list[str]:
     """Make the stages that are asked for; returns sentences about those that were left out.
 
     ``brought`` holds the ``dataset``, the ``stages``, the user's own ``pools`` and ``judges``, the
-    critics to be ``deployed``, where not all are, what is not the default in ``deployment``, and how
-    many rollouts are ``planned``, if any.
+    critics to be ``deployed``, where not all are, what is not the default in ``deployment``, and
+    how many rollouts are ``planned``, if any.
     """
     from toptail.lab.studies.selection.run import Brought, Stages
     from toptail.lab.studies.selection.study import Selection

@@ -1,0 +1,115 @@
+"""``toptail check``: from a critic to its verdict, in one command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from toptail.audit.verdict import STATUSES
+from toptail.commands.lists import names
+from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
+from toptail.commands.progress import progress_bar
+from toptail.commands.requirements import need_training
+from toptail.commands.terminal import say
+from toptail.errors import Exit, InputError
+from toptail.lab.check.config import NEAREST, UNIFORM, CheckConfig
+from toptail.pools.files import check_folder
+
+if TYPE_CHECKING:
+    Settings = Any
+else:
+    _SIZES = ("per_group", "pool_size", "near", "starts", "follow_k", "horizon", "gamma")
+    Settings = flags_of(CheckConfig(), (*_SIZES, "repeats", "resamples", "seed"))
+
+
+@dataclass(frozen=True)
+class CheckCommand:
+    """Tell whether a critic is safe to maximize: for one step, and when it is followed.
+
+    Draws candidates at states of the data, lets the best judge that the task has say what they are
+    worth, audits the critic's picks, and follows it through the environment, best of K at every
+    step against a random candidate. Nothing is trained. OUT/check.json has the verdicts.
+    """
+
+    task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
+    """A data set: an OGBench name, one of the paper's names, or the path of a training file."""
+
+    scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION|RUN")]
+    """The critic: a function of states, actions and goals (or of states and actions), one that
+    returns such a function, or the folder of a trained run; may be repeated, RUNS/TASK/*/seed-*
+    takes all that fit."""
+
+    pools: Annotated[Words, tyro.conf.arg(metavar="nearest|uniform|behaviour|FILE.npz")] = ()
+    """Candidates: the data's actions at near states, the whole action box, a trained behaviour
+    model's, or those of a file; nearest,uniform unless given."""
+
+    judge: Annotated[
+        str | None, tyro.conf.arg(metavar="exact|rollouts|reference|none|FILE.npz")
+    ] = None
+    """Who says what a candidate is worth; the best that the task has unless given."""
+
+    env: Annotated[str | None, tyro.conf.arg(metavar="FILE.py:make|gymnasium:ID|ogbench:NAME")] = (
+        None
+    )
+    """The environment, where it is not that of an OGBench data set."""
+
+    goal_free: Flag = False
+    """The task has no goals: for data without an environment, which would say so."""
+
+    runs: Path | None = None
+    """Folder of trained runs: behaviour model and reference ensemble."""
+
+    out: Path = Path("toptail-check")
+    """Folder for check.json, report.html and what they were made of."""
+
+    fail_on: Annotated[Words, tyro.conf.arg(metavar="STATUS,...")] = ()
+    """Exit with code 1 if a verdict, of all queries or of a group, has such a status, or could not
+    be made."""
+
+    settings: tyro.conf.OmitArgPrefixes[Settings] = field(default_factory=Settings)
+    """How much is looked at."""
+
+    def run(self) -> int:
+        """Check, write, and print the verdicts."""
+        fail_on = self._fail_on()
+        check_folder(self.out)
+        need_training("check")
+        from toptail.lab.check.folder import write_check
+        from toptail.lab.check.page import check_lines
+        from toptail.lab.check.run import CheckRequest, check
+        from toptail.lab.check.verdicts import failures
+
+        request = CheckRequest(
+            task=self.task,
+            scorers=self.scorer,
+            pools=names(self.pools) or (NEAREST, UNIFORM),
+            judge=self.judge,
+            env=self.env,
+            goals=not self.goal_free,
+            runs=self.runs,
+            config=with_given(CheckConfig(), self.settings),
+            command=command_line(),
+        )
+        with progress_bar() as tick:
+            result = check(request, tick)
+            tick("page", 0.0)
+            report = write_check(result, self.out)
+        say("\n".join(check_lines(result.content)))
+        say(f"\nReport: {report}")
+        failed = failures(result.content, fail_on)
+        for sentence in failed:
+            say(f"--fail-on: {sentence}")
+        return Exit.FAILED if failed else Exit.FINE
+
+    def _fail_on(self) -> set[str]:
+        """The statuses asked for, each of which must be one."""
+        wanted = set(names(self.fail_on))
+        unknown = sorted(wanted - set(STATUSES))
+        if unknown:
+            raise InputError(
+                f"--fail-on: '{unknown[0]}' is not a status; those are {', '.join(STATUSES)}."
+            )
+        return wanted

@@ -1,0 +1,1 @@
+"""One call from a critic to its verdict: candidates, judge, audit, and the critic followed."""

@@ -1,0 +1,116 @@
+"""The critic followed: best of K candidates at every step, against a random one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from toptail.lab.check.queries import EVERY
+from toptail.lab.check.world import CheckWorld
+from toptail.lab.environments.protocol import Floats
+from toptail.lab.environments.walks import Policy, Walked, WalkRules, WalkStarts, walk
+from toptail.lab.proposals.untrained import CandidateSource
+from toptail.lab.studies.scorers import Score, Scorer
+from toptail.lab.tasks.queries import FrozenQueries
+from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
+from toptail.pools import JudgedPicks
+from toptail.pools.columns import group_seeds
+
+BASELINE = "K = 1"
+"""Who is followed where nothing is chosen."""
+_FOLLOWED = 1
+"""Marks the draws of episodes, which must not be those of the queries."""
+
+
+@dataclass(frozen=True, eq=False)
+class Episodic:
+    """What the episodes of all critics share."""
+
+    world: CheckWorld
+    """The environment."""
+    val: Trajectories
+    """What the starts are rows of."""
+    queries: FrozenQueries
+    """Starts and goals: those queries that episodes start from."""
+    source: CandidateSource
+    """Candidates at every step."""
+    ks: tuple[int, ...]
+    """Sizes K, from 1."""
+    rules: WalkRules
+    """Length of an episode."""
+
+
+def first_of_each(queries: FrozenQueries, count: int) -> IntArray:
+    """The first ``count`` queries of every group: they are in random order already."""
+    names = dict.fromkeys(queries.group.tolist())
+    return np.concatenate([np.flatnonzero(queries.group == name)[:count] for name in names])
+
+
+def follow(
+    episodes: Episodic, scorers: Sequence[Scorer], tick: Callable[[float], None]
+) -> dict[str, JudgedPicks]:
+    """Follow every scorer in the same episodes: scorer -> what the episodes of each K were worth.
+
+    A value is success (1 or 0) where the task has goals, and the sum of rewards elsewhere. In
+    episode e and step t all K and all scorers meet the same candidates as long as they are in the
+    same state; K = 1 takes the first of them. Training seeds of a scorer are repetitions.
+    """
+    chosen = [(each, k) for each in scorers for k in episodes.ks[1:]]
+    walks: list[tuple[Scorer | None, int]] = [(None, 1), *chosen]
+    worth: dict[tuple[str, int], Floats] = {}
+    for i, (scorer, k) in enumerate(walks):
+        tick(i / len(walks))
+        walked = _walked(episodes, scorer, k)
+        value = (walked.reached > 0).astype(float) if episodes.world.goals else walked.rewards
+        worth["" if scorer is None else scorer.column, k] = value
+    seeds = group_seeds([each.column for each in scorers])
+    return {name: _picks(episodes, columns, worth) for name, columns in seeds.items()}
+
+
+def _walked(episodes: Episodic, scorer: Scorer | None, k: int) -> Walked:
+    """All episodes with one scorer and one K."""
+    make, queries = episodes.world.make, episodes.queries
+    assert make is not None
+    starts = WalkStarts(episodes.val, queries.rows, queries.goals if episodes.world.goals else None)
+    score = None if scorer is None else scorer.score
+    return walk(make, starts, _chooser(episodes, score, k), episodes.rules)
+
+
+def _chooser(episodes: Episodic, score: Score | None, k: int) -> Policy:
+    """The policy that takes the highest score of K candidates; the first one without a score."""
+    goals, most = episodes.queries.goals, episodes.ks[-1]
+
+    def policy(walks: IntArray, taken: IntArray, seen: FloatArray) -> FloatArray:
+        keys = np.stack([walks, taken, np.full_like(walks, _FOLLOWED)], axis=1)
+        drawn = episodes.source.draw(keys, seen, goals[walks], most)[:, :k]
+        if score is None or k == 1:
+            return drawn[:, 0]
+        states, aims = (np.repeat(x, k, axis=0) for x in (seen, goals[walks]))
+        scores = score(states, drawn.reshape(-1, drawn.shape[-1]), aims).reshape(-1, k)
+        return np.asarray(drawn[np.arange(len(walks)), scores.argmax(axis=1)])
+
+    return policy
+
+
+def _picks(
+    episodes: Episodic, columns: dict[int | None, str], worth: dict[tuple[str, int], Floats]
+) -> JudgedPicks:
+    """The episodes of one scorer as the audit of picks reads them: selectors are the K."""
+    queries, ks = episodes.queries, episodes.ks
+    parts: dict[str, list[Any]] = {name: [] for name in ("query", "selector", "replicate", "value")}
+    for seed, column in columns.items():
+        for k in ks:
+            value = worth["" if k == 1 else column, k]
+            parts["query"].append(np.arange(len(queries)))
+            parts["selector"].append(np.full(len(queries), BASELINE if k == 1 else f"K = {k}"))
+            parts["replicate"].append(np.full(len(queries), str(seed)))
+            parts["value"].append(value)
+    table = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    table["cluster"] = queries.trajectory[table["query"]]
+    if episodes.world.goals and set(queries.group.tolist()) != {EVERY}:
+        table["group"] = queries.group[table["query"]]
+    return JudgedPicks.from_arrow(pa.table(table), source="episodes")

@@ -1,0 +1,81 @@
+"""Sizes of a check, and why they are what they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from toptail.errors import InputError, check_whole
+
+NEAREST, UNIFORM, BEHAVIOUR = "nearest", "uniform", "behaviour"
+SOURCES: Final = (NEAREST, UNIFORM, BEHAVIOUR)
+"""Where candidates may come from, beside a file."""
+
+EXACT, ROLLOUTS, REFERENCE, NOBODY = "exact", "rollouts", "reference", "none"
+JUDGES: Final = (EXACT, ROLLOUTS, REFERENCE, NOBODY)
+"""Who may judge, beside a file."""
+
+
+@dataclass(frozen=True)
+class CheckConfig:
+    """How much a check looks at.
+
+    A judge by rollouts simulates every candidate to the horizon, so that it gets fewer queries and
+    smaller pools unless sizes are given.
+    """
+
+    per_group: int | None = None
+    """Queries of each distance group; 200, or 60 if rollouts judge. Without goals there are no
+    groups, and three times as many queries."""
+
+    pool_size: int | None = None
+    """Candidates of each query; 64, or 16 if rollouts judge."""
+
+    near: int = 200
+    """Near states of the data whose actions are candidates."""
+
+    starts: int = 80
+    """Episodes of each distance group in which the critic is followed at every step, at most;
+    without goals three times as many."""
+
+    follow_k: tuple[int, ...] = (1, 8, 64)
+    """Candidates among which the critic chooses at every step; 1 is what the others are
+    compared with."""
+
+    horizon: int = 200
+    """Steps of a rollout and of an episode."""
+
+    gamma: float = 0.99
+    """Discount of the judges."""
+
+    repeats: int | None = None
+    """Rollouts of each candidate, independent replicates of one noisy judge: 2 where a behaviour
+    model goes on, 1 where nothing is left to luck."""
+
+    resamples: int = 10_000
+    """Bootstrap resamples of the audits."""
+
+    seed: int = 0
+    """Seed of queries, candidates and resamples."""
+
+    def __post_init__(self) -> None:
+        for name in ("near", "starts", "horizon"):
+            check_whole(name, getattr(self, name), 1)
+        check_whole("seed", self.seed, 0)
+        check_whole("resamples", self.resamples, 100)
+        for name, least in (("per_group", 1), ("pool_size", 2), ("repeats", 1)):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), least)
+        ks = self.follow_k
+        if len(ks) < 2 or ks[0] != 1 or list(ks) != sorted(set(ks)):
+            raise InputError(f"The sizes K of the closed loop must rise from 1, not {ks}.")
+        if not 0 < self.gamma <= 1:
+            raise InputError(f"gamma is {self.gamma:g}: expected a number above 0, at most 1.")
+
+    def queries(self, judge: str) -> int:
+        """Queries of each group under a judge."""
+        return self.per_group or (60 if judge == ROLLOUTS else 200)
+
+    def size(self, judge: str) -> int:
+        """Candidates of a query under a judge."""
+        return self.pool_size or (16 if judge == ROLLOUTS else 64)

@@ -1,0 +1,199 @@
+"""A check in words and tables: for the terminal and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from toptail.lab.check.closed_loop import BASELINE
+from toptail.lab.check.queries import GROUPS
+from toptail.lab.check.verdicts import QUESTIONS
+from toptail.report.html import page
+from toptail.report.table import Cell, Column, Table
+from toptail.report.text import MISSING_SHORT, bracket, number, one_line, with_interval
+
+QUESTION: Final = "Is this critic safe to maximize?"
+ONE_STEP, CLOSED_LOOP = QUESTIONS
+
+Check = Mapping[str, Any]
+
+
+def check_lines(content: Check) -> list[str]:
+    """The check for the terminal: verdicts first, then what could not be done."""
+    lines = []
+    for entry in content["scorers"].values():
+        lines += [f"{entry['status']:<12}  {one_line(entry['headline'])}", *entry["warnings"]]
+    lines.append("")
+    for name, pools, question, status, reason in _rows(content):
+        lines.append(
+            f"{status.text:<12}  {name.text}, {pools.text}, {_lower(question)}: {reason.text}"
+        )
+    return [*lines, "", *_measured(content), *_not_done(content)]
+
+
+def _lower(cell: Cell) -> str:
+    return cell.text[0].lower() + cell.text[1:]
+
+
+def check_html(content: Check) -> str:
+    """The check as one self-contained page."""
+    return page(
+        "check.html",
+        (),
+        audit={"warnings": _warnings(content), "notes": _not_done(content)},
+        question=QUESTION,
+        headlines=[(e["status"], one_line(e["headline"])) for e in content["scorers"].values()],
+        measured=_measured(content),
+        verdicts=_verdicts_table(content),
+        groups=_groups_table(content),
+        episodes=_episodes_table(content),
+        links=_links(content),
+        method=_method(content),
+        data={},
+    )
+
+
+def _warnings(content: Check) -> list[str]:
+    return [text for entry in content["scorers"].values() for text in entry["warnings"]]
+
+
+def _not_done(content: Check) -> list[str]:
+    return [
+        f"Not done: {each['what']}, because {each['why']}. Needed: {each['needed']}."
+        for each in content["not_done"]
+    ]
+
+
+def _measured(content: Check) -> list[str]:
+    """What was asked, of whom, in sentences."""
+    sizes, judge = content["settings"], content["judge"]
+    asked = f"{sizes['per_group']} queries of each distance group"
+    if not content["goals"]:
+        asked = f"{GROUPS * sizes['per_group']} queries"
+    sources = "; ".join(f"{name}: {says}" for name, says in content["candidates"].items())
+    sentences = [
+        f"{content['task']}: {asked}, {sizes['pool_size']} candidates each ({sources}).",
+        f"A value is {judge['says']} (judge: {judge['name']}).",
+    ]
+    if content["environment"] is not None:
+        worth = "success" if content["goals"] else "the sum of rewards"
+        ks = ", ".join(map(str, sizes["follow_k"]))
+        sentences.append(
+            f"Followed in {content['environment']} for up to {sizes['horizon']} steps, best of K = "
+            f"{ks} at each; an episode is worth {worth}."
+        )
+    return sentences
+
+
+def _parts(content: Check) -> list[tuple[str, Mapping[str, Any]]]:
+    scorers = content["scorers"].items()
+    return [(name, part) for name, entry in scorers for part in entry["parts"]]
+
+
+def _rows(content: Check) -> list[tuple[Cell, ...]]:
+    """One row for each scorer, source of candidates and question."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, part in _parts(content):
+        for kind, words in QUESTIONS.items():
+            entry = part[kind]
+            status = "inconclusive" if entry is None else entry["status"]
+            reason = "not done" if entry is None else one_line(entry["reason"])
+            cells = (Cell(one_line(name)), Cell(part["pools"]), Cell(words))
+            rows.append((*cells, Cell(status, status=status), Cell(reason)))
+    return rows
+
+
+def _verdicts_table(content: Check) -> Table:
+    columns = (
+        Column("Critic", "name"),
+        Column("Candidates", "word"),
+        Column("Question", "word"),
+        Column("Verdict", "word"),
+        Column("Why", "prose"),
+    )
+    caption = "“Safe” for one step says nothing about following the critic: the row below it does."
+    return Table("verdicts", "Verdicts", caption, columns, tuple(_rows(content)))
+
+
+def _groups_table(content: Check) -> Table | None:
+    """The verdicts of the distance groups; None where there are none."""
+    names = list(
+        dict.fromkeys(
+            group
+            for _, part in _parts(content)
+            for kind in QUESTIONS
+            for group in (part[kind] or {"groups": ()})["groups"]
+        )
+    )
+    if not names:
+        return None
+    rows = []
+    for name, part in _parts(content):
+        for kind, words in QUESTIONS.items():
+            if part[kind] is not None:
+                cells = (Cell(one_line(name)), Cell(part["pools"]), Cell(words))
+                rows.append((*cells, *(_group(kind, part[kind]["groups"][g]) for g in names)))
+    head = (Column("Critic", "name"), Column("Candidates", "word"), Column("Question", "word"))
+    columns = (*head, *(Column(group, "word") for group in names))
+    caption = "By distance of the goal; the number is the captured share, or the change of worth."
+    return Table("groups", "By distance group", caption, columns, tuple(rows), stacked=True)
+
+
+def _group(kind: str, entry: Mapping[str, Any]) -> Cell:
+    if kind == ONE_STEP:
+        detail = with_interval(*(entry[f"captured{end}"] for end in ("", "_low", "_high")))
+    else:
+        last = entry["comparisons"][-1]
+        detail = with_interval(last["difference"], last["low"], last["high"])
+    return Cell(entry["status"], detail, status=entry["status"])
+
+
+def _episodes_table(content: Check) -> Table | None:
+    """What an episode is worth with every K; None where nothing was followed."""
+    followed = [(name, part) for name, part in _parts(content) if part[CLOSED_LOOP]]
+    if not followed:
+        return None
+    names = [BASELINE, *(f"K = {k}" for k in content["settings"]["follow_k"][1:])]
+    rows = []
+    for name, part in followed:
+        worth = part[CLOSED_LOOP]["worth"]
+        cells = [
+            Cell(one_line(name)),
+            Cell(part["pools"]),
+            Cell(str(part[CLOSED_LOOP]["episodes"])),
+        ]
+        for k in names:
+            mean, low, high = (worth[k][end] for end in ("mean", "low", "high"))
+            cells.append(Cell(number(mean, 2, MISSING_SHORT), bracket(low, high)))
+        rows.append(tuple(cells))
+    head = (Column("Critic", "name"), Column("Candidates", "word"), Column("Episodes"))
+    columns = (*head, *(Column(k) for k in names))
+    what = "Share of episodes that succeed" if content["goals"] else "Mean sum of rewards"
+    caption = f"{what}, with 95 % intervals over trajectories. K = 1 takes a random candidate."
+    return Table("episodes", "The critic followed", caption, columns, tuple(rows), stacked=True)
+
+
+def _links(content: Check) -> list[tuple[str, str]]:
+    """Pages with everything behind the verdicts, relative to the check's folder."""
+    links = []
+    for source in content["candidates"]:
+        if content["judge"]["name"] != "none":
+            links.append((f"{source}/one_step/report.html", f"{source} candidates, one step"))
+        for name, part in _parts(content):
+            if part["pools"] == source and part[CLOSED_LOOP]:
+                path = f"{source}/closed_loop/{name}/report.html"
+                links.append((path, f"{source} candidates, {name} followed"))
+    return links
+
+
+def _method(content: Check) -> list[tuple[str, str]]:
+    record, settings = content["record"], content["settings"]
+    versions = ", ".join(f"{name} {text}" for name, text in record["versions"].items())
+    return [
+        ("Closed loop", content["closed_loop_rule"]),
+        ("Settings", ", ".join(f"{n} {x}" for n, x in settings.items() if x is not None)),
+        ("Data", record["train"]),
+        ("Command", one_line(record["command"])),
+        ("Code", record["commit"] or "unknown"),
+        ("Versions", versions),
+    ]

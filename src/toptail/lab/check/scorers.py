@@ -1,0 +1,53 @@
+"""The critics of a check: functions of a user's, or trained runs by folder or pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from toptail.errors import InputError, option
+from toptail.lab.studies.datasets import TaskDataset
+from toptail.lab.studies.scorers import Scorer, of_run
+from toptail.lab.studies.user_scorers import require_names, user_scorers
+from toptail.lab.training.run_files import RECORD
+from toptail.lab.training.runs import require_data
+from toptail.pools.files import entries
+
+
+def check_scorers(texts: Iterable[str], task: TaskDataset) -> list[Scorer]:
+    """The scorers that ``--scorer`` names; a pattern stands for all runs that fit it."""
+    found = [scorer for text in texts for scorer in _scorers(text, task)]
+    if not found:
+        raise InputError(f"There is nothing to check: name a critic with {option('scorer')}.")
+    require_names([scorer.column for scorer in found])
+    return found
+
+
+def _scorers(text: str, task: TaskDataset) -> list[Scorer]:
+    folders = _runs(text)
+    if folders is None:
+        return user_scorers([text])
+    if not folders:
+        raise InputError(f"{option('scorer', text)}: no folder of a trained run fits that.")
+    scorers = []
+    for folder in folders:
+        seed = folder.name.removeprefix("seed-")
+        found = of_run(folder.parent, int(seed), task.name) if seed.isdecimal() else []
+        for scorer in found:
+            train = task.data.train
+            require_data(scorer.origin["run"], scorer.origin["data"], train.source, train.sha256)
+        scorers += found
+    return scorers
+
+
+def _runs(text: str) -> list[Path] | None:
+    """Folders of trained runs that a path or pattern names; None where it names something else."""
+    path = Path(text).expanduser()
+    if (path / RECORD).is_file():
+        return [path]
+    parts = path.parts
+    wild = next((i for i, part in enumerate(parts) if "*" in part or "?" in part), None)
+    if wild is None or ".py:" in text or not path.name.startswith("seed-"):
+        return None
+    pattern = str(Path(*parts[wild:]))
+    return [run for run in entries(Path(*parts[:wild]), pattern) if (run / RECORD).is_file()]

@@ -1,0 +1,134 @@
+"""Where the candidates of a check come from, at its queries and at every step of an episode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from toptail.errors import InputError, option
+from toptail.lab.check.config import BEHAVIOUR, NEAREST, SOURCES, UNIFORM, CheckConfig
+from toptail.lab.proposals.diffusion_runs import load_policy
+from toptail.lab.proposals.sampling import row_keys
+from toptail.lab.proposals.untrained import (
+    CandidateSource,
+    NearActions,
+    NearData,
+    UniformActions,
+    generators,
+)
+from toptail.lab.studies.store import one_of
+from toptail.lab.tasks.queries import FrozenQueries
+from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
+from toptail.lab.training.run_files import RECORD, run_folder
+from toptail.lab.training.runs import read_run, require_data
+from toptail.pools.files import read_arrays
+
+POLICY_SEED = 42
+"""Seed of the behaviour model's run."""
+NOISE = 0.3
+"""Standard deviation of the copies of a behaviour model's sample at every step, as in the
+selection study: drawing each candidate by itself would take K times as long."""
+DDIM_STEPS = 10
+"""Steps of the behaviour model's sampler inside episodes and rollouts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where candidates come from."""
+
+    name: str
+    """``nearest``, ``uniform``, ``behaviour``, or the name of a file."""
+    says: str
+    """What the candidates are, in a sentence."""
+    pool: Callable[[FrozenQueries, int], FloatArray]
+    """(queries, size) -> candidates ``[Q, size, a]``."""
+    along: CandidateSource | None
+    """Candidates at any state; None where there are none but those of the queries."""
+
+
+class BehaviourModel:
+    """A trained diffusion model: its own samples at queries, noisy copies of one at every step."""
+
+    def __init__(self, folder: Path, task: str, data: Trajectories, seed: int) -> None:
+        require_data(folder, read_run(folder).record["data"]["train"], data.source, data.sha256)
+        self._policy, self._key = load_policy(folder, task), jax.random.key(seed)
+        self._seed = seed
+
+    def pool(self, queries: FrozenQueries, count: int) -> FloatArray:
+        """Ancestral samples for each query: ``[Q, count, a]``."""
+        return self._policy.sample(self._key, queries.states, queries.goals, count)
+
+    def draw(self, keys: IntArray, states: FloatArray, goals: FloatArray, count: int) -> FloatArray:
+        """Noisy copies of one sample for each state."""
+        base, drawn = self.act(keys, states, goals), generators(self._seed, keys)
+        noise = np.stack([rng.normal(0.0, NOISE, (count, base.shape[1])) for rng in drawn])
+        return np.clip(base[:, None] + noise, -1.0, 1.0).astype(np.float32)
+
+    def act(self, keys: IntArray, states: FloatArray, goals: FloatArray) -> FloatArray:
+        """One sample for each state."""
+        own = row_keys(self._key, *keys.reshape(len(keys), -1).T)
+        steps = min(DDIM_STEPS, self._policy.model.schedule.levels)
+        return self._policy.sample_rows(own, states, goals, steps)
+
+
+def behaviour_folder(runs: Path | None, task: str) -> Path | None:
+    """The run of the task's behaviour model, where there is one."""
+    folder = None if runs is None else run_folder(runs / task / "diffusion", POLICY_SEED)
+    return folder if folder is not None and (folder / RECORD).is_file() else None
+
+
+def source_of(
+    text: str, data: NearData, task: str, runs: Path | None, config: CheckConfig
+) -> Source:
+    """The candidates that ``--pools`` names."""
+    if text == NEAREST:
+        near = NearActions(data, min(config.near, len(data.rows)), config.seed)
+        says = f"the data's actions at the {config.near} nearest states"
+        return Source(text, says, _keyed(near), near)
+    if text == UNIFORM:
+        box = UniformActions(data.data.actions.shape[1], config.seed)
+        return Source(text, "the whole action box", _keyed(box), box)
+    if text == BEHAVIOUR:
+        folder = behaviour_folder(runs, task)
+        if folder is None:
+            raise InputError(
+                f"{option('pools', text)} needs a trained behaviour model: give {option('runs')} a "
+                f"folder with {task}/diffusion/seed-{POLICY_SEED}, which "
+                f"'toptail train --critics diffusion' makes."
+            )
+        model = BehaviourModel(folder, task, data.data, config.seed)
+        return Source(text, "samples of a trained behaviour model", model.pool, model)
+    return _of_file(Path(text).expanduser(), text)
+
+
+def _of_file(path: Path, text: str) -> Source:
+    if path.suffix != ".npz":
+        raise InputError(
+            f"{option('pools', text)}: expected {', '.join(SOURCES)}, or a file FILE.npz."
+        )
+    actions = one_of(path, read_arrays(path), "actions")
+
+    def pool(queries: FrozenQueries, size: int) -> FloatArray:
+        wanted = (len(queries), size, queries.actions.shape[1])
+        if actions.shape != wanted or actions.dtype.kind != "f":
+            raise InputError(
+                f"{path}: 'actions' is {actions.dtype} of shape {actions.shape}, expected numbers "
+                f"of shape {wanted}: candidates for the states of queries.npz, in its order."
+            )
+        if not (np.abs(actions) <= 1).all():
+            raise InputError(f"{path}: 'actions' must be finite and within ±1.")
+        return actions.astype(np.float32)
+
+    return Source(path.stem, f"those of {path.name}", pool, None)
+
+
+def _keyed(source: CandidateSource) -> Callable[[FrozenQueries, int], FloatArray]:
+    def pool(queries: FrozenQueries, size: int) -> FloatArray:
+        keys = np.arange(len(queries))[:, None]
+        return source.draw(keys, queries.states, queries.goals, size)
+
+    return pool

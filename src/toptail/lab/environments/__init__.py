@@ -1,0 +1,5 @@
+"""Environments that can be put into a stored row and stepped: the protocol, its adapters, walks."""
+
+from toptail.lab.environments.protocol import Environment, EnvironmentBatch, StoredRow, stored_rows
+
+__all__ = ["Environment", "EnvironmentBatch", "StoredRow", "stored_rows"]

@@ -1,0 +1,86 @@
+"""What an environment must be able to do so that actions can be judged and critics followed in it.
+
+Two optional methods are found by their names. ``reached(goal) -> bool`` makes it a task with goals:
+whether the simulation is where this goal observation was recorded, as the task counts success.
+Without it the task has rewards, and a return is what counts. ``act(observations, goals)`` is a
+policy that goes on after a judged action: rows ``[n, observation]`` in, actions ``[n, action]``
+out; ``goals`` is None in a task without goals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRow:
+    """One recorded row: what an environment is put into."""
+
+    number: int
+    """Its number in the data."""
+    observation: FloatArray
+    """What was observed there, ``[observation]``."""
+    qpos: FloatArray | None = None
+    """The simulator's positions before the row's action, where the data has them."""
+    qvel: FloatArray | None = None
+    """The same of its velocities."""
+    button_states: IntArray | None = None
+    """The same of its buttons."""
+
+
+class Environment(Protocol):
+    """One simulation of a task; see the module for what it may have beside."""
+
+    def restore(self, row: StoredRow) -> Any:
+        """Go to a stored row, before its action, and return the observation there."""
+
+    def step(self, action: FloatArray) -> tuple[Any, float, bool]:
+        """Take an action within ±1; return observation, reward, and whether the episode ended."""
+
+
+class EnvironmentBatch(Protocol):
+    """Simulations that are stepped together, each in a slot; ``reached`` and ``act`` as above.
+
+    ``reached(slots, goals)`` is here about slots ``[m]`` and goals ``[m, observation]``.
+    """
+
+    @property
+    def size(self) -> int:
+        """Number of slots."""
+
+    def restore(self, slots: IntArray, rows: Sequence[StoredRow]) -> None:
+        """Put slots ``[m]`` into stored rows, while the others go on."""
+
+    def observations(self) -> NDArray[Any]:
+        """What is observed in every slot, ``[size, observation]``."""
+
+    def step(self, slots: IntArray, actions: FloatArray) -> tuple[Floats, Mask]:
+        """Take actions ``[m, action]`` in slots ``[m]``; return rewards, and which have ended."""
+
+
+def has_goals(environment: object) -> bool:
+    """Whether a task is about reaching goals; otherwise it is about rewards."""
+    return callable(getattr(environment, "reached", None))
+
+
+def stored_rows(trajectories: Trajectories, rows: IntArray) -> list[StoredRow]:
+    """Rows of the data as environments take them."""
+
+    def at(array: NDArray[Any] | None, row: int) -> Any:
+        return None if array is None else array[row]
+
+    simulated = (trajectories.qpos, trajectories.qvel, trajectories.button_states)
+    return [
+        StoredRow(row, trajectories.observations[row], *(at(array, row) for array in simulated))
+        for row in rows.tolist()
+    ]

@@ -1,0 +1,147 @@
+"""Candidates that need no training: what the data does at near states, and the whole action box.
+
+Draws are keyed: the candidates of a row depend on its own numbers alone, whoever else is drawn for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from toptail.errors import InputError
+from toptail.lab.tasks.neighbours import TREE_DIMENSIONS
+from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
+
+MOST_ROWS = 30_000
+"""Rows that are looked at where observations are wide; of more, as many are drawn. A tree visits
+few rows in few dimensions and almost all of them in thirty, at every step of an episode."""
+_MANY = 128
+"""States for which it pays to start threads."""
+CONTINUED = 10
+"""Near states whose mean action is what the data does."""
+
+
+class CandidateSource(Protocol):
+    """Where candidates come from, at any state."""
+
+    def draw(
+        self, keys: IntArray, states: FloatArray, goals: FloatArray, count: int, /
+    ) -> FloatArray:
+        """Draw ``count`` actions for each state ``[n, s]``: ``[n, count, a]``, within ±1.
+
+        ``keys [n, ...]`` are whole numbers: equal ones see the same random numbers.
+        """
+
+
+class UniformActions:
+    """Actions from the whole box [-1, 1]^a."""
+
+    def __init__(self, width: int, seed: int = 0) -> None:
+        self._width, self._seed = width, seed
+
+    def draw(
+        self, keys: IntArray, _states: FloatArray, _goals: FloatArray, count: int
+    ) -> FloatArray:
+        """Draw from the box, whatever the state."""
+        shape = (count, self._width)
+        drawn = [rng.uniform(-1.0, 1.0, shape) for rng in generators(self._seed, keys)]
+        return np.stack(drawn).astype(np.float32)
+
+
+class NearData:
+    """The states of the data near any state, in Euclidean distance over the observation.
+
+    Where observations have more than `TREE_DIMENSIONS` numbers, at most `MOST_ROWS` are looked at.
+    """
+
+    def __init__(self, data: Trajectories, seed: int = 0) -> None:
+        self.data, rows = data, data.transitions
+        wide = data.observations.shape[1] > TREE_DIMENSIONS
+        if wide and len(rows) > MOST_ROWS:
+            rng = np.random.default_rng(seed)
+            rows = np.sort(rng.choice(rows, MOST_ROWS, replace=False))
+        self.rows = rows
+        """Rows that are looked at."""
+
+    def rows_near(self, states: FloatArray, count: int) -> IntArray:
+        """The ``count`` rows nearest to each state: ``[n, count]``."""
+        if count > len(self.rows):
+            raise InputError(
+                f"{self.data.source} has {len(self.rows)} transitions, fewer than the {count} near "
+                "states that are asked for: ask for fewer, or bring more data."
+            )
+        workers = -1 if len(states) >= _MANY else 1
+        _, at = self._tree.query(states, k=np.arange(1, count + 1), workers=workers)
+        return self.rows[at]
+
+    @cached_property
+    def _tree(self) -> cKDTree:
+        return cKDTree(self.data.observations[self.rows])
+
+
+class NearActions:
+    """Actions that the data takes at the ``near`` states nearest to one, in random order."""
+
+    def __init__(self, data: NearData, near: int, seed: int = 0) -> None:
+        self._data, self._near, self._seed = data, near, seed
+
+    def draw(
+        self, keys: IntArray, states: FloatArray, _goals: FloatArray, count: int
+    ) -> FloatArray:
+        """Draw without putting back."""
+        if count > self._near:
+            raise InputError(
+                f"{count} candidates cannot be drawn from the actions of {self._near} near states: "
+                "ask for fewer, or look at more states."
+            )
+        near = self._data.rows_near(states, self._near)
+        order = [rng.permutation(self._near)[:count] for rng in generators(self._seed, keys)]
+        rows = np.take_along_axis(near, np.stack(order), axis=1)
+        return np.asarray(self._data.data.actions[rows], np.float32)
+
+
+class NearBehaviour:
+    """A policy that goes on as the data does, without luck.
+
+    It takes the mean action of the `CONTINUED` nearest states. With goals it takes, of twice as
+    many, the action of the one whose record passes soonest near the goal, where near is among the
+    ``near`` states nearest to it; the mean where none does.
+    """
+
+    def __init__(self, data: NearData, goals: FloatArray | None = None, near: int = 200) -> None:
+        self._data = data
+        self._passed = None if goals is None else np.sort(data.rows_near(goals, near), axis=1)
+
+    def act(self, states: FloatArray, goal: IntArray) -> FloatArray:
+        """One action ``[n, a]`` for each state; ``goal [n]`` are numbers of goals."""
+        actions = self._data.data.actions
+        near = self._data.rows_near(states, CONTINUED if self._passed is None else 2 * CONTINUED)
+        mean = actions[near[:, :CONTINUED]].mean(axis=1)
+        if self._passed is None:
+            return np.asarray(mean, np.float32)
+        lead = self._lead(near, self._passed[goal])
+        soonest = actions[near[np.arange(len(near)), lead.argmin(axis=1)]]
+        knows = np.isfinite(lead).any(axis=1, keepdims=True)
+        return np.asarray(np.where(knows, soonest, mean), np.float32)
+
+    def _lead(self, near: IntArray, passed: IntArray) -> NDArray[np.float64]:
+        """Steps until the record of each near row passes the goal, infinite where it does not."""
+        data, lead = self._data.data, np.full(near.shape, np.inf)
+        ends = near + data.remaining(near.ravel()).reshape(near.shape)
+        for i, rows in enumerate(passed):
+            at = np.searchsorted(rows, near[i])
+            then = rows[np.minimum(at, len(rows) - 1)]
+            known = (at < len(rows)) & (then <= ends[i])
+            lead[i, known] = (then - near[i])[known]
+        return lead
+
+
+def generators(seed: int, keys: IntArray) -> Iterator[np.random.Generator]:
+    """One generator for each row of whole numbers ``[n, ...]``."""
+    for key in keys.reshape(len(keys), -1).tolist():
+        yield np.random.default_rng([seed, *key])

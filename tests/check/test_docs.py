@@ -1,0 +1,79 @@
+"""The page "I have a critic" works as printed, with smaller sizes."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from toptail.cli import main
+from toptail.errors import Exit
+from toptail.lab.studies.folder import read_json
+
+ROOT = Path(__file__).parent.parent.parent
+SMALL = {
+    "toptail check": "--per-group 2 --pool-size 4 --near 20 --starts 1 --follow-k 1,4 --horizon 3 "
+    "--resamples 100",
+    "toptail data collect": "--episodes 3 --val-episodes 2 --rows 80 --workers 1",
+    "python": "--episodes 2 --val-episodes 2 --rows 20",
+}
+"""Flags that make a command of the page small; the last of two flags of one name counts."""
+
+
+def commands(text: str) -> list[str]:
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    lines = [line for kind, block in blocks if not kind for line in block.splitlines()]
+    return [line for line in lines if line.startswith(("toptail ", "python "))]
+
+
+def run(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run a line of the page in this process, made small."""
+    flags = next(flags for start, flags in SMALL.items() if line.startswith(start))
+    words = shlex.split(line)
+    for flag in re.findall(r"--[a-z-]+", flags):
+        if flag in words:
+            at = words.index(flag)
+            del words[at : at + 2]
+    words += shlex.split(flags)
+    if words[0] == "toptail":
+        return main(words[1:])
+    monkeypatch.setattr("sys.argv", words[1:])
+    runpy.run_path(words[1], run_name="__main__")
+    return 0
+
+
+def test_the_page_works_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "critic.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for name, code in re.findall(r"```python\n# (\S+)\n(.*?)```", text, re.DOTALL):
+        (tmp_path / name).write_text(code)
+    lines = commands(text)
+    assert [line.split()[1] for line in lines] == [
+        "data",
+        "check",
+        "check",
+        "examples/gym_data.py",
+        "check",
+    ]
+    for line in lines:
+        # So few queries decide nothing, which a check that was asked for does not let pass.
+        wanted = Exit.FAILED if "--fail-on" in line else Exit.FINE
+        assert run(line, monkeypatch) == wanted, line
+    assert read_json(tmp_path / "check" / "check.json")["judge"]["name"] == "exact"
+    found = read_json(tmp_path / "pendulum" / "check.json")
+    assert (found["goals"], list(found["scorers"])) == (False, ["greedy", "fitted"])
+
+
+def test_the_printed_verdicts_are_whole_lines_of_a_check() -> None:
+    text = (ROOT / "docs" / "critic.md").read_text(encoding="utf-8")
+    printed = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    assert len(printed) == 2
+    for block in printed:
+        assert re.match(
+            r"(safe|no gain|unsafe|inconclusive) +\w+: nearest candidates: one step", block
+        )

@@ -1,0 +1,127 @@
+"""When a critic that is followed is called safe, and what makes a check fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toptail.lab.check.verdicts import closed_loop, failures, headline, overall, warnings
+
+
+def picks(*rows: tuple[float, float, float, float], clusters: int = 60) -> dict[str, Any]:
+    """An audit of picks: (difference, low, high, corrected p) of K = 8, 64, ... against K = 1."""
+    names = [f"K = {8 ** (i + 1)}" for i in range(len(rows))]
+    against: list[dict[str, Any]] = [
+        {"a": name, "b": "K = 1", "difference": d, "low": low, "high": high, "p_holm": p}
+        for name, (d, low, high, p) in zip(names, rows, strict=True)
+    ]
+    worth = {"K = 1": {"mean": 0.5, "low": 0.4, "high": 0.6}}
+    worth |= {row["a"]: {"mean": 0.5 + row["difference"], "low": 0, "high": 1} for row in against}
+    others = [{"a": "K = 8", "b": "K = 64", "difference": -1, "low": -1, "high": -1, "p_holm": 0}]
+    part = {
+        "selectors": worth,
+        "comparisons": against + others,
+        "queries": 90,
+        "clusters": clusters,
+    }
+    return {**part, "thresholds": {"level": 0.95}}
+
+
+GAIN, LOSS = (0.3, 0.2, 0.4, 0.001), (-0.3, -0.4, -0.2, 0.001)
+NOTHING, WIDE = (0.0, -0.05, 0.05, 0.9), (0.0, -0.3, 0.3, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("rows", "success", "status"),
+    [
+        ((GAIN, GAIN), True, "safe"),
+        ((WIDE, GAIN), False, "safe"),
+        ((LOSS, GAIN), True, "unsafe"),
+        ((GAIN, LOSS), False, "unsafe"),
+        ((GAIN, NOTHING), True, "no gain"),
+        ((GAIN, NOTHING), False, "inconclusive"),  # of returns nobody knows what is much
+        ((GAIN, WIDE), True, "inconclusive"),
+        (((-0.3, -0.4, -0.2, 0.06), GAIN), True, "safe"),  # not established once corrected
+        ((GAIN, (0.3, 0.2, 0.4, 0.06)), True, "no gain"),
+    ],
+)
+def test_the_status_of_a_critic_that_is_followed(
+    rows: tuple[tuple[float, float, float, float], ...], success: bool, status: str
+) -> None:
+    found = closed_loop(picks(*rows), success=success)
+    assert found["status"] == status
+    assert found["decided"]
+    few = closed_loop(picks(*rows, clusters=39), success=success)
+    assert (few["status"], few["decided"]) == ("inconclusive", False)
+    assert "39 trajectories are too few" in few["reason"]
+
+
+def test_the_reason_says_from_what_to_what() -> None:
+    lost = closed_loop(picks(GAIN, LOSS), success=True)
+    assert lost["reason"].startswith("success 50 % → 20 % from K = 1 to K = 64, difference −0.30")
+    assert closed_loop(picks(GAIN, LOSS), success=False)["reason"].startswith("return 0.50 → 0.20")
+
+
+def test_groups_are_decided_each() -> None:
+    content = picks(GAIN) | {"groups": {"near": picks(LOSS), "far": picks(GAIN)}}
+    found = closed_loop(content, success=True)
+    assert {name: each["status"] for name, each in found["groups"].items()} == {
+        "near": "unsafe",
+        "far": "safe",
+    }
+
+
+def entry(status: str, decided: bool = True, **groups: str) -> dict[str, Any]:
+    parts = {name: {"status": each, "decided": True} for name, each in groups.items()}
+    return {"status": status, "decided": decided, "reason": "because", "groups": parts}
+
+
+def part(one: Any, many: Any) -> dict[str, Any]:
+    return {"pools": "nearest", "one_step": one, "closed_loop": many}
+
+
+def test_the_worst_counts_and_nothing_is_no_pass() -> None:
+    assert overall(entry("safe"), entry("no gain")) == "no gain"
+    assert overall(entry("safe"), entry("unsafe"), None) == "unsafe"
+    assert overall(entry("safe"), None) == "inconclusive"
+
+
+def test_safe_for_one_step_is_said_where_the_closed_loop_says_otherwise() -> None:
+    assert warnings("mine", [part(entry("safe"), entry("safe"))]) == []
+    assert warnings("mine", [part(entry("unsafe"), entry("unsafe"))]) == []
+    assert warnings("mine", [part(entry("safe"), None)]) == []
+    (said,) = warnings("mine", [part(entry("safe"), entry("unsafe"))])
+    assert "“safe” is about one step: followed at every step it is unsafe (because)" in said
+    words = headline("mine", [part(None, entry("unsafe"))])
+    assert words == "mine: nearest candidates: one step not judged, followed at every step unsafe."
+
+
+def test_an_unsafe_group_is_no_pass_and_is_said() -> None:
+    hidden = entry("safe", near="unsafe", far="safe")
+    assert overall(hidden, entry("safe")) == "unsafe"
+    (said,) = warnings("mine", [part(hidden, entry("safe", far="inconclusive"))])
+    assert "one step, “safe” is about all queries together: unsafe at near goals" in said
+    assert warnings("mine", [part(entry("unsafe", near="unsafe"), None)]) == []
+
+
+def checked(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"scorers": {"mine": {"parts": list(parts)}}}
+
+
+def test_a_group_fails_a_check_as_all_queries_do() -> None:
+    content = checked(part(entry("safe", near="inconclusive", far="safe"), entry("safe")))
+    assert failures(content, {"inconclusive"}) == [
+        "mine, nearest candidates, one step, near: inconclusive"
+    ]
+    assert failures(content, {"unsafe"}) == []
+    assert failures(content, set()) == []
+
+
+def test_what_could_not_be_made_fails_every_check() -> None:
+    content = checked(part(None, entry("inconclusive", decided=False)))
+    assert failures(content, {"unsafe"}) == [
+        "mine, nearest candidates, one step: could not be decided",
+        "mine, nearest candidates, followed at every step: inconclusive",
+    ]
+    assert failures(content, set()) == []
