@@ -129,7 +129,9 @@ class Measured:
 def measured(label: str, root: Path | None = None) -> list[Measured]:
     """The stored studies below a folder that have a table or ledger entries of a label."""
     home = published() if root is None else root
-    found = [_measured(path.parent, label) for path in entries(home, "**/claims.json")]
+    ledgers = [path.parent for path in entries(home, "**/claims.json")]
+    studies = [folder for folder in ledgers if (folder / "config.json").is_file()]
+    found = [_measured(folder, label) for folder in studies]  # one over several tasks is no study
     return [each for each in found if each.tables or each.claims]
 
 
