@@ -23,7 +23,7 @@ def run_study(study: Study, request: Any, *, tables: bool = True, **how: Any) ->
     """
     from toptail.lab.paper.published import require_own
 
-    require_own(request.folder)
+    require_own(request.folder, copied=True)
     with progress_bar() as tick:
         if tables:
             path, told = study.run(request, tick, _paper(study), **how)

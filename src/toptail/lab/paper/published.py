@@ -80,16 +80,19 @@ def published() -> Path:
     )
 
 
-def require_own(folder: Path) -> None:
-    """Refuse to make a study in a folder of published results, or in a copy of one."""
+def require_own(folder: Path, *, copied: bool = False) -> None:
+    """Refuse to make a study in a folder of published results.
+
+    A copy of one is refused unless it may have been ``copied``, to be continued.
+    """
     try:
         home = published()
     except InputError:
         return
     record = folder / "record.json"
-    kept = [path.read_bytes() for path in entries(home, "**/record.json")]
-    copied = record.is_file() and record.read_bytes() in kept
-    if copied or folder.resolve().is_relative_to(home.resolve()):
+    kept = [] if copied else [path.read_bytes() for path in entries(home, "**/record.json")]
+    same = record.is_file() and record.read_bytes() in kept
+    if same or folder.resolve().is_relative_to(home.resolve()):
         raise InputError(
             f"{folder} holds published results, which are not made again in place: 'toptail paper' "
             f"shows them, and another {option('out')} takes results of your own."
