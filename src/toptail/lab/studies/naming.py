@@ -23,14 +23,15 @@ def scorer_name(scorer: str) -> str:
 
 
 def in_order(scorers: Iterable[str]) -> list[str]:
-    """The paper's critics first, the others in their order.
+    """The paper's critics first, the others in their order, ideal critics last.
 
     Readouts stand in the order of their trainings, ‖φ‖ alone as each training's last.
     """
 
-    def place(scorer: str) -> tuple[int, bool]:
+    def place(scorer: str) -> tuple[bool, int, bool]:
         training, _, scalar = scorer.partition(TRAINED)
-        return (MAIN.index(training) if training in MAIN else len(MAIN)), scalar == "phi_norm"
+        known = MAIN.index(training) if training in MAIN else len(MAIN)
+        return scorer in IDEALS, known, scalar == "phi_norm"
 
     return sorted(dict.fromkeys(scorers), key=place)
 
