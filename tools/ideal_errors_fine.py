@@ -171,8 +171,10 @@ class Fine:
             ball = np.flatnonzero(away <= max(TOLERANCE, float(away.min())))
             visits = columns(lu, units(len(away), ball))
             value = visits @ scipy.linalg.solve(visits[ball], np.ones(len(ball)))
+            value[ball] = 1.0  # not what rounding makes of it
             rows = self.at.query == query
-            yield (value[self.start[rows]] * self.part[rows]).sum(axis=1)
+            found = (value[self.start[rows]] * self.part[rows]).sum(axis=1)
+            yield found.astype(np.float32)
 
 
 def scores(coarse: PointIdeals, tables: dict[float, Array], fine: Fine) -> dict[str, Array]:

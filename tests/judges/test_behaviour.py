@@ -118,6 +118,16 @@ def test_hitting_is_the_first_visit_of_the_policy_that_forgets(bend: Behaviour) 
     assert found.min() < 0.5
 
 
+def test_places_within_the_tolerance_are_equally_good(bend: Behaviour) -> None:
+    """Rounding does not order what is there already: a quarter of a query's actions may be."""
+    goal, rng = np.array([4.5, 0.5]), np.random.default_rng(0)
+    near = goal + rng.uniform(-0.4, 0.4, (200, 2))
+    inside = np.linalg.norm(bend.nodes - goal, axis=1) <= TOLERANCE
+    assert inside[bend.spread(near)[0]].all()
+    found = Hitting.solve(bend, 0.99).value(near, np.tile(goal, (200, 1)))
+    assert set(found) == {1.0}
+
+
 def test_an_action_tells_of_the_hidden_goal(bend: Behaviour) -> None:
     states = np.tile([4.0, 0.0], (3, 1))
     weights = bend.goal_weights(states, np.array([[0.9, 0.0], [-0.9, 0.0], [0.0, 0.0]]))

@@ -14,6 +14,7 @@ from toptail.errors import InputError
 from toptail.lab.judges.ideals import PointIdeals
 from toptail.lab.studies import ideals as study_ideals
 from toptail.lab.studies.folder import read_json
+from toptail.lab.studies.naming import in_order
 from toptail.lab.studies.selection.contract import STUDY
 from toptail.lab.studies.selection.finish import write_results
 from toptail.lab.studies.selection.load import read_selection
@@ -122,6 +123,12 @@ def test_the_stage_scores_by_every_ideal(tmp_path: Path, monkeypatch: pytest.Mon
     header = Stored.read(stages.folder.scores("log_ratio")).header
     assert header["origin"]["spacing"] == 2.0
     assert "error" in header["origin"]["exactness"]
+
+
+def test_ideals_stand_below_the_critics() -> None:
+    stored = ["c_learning", "gamma_d", "mc_regression", "q_star", "raw", "td_mean", "tdq"]
+    critics = ["tdq", "raw", "c_learning", "mc_regression", "td_mean"]
+    assert in_order(stored) == [*critics, "gamma_d", "q_star"]
 
 
 def test_a_users_scorer_cannot_pass_for_an_ideal(tmp_path: Path) -> None:

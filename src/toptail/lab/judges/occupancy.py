@@ -124,8 +124,10 @@ class Hitting:
             # What the table has in the ball is the first visit there, and then what follows.
             once = scipy.linalg.solve(self.table[np.ix_(ball, ball)], np.ones(len(ball)))
             value = self.table[start[rows][:, :, None], ball] @ once
+            value[np.isin(start[rows], ball)] = 1.0  # not what rounding makes of it
             found[rows] = (value * share[rows]).sum(axis=1)
-        return found
+        # No more digits than the table has: places within the tolerance are equally good.
+        return found.astype(np.float32).astype(np.float64)
 
 
 def _continued(first: Table, jump: Table) -> Table:

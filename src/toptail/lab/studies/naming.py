@@ -26,16 +26,16 @@ def scorer_name(scorer: str) -> str:
 
 
 def in_order(scorers: Iterable[str]) -> list[str]:
-    """The paper's critics first, each with its variants after it, the others in their order.
+    """The paper's critics first, each with its variants after it, ideal critics last.
 
     Readouts stand in the order of their trainings, ‖φ‖ alone as each training's last.
     """
 
-    def place(scorer: str) -> tuple[int, bool, bool]:
+    def place(scorer: str) -> tuple[bool, int, bool, bool]:
         training, _, scalar = scorer.partition(TRAINED)
         critic = without_settings(training)
-        place = MAIN.index(critic) if critic in MAIN else len(MAIN)
-        return place, critic != training, scalar == "phi_norm"
+        known = MAIN.index(critic) if critic in MAIN else len(MAIN)
+        return scorer in IDEALS, known, critic != training, scalar == "phi_norm"
 
     return sorted(dict.fromkeys(scorers), key=place)
 
