@@ -116,7 +116,7 @@ def _row(panel: Any, row: int, content: dict[str, Any], times: str) -> None:
         few = bool(reached) and max(reached) < float(times) * content["half_width"]
         x = 100 * way["labels"][0] / content["candidates"] if few else 75
         panel.annotate(
-            "‹" if few else "›", (x, y), color=colour, ha="center", va="center", fontsize=11
+            "‹" if few else "›", (x, y), color=colour, ha="center", va="center", fontsize=15
         )
 
 

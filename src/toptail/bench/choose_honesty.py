@@ -73,7 +73,11 @@ _NOISE: Final = ("rank", "trim", "poisson", "mean", "min", "pessimistic")
 WORLDS: Final = (
     World("scores without any knowledge, 100 queries", 100, 0.0, 3, _NOISE),
     World("the same, 400 queries in 80 clusters", 400, 0.0, 3, _NOISE, per_cluster=5),
-    World("the first, 640 of 3,200 candidates judged by a plan", 200, 0.0, 3, _NOISE, labels=640),
+    World(
+        "the first with 200 queries, 640 of 3,200 candidates judged by a plan",
+        *(200, 0.0, 3, _NOISE),
+        labels=640,
+    ),
     World(
         "the second, 1,280 of 6,400 candidates judged by a plan",
         *(400, 0.0, 3, _NOISE),
