@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
 import pytest
 
 from tests.foreign.fixtures import DATA, FOREIGN, POINT
@@ -153,6 +155,38 @@ def test_metadata_that_cannot_be_used_are_refused(
     path.write_text(json.dumps(json.loads(path.read_text()) | facts))
     with pytest.raises(InputError, match=message):
         import_data(f"minari:{tmp_path / 'set'}", tmp_path / "x.npz")
+
+
+def test_observations_of_several_parts_and_the_simulator_s_state(tmp_path: Path) -> None:
+    """As Minari's goal-conditioned sets have them; the state has no row for the last step."""
+    rng = np.random.default_rng(0)
+
+    def lists(array: np.ndarray) -> pa.Array:
+        flat = pa.array(array.astype(np.float32).reshape(-1))
+        return pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
+
+    seen = [rng.normal(size=(5, 4)) for _ in range(2)]
+    for number, rows in enumerate(seen):
+        parts = {"observation": lists(rows), "desired_goal": lists(rows[:, :2])}
+        table = pa.table(
+            {
+                "observations": pa.StructArray.from_arrays([*parts.values()], [*parts]),
+                "actions": lists(rng.uniform(-1, 1, (5, 2))),
+                "infos": pa.StructArray.from_arrays(
+                    [lists(rows[:, :2]), lists(rows[:, 2:])], ["qpos", "qvel"]
+                ),
+            }
+        )
+        folder = tmp_path / "set" / str(number)
+        folder.mkdir(parents=True)
+        with pa.ipc.new_file(folder / "part-0.arrow", table.schema) as file:
+            file.write_table(table)
+    (tmp_path / "set" / "metadata.json").write_text('{"data_format": "arrow"}')
+    import_data(f"minari:{tmp_path / 'set'}", tmp_path / "x.npz")
+    train = load(tmp_path / "x.npz").train
+    np.testing.assert_allclose(train.observations, seen[0], rtol=1e-6)
+    assert train.qvel is not None
+    np.testing.assert_allclose(train.qvel, seen[0][:, 2:], rtol=1e-6)
 
 
 def test_other_data_is_not_written_over(tmp_path: Path) -> None:

@@ -117,6 +117,15 @@ def test_what_is_not_said_by_a_log_is_asked_for(scores: Any, message: str, tmp_p
     assert str(refused.value).count("\n") == 0
 
 
+def test_a_log_without_samples_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the log has no samples"):
+        ScoredPools.read(written(tmp_path / "x.eval", []))
+    log = {"version": 2, "status": "error", "eval": {}, "samples": None}
+    (tmp_path / "x.json").write_text(json.dumps(log))
+    with pytest.raises(InputError, match="the log has no samples"):
+        ScoredPools.read(tmp_path / "x.json")
+
+
 def test_a_sample_that_failed_is_no_value(tmp_path: Path) -> None:
     first, *others = unpacked()
     path = written(tmp_path / "x.eval", [first | {"scores": None}, *others])

@@ -136,5 +136,5 @@ def test_a_large_number_in_the_memory_takes_no_memory() -> None:
     assert read_pickle(b"\x80\x02K\x07r\xff\xff\xff\x7f.", "x.pkl") == 7
 
 
-def test_what_is_nested_without_end_is_refused() -> None:
+def test_lists_in_lists_need_no_depth() -> None:
     assert isinstance(read_pickle(b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".", "x"), list)

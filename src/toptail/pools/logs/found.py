@@ -32,7 +32,7 @@ def log_files(path: Path) -> list[Path]:
 def log_of_json(data: Any, where: str) -> pa.Table | None:
     """The table of a JSON log of Inspect or of RewardBench 2's scores; None for any other JSON."""
     if is_inspect(data):
-        return samples_table(data["samples"], where)
+        return samples_table(data["samples"] or (), where)
     return scores_table(data, where) if is_scores(data) else None
 
 

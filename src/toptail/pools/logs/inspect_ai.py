@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -34,7 +34,7 @@ def read_eval(path: Path) -> pa.Table:
     """The samples of an ``.eval`` file, which is a zip file with one JSON file for each."""
     check_readable(path)
     with refusing(path, "is not a readable log of Inspect"):
-        return samples_table(list(_samples(path)), str(path))
+        return samples_table(_samples(path), str(path))
 
 
 def _samples(path: Path) -> Iterator[Any]:
@@ -60,13 +60,15 @@ def _zstandard(stream: IO[bytes], member: zipfile.ZipInfo) -> bytes:
     return content
 
 
-def samples_table(samples: Any, where: str) -> pa.Table:
+def samples_table(samples: Iterable[Any], where: str) -> pa.Table:
     """A query per sample, a candidate per epoch, and a column per scorer.
 
     Where one scorer gives grades (correct, incorrect) and others give numbers, the grades are the
     value, and the numbers are scores.
     """
-    rows = [_row(sample, where) for sample in _listed(samples, where)]
+    rows = [_row(sample, where) for sample in samples]  # a sample has much more than is kept
+    if not rows:
+        raise InputError(f"{where}: the log has no samples; it may be of a run that failed.")
     names = list(dict.fromkeys(name for row in rows for name in row["given"]))
     columns: dict[str, list[Any]] = {
         "query": [row["query"] for row in rows],
@@ -79,12 +81,6 @@ def samples_table(samples: Any, where: str) -> pa.Table:
     if len(graded) == 1:
         return stated(columns, [name for name in names if name not in graded], [*graded])
     return pa.table(columns)
-
-
-def _listed(samples: Any, where: str) -> Sequence[Any]:
-    if not isinstance(samples, list) or not samples:
-        raise InputError(f"{where}: the log has no samples; it may be of a run that failed.")
-    return samples
 
 
 def _row(sample: Any, where: str) -> dict[str, Any]:
