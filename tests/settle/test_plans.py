@@ -169,3 +169,5 @@ def test_what_was_read_is_not_read_again_and_a_failure_is_kept(tmp_path: Path) -
     entry = found["cells"][cell.data][cell.name]
     assert entry["marked"] == {"5": "failed: parameters are not finite"}
     assert entry["metrics"] == {}
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["units"] == {"trained": 0, "reused": 1}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,8 @@ DEPTH = 2
 """Hidden layers, unless a setting says otherwise."""
 
 
-def run_controlled_cells(plan: SettlePlan, folder: Path, tick: Tick) -> Iterator[str]:
-    """Train and decompose what is missing; yields what was done, one critic after another."""
+def run_controlled_cells(plan: SettlePlan, folder: Path, tick: Tick) -> None:
+    """Train and decompose what is missing, one critic after another."""
     sizes, labels = plan.amounts, plan.labels()
     shared = {name: x for name, x in plan.shared.items() if name in ("batch_size", "data_size")}
     config = replace(
@@ -67,7 +67,6 @@ def run_controlled_cells(plan: SettlePlan, folder: Path, tick: Tick) -> Iterator
             for (cell, seed), unit in missing.items():
                 if cell.steps == snapshot.step:
                     _store(unit, critic, snapshot.params[seed], pools[cell.data], config, sizes)
-        yield f"{label}: {len(missing)} readings."
 
 
 def world_of(data: str) -> ControlledWorld:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,8 @@ class PlannedRun:
         return Lane(self.config.training, self.seed)
 
 
-def run_recorded_cells(plan: SettlePlan, folder: Path, tick: Tick) -> Iterator[str]:
-    """Train and read what is missing; yields what was done, group by group."""
+def run_recorded_cells(plan: SettlePlan, folder: Path, tick: Tick) -> None:
+    """Train and read what is missing, data set by data set and group by group."""
     keep_compiled()
     sizes = plan.amounts
     for number, name in enumerate(plan.data):
@@ -67,7 +67,6 @@ def run_recorded_cells(plan: SettlePlan, folder: Path, tick: Tick) -> Iterator[s
                 tick(f"{what}, {stage}", (at + (i + done) / count) / len(plan.data))
 
             _train(plan, data, group, folder / TRAINING, share)
-            yield f"{what}: {len(group)} trainings."
     shutil.rmtree(folder / TRAINING, ignore_errors=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,22 +32,24 @@ def settle(
     described = plain(asdict(plan))
     run = RunFolder(folder)
     with run.recording(described, list(plan.seeds), command):
-        for _ in _work(plan, folder, tick):
-            run.made += 1
+        units = [SeedCell.of(folder, plan, c, seed) for c in plan.cells() for seed in plan.seeds]
+        run.asked = len(units)
+        run.made = sum(not each.unit.finished for each in units)
+        _work(plan, folder, tick)
         results = _results(plan, folder, small=small)
         write_json(folder / RESULTS, {"plan": described, "plan_hash": digest(described), **results})
     return results
 
 
-def _work(plan: SettlePlan, folder: Path, tick: Tick) -> Iterator[str]:
+def _work(plan: SettlePlan, folder: Path, tick: Tick) -> None:
     if "decomposition" in plan.reads:
         from toptail.lab.settle.controlled import run_controlled_cells
 
-        yield from run_controlled_cells(plan, folder, tick)
+        run_controlled_cells(plan, folder, tick)
     else:
         from toptail.lab.settle.recorded import run_recorded_cells
 
-        yield from run_recorded_cells(plan, folder, tick)
+        run_recorded_cells(plan, folder, tick)
 
 
 def _results(plan: SettlePlan, folder: Path, *, small: bool) -> dict[str, Any]:
