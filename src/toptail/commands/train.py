@@ -51,6 +51,10 @@ class _What:
     checkpoint_every: int | None = None
     """Steps between two checkpoints; 50000 on a GPU and 1000 on a CPU unless given."""
 
+    log: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
+    """Also report what metrics.jsonl gets to tensorboard, trackio or wandb, whichever is
+    installed."""
+
 
 @tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +77,17 @@ class Train(RunOptions, _What):
         from toptail.lab.training.defaults import keep_compiled
         from toptail.lab.training.session import train_runs
         from toptail.lab.training.task_data import TaskData
+        from toptail.lab.training.trackers import require_trackers, tracking
 
+        trackers = names(self.log)
+        require_trackers(trackers)
         keep_compiled()
         data = TaskData.place(load(self.task), configs, len(seeds))
         runs: list[Run] = []
-        with progress() as watch:
+        with (
+            progress() as shown,
+            tracking(trackers, self.out, configs[0].task, shown) as watch,
+        ):
             for config in configs:
                 runs += train_runs(
                     config,
