@@ -63,7 +63,8 @@ class Train(RunOptions, _What):
 
     Every seed of a critic is a run in OUT/TASK/CRITIC/seed-N. Killed at any moment, the same
     command goes on where it stopped and ends with the same bits. Finished runs are left alone;
-    invalid ones are repeated with the same seed.
+    invalid ones are repeated with the same seed. With more --steps, finished runs go on from
+    where they ended.
     """
 
     def run(self) -> int:
