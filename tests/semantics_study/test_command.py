@@ -66,9 +66,19 @@ def test_a_call_that_failed_does_not_bind_the_corrected_one(tmp_path: Path) -> N
     assert (tmp_path / "out" / "scores" / Path(POINT).stem / "draws.npz").is_file()
     more = small | {"triples": 320}
     del more["negatives"]  # which the failed call gave and this one does not
-    study = asked(StudySemantics, **more, scorer=CRITIC)
+    (tmp_path / "free.py").write_text("def score(s, a, g):\n    return a[:, 0]\n")
+    scorers = (CRITIC, f"no_goals={tmp_path / 'free.py'}:score")
+    study = asked(StudySemantics, **more, scorer=scorers)
     assert study.config().negatives == SemanticsConfig.negatives
-    assert study.work("")[1].is_file()
+    report = study.work("")[1]
+    # A score that does not look at the goal is at 0.5 by construction, and that is said.
+    retrieval = stored(tmp_path / "out", "tables/retrieval.json")
+    assert retrieval["goal_free"] == {"PointMaze": ["no_goals"]}
+    assert retrieval["rows"]["PointMaze"]["no_goals"]["auc"]["mean"] == 0.5
+    page = report.read_text(encoding="utf-8")
+    assert "retrieval says nothing about it: no_goals on PointMaze." in page
+    (line,) = (line for line in page.splitlines() if "Retrieval AUC on PointMaze: " in line)
+    assert "no_goals" not in line
     assert stored(tmp_path / "out", "config.json")["config"]["triples"] == 320
     with pytest.raises(InputError, match=r"draws.npz was made from something else"):
         asked(StudySemantics, **(more | {"triples": 310}), scorer=CRITIC).work("")

@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,14 @@ from safetensors.numpy import load_file, save_file
 from tests.training.toy import SMALL, toy_config, toy_data, toy_dataset, walks
 from toptail.errors import BusyError, InputError
 from toptail.lab.critics.cosine import Cosine
-from toptail.lab.tasks.files import Dataset
+from toptail.lab.tasks.files import Dataset, write_json
+from toptail.lab.training import extend
 from toptail.lab.training.checkpoint import load_params
 from toptail.lab.training.group import Standing
 from toptail.lab.training.loop import init_state, train_step
 from toptail.lab.training.metrics import read_lines
+from toptail.lab.training.policy import find_fault
+from toptail.lab.training.run_files import METRICS
 from toptail.lab.training.runs import Run, invalid_reason, invalidate, load_run, read_run
 from toptail.lab.training.session import train_runs
 from toptail.lab.training.task_data import TaskData
@@ -181,7 +184,7 @@ def test_stopped_before_any_file_operation_it_ends_with_the_same_bits(
         assert results(out) == expected, operations
         left = {path.name for path in out.rglob("*")}
         assert left == {"walks", "raw", ".lock", "seed-42", "seed-43", "record.json"} | {
-            "params.safetensors", "metrics.jsonl", "config.json"
+            "params.safetensors", "state.safetensors", "metrics.jsonl", "config.json"
         }, operations  # fmt: skip
         assert [run.attempt for run in runs] == [1, 1], operations
         shutil.rmtree(out)
@@ -295,6 +298,61 @@ def test_runs_that_spell_the_same_settings_otherwise_are_joined(tmp_path: Path) 
     hotter = toy_config(critic="cosine", settings=(*SMALL, ("temperature", 0.5)))
     with pytest.raises(InputError, match=r"other settings, critic_fields.temperature"):
         train_runs(hotter, toy_data(), [42], tmp_path)
+
+
+EVEN: dict[str, Any] = {"steps": 6}
+"""A run that ends with a whole line of metrics."""
+
+
+def test_a_finished_run_is_extended_and_ends_with_the_bits_of_a_longer_one(tmp_path: Path) -> None:
+    whole = train_runs(toy_config(), toy_data(), SEEDS, tmp_path / "whole")
+    train_runs(toy_config(**EVEN), toy_data(), SEEDS, tmp_path / "parts")
+    longer = train_runs(toy_config(), toy_data(), SEEDS, tmp_path / "parts")
+    for one, other in zip(longer, whole, strict=True):
+        assert find_fault(one) is None
+        assert one.record["params_sha256"] == other.record["params_sha256"]
+        assert one.record["state_sha256"] == other.record["state_sha256"]
+        assert one.config_hash == other.config_hash
+        assert (one.folder / METRICS).read_bytes() == (other.folder / METRICS).read_bytes()
+        assert [each["from_step"] for each in one.record["extended"]] == [6]
+    again = train_runs(toy_config(), toy_data(), SEEDS, tmp_path / "parts")
+    assert [run.record for run in again] == [run.record for run in longer]
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3])
+def test_an_extension_that_is_killed_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    (whole,) = train_runs(toy_config(), toy_data(), [42], tmp_path / "whole")
+    train_runs(toy_config(**EVEN), toy_data(), [42], tmp_path / "parts")
+    left = [at]
+
+    def write_or_die(path: Path, content: Any) -> None:
+        if not left[0]:
+            raise Killed
+        left[0] -= 1
+        write_json(path, content)
+
+    monkeypatch.setattr(extend, "write_json", write_or_die)
+    with pytest.raises(Killed) if at < 3 else nullcontext():
+        train_runs(toy_config(), toy_data(), [42], tmp_path / "parts")
+    monkeypatch.undo()
+    (run,) = train_runs(toy_config(), toy_data(), [42], tmp_path / "parts")
+    assert run.record["params_sha256"] == whole.record["params_sha256"]
+    assert run.attempt == 1
+
+
+def test_what_cannot_be_extended_is_said(tmp_path: Path) -> None:
+    train_runs(toy_config(), toy_data(), [42], tmp_path / "odd")
+    with pytest.raises(InputError, match="did not end with a whole line of metrics"):
+        train_runs(toy_config(steps=30), toy_data(), [42], tmp_path / "odd")
+    (run,) = train_runs(toy_config(**EVEN), toy_data(), [42], tmp_path / "even")
+    (run.folder / "state.safetensors").unlink()
+    with pytest.raises(InputError, match=r"its last state, state\.safetensors, is not there"):
+        train_runs(toy_config(), toy_data(), [42], tmp_path / "even")
+    with pytest.raises(InputError, match=r"other settings, batch_size .*, steps"):
+        train_runs(toy_config(batch_size=8), toy_data(), [42], tmp_path / "even")
+    assert find_fault(read_run(run.folder)) is None  # and stays as it is
 
 
 def test_two_processes_do_not_train_one_folder(tmp_path: Path) -> None:

@@ -124,7 +124,21 @@ def test_the_probe_reads_what_a_slow_version_reads(critic: str) -> None:
             lengths = np.linalg.norm(np.asarray(vectors), axis=-1)
             assert read[name] == pytest.approx(float(lengths.mean()), rel=1e-5)
     else:
-        assert read.keys() == {"tau"}
+        assert read.keys() == {"tau", "auc", "regret_50"}
+    assert probe.others is not None
+    rows = map(jax.numpy.asarray, (probe.states, probe.actions, probe.others))
+    apart = np.asarray(learner.score(own, *rows))[None] < np.asarray(scores)[:, None]
+    assert read["auc"] == pytest.approx(apart.mean(), abs=1e-3)
+    picked = probe.value[int(np.argmax(scores))]  # K is the whole probe
+    lost = (probe.value.max() - picked) / (probe.value.max() - probe.value.mean())
+    assert read["regret_50"] == pytest.approx(lost, abs=1e-6)
+
+
+def test_one_trajectory_alone_has_no_other_goals() -> None:
+    params = fresh_state(toy_config().training, [3], toy_data().rows).params
+    probe = Probe.draw(walks(1, 40, seed=0), gamma=0.9, size=8)
+    assert probe.others is None
+    assert "auc" not in probe.read(toy_config().training.learner, params)[0]
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def test_a_training_leaves_runs_curves_and_a_list(
     assert "tau" in out.err
     run = small.out / "walks/cosine/seed-43"
     assert {path.name for path in run.iterdir()} == {
-        "config.json", "record.json", "metrics.jsonl", "params.safetensors",
+        "config.json", "record.json", "metrics.jsonl", "params.safetensors", "state.safetensors",
         "curves.svg", "curves.png",
     }  # fmt: skip
     config = json.loads((run / "config.json").read_text())["config"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from toptail.commands.options import Flag
 from toptail.commands.terminal import say, show, simple_grid
 from toptail.errors import InputError
 
@@ -34,6 +36,9 @@ class Runs:
     reason: str | None = None
     """With 'invalidate': the bug, and how it was confirmed."""
 
+    json: Flag = False
+    """List as JSON: settings, states and the newest line of metrics of every run."""
+
     def run(self) -> int:
         """List, or record; the exit code of a list is 0 whatever the states are."""
         if not self.words:
@@ -47,7 +52,10 @@ class Runs:
     def _list(self) -> int:
         from toptail.lab.training.runs import find_runs
 
-        if runs := [run for folder in self.words for run in find_runs(folder)]:
+        runs = [run for folder in self.words for run in find_runs(folder)]
+        if self.json:
+            say(json.dumps([described(run) for run in runs], indent=1))
+        elif runs:
             print_runs(runs)
         else:
             say("No runs there.")
@@ -84,6 +92,27 @@ def print_runs(runs: Sequence[Run]) -> None:
         style = colours.get(row["state"], "yellow")
         table.add_row(*(Text(row[h], style=style if h == "state" else "") for h in shown))
     show(table, 160)
+
+
+def described(run: Run) -> dict[str, Any]:
+    """A run as JSON has it: what it is, how it stands, and what was measured last."""
+    from toptail.lab.training.metrics import read_lines
+    from toptail.lab.training.run_files import METRICS
+
+    state, why = standing(run)
+    lines = read_lines(run.folder / METRICS)
+    return {
+        "folder": str(run.folder),
+        **{name: run.record.get(name) for name in ("task", "critic", "seed", "command", "commit")},
+        "state": state,
+        "why": why or None,
+        "attempt": run.attempt,
+        "steps": run.steps,
+        "steps_logged": run.steps_logged(),
+        "config_hash": run.config_hash,
+        "config": run.config,
+        "metrics": lines[-1] if lines else None,
+    }
 
 
 def _cells(run: Run) -> dict[str, str]:

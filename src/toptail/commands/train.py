@@ -59,6 +59,10 @@ class _What:
     checkpoint_every: int | None = None
     """Steps between two checkpoints; 50000 on a GPU and 1000 on a CPU unless given."""
 
+    log: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
+    """Also report what metrics.jsonl gets to tensorboard, trackio or wandb, whichever is
+    installed."""
+
 
 @tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +71,8 @@ class Train(JobFlags, RunOptions, _What):
 
     Every seed of a critic is a run in OUT/TASK/CRITIC/seed-N. Killed at any moment, the same
     command goes on where it stopped and ends with the same bits. Finished runs are left alone;
-    invalid ones are repeated with the same seed.
+    invalid ones are repeated with the same seed. With more --steps, finished runs go on from
+    where they ended.
     """
 
     def run(self) -> int:
@@ -80,11 +85,17 @@ class Train(JobFlags, RunOptions, _What):
         from toptail.lab.training.defaults import keep_compiled
         from toptail.lab.training.session import train_runs
         from toptail.lab.training.task_data import TaskData
+        from toptail.lab.training.trackers import require_trackers, tracking
 
+        trackers = names(self.log)
+        require_trackers(trackers)
         keep_compiled()
         data = TaskData.place(load(self.task), configs, len(seeds))
         runs: list[Run] = []
-        with progress() as watch:
+        with (
+            progress() as shown,
+            tracking(trackers, self.out, configs[0].task, shown) as watch,
+        ):
             for config in configs:
                 runs += train_runs(
                     config,

@@ -24,7 +24,14 @@ from toptail.commands.progress import Lines
 if TYPE_CHECKING:
     from toptail.lab.training.group import Standing, Watch
 
-SHOWN = {"loss": "loss", "logit_gap": "gap", "phi_norm": "‖φ‖", "psi_norm": "‖ψ‖", "tau": "tau"}
+SHOWN = {
+    "loss": "loss",
+    "logit_gap": "gap",
+    "phi_norm": "‖φ‖",
+    "psi_norm": "‖ψ‖",
+    "tau": "tau",
+    "auc": "AUC",
+}
 """Scalars of the progress bar, and what it calls them."""
 
 SPEED_SECONDS = 600.0

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 
 from toptail.lab.critics.learner import Learner, Params
 from toptail.lab.tasks.trajectories import Trajectories
-from toptail.lab.tasks.triples import sample_triples
-from toptail.stats import kendall_tau_b
+from toptail.lab.tasks.triples import TooFewTrajectoriesError, negatives, sample_triples
+from toptail.stats import auc, best_of_k, kendall_tau_b, oracle
 
 PROBE_SIZE = 1024
 """Triples of a probe: enough for tau to two digits, and a small part of a step's work."""
+
+SEARCHED = 64
+"""K of the regret that is logged, where a probe has so many triples."""
 
 Rows: TypeAlias = NDArray[np.float32]
 
@@ -38,22 +41,33 @@ class Probe:
     value: NDArray[np.float64]
     """[n] return-to-go gamma^d of each goal."""
 
+    others: Rows | None
+    """[n, goal_dim] a goal of another trajectory for each; None where there is but one."""
+
     @classmethod
     def draw(cls, val: Trajectories, gamma: float, size: int = PROBE_SIZE) -> Probe:
         """Draw the triples as the paper does, from a generator of their own."""
         triples = sample_triples(val, size, np.random.default_rng(0), gamma=gamma)
+        try:
+            elsewhere = negatives(triples, 1, np.random.default_rng(1))[:, 0]
+            others = val.observations[elsewhere].astype(np.float32)
+        except TooFewTrajectoriesError:
+            others = None
         return cls(
             val.observations[triples.rows].astype(np.float32),
             val.actions[triples.rows].astype(np.float32),
             val.observations[triples.goal_rows].astype(np.float32),
             triples.value,
+            others,
         )
 
     def read(self, learner: Learner, params: Params) -> list[dict[str, float]]:
         """Diagnostics of each row of stacked parameters.
 
-        ``tau`` is Kendall's tau_b of the score, if the learner has one, with gamma^d (NaN where
-        all scores are equal); the others are the scalars that it gives of held-out rows.
+        Of a learner with a score: ``tau``, Kendall's tau_b with gamma^d (NaN where all scores are
+        equal); ``auc``, how well it tells goals from those of other trajectories; ``regret_K``, the
+        normalized regret of the best of K of these triples by score (0: by gamma^d itself, 1: at
+        random). The others are the scalars that the learner gives of held-out rows.
         """
         found = _reader(learner)(params, self.states, self.actions, self.goals)
         host = {name: np.asarray(values, np.float64) for name, values in found.items()}
@@ -61,8 +75,31 @@ class Probe:
         if "score" in host:
             scores = host.pop("score")
             means["tau"] = kendall_tau_b(scores, np.broadcast_to(self.value, scores.shape))
+            means |= self._searched(scores) | self._told_apart(learner, params, scores)
         rows = len(jax.tree.leaves(params)[0])
         return [{k: float(v[i]) for k, v in (means | host).items()} for i in range(rows)]
+
+    def _searched(self, scores: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Regret of the best of K; a score that is not finite has none."""
+        k = min(SEARCHED, scores.shape[1])
+        finite = np.isfinite(scores).all(axis=1)
+        picked = np.full(len(scores), np.nan)
+        if finite.any():
+            values = np.broadcast_to(self.value, scores[finite].shape)
+            picked[finite] = best_of_k(scores[finite], values, [k])[:, 0]
+        best = oracle(self.value[None], [k])[0, 0]
+        return {f"regret_{k}": (best - picked) / (best - self.value.mean())}
+
+    def _told_apart(
+        self, learner: Learner, params: Params, scores: NDArray[np.float64]
+    ) -> dict[str, NDArray[np.float64]]:
+        """AUC of true goals against goals of other trajectories, in a pass of its own."""
+        if self.others is None:
+            return {}
+        found = _reader(learner)(params, self.states, self.actions, self.others)["score"]
+        both = np.concatenate([scores, np.asarray(found, np.float64)], axis=1)
+        true = np.arange(both.shape[1]) < scores.shape[1]
+        return {"auc": np.array([auc(row, true) for row in both])}
 
 
 @lru_cache(maxsize=16)

@@ -23,6 +23,8 @@ Line: TypeAlias = Mapping[str, float | None]
 _PANELS: Final[Mapping[str, Mapping[str, str]]] = {
     "Loss": {"loss": "total", "contrast": "contrastive", "q_loss": "Q", "v_loss": "V"},
     "Kendall τ of the score with γᵈ, held-out triples": {"tau": "τ"},
+    "Retrieval AUC, held-out triples": {"auc": "AUC"},
+    "Normalized regret of the best of 64, held-out triples": {"regret_64": "regret"},
     "Logit gap, positives over negatives": {"logit_gap": "gap"},
     "Mean embedding length, held-out triples": {"phi_norm": "‖φ‖", "psi_norm": "‖ψ‖"},
     "Mean Q of the batch": {"q_mean": "Q"},

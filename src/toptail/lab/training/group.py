@@ -16,6 +16,7 @@ from toptail.lab.critics.learner import Info, Params, parameter_count
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.checkpoint import save_params
 from toptail.lab.training.config import LearnerConfig
+from toptail.lab.training.extend import save_state
 from toptail.lab.training.joint import JointCheckpoint, arrays_of, reach_the_disk, save_joint
 from toptail.lab.training.loop import TrainState
 from toptail.lab.training.memory import check_fits, free_bytes, program_bytes, tree_bytes
@@ -138,8 +139,10 @@ class Group:
             if lost:
                 break
         params: Params = jax.tree.map(np.asarray, state.params)
+        arrays = arrays_of(state, len(self.seeds))
         for row, seed in enumerate(self.seeds):
-            self._close(seed, step, take_row(params, row))
+            kept = save_state(self.folder(seed), arrays, row)
+            self._close(seed, step, take_row(params, row), kept)
 
     def _compiled(self, start: int) -> dict[int, Advance]:
         """The programs for whole chunks and for the rest, and whether they fit the device."""
@@ -216,7 +219,7 @@ class Group:
             before = read_object(self.folder(seed) / RECORD)["seconds"]
             self._update(seed, checkpoint_step=step, seconds=round(before + seconds, 2))
 
-    def _close(self, seed: int, step: int, params: Params) -> None:
+    def _close(self, seed: int, step: int, params: Params, state_sha256: str) -> None:
         """Store a seed's parameters and decide, by the policy alone, whether its run is valid."""
         folder = self.folder(seed)
         save_params(folder / PARAMS, params)
@@ -227,6 +230,7 @@ class Group:
             finished_step=step,
             parameter_count=parameter_count(params),
             params_sha256=sha256(folder / PARAMS),
+            state_sha256=state_sha256,
         )
         run = read_run(folder)
         fault = find_fault(run)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from toptail.errors import InputError, check_whole
 from toptail.lab.training.config import LearnerConfig, changes, require_seeds
+from toptail.lab.training.extend import extend_runs
 from toptail.lab.training.group import Group, Watch
 from toptail.lab.training.joint import JointCheckpoint, find_joint
 from toptail.lab.training.metrics import logged_steps, read_lines
@@ -43,6 +44,8 @@ def train_runs(
 ) -> list[Run]:
     """Train one run per seed, or go on with them, or leave them if they are finished.
 
+    Finished runs that differ in their length alone, and are shorter, go on to the new length.
+
     Runs go to ``out/TASK/NAME/seed-N``. ``checkpoint_every`` so many steps, rounded up to whole
     lines of metrics, their state is stored. ``command`` is what the records say was called, and
     ``watch`` is told after every chunk of steps.
@@ -57,6 +60,7 @@ def train_runs(
     config = _as_recorded(config, home, seeds)
     every = config.log_every * max(1, -(-checkpoint_every // config.log_every))
     with training_lock(home):
+        extend_runs(config, data.sha256, home, seeds)
         attempts = {
             seed: attempt
             for seed in seeds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
@@ -84,7 +84,11 @@ def summary(study: SemanticsResults) -> list[str]:
         ),
     ):
         rows = {
-            task: {s: cells for s, cells in scorers.items() if metric in cells}
+            task: {
+                s: cells
+                for s, cells in scorers.items()
+                if metric in cells and s not in _goal_free(study, table, task)
+            }
             for task, scorers in study.rows(table).items()
         }
         rows = {task: scorers for task, scorers in rows.items() if scorers}
@@ -96,6 +100,12 @@ def summary(study: SemanticsResults) -> list[str]:
         if parts:
             lines.append(f"{words} on {join(rows)}: {'; '.join(parts)}.")
     return lines + memory_lines(study.tables.get("seen", {})) + temperature_lines(study)
+
+
+def _goal_free(study: SemanticsResults, table: str, task: str) -> Sequence[str]:
+    """Scorers that a table says nothing about: the goal does not matter to them."""
+    free: Sequence[str] = study.tables[table].get("goal_free", {}).get(task, ())
+    return free
 
 
 def _range(rows: Mapping[str, Any], scorer: str, metric: str) -> str:

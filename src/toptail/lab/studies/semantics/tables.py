@@ -11,12 +11,13 @@ from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.lab.critics.registry import CRITICS, names, readout
 from toptail.lab.critics.variants import without_settings
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
-from toptail.lab.studies.naming import is_circular
+from toptail.lab.studies.naming import is_circular, scorer_name
 from toptail.lab.studies.semantics.config import EXCLUSIONS, ORACLE, SemanticsConfig
 from toptail.lab.studies.semantics.jobs import Estimates
 from toptail.lab.studies.semantics.measure import CURSE, MeasuredTask
 from toptail.lab.studies.semantics.specs import LEARNED, TABLES
 from toptail.lab.studies.tables import Rows, StoredCell, cell
+from toptail.report.text import join
 
 RETRIEVAL = ("auc", "hard_negative_auc", "recall_1", "recall_5", "same_trajectory", "nearer_goal")
 """The paper's columns of tab:retrieval, and the two controls beside them."""
@@ -113,7 +114,34 @@ def _retrieval(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dic
         "nearer_goal: how often the nearer of those two goals scores higher; 1 for an exact value.",
     ]
     rows = _rows(measured, RETRIEVAL)
-    return TABLES["retrieval"].table(caption, rows, notes, trained_at=_trained_at(measured))
+    more: dict[str, Any] = {"trained_at": _trained_at(measured)}
+    if free := _goal_free(measured):
+        more["goal_free"] = free
+        said = "; ".join(f"{join(map(scorer_name, who))} on {task}" for task, who in free.items())
+        notes.append(
+            f"auc: a score that gives every goal the same number is at 0.5 by construction, and "
+            f"retrieval says nothing about it: {said}."
+        )
+    return TABLES["retrieval"].table(caption, rows, notes, **more)
+
+
+def _goal_free(measured: Sequence[MeasuredTask]) -> dict[str, list[str]]:
+    """Task -> the scorers that gave every goal of a state and action the same score."""
+    found: dict[str, list[str]] = {}
+    for task in measured:
+        triples = task.task.triples
+        for scorer, columns in triples.scorers.items():
+            shown = [c for c in columns.values() if c in triples.negatives]
+            alike = [
+                np.array_equal(
+                    np.broadcast_to(triples.scores[c][:, None], triples.negatives[c].shape),
+                    triples.negatives[c],
+                )
+                for c in shown
+            ]
+            if alike and all(alike):
+                found.setdefault(task.task.key, []).append(scorer)
+    return found
 
 
 def _trained_at(measured: Sequence[MeasuredTask]) -> dict[str, dict[str, list[float | str]]]:
