@@ -42,7 +42,7 @@ def listed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 def a_job(tmp_path: Path, **changes: Any) -> Job:
     """A piece that writes a file."""
     file = tmp_path / "made"
-    how = {"name": "make", "content": {"a": 1}, "home": tmp_path, "outputs": [file]}
+    how: dict[str, Any] = {"name": "make", "content": {"a": 1}, "home": tmp_path, "outputs": [file]}
     return Job(**(how | {"work": lambda: file.write_text("x")} | changes))
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,13 +130,21 @@ def test_a_heartbeat_keeps_a_lease_fresh_and_notices_its_loss(
     monkeypatch.setattr(leases, "BEAT", 0.01)
     beaten = threading.Event()
     real = os.utime
-    monkeypatch.setattr(os, "utime", lambda *a: (real(*a), beaten.set()))
+
+    def beat(*what: Any) -> None:
+        real(*what)
+        beaten.set()
+
+    monkeypatch.setattr(os, "utime", beat)
     with held(lock, "Busy."):
         assert beaten.wait(60)
     noticed = threading.Event()
-    monkeypatch.setattr(
-        leases, "_holder", lambda _path: noticed.set() or {"token": "somebody else's"}
-    )
+
+    def another(_path: Path) -> dict[str, str]:
+        noticed.set()
+        return {"token": "somebody else's"}
+
+    monkeypatch.setattr(leases, "_holder", another)
     with pytest.raises(NotDoneError, match="another one has taken over"), held(lock, "Busy."):
         assert noticed.wait(60)
 

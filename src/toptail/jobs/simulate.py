@@ -61,11 +61,11 @@ def simulate(
             heapq.heappush(events, (rng.exponential(between_failures), 1, node, 0.0))
     while len(done) < len(pieces):
         for piece in [p for p in waiting if done.issuperset(pieces[p].needs)]:
-            node = _room(free, pieces[piece].resources)
-            if node is not None:
-                _take(free[node], pieces[piece].resources, -1)
+            place = _room(free, pieces[piece].resources)
+            if place is not None:
+                _take(free[place], pieces[piece].resources, -1)
                 waiting.remove(piece)
-                running[piece] = (node, now)
+                running[piece] = (place, now)
                 heapq.heappush(events, (now + start + pieces[piece].seconds, 0, piece, now))
         if not running and waiting:
             raise ValueError("a piece takes more than any node has, or pieces need each other")

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from toptail.errors import BusyError, NotDoneError, told
 from toptail.pools.locks import NoLocksError, locks_exist, this_machine, try_lock
-from toptail.pools.temporary import temporary
+from toptail.pools.temporary import sweep, temporary
 
 BEAT: Final = 15.0
 """Seconds between two heartbeats."""
@@ -47,6 +47,7 @@ def held(path: Path, busy: str) -> Iterator[None]:
             raise BusyError(busy)
         token = uuid.uuid4().hex
         _take(path, token, busy, by_lock=locked is not None)
+        sweep(path.parent)
         stop, lost = threading.Event(), threading.Event()
         beat = threading.Thread(target=_beat, args=(path, token, stop, lost), daemon=True)
         beat.start()
