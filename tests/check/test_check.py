@@ -133,11 +133,11 @@ def test_candidates_and_values_of_ones_own(plane: Path, tmp_path: Path) -> None:
     own = checked(
         plane, "towards", "away", pools=(pools,), judge=judge, env="GoalPlane", sizes=sizes
     )
-    assert own.content["judge"] == {"name": "crow", "says": "what crow.npz says"}
+    assert own.content["judge"] == {"name": "file", "says": "what crow.npz says"}
     found = own.content["scorers"]["towards"]["parts"][0]
-    assert (found["pools"], found["one_step"]["captured"]) == ("mine", 1.0)
+    assert (found["pools"], found["one_step"]["captured"]) == ("file", 1.0)
     assert found["closed_loop"] is None
-    assert own.content["not_done"][0]["what"] == "closed loop (mine)"
+    assert own.content["not_done"][0]["what"] == "closed loop (file)"
     assert statuses(own, "one_step")["away"] == ["unsafe"]
 
 
@@ -161,7 +161,9 @@ def test_what_cannot_be_used_is_refused_in_a_sentence(plane: Path, tmp_path: Pat
     bad(plane, "nothing to check", scorers=())
     np.savez(tmp_path / "few.npz", actions=np.zeros((1, 2, 2)), values=np.zeros((1, 2)))
     bad(plane, "expected numbers of shape", pools=(str(tmp_path / "few.npz"),))
-    bad(plane, "expected numbers of shape", judge=str(tmp_path / "few.npz"))
+    bad(plane, "expected numbers of shape", judge=str(tmp_path / "few.npz"), pools=("uniform",))
+    bad(plane, "values of one kind of candidates", judge=str(tmp_path / "few.npz"))
+    bad(plane, "one file at most", pools=("a.npz", "b.npz"))
     request = CheckRequest(str(plane), ("x",), env="somewhere")
     with pytest.raises(InputError, match="expected gymnasium:ID"):
         check(request)

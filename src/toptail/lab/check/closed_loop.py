@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from toptail.lab.check.queries import EVERY
 from toptail.lab.check.world import CheckWorld
 from toptail.lab.environments.protocol import Floats
 from toptail.lab.environments.walks import Policy, Walked, WalkRules, WalkStarts, walk
@@ -111,6 +110,6 @@ def _picks(
             parts["value"].append(value)
     table = {name: np.concatenate(arrays) for name, arrays in parts.items()}
     table["cluster"] = queries.trajectory[table["query"]]
-    if episodes.world.goals and set(queries.group.tolist()) != {EVERY}:
+    if episodes.world.goals:
         table["group"] = queries.group[table["query"]]
     return JudgedPicks.from_arrow(pa.table(table), source="episodes")
