@@ -307,9 +307,8 @@ def test_gymnasiums_tasks_are_checked_without_goals(name: str, tmp_path: Path) -
         env = gymnasium.make(name)
     for at, split in enumerate(("task", "task-val")):
         rows: list[dict[str, Any]] = [episode(env, 20, 0.3, 2 * at + i) for i in range(2)]
-        np.savez(
-            tmp_path / f"{split}.npz", **{k: np.concatenate([r[k] for r in rows]) for k in rows[0]}
-        )
+        whole: Any = {key: np.concatenate([each[key] for each in rows]) for key in rows[0]}
+        np.savez(tmp_path / f"{split}.npz", **whole)
     (tmp_path / "q.py").write_text(
         "def q(states, actions):\n    return -(actions**2).sum(axis=1)\n"
     )
