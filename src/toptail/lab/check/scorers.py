@@ -8,7 +8,7 @@ from pathlib import Path
 from toptail.errors import InputError, option
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.scorers import Scorer, of_run
-from toptail.lab.studies.user_scorers import require_names, user_scorer
+from toptail.lab.studies.user_scorers import require_names, user_scorers
 from toptail.lab.training.run_files import RECORD
 from toptail.lab.training.runs import require_data
 from toptail.pools.files import entries
@@ -26,7 +26,7 @@ def check_scorers(texts: Iterable[str], task: TaskDataset) -> list[Scorer]:
 def _scorers(text: str, task: TaskDataset) -> list[Scorer]:
     folders = _runs(text)
     if folders is None:
-        return [user_scorer(text)]
+        return user_scorers([text], ())
     if not folders:
         raise InputError(f"{option('scorer', text)}: no folder of a trained run fits that.")
     scorers = []

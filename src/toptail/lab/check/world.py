@@ -15,7 +15,8 @@ from toptail.lab.environments.gym import GymEnvironment, unlogged
 from toptail.lab.environments.ogbench import ogbench_batch
 from toptail.lab.environments.protocol import Environment, has_goals
 from toptail.lab.environments.walks import Maker
-from toptail.lab.studies.user_scorers import foreign, user_module
+from toptail.lab.studies.checked import others_code
+from toptail.lab.studies.user_scorers import user_module
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import TaskName, parse_name
 
@@ -93,7 +94,7 @@ def _batch(function: Callable[..., Any], where: str) -> Maker:
     """A user's function that makes a whole batch."""
 
     def make(size: int) -> Any:
-        with foreign(where, f"could not make {size} simulations"):
+        with others_code(where, f"could not make {size} simulations"):
             made = function(size=size)
         guarded = _Guarded(made, where, ("restore", "step", "observations"))
         guarded.size = size
@@ -106,7 +107,7 @@ def _one(function: Callable[..., Any], where: str) -> Callable[[], Environment]:
     """A user's function that makes one environment; gymnasium's own are adapted."""
 
     def make() -> Any:
-        with foreign(where, "could not make an environment"), unlogged():
+        with others_code(where, "could not make an environment"), unlogged():
             made = function()
         if hasattr(made, "unwrapped") and hasattr(made, "action_space"):
             return GymEnvironment(made)
@@ -134,7 +135,7 @@ class _Guarded:
 
 def _told(method: Callable[..., Any], where: str) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
-        with foreign(where, "failed"):
+        with others_code(where, "failed"):
             return method(*args)
 
     return call

@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import re
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,10 +14,10 @@ import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.studies.scorers import Rows, Score, Scorer
+from toptail.lab.studies.checked import checked, others_code
+from toptail.lab.studies.scorers import Scorer
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.files import sha256
-from toptail.pools.guard import brief
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
 
@@ -69,7 +67,7 @@ def user_scorer(text: str, reserved: Collection[str] = ()) -> Scorer:
     if not isinstance(reward, int | float) or not np.isfinite(reward):
         raise InputError(f"{where}: step_reward is {reward!r}, expected a finite number.")
     origin = {"file": path.name, "function": attribute, "file_sha256": sha256(path)}
-    return Scorer(name, _checked(function, where), origin, float(reward), opaque=True)
+    return Scorer(name, checked(function, where), origin, float(reward), opaque=True)
 
 
 def _require_free(text: str, name: str, reserved: Collection[str]) -> None:
@@ -97,26 +95,9 @@ def user_module(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise InputError(f"{path} cannot be loaded as a Python file.")
     module = importlib.util.module_from_spec(spec)
-    with foreign(f"{path}", "cannot be loaded", ": run it by itself to see where"):
+    with others_code(f"{path}", "cannot be loaded", ": run it by itself to see where"):
         spec.loader.exec_module(module)
     return module
-
-
-@contextmanager
-def foreign(where: str, what: str, advice: str = "") -> Iterator[None]:
-    """Run code of a user's: whatever it raises is a sentence, what it prints goes to stderr.
-
-    Its wish to end the process is no success of ours, and Ctrl-C says where it was.
-    """
-    try:
-        with redirect_stdout(sys.stderr):
-            yield
-    except KeyboardInterrupt as error:
-        error.add_note(f"in {where}")
-        raise
-    except BaseException as error:
-        kind = f"{type(error).__name__}: {brief(error)}"
-        raise InputError(f"{where} {what} ({kind}){advice}.") from error
 
 
 def _made(found: Callable[..., Any], where: str) -> Callable[..., Any]:
@@ -130,7 +111,7 @@ def _made(found: Callable[..., Any], where: str) -> Callable[..., Any]:
     variable = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     if required or variable:
         return found
-    with foreign(where, "failed"):
+    with others_code(where, "failed"):
         made = found()
     if not callable(made):
         raise InputError(
@@ -139,47 +120,3 @@ def _made(found: Callable[..., Any], where: str) -> Callable[..., Any]:
         )
     function: Callable[..., Any] = made
     return function
-
-
-def _takes_goals(function: Callable[..., Any]) -> bool:
-    """Whether a function can be called with three arguments; one that does not say so can."""
-    try:
-        inspect.signature(function).bind(None, None, None)
-    except TypeError:
-        return False
-    except ValueError:  # something built in does not say
-        return True
-    return True
-
-
-def _checked(function: Callable[..., Any], where: str) -> Score:
-    """A user's function that fails in one sentence rather than in a table.
-
-    One of states and actions alone, Q(s, a), is not shown the goals.
-    """
-    shown = 3 if _takes_goals(function) else 2
-
-    def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
-        with foreign(where, f"failed on {len(states)} rows"):
-            # Copies: what it writes into them must not reach who scores the same rows next.
-            rows = (states, actions, goals)[:shown]
-            given = np.asarray(function(*(each.copy() for each in rows)))
-            if given.dtype.kind in "cmMSU":
-                raise TypeError(f"scores of type {given.dtype}, which are no numbers")
-            with np.errstate(over="ignore"):  # infinite then, and named below
-                result = given.astype(np.float32)
-        if result.shape != (len(states),):
-            raise InputError(
-                f"{where} returned scores of shape {result.shape} for {len(states)} rows: expected "
-                f"({len(states)},), one score per row."
-            )
-        finite = np.isfinite(result)
-        if not finite.all():
-            row = int(np.argmin(finite))
-            raise InputError(
-                f"{where} returned {given[row]} for row {row} (state {states[row].tolist()}): "
-                "every score must be a finite number in float32."
-            )
-        return result
-
-    return score
