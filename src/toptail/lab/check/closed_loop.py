@@ -34,19 +34,13 @@ class Episodic:
     val: Trajectories
     """What the starts are rows of."""
     queries: FrozenQueries
-    """Starts and goals: those queries that episodes start from."""
+    """Starts and goals of the episodes."""
     source: CandidateSource
     """Candidates at every step."""
     ks: tuple[int, ...]
     """Sizes K, from 1."""
     rules: WalkRules
     """Length of an episode."""
-
-
-def first_of_each(queries: FrozenQueries, count: int) -> IntArray:
-    """The first ``count`` queries of every group: they are in random order already."""
-    names = dict.fromkeys(queries.group.tolist())
-    return np.concatenate([np.flatnonzero(queries.group == name)[:count] for name in names])
 
 
 def follow(

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from toptail.audit.record import versions
 from toptail.errors import InputError, option
-from toptail.lab.check.closed_loop import BASELINE, Episodic, first_of_each, follow
+from toptail.lab.check.closed_loop import BASELINE, Episodic, follow
 from toptail.lab.check.config import JUDGES, NEAREST, NOBODY, SOURCES, UNIFORM, CheckConfig
 from toptail.lab.check.judge import Judge, JudgeInputs, best_judge, judge_of, score_pools
-from toptail.lab.check.queries import GROUPS, check_queries
+from toptail.lab.check.queries import check_queries
 from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.sources import Source, source_of
 from toptail.lab.check.verdicts import (
@@ -143,9 +143,15 @@ class _Check:
 
     @cached_property
     def queries(self) -> FrozenQueries:
-        count = self.config.queries(self.judge.name)
-        goals = self.world.goals
-        return check_queries(self.task.data.val, count, self.config.seed, goals=goals)
+        return self._drawn(self.config.queries(self.judge.name), self.config.seed)
+
+    @cached_property
+    def starts(self) -> FrozenQueries:
+        """Where episodes start: not at the queries, of which there may be fewer."""
+        return self._drawn(self.config.starts, self.config.seed + 1)
+
+    def _drawn(self, count: int, seed: int) -> FrozenQueries:
+        return check_queries(self.task.data.val, count, seed, goals=self.world.goals)
 
     @cached_property
     def local_actions(self) -> FloatArray:
@@ -229,12 +235,11 @@ class _Check:
             why = "a file has candidates at the queries alone"
             self._left(f"closed loop ({source.name})", why, needed)
             return {}
-        config, queries = self.config, self.queries
-        starts = config.starts * (1 if self.world.goals else GROUPS)
+        config = self.config
         episodes = Episodic(
             self.world,
             self.task.data.val,
-            queries.take(first_of_each(queries, starts)),
+            self.starts,
             source.along,
             config.follow_k,
             WalkRules(config.horizon, config.gamma),
