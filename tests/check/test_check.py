@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from examples.gym_data import episode
 
 from tests.asked import asked
 from tests.environments.plane import small, write_plane
@@ -21,6 +24,7 @@ from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.run import CheckRequest, CheckResult, check
 from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.verdicts import QUESTIONS, failures
+from toptail.lab.environments.gym import unlogged
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.folder import read_json
 from toptail.lab.tasks.queries import load_queries
@@ -133,11 +137,11 @@ def test_candidates_and_values_of_ones_own(plane: Path, tmp_path: Path) -> None:
     own = checked(
         plane, "towards", "away", pools=(pools,), judge=judge, env="GoalPlane", sizes=sizes
     )
-    assert own.content["judge"] == {"name": "crow", "says": "what crow.npz says"}
+    assert own.content["judge"] == {"name": "file", "says": "what crow.npz says"}
     found = own.content["scorers"]["towards"]["parts"][0]
-    assert (found["pools"], found["one_step"]["captured"]) == ("mine", 1.0)
+    assert (found["pools"], found["one_step"]["captured"]) == ("file", 1.0)
     assert found["closed_loop"] is None
-    assert own.content["not_done"][0]["what"] == "closed loop (mine)"
+    assert own.content["not_done"][0]["what"] == "closed loop (file)"
     assert statuses(own, "one_step")["away"] == ["unsafe"]
 
 
@@ -161,7 +165,9 @@ def test_what_cannot_be_used_is_refused_in_a_sentence(plane: Path, tmp_path: Pat
     bad(plane, "nothing to check", scorers=())
     np.savez(tmp_path / "few.npz", actions=np.zeros((1, 2, 2)), values=np.zeros((1, 2)))
     bad(plane, "expected numbers of shape", pools=(str(tmp_path / "few.npz"),))
-    bad(plane, "expected numbers of shape", judge=str(tmp_path / "few.npz"))
+    bad(plane, "expected numbers of shape", judge=str(tmp_path / "few.npz"), pools=("uniform",))
+    bad(plane, "values of one kind of candidates", judge=str(tmp_path / "few.npz"))
+    bad(plane, "one file at most", pools=("a.npz", "b.npz"))
     request = CheckRequest(str(plane), ("x",), env="somewhere")
     with pytest.raises(InputError, match="expected gymnasium:ID"):
         check(request)
@@ -293,3 +299,41 @@ def fickle(states, actions):
     assert "“safe” is about one step: followed at every step it is unsafe (return" in lines[1]
     page = check_html(content)
     assert page.index("is about one step") < page.index("<h2")
+
+
+@pytest.mark.parametrize("name", ["Pendulum-v1", "HalfCheetah-v5"])
+def test_gymnasiums_tasks_are_checked_without_goals(name: str, tmp_path: Path) -> None:
+    with unlogged():
+        env = gymnasium.make(name)
+    for at, split in enumerate(("task", "task-val")):
+        rows: list[dict[str, Any]] = [episode(env, 20, 0.3, 2 * at + i) for i in range(2)]
+        whole: Any = {key: np.concatenate([each[key] for each in rows]) for key in rows[0]}
+        np.savez(tmp_path / f"{split}.npz", **whole)
+    (tmp_path / "q.py").write_text(
+        "def q(states, actions):\n    return -(actions**2).sum(axis=1)\n"
+    )
+    config = CheckConfig(**small(per_group=2, starts=1, horizon=4, pool_size=3))
+    scorer, data = f"{tmp_path / 'q.py'}:q", str(tmp_path / "task.npz")
+    result = check(CheckRequest(data, (scorer,), env=f"gymnasium:{name}", config=config))
+    assert (result.content["goals"], result.content["judge"]["name"]) == (False, "rollouts")
+    assert result.content["not_done"] == []
+    for made in result.sources:
+        assert made.table is not None
+        assert np.ptp(made.table.values["value"]) > 0  # the first action makes a difference
+        assert list(made.followed["q"].selectors) == ["K = 8", "K = 1"]
+
+
+def test_a_maze_without_an_exact_value_is_judged_by_rollouts(tmp_path: Path) -> None:
+    (tmp_path / "q.py").write_text("def q(s, a, g):\n    return -(a**2).sum(axis=1)\n")
+    config = CheckConfig(**small(per_group=1, starts=1, horizon=3, pool_size=2))
+    data = str(DATA / "antmaze-medium-navigate-v0.npz")
+    result = check(CheckRequest(data, (f"{tmp_path / 'q.py'}:q",), ("nearest",), config=config))
+    assert result.content["judge"]["name"] == "rollouts"
+    assert result.content["environment"] == "antmaze-medium-v0"
+    assert list(result.sources[0].followed) == ["q"]
+    teleport = tmp_path / "pointmaze-teleport-navigate-v0.npz"
+    for split in ("", "-val"):
+        shutil.copy(DATA / f"{POINT}{split}.npz", tmp_path / f"{teleport.stem}{split}.npz")
+    left = check(CheckRequest(str(teleport), (f"{tmp_path / 'q.py'}:q",), config=config)).content
+    assert left["judge"]["name"] == "none"
+    assert "cannot be stepped from a stored row" in left["not_done"][1]["why"]

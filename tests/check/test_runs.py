@@ -57,7 +57,11 @@ def test_the_reference_judges_where_there_is_no_environment(plane: Path) -> None
     (made,) = result.sources
     assert made.table is not None
     assert len(made.table.values) == len(REFERENCE_SEEDS)
-    doubts = [each for each in result.content["not_done"] if "to believe" in each["what"]]
+    doubts = [each for each in result.content["not_done"] if each["what"] == "one step (uniform)"]
     assert doubts
     assert all("not admitted" in each["why"] for each in doubts)
+    one_step = result.content["scorers"]["mine"]["parts"][0]["one_step"]
+    assert (one_step["status"], one_step["decided"]) == ("inconclusive", False)
+    assert all(part["status"] == "inconclusive" for part in one_step["groups"].values())
+    assert "not admitted" in one_step["reason"]
     assert check(request(plane, pools=("uniform",), runs=None)).content["judge"]["name"] == "none"

@@ -105,3 +105,19 @@ def test_rules_that_mean_nothing_are_refused(bad: dict[str, float]) -> None:
 def test_nothing_is_observed_before_it_was_restored() -> None:
     with pytest.raises(InputError, match="restored"):
         Copies(Plane, 2).observations()
+
+
+class Bottomless(Plane):
+    """Falls out of the numbers."""
+
+    def step(self, action: FloatArray) -> tuple[np.ndarray, float, bool]:
+        return super().step(action)[0] * np.nan, 0.0, False
+
+
+def test_what_is_no_number_is_refused_where_it_comes_up() -> None:
+    starts = WalkStarts(DATA, ROWS, None)
+    with pytest.raises(InputError, match="1 steps after row 0: expected finite numbers"):
+        walk(partial(Copies, Bottomless), starts, spiral, RULES)
+    for wrong in (np.full((7, 2), np.nan), np.full((7, 2), 1.5), np.zeros((7, 3)), np.zeros(7)):
+        with pytest.raises(InputError, match=r"expected \(7, 2\), finite and within ±1"):
+            walk(partial(Copies, Plane), starts, lambda *_, wrong=wrong: wrong, RULES)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from toptail.lab.check.queries import EVERY
 from toptail.lab.check.world import CheckWorld
 from toptail.lab.environments.protocol import Floats
 from toptail.lab.environments.walks import Policy, Walked, WalkRules, WalkStarts, walk
@@ -35,19 +34,13 @@ class Episodic:
     val: Trajectories
     """What the starts are rows of."""
     queries: FrozenQueries
-    """Starts and goals: those queries that episodes start from."""
+    """Starts and goals of the episodes."""
     source: CandidateSource
     """Candidates at every step."""
     ks: tuple[int, ...]
     """Sizes K, from 1."""
     rules: WalkRules
     """Length of an episode."""
-
-
-def first_of_each(queries: FrozenQueries, count: int) -> IntArray:
-    """The first ``count`` queries of every group: they are in random order already."""
-    names = dict.fromkeys(queries.group.tolist())
-    return np.concatenate([np.flatnonzero(queries.group == name)[:count] for name in names])
 
 
 def follow(
@@ -111,6 +104,6 @@ def _picks(
             parts["value"].append(value)
     table = {name: np.concatenate(arrays) for name, arrays in parts.items()}
     table["cluster"] = queries.trajectory[table["query"]]
-    if episodes.world.goals and set(queries.group.tolist()) != {EVERY}:
+    if episodes.world.goals:
         table["group"] = queries.group[table["query"]]
     return JudgedPicks.from_arrow(pa.table(table), source="episodes")

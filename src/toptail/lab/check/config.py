@@ -35,8 +35,8 @@ class CheckConfig:
     """Near states of the data whose actions are candidates."""
 
     starts: int = 80
-    """Episodes of each distance group in which the critic is followed at every step, at most;
-    without goals three times as many."""
+    """Episodes of each distance group in which the critic is followed at every step; without goals
+    three times as many."""
 
     follow_k: tuple[int, ...] = (1, 8, 64)
     """Candidates among which the critic chooses at every step; 1 is what the others are

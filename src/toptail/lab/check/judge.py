@@ -51,7 +51,7 @@ class Judge:
     """Who judges, and how."""
 
     name: str
-    """``exact``, ``rollouts``, ``reference``, ``none``, or the name of a file."""
+    """``exact``, ``rollouts``, ``reference``, ``none`` or ``file``."""
     says: str
     """What a value is, in a sentence."""
     value: Callable[[FrozenQueries, FloatArray, Share], JudgedValues] | None
@@ -243,4 +243,4 @@ def _of_file(path: Path, text: str) -> Judge:
         tick(1.0)
         return JudgedValues(stack)
 
-    return Judge(path.stem, f"what {path.name} says", value)
+    return Judge("file", f"what {path.name} says", value)

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toptail.audit.record import versions
 from toptail.errors import InputError, option
-from toptail.lab.check.closed_loop import BASELINE, Episodic, first_of_each, follow
-from toptail.lab.check.config import NEAREST, NOBODY, UNIFORM, CheckConfig
+from toptail.lab.check.closed_loop import BASELINE, Episodic, follow
+from toptail.lab.check.config import JUDGES, NEAREST, NOBODY, SOURCES, UNIFORM, CheckConfig
 from toptail.lab.check.judge import Judge, JudgeInputs, best_judge, judge_of, score_pools
-from toptail.lab.check.queries import GROUPS, check_queries
+from toptail.lab.check.queries import check_queries
 from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.sources import Source, source_of
 from toptail.lab.check.verdicts import (
@@ -83,6 +84,8 @@ class SourceResult:
     """The audit of one step; None where nobody judged."""
     followed: Mapping[str, PicksResult]
     """Scorer -> the audit of its episodes; empty where there are none."""
+    doubts: tuple[str, ...]
+    """Why the judge may not be believed; then the audit decides nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +111,11 @@ class _Check:
     def __init__(self, request: CheckRequest, tick: Tick) -> None:
         self.request, self.config, self.tick = request, request.config, tick
         self.not_done: list[dict[str, str]] = []
-        repeated = [each for each in request.pools if request.pools.count(each) > 1]
-        if not request.pools or repeated:
-            raise InputError(f"{option('pools', request.pools)}: name each kind once.")
+        files = [each for each in request.pools if each not in SOURCES]
+        if not request.pools or len(set(request.pools)) < len(request.pools) or len(files) > 1:
+            raise InputError(
+                f"{option('pools', request.pools)}: name each kind once, and one file at most."
+            )
         tick("data", 0.0)
         self.task = TaskDataset.load(request.task)
         self.world: CheckWorld = world_of(request.env, self.task.data, goals=request.goals)
@@ -120,10 +125,15 @@ class _Check:
             self.task.name, NearData(data.train), data.val, self.world, request.runs, self.config
         )
         self.judge: Judge = judge_of(request.judge or best_judge(self.given), self.given)
+        if self.judge.name not in JUDGES and len(request.pools) > 1:
+            raise InputError(
+                f"{option('judge', request.judge)} has values of one kind of candidates, and "
+                f"{option('pools', request.pools)} are several: name the one that it is about."
+            )
         if self.judge.name == NOBODY:
             why = "nobody judges the candidates"
-            self._left("one step", f"{why}, as {self.world.lacks}" if self.world.lacks else why,
-                       self.judge.needs)  # fmt: skip
+            why += f", as {self.world.lacks}" if self.world.lacks else ""
+            self._left("one step", why, self.judge.needs)
         if self.world.make is None:
             needed = "an environment: --env FILE.py:make or gymnasium:ID"
             self._left("closed loop", self.world.lacks, needed)
@@ -133,9 +143,15 @@ class _Check:
 
     @cached_property
     def queries(self) -> FrozenQueries:
-        count = self.config.queries(self.judge.name)
-        goals = self.world.goals
-        return check_queries(self.task.data.val, count, self.config.seed, goals=goals)
+        return self._drawn(self.config.queries(self.judge.name), self.config.seed)
+
+    @cached_property
+    def starts(self) -> FrozenQueries:
+        """Where episodes start: not at the queries, of which there may be fewer."""
+        return self._drawn(self.config.starts, self.config.seed + 1)
+
+    def _drawn(self, count: int, seed: int) -> FrozenQueries:
+        return check_queries(self.task.data.val, count, seed, goals=self.world.goals)
 
     @cached_property
     def local_actions(self) -> FloatArray:
@@ -162,9 +178,15 @@ class _Check:
         for i, scorer in enumerate(self.scorers):
             say("scores", i / len(self.scorers))
             pools[f"scores/{scorer.column}"] = score_pools(scorer.score, queries, candidates)
-        table = self._table(source, pools)
-        found = None if table is None else self._audit(source, table)
-        return SourceResult(source, pools, table, found, self._follow(source))
+        if self.judge.value is None:
+            return SourceResult(source, pools, None, None, self._follow(source), ())
+        judged = self.judge.value(queries, candidates, partial(say, f"judge: {self.judge.name}"))
+        for doubt in judged.doubts:
+            self._left(f"one step ({source.name})", doubt, "another judge")
+        table = self._table(source, pools, judged.values)
+        followed = self._follow(source)
+        found = self._audit(source, table)
+        return SourceResult(source, pools, table, found, followed, judged.doubts)
 
     def _support(self, candidates: FloatArray) -> dict[str, np.ndarray]:
         """How far candidates are from what the data does nearby; the logged actions decide."""
@@ -173,24 +195,19 @@ class _Check:
         threshold = np.float32(np.quantile(distance[:, -1], SUPPORTED))
         return {"support_distance": distance[:, :-1], "on_support": distance[:, :-1] <= threshold}
 
-    def _table(self, source: Source, pools: Mapping[str, np.ndarray]) -> ScoredPools | None:
-        """Scores and values of the candidates; None where nobody judges."""
-        if self.judge.value is None:
-            return None
-        queries, name = self.queries, self.judge.name
-        say = partial(self._tick, source, f"judge: {name}")
-        judged = self.judge.value(queries, pools["actions"], say)
-        for doubt in judged.doubts:
-            self._left(f"a judge to believe ({source.name})", doubt, "another judge")
-        members = len(judged.values)
+    def _table(
+        self, source: Source, pools: Mapping[str, np.ndarray], values: NDArray[Any]
+    ) -> ScoredPools:
+        """Scores of the candidates, and values ``[replicates, Q, N]`` as columns."""
+        queries, members = self.queries, len(values)
         columns = ["value"] if members == 1 else [f"value_{i}" for i in range(members)]
         result = ScoredPools.from_arrays(
             {s.column: pools[f"scores/{s.column}"] for s in self.scorers},
-            dict(zip(columns, judged.values, strict=True)),
+            dict(zip(columns, values, strict=True)),
             support=pools["on_support"],
             cluster=queries.trajectory,
             group=queries.group if self.world.goals else None,
-            source=f"{self.task.name}, {source.name} candidates, judged by {name}",
+            source=f"{self.task.name}, {source.name} candidates, judged by {self.judge.name}",
         )
         return replace(result, called={"group": "distance group", "cluster": "trajectory"})
 
@@ -215,16 +232,14 @@ class _Check:
             return {}
         if source.along is None:
             needed = f"--pools {NEAREST} or {UNIFORM}, which are there at every state"
-            self._left(f"closed loop ({source.name})", "a file has candidates at the queries alone",
-                       needed)  # fmt: skip
+            why = "a file has candidates at the queries alone"
+            self._left(f"closed loop ({source.name})", why, needed)
             return {}
-        config, queries = self.config, self.queries
+        config = self.config
         episodes = Episodic(
             self.world,
             self.task.data.val,
-            queries.take(
-                first_of_each(queries, config.starts * (1 if self.world.goals else GROUPS))
-            ),
+            self.starts,
             source.along,
             config.follow_k,
             WalkRules(config.horizon, config.gamma),
@@ -277,7 +292,7 @@ class _Check:
         audited, followed = made.audit, made.followed.get(name)
         return {
             "pools": made.source.name,
-            "one_step": None if audited is None else one_step(audited.to_dict(), name),
+            "one_step": None if audited is None else one_step(audited.to_dict(), name, made.doubts),
             "closed_loop": None
             if followed is None
             else closed_loop(followed.to_dict(), success=self.world.goals),

@@ -41,7 +41,7 @@ class Source:
     """Where candidates come from."""
 
     name: str
-    """``nearest``, ``uniform``, ``behaviour``, or the name of a file."""
+    """``nearest``, ``uniform``, ``behaviour`` or ``file``."""
     says: str
     """What the candidates are, in a sentence."""
     pool: Callable[[FrozenQueries, int], FloatArray]
@@ -86,9 +86,9 @@ def source_of(
 ) -> Source:
     """The candidates that ``--pools`` names."""
     if text == NEAREST:
-        near = NearActions(data, min(config.near, len(data.rows)), config.seed)
-        says = f"the data's actions at the {config.near} nearest states"
-        return Source(text, says, _keyed(near), near)
+        count = min(config.near, len(data.rows))
+        near = NearActions(data, count, config.seed)
+        return Source(text, f"the data's actions at the {count} nearest states", _keyed(near), near)
     if text == UNIFORM:
         box = UniformActions(data.data.actions.shape[1], config.seed)
         return Source(text, "the whole action box", _keyed(box), box)
@@ -123,7 +123,7 @@ def _of_file(path: Path, text: str) -> Source:
             raise InputError(f"{path}: 'actions' must be finite and within ±1.")
         return actions.astype(np.float32)
 
-    return Source(path.stem, f"those of {path.name}", pool, None)
+    return Source("file", f"those of {path.name}", pool, None)
 
 
 def _keyed(source: CandidateSource) -> Callable[[FrozenQueries, int], FloatArray]:

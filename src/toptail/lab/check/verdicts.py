@@ -25,26 +25,29 @@ QUESTIONS: Final = {"one_step": "one step", "closed_loop": "followed at every st
 Entry = dict[str, Any]
 
 
-def one_step(audit: Mapping[str, Any], scorer: str) -> Entry:
-    """What the audit of a scorer's pools says: status, reason, captured share, groups."""
-    entry = _part(audit, scorer)
+def one_step(audit: Mapping[str, Any], scorer: str, doubts: Sequence[str] = ()) -> Entry:
+    """What the audit of a scorer's pools says: status, reason, captured share, groups.
+
+    Where there are doubts about the judge, it decides nothing.
+    """
+    entry = _part(audit, scorer, doubts)
     groups = audit.get("groups", {})
-    return {**entry, "groups": {name: _part(part, scorer) for name, part in groups.items()}}
+    return {**entry, "groups": {n: _part(part, scorer, doubts) for n, part in groups.items()}}
 
 
-def _part(audit: Mapping[str, Any], scorer: str) -> Entry:
+def _part(audit: Mapping[str, Any], scorer: str, doubts: Sequence[str]) -> Entry:
     found = audit["scorers"][scorer]
     verdict = found["verdict"]
     captured = {end: found[f"captured{end}"][-1] for end in ("", "_low", "_high")}
     return {
-        "status": verdict["status"],
-        "reason": verdict["reason"],
+        "status": "inconclusive" if doubts else verdict["status"],
+        "reason": " ".join(doubts) or verdict["reason"],
         "k_max": audit["k"][-1],
         "queries": audit.get("queries"),
         "captured": captured[""],
         "captured_low": captured["_low"],
         "captured_high": captured["_high"],
-        "decided": bool(verdict["checks"]),
+        "decided": bool(verdict["checks"]) and not doubts,
     }
 
 
@@ -80,10 +83,10 @@ def _decided(rows: list[Entry], clusters: int, level: float, success: bool) -> t
     worst = min(rows, key=lambda row: row["difference"])
     if clusters < LEAST_CLUSTERS:
         return "inconclusive", last
-    if any(row["difference"] < 0 and row["p_holm"] <= 1 - level for row in rows):
-        lost = [row for row in rows if row["difference"] < 0 and row["p_holm"] <= 1 - level]
-        return "unsafe", min(lost, key=lambda row: row["difference"])
-    if last["low"] > 0 and last["p_holm"] <= 1 - level:
+    established = [row for row in rows if row["p_holm"] <= 1 - level]
+    if any(row["difference"] < 0 for row in established):
+        return "unsafe", min(established, key=lambda row: row["difference"])
+    if last["low"] > 0 and last in established:
         return "safe", last
     if success and all(row["low"] > -Rule.rho for row in rows):
         return "no gain", worst

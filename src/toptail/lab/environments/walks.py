@@ -109,7 +109,9 @@ class _Way:
                 break
             walks = self._walk[slots]
             seen = self._batch.observations()[slots].astype(np.float32)
-            actions = policy(walks, self._taken[walks], seen)
+            self._require_seen(walks, seen)
+            actions = np.asarray(policy(walks, self._taken[walks], seen), np.float32)
+            self._require_actions(walks, actions)
             over = self._step(slots, walks, actions)
             self._walk[slots[over]] = -1
             ended += int(over.sum())
@@ -128,9 +130,27 @@ class _Way:
         self._batch.restore(free, stored_rows(data, rows))
         _require_restored(self._batch.observations()[free], data, rows)
 
+    def _require_seen(self, walks: IntArray, seen: FloatArray) -> None:
+        """Refuse an environment that has come to where there are no numbers."""
+        bad = np.flatnonzero(~np.isfinite(seen).all(axis=1))
+        if bad.size:
+            raise InputError(
+                f"The environment observes {seen[bad[0]].tolist()} {self._taken[walks[bad[0]]]} "
+                f"steps after row {self._starts.rows[walks[bad[0]]]}: expected finite numbers."
+            )
+
+    def _require_actions(self, walks: IntArray, actions: FloatArray) -> None:
+        """Refuse what is not one action within ±1 for each walk."""
+        wanted = (len(walks), self._starts.trajectories.actions.shape[1])
+        if actions.shape != wanted or not (np.abs(actions) <= 1).all():
+            raise InputError(
+                f"The policy returned actions of shape {actions.shape} for {len(walks)} walks: "
+                f"expected {wanted}, finite and within ±1."
+            )
+
     def _step(self, slots: IntArray, walks: IntArray, actions: FloatArray) -> Mask:
         """Take one step of each walk; returns which of them are over."""
-        rewards, over = self._batch.step(slots, actions.astype(np.float32))
+        rewards, over = self._batch.step(slots, actions)
         self._rewards[walks] += rewards
         if self._starts.goals is None:
             self._discounted[walks] += self._rules.gamma ** self._taken[walks] * rewards

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +73,6 @@ class FrozenQueries:
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def take(self, at: IntArray) -> FrozenQueries:
-        """Some of the queries."""
-        return replace(self, **{name: getattr(self, name)[at] for name in _ARRAYS})
 
     @property
     def distance(self) -> IntArray:
