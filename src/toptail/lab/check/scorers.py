@@ -26,7 +26,7 @@ def check_scorers(texts: Iterable[str], task: TaskDataset) -> list[Scorer]:
 def _scorers(text: str, task: TaskDataset) -> list[Scorer]:
     folders = _runs(text)
     if folders is None:
-        return user_scorers([text])
+        return user_scorers([text], ())
     if not folders:
         raise InputError(f"{option('scorer', text)}: no folder of a trained run fits that.")
     scorers = []
