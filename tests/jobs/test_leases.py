@@ -113,8 +113,8 @@ def test_two_that_take_over_at_once_do_not_both_hold_it(
     fresh = json.dumps({"machine": "a third", "token": "y"})
     real = leases._is_elsewhere
 
-    def slow(path: Path) -> bool:
-        found = real(path)
+    def slow(path: Path, *, by_lock: bool) -> bool:
+        found = real(path, by_lock=by_lock)
         lease(path).write_text(fresh)  # somebody else was faster
         return found
 
