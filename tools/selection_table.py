@@ -1,10 +1,11 @@
 """The pools of a fixed-query selection as one table, for ``toptail audit`` and ``toptail choose``.
 
-    python tools/selection_table.py FOLDER OUT.parquet [GROUP | judging | rollouts]
+    python tools/selection_table.py FOLDER OUT.parquet [GROUP|all|judging|rollouts [JUDGE]]
 
-FOLDER is ``OUT/TASK`` of ``toptail study selection``. Beside scores, support and the reference
-judge's members as replicates, the table has a number column ``nearness``: minus the distance of a
-candidate to the nearest action of the data. GROUP keeps one distance group of the queries.
+FOLDER is ``OUT/TASK`` of ``toptail study selection``. Beside scores, support and the judge's values
+(the reference's members as replicates, unless another judge is named), the table has a number column
+``nearness``: minus the distance of a candidate to the nearest action of the data. GROUP keeps one
+distance group of the queries.
 
 For ``toptail bench judging --table``: ``judging`` keeps every fifteenth pool with the scores of one
 seed, the mean of all members but the first as the value and the first as a cheap judge;
@@ -58,17 +59,17 @@ def rollouts_table(data: TaskSelection) -> ScoredPools:
     return ScoredPools.from_arrow(table, scores=list(columns), values=["value", "cheap"])
 
 
-def main(folder: str, out: str, kind: str | None = None) -> None:
+def main(folder: str, out: str, kind: str = "all", judge: str = REFERENCE) -> None:
     """Write the table."""
     data = read_selection(folder)
     tables = {"judging": judging_table, "rollouts": rollouts_table}
     if kind in tables:
         pools = tables[kind](data)
     else:
-        pools = to_pools(data, REFERENCE)
+        pools = to_pools(data, judge)
         nearness = -data.support_distance.reshape(-1)
         pools = replace(pools, scores={**pools.scores, "nearness": nearness})
-        if kind is not None:
+        if kind != "all":
             assert pools.group is not None
             pools = pools.select(np.array(pools.group.to_pylist()) == kind)
     pools.write(Path(out))
