@@ -3,9 +3,9 @@
     python tools/selection_table.py FOLDER OUT.parquet [GROUP|all|judging|rollouts [JUDGE]]
 
 FOLDER is ``OUT/TASK`` of ``toptail study selection``. Beside scores, support and the judge's values
-(the reference's members as replicates, unless another judge is named), the table has a number column
-``nearness``: minus the distance of a candidate to the nearest action of the data. GROUP keeps one
-distance group of the queries.
+(the reference's members as replicates, unless another judge is named), the table has a number
+column ``nearness``: minus the distance of a candidate to the nearest action of the data. GROUP
+keeps one distance group of the queries.
 
 For ``toptail bench judging --table``: ``judging`` keeps every fifteenth pool with the scores of one
 seed, the mean of all members but the first as the value and the first as a cheap judge;
