@@ -1,8 +1,8 @@
 """The pools of a fixed-query selection as one table, for ``toptail audit`` and ``toptail choose``.
 
-    python tools/selection_table.py FOLDER OUT.parquet [GROUP | all | judging | rollouts [JUDGE]]
+    python tools/selection_table.py FOLDER OUT.parquet [GROUP|all|judging|rollouts [JUDGE]]
 
-FOLDER is ``OUT/TASK`` of ``toptail study selection``. Beside scores, support and a judge's values
+FOLDER is ``OUT/TASK`` of ``toptail study selection``. Beside scores, support and the judge's values
 (the reference's members as replicates, unless another judge is named), the table has a number
 column ``nearness``: minus the distance of a candidate to the nearest action of the data. GROUP
 keeps one distance group of the queries.
