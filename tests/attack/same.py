@@ -23,6 +23,8 @@ call was: a study's ``units`` count what the last call made and what it found.""
 
 _DATED: Final = re.compile(rb"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00|Z)?")
 _TOOK: Final = re.compile(rb"\d[\d.,]* (hours?|minutes?|seconds?|ms|s)\b")
+_MADE: Final = re.compile(rb"\d+ trained and \d+ stored units")
+"""What a page says of the last call, as ``units`` of its record does."""
 _PORT: Final = re.compile(rb"(?<=http://127\.0\.0\.1):\d+")
 """Where the local server listened."""
 
@@ -79,7 +81,7 @@ def timeless(kind: str, content: bytes) -> bytes:
     if kind == ".log":  # what every call said, one after the other
         return b""
     if kind in (".html", ".md", ".tex", ".svg"):
-        return _TOOK.sub(b"", _DATED.sub(b"", content))
+        return _MADE.sub(b"", _TOOK.sub(b"", _DATED.sub(b"", content)))
     return content
 
 

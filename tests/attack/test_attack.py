@@ -92,6 +92,11 @@ class TestComparison:
         assert timeless(".html", b"<dd>" + took + b"</dd>") == b"<dd></dd>"
         assert timeless(".html", took + b"ary goals") != b"ary goals"
 
+    def test_what_a_call_made_and_found_does_not_count(self) -> None:
+        page = b"for %d trained and %d stored units, %d steps"
+        assert timeless(".html", page % (6, 0, 4)) == timeless(".html", page % (0, 6, 4))
+        assert timeless(".html", page % (6, 0, 4)) != timeless(".html", page % (6, 0, 5))
+
     def test_files_left_over_missing_or_changed_are_named(self, tmp_path: Path) -> None:
         for name in ("one", "two"):
             (tmp_path / name).mkdir()
