@@ -15,7 +15,7 @@ import pytest
 
 from tests.training.toy import SMALL, toy_config, toy_data
 from toptail.commands.runs import Runs, standing
-from toptail.errors import InputError
+from toptail.errors import InputError, NotDoneError
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.training.checkpoint import load_params, save_params
 from toptail.lab.training.config import changes
@@ -246,7 +246,7 @@ def test_a_run_in_training_is_listed_as_running_and_cannot_be_invalidated(tmp_pa
         if tick.step == 6:
             run = read_run(tmp_path / HOME / "seed-42")
             seen.append(standing(run))
-            with pytest.raises(InputError, match="is being trained"):
+            with pytest.raises(NotDoneError, match="is being trained"):
                 invalidate(run.folder, "x")
             raise KeyboardInterrupt
 
