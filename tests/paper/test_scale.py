@@ -11,6 +11,7 @@ import pytest
 
 from tests.controlled.synthetic import write_folder
 from tests.paper.test_annotate import RESULTS, STORED, read
+from toptail.errors import InputError
 from toptail.lab.paper import annotate
 from toptail.lab.paper.scale import DECLARED, shortfalls, stated
 from toptail.lab.studies.controlled.contract import STUDY
@@ -90,6 +91,13 @@ def test_a_small_run_decides_nothing_and_its_page_says_why(small: Path) -> None:
     assert "Of the paper's statements" not in page
     assert 'id="claims"' not in page
     assert "paper 0.078" in page  # what the paper reports stays beside the numbers
+
+
+@pytest.mark.parametrize("content", ["[1]", '{"tasks": 3}', "{"])
+def test_a_damaged_note_of_the_scale_is_a_sentence(small: Path, content: str) -> None:
+    (small / "scale.json").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=r"run the study again|delete it"):
+        annotate(small, "controlled")
 
 
 def test_a_run_that_became_large_enough_decides_again(small: Path) -> None:

@@ -26,6 +26,7 @@ from toptail.lab.paper.vocabulary import CRITICS
 from toptail.lab.studies.folder import read_json, read_stored, write_json
 from toptail.lab.studies.scale import note, read_scale
 from toptail.pools.files import entries, read_arrays
+from toptail.pools.guard import refusing
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {
     "controlled": (*MAIN, *ROBUSTNESS),
@@ -54,16 +55,23 @@ def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:
         if table.get("paper") != paper:
             write_json(file, table | {"paper": paper})
     _shrink_landscape(path)
-    config = (read_stored(path / "config.json") or {}).get("config", {})
-    short = shortfalls(study, config, read_scale(path))
-    if short or "short" in read_scale(path):
-        note(path, short=short)
-    if short:
+    if short := _short(path, study):
         write_undecided(path, short)
         return []
     record, results = read_stored(path / "record.json") or {}, stored_results(path)
     notes = NOTES[study](results) if study in NOTES else ""
     return write_ledger(path, study, CLAIMS[study], results, record, notes)
+
+
+def _short(folder: Path, study: str) -> list[str]:
+    """In what a folder's run is below the declared scale, which is noted there for its page."""
+    with refusing(folder, "holds settings or sizes that cannot be read", "run the study again"):
+        config = (read_stored(folder / "config.json") or {}).get("config", {})
+        scale = read_scale(folder)
+        short = shortfalls(study, config, scale)
+    if short or "short" in scale:
+        note(folder, short=short)
+    return short
 
 
 def stored_results(folder: Path) -> dict[str, Mapping[str, Any]]:

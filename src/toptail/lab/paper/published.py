@@ -100,7 +100,7 @@ def require_own(folder: Path, *, copied: bool = False) -> None:
 
 
 @dataclass(frozen=True)
-class Measured:
+class StoredStudy:
     """One stored study, as far as a label is concerned."""
 
     folder: Path
@@ -129,7 +129,7 @@ class Measured:
         return "; ".join([stated(self.study, self.config), *trained])
 
 
-def measured(label: str, root: Path | None = None) -> list[Measured]:
+def measured(label: str, root: Path | None = None) -> list[StoredStudy]:
     """The stored studies below a folder that have a table or ledger entries of a label."""
     home = published() if root is None else root
     ledgers = [path.parent for path in entries(home, "**/claims.json")]
@@ -138,7 +138,7 @@ def measured(label: str, root: Path | None = None) -> list[Measured]:
     return [each for each in found if each.tables or each.claims]
 
 
-def _measured(folder: Path, label: str) -> Measured:
+def _measured(folder: Path, label: str) -> StoredStudy:
     whole = _whole(folder)
     tables = {name: table for name, table in whole.tables.items() if table["label"] == label}
     claims = tuple(entry for entry in whole.claims if label in places(entry))
@@ -146,9 +146,9 @@ def _measured(folder: Path, label: str) -> Measured:
 
 
 @cache
-def _whole(folder: Path) -> Measured:
+def _whole(folder: Path) -> StoredStudy:
     """A stored study with all its tables and statements."""
-    return Measured(
+    return StoredStudy(
         folder,
         study_in(folder).name,
         {path.stem: read_json(path) for path in entries(folder / "tables", "*.json")},
@@ -186,7 +186,7 @@ class Pair:
         return Comparison(self.task, self.scorer, self.metric, self.here, self.paper)
 
 
-def pairs(label: str, found: list[Measured]) -> Iterator[Pair]:
+def pairs(label: str, found: list[StoredStudy]) -> Iterator[Pair]:
     """Every cell that the paper reports under a label, with ours."""
     rows: dict[str, Any] = {}
     for each in found:
@@ -201,7 +201,7 @@ def pairs(label: str, found: list[Measured]) -> Iterator[Pair]:
                 yield Pair(task, scorer, metric, reported, ours)
 
 
-def standing(exhibit: Exhibit, found: list[Measured]) -> str:
+def standing(exhibit: Exhibit, found: list[StoredStudy]) -> str:
     """How a table or figure stands here, in a line: cells, and what the ledgers say of it."""
     compared = list(pairs(exhibit.label, found))
     words = []
@@ -216,7 +216,7 @@ def standing(exhibit: Exhibit, found: list[Measured]) -> str:
     return "; ".join([*words, *([f"statements: {', '.join(said)}"] if said else [])])
 
 
-def tasks_of(exhibit: Exhibit, found: list[Measured]) -> list[str]:
+def tasks_of(exhibit: Exhibit, found: list[StoredStudy]) -> list[str]:
     """The tasks that the paper reports, or else those measured here."""
     compared = dict.fromkeys(pair.task.partition("@")[0] for pair in pairs(exhibit.label, found))
     stored = (task for each in found for table in each.tables.values() for task in table["rows"])
