@@ -81,9 +81,16 @@ def _named(text: str) -> Maker:
     made: Any = getattr(user_module(path), attribute, None)
     if not callable(made):
         raise InputError(f"{path} has no function '{attribute}': name one that is there.")
-    if "size" in inspect.signature(made).parameters:
+    if _takes_size(made):
         return _batch(made, text)
     return partial(Copies, _one(made, text))
+
+
+def _takes_size(function: Callable[..., Any]) -> bool:
+    try:
+        return "size" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # something built in does not say
+        return False
 
 
 def _ogbench(task: TaskName) -> Maker:
