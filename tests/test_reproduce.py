@@ -142,7 +142,9 @@ def test_published_results_are_not_made_again_in_place(
     assert calls == []
     copy = shutil.copytree(results / "controlled", tmp_path / "copy")
     with pytest.raises(InputError, match="holds published results"):
-        run_study(studies()["controlled"], Request(None, copy, "toptail"))
+        Reproduce(label, out=copy).run()
+    with pytest.raises(InputError, match="holds published results"):
+        run_study(studies()["controlled"], Request(None, results / "controlled", "toptail"))
 
 
 def test_an_unknown_label_is_named_with_those_there_are() -> None:

@@ -15,6 +15,7 @@ import pytest
 from toptail.errors import BusyError, Exit, NotDoneError
 from toptail.pools import leases, locks, temporary
 from toptail.pools.leases import held, is_held
+from toptail.pools.locks import NoLocksError
 
 
 @pytest.fixture
@@ -98,11 +99,14 @@ def test_where_files_cannot_be_locked_the_lease_decides(
     lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(handle: int, *, shared: bool = False) -> bool:
-        raise OSError(95, f"Operation not supported {handle} {shared}")
+        raise NoLocksError(95, f"Operation not supported {handle} {shared}")
 
     monkeypatch.setattr(leases, "try_lock", refuse)
     left_elsewhere(lock)
     with pytest.raises(BusyError), held(lock, "Busy."):
+        pass
+    lease(lock).unlink()
+    with held(lock, "Busy."), pytest.raises(BusyError), held(lock, "Of this machine, too."):
         pass
 
 
