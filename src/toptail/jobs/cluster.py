@@ -98,8 +98,9 @@ def _result(ray: Any, reference: Any, name: str) -> Any:
         raise error.cause from None
     except ray.exceptions.RayError as error:
         raise NotDoneError(
-            f"{name} was lost {RETRIES + 1} times with its worker ({type(error).__name__}); look "
-            "at the cluster's memory and disks, and run the same command again."
+            f"{name} was lost with its worker or node {RETRIES + 1} times, or this process lost "
+            f"its own node ({type(error).__name__}); look at the cluster's memory and disks, and "
+            "run the same command again: what is done is kept."
         ) from None
 
 
