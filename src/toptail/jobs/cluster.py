@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Any, Final
 from toptail.errors import NotDoneError
 from toptail.jobs.job import Job
 from toptail.progress import Tick
+from toptail.stats.resample import available_threads
 
 RETRIES: Final = 10
 """How often a piece is begun again whose worker or node was lost."""
@@ -36,12 +38,20 @@ def connect(address: str | None) -> Any:
         here = {"address": "local", "include_dashboard": False}  # not one that happens to be there
         here = here if address is None else {"address": address}
         try:
-            ray.init(configure_logging=False, **quiet, **here)
+            ray.init(configure_logging=False, runtime_env={"env_vars": _threads()}, **quiet, **here)
         except ConnectionError as error:
             raise NotDoneError(
                 f"No Ray cluster answers at {address} ({error}); start one with 'ray start --head'."
             ) from None
     return ray
+
+
+def _threads() -> dict[str, str]:
+    """As many threads for products of matrices as here: how they are shared out decides last bits.
+
+    Ray would give each worker as many as its task has cores.
+    """
+    return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(available_threads())}
 
 
 def run_jobs(
@@ -98,8 +108,9 @@ def _result(ray: Any, reference: Any, name: str) -> Any:
         raise error.cause from None
     except ray.exceptions.RayError as error:
         raise NotDoneError(
-            f"{name} was lost {RETRIES + 1} times with its worker ({type(error).__name__}); look "
-            "at the cluster's memory and disks, and run the same command again."
+            f"{name} was lost with its worker or node {RETRIES + 1} times, or this process lost "
+            f"its own node ({type(error).__name__}); look at the cluster's memory and disks, and "
+            "run the same command again: what is done is kept."
         ) from None
 
 
