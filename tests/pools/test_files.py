@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from toptail import ScoredPools
-from toptail.errors import InputError, NotDoneError
+from toptail.errors import BusyError, InputError, NotDoneError
 from toptail.lab.training.run_files import in_training, training_lock
 from toptail.pools import files, locks, temporary
 from toptail.pools.files import atomic, entries, read_arrays, staged_folder, write_arrays
@@ -202,8 +202,11 @@ def test_a_file_system_without_locks_is_written_to_and_swept_by_age(
     assert not in_training(tmp_path)
     (tmp_path / ".lock").write_text("")
     assert not in_training(tmp_path)
-    with pytest.raises(NotDoneError, match="the file system there has none"):
-        training_lock(tmp_path).__enter__()
+    with training_lock(tmp_path):  # the lease beside the lock decides
+        assert in_training(tmp_path)
+        with pytest.raises(BusyError, match="being trained"):
+            training_lock(tmp_path).__enter__()
+    assert not in_training(tmp_path)
 
 
 def npz_of(path: Path, *members: tuple[str, bytes]) -> Path:

@@ -372,5 +372,5 @@ def test_the_docs_code_runs_as_it_stands(
         == 0
     )
     found: dict[str, Any] = {}
-    exec(kept.replace("geodesic", "crow").replace('"raw"', '"my_critic"'), found)
+    exec(kept.replace("exact", "crow").replace('"raw"', '"my_critic"'), found)
     assert list(found["result"].to_dict()["scorers"]) == ["my_critic"]

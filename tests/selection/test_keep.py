@@ -131,10 +131,7 @@ def test_what_is_read_of_it(study: Path, kept: Path) -> None:
     for judge, values in before.values.items():
         np.testing.assert_array_equal(after.values[judge], values)
     np.testing.assert_array_equal(after.on_support, before.on_support)
-    np.testing.assert_array_equal(
-        CandidatePools.read(kept / "pools.npz").actions,
-        CandidatePools.read(study / "pools.npz").actions,
-    )
+    assert CandidatePools.read(kept / "pools.npz").actions.shape[-1] == 0  # kept on request alone
 
 
 def test_a_kept_column_is_audited_like_any_table(study: Path, kept: Path) -> None:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from toptail.errors import InputError
 from toptail.pools.guard import refusing
+from toptail.pools.logs import is_log
 
 BATCH: Final = 1 << 17
 """Rows that are decoded together."""
@@ -125,8 +126,8 @@ class PartitionedTable:
 
 
 def is_partitioned(path: str | PathLike[str]) -> bool:
-    """Whether a path is a folder or an address, not a file."""
-    return "://" in str(path) or Path(path).is_dir()
+    """Whether a path is an address or a folder, and no other tool's log."""
+    return "://" in str(path) or (Path(path).is_dir() and not is_log(Path(path)))
 
 
 def open_partitioned(path: str | PathLike[str]) -> PartitionedTable:

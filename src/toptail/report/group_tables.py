@@ -31,6 +31,9 @@ from toptail.report.text import (
     with_interval,
 )
 
+_NAMED = 3
+"""So many scorers are named that are worse than random in a group."""
+
 
 def groups_table(audit: Audit, names: Sequence[str] | None = None) -> Table:
     """These scorers (by default all) inside each group of queries, scorer by scorer."""
@@ -116,12 +119,15 @@ def heterogeneity(audit: Audit, name: str) -> str:
 
 
 def worse_in_groups(audit: Audit) -> list[str]:
-    """Say which scorers are worse than a random candidate in a group, whatever they are overall.
+    """Say which scorers are worse than a random candidate in a group, and not unsafe overall.
 
-    By the whole interval of the gain at the group's largest K, or of the order (τ_b).
+    By the whole interval of the gain at the group's largest K, or of the order (τ_b). Of many the
+    first are named; the groups' table has all.
     """
     found = []
     for name in ranked(audit) if audit["kind"] == "pools" else ():
+        if audit["scorers"][name]["verdict"]["status"] == "unsafe":
+            continue
         parts = [
             f"{one_line(group)} ({words})"
             for group, record in (audit.get("groups") or {}).items()
@@ -133,6 +139,9 @@ def worse_in_groups(audit: Audit) -> list[str]:
                 f"{one_line(name)} is {overall} over all queries and worse than a random candidate "
                 f"in {join(parts)}."
             )
+    more = len(found) - _NAMED
+    if more > 1:
+        found[_NAMED:] = [f"So are {more} more scorers: see the table of groups."]
     return found
 
 
