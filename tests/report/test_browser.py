@@ -121,7 +121,7 @@ def test_an_older_audit_begins_with_its_curves(open_page: Open, first_format: An
     expect(page.locator("#chart-best-of-k .series")).to_have_count(5)
 
 
-@pytest.mark.parametrize(("width", "most"), [(1280, 2600), (390, 5200)])
+@pytest.mark.parametrize(("width", "most"), [(1280, 2600), (390, 5400)])
 def test_thirty_scorers_leave_the_first_chart_in_reach(
     open_page: Open, thirty: Any, width: int, most: int
 ) -> None:

@@ -31,7 +31,7 @@ from toptail.report.text import (
     with_interval,
 )
 
-_NAMED = 3
+_NAMED = 4
 """So many scorers are named that are worse than random in a group."""
 
 
