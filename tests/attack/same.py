@@ -25,6 +25,7 @@ _DATED: Final = re.compile(rb"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00
 _TOOK: Final = re.compile(rb"\d[\d.,]* (hours?|minutes?|seconds?|ms|s)\b")
 _MADE: Final = re.compile(rb"\d+ trained and \d+ stored units")
 """What a page says of the last call, as ``units`` of its record does."""
+_COMMIT: Final = re.compile(rb"\b[0-9a-f]{40}\b")
 _PORT: Final = re.compile(rb"(?<=http://127\.0\.0\.1):\d+")
 """Where the local server listened."""
 
@@ -81,7 +82,8 @@ def timeless(kind: str, content: bytes) -> bytes:
     if kind == ".log":  # what every call said, one after the other
         return b""
     if kind in (".html", ".md", ".tex", ".svg"):
-        return _MADE.sub(b"", _TOOK.sub(b"", _DATED.sub(b"", content)))
+        for said in (_DATED, _TOOK, _MADE, _COMMIT):
+            content = said.sub(b"", content)
     return content
 
 

@@ -97,6 +97,10 @@ class TestComparison:
         assert timeless(".html", page % (6, 0, 4)) == timeless(".html", page % (0, 6, 4))
         assert timeless(".html", page % (6, 0, 4)) != timeless(".html", page % (6, 0, 5))
 
+    def test_the_commit_of_a_page_does_not_count_and_a_hash_does(self) -> None:
+        assert timeless(".html", b"<dd>" + b"a1" * 20 + b"</dd>") == b"<dd></dd>"
+        assert timeless(".html", b"a1" * 32) != timeless(".html", b"b1" * 32)
+
     def test_files_left_over_missing_or_changed_are_named(self, tmp_path: Path) -> None:
         for name in ("one", "two"):
             (tmp_path / name).mkdir()
