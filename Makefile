@@ -19,7 +19,7 @@ test: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 -q
+	$(BIN)/pytest -n 2 --dist worksteal -q
 
 # All of the attack, hours of it; stopped, the same goes on. A small part is in the tests.
 attack: $(VENV)/.ready
