@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from toptail.errors import InputError, option, told
 from toptail.lab.training.records import digest, machine, versions
 from toptail.pools import guard
 from toptail.pools.files import atomic
-from toptail.pools.locks import locks_exist, try_lock
+from toptail.pools.locks import NoLocksError, locks_exist, try_lock
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
 
@@ -43,7 +43,7 @@ def read_stored(path: Path) -> Any:
 def alone(folder: Path, tick: Tick = no_tick) -> Iterator[None]:
     """Hold a study's folder; another call that wants to work in it waits until this one is done.
 
-    The lock goes with the process, however that ends. A system without locks does without.
+    The lock goes with the process, however that ends. Systems and disks without locks do without.
     """
     if not locks_exist():
         yield
@@ -56,9 +56,10 @@ def alone(folder: Path, tick: Tick = no_tick) -> Iterator[None]:
     except OSError as error:
         raise told(error, folder) from None
     with file:
-        while not try_lock(file.fileno()):
-            tick(f"waiting for another process in {folder}", 0.0)
-            time.sleep(_POLL)
+        with suppress(NoLocksError):
+            while not try_lock(file.fileno()):
+                tick(f"waiting for another process in {folder}", 0.0)
+                time.sleep(_POLL)
         yield
 
 
