@@ -54,6 +54,13 @@ class Odd:
     """Variables beside the usual ones; an empty HOME is none."""
     program: str = _PYTHON
     """What the line is given to."""
+    needs: str = ":"
+    """A command that fails where this machine does not allow such surroundings."""
+
+    @property
+    def possible(self) -> bool:
+        """Whether this machine allows it."""
+        return subprocess.run(["/bin/bash", "-c", self.needs], capture_output=True).returncode == 0
 
     def run(self, folder: Path) -> subprocess.CompletedProcess[str]:
         """Run it in a folder, in a process of its own."""
@@ -109,7 +116,10 @@ SURROUNDINGS: Final[Mapping[str, Odd]] = {
     "out is too long": Odd((2, 3), f"{_AUDIT}{'x' * 300}"),
     "out cannot be there": Odd((2, 3), "audit scores.csv --resamples 100 --out /proc/x/y"),
     "a small disk": Odd(
-        (3,), f"{_AUDIT}/a'", program=f"unshare -rm bash -c '{_SMALL_DISK} {_PYTHON}"
+        (3,),
+        f"{_AUDIT}/a'",
+        program=f"unshare -rm bash -c '{_SMALL_DISK} {_PYTHON}",
+        needs="unshare -rm mount -t tmpfs -o size=64k t /mnt",
     ),
 }
 """What is odd, and how a command is called in it."""
@@ -164,8 +174,11 @@ def surround(folder: Path, name: str) -> list[str]:
 
 def attack(state: State, home: Path, turns: Turns) -> None:
     """Make the faults that were not made yet."""
-    for number, name in enumerate(SURROUNDINGS):
-        if turns.first("surroundings", state.left("surroundings", [number])) is not None:
+    for number, (name, odd) in enumerate(SURROUNDINGS.items()):
+        if (
+            odd.possible
+            and turns.first("surroundings", state.left("surroundings", [number])) is not None
+        ):
             _count(state, "surroundings", number, name, surround(home / "odd", name))
     mine, others = (sorted(cases, key=lambda case: case.slow) for cases in turns.split(CASES))
     with battleground(home) as ground:
