@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
+from itertools import count
 from pathlib import Path
 from random import Random
 from types import UnionType
@@ -19,6 +19,7 @@ from tests.attack.crash import battleground
 from tests.attack.damage import NAMES
 from tests.attack.forks import Ended, Line
 from tests.attack.state import State
+from tests.attack.turns import Turns
 from tests.attack.world import POINT, make_world
 from toptail.cli import _LIMITS
 
@@ -208,32 +209,27 @@ def furnish(folder: Path) -> None:
         (folder / name).mkdir()
 
 
-def attack(state: State, home: Path, budget: int, seconds: float | None = None) -> None:
-    """Type so many more lines."""
-    end = None if seconds is None else time.monotonic() + seconds
+def attack(state: State, home: Path, turns: Turns) -> None:
+    """Type lines."""
     world, work = home / "world", home / "inside" / "work"
     shutil.rmtree(world, ignore_errors=True)
     make_world(world)
     furnish(world)
-    start = state.facts.get("next", 0)
     with battleground(home) as ground:
-        for number in range(start, start + max(budget, 0)):
-            if end is not None and time.monotonic() > end:
-                break
+        while (number := turns.first("lines", state.left("lines", count()))) is not None:
             words = hostile_line(number)
             shutil.rmtree(work.parent, ignore_errors=True)
             shutil.copytree(world, work, symlinks=True)
             how = {**ground.environment, "HOME": str(work), "XDG_CACHE_HOME": str(work / ".cache")}
             line = Line(words, str(work), seconds=SECONDS, memory=MEMORY, environment=how)
             report(state, number, words, ground.forks.run(line))
-            state.facts["next"] = number + 1
             state.save()
 
 
 def report(state: State, number: int, words: Sequence[str], ended: Ended) -> None:
     """Count a line, and keep it where it shows something."""
     outcome = judged(ended)
-    state.counts.update(("lines", outcome))
+    state.add("lines", number, "lines", outcome)
     if outcome not in ("answered", "ended"):
         said = ascii((ended.err or ended.out)[-400:])
         state.find("line", number, outcome, code=ended.code, words=list(words), said=said)

@@ -22,7 +22,8 @@ from tests.attack.cases import CASES, Case
 from tests.attack.forks import Ended, Forks, Line
 from tests.attack.same import Tree, differences, snapshot
 from tests.attack.server import sound_mirror
-from tests.attack.state import State
+from tests.attack.state import State, source_digest
+from tests.attack.turns import Turns
 from tests.attack.world import make_world
 
 GOAL: Final = 1000
@@ -109,13 +110,14 @@ class Undisturbed:
 
 
 @contextmanager
-def battleground(home: Path, *, anew: bool = False) -> Iterator[Ground]:
-    """Forks, and a local server that has a data set; worlds that other code made go if ``anew``."""
-    if anew:
-        shutil.rmtree(home / "worlds", ignore_errors=True)
+def battleground(home: Path) -> Iterator[Ground]:
+    """Forks, and a local server that has a data set; worlds that other code made go."""
+    worlds = home / f"worlds-{source_digest()}"
+    for other in set(home.glob("worlds-*")) - {worlds}:
+        shutil.rmtree(other, ignore_errors=True)
     with Forks(home / "compiled") as forks, sound_mirror() as address:
         variables = {"TOPTAIL_DATA": "data", "TOPTAIL_MIRRORS": address}
-        yield Ground(forks, home / "worlds", variables)
+        yield Ground(forks, worlds, variables)
 
 
 def kill(ground: Ground, case: Case, usual: Undisturbed, at: int) -> list[str]:
@@ -152,30 +154,44 @@ def points(case: Case, events: int) -> list[int]:
     return order
 
 
-def attack(state: State, home: Path, budget: int, seconds: float | None = None) -> None:
-    """Make so many kills more, each where the least time was spent so far."""
-    end = None if seconds is None else time.monotonic() + seconds
+def attack(state: State, home: Path, turns: Turns) -> None:
+    """Kill, each time where the least time was spent so far."""
     spent = dict.fromkeys((case.name for case in CASES), 0.0)
-    usual: dict[str, Undisturbed] = {}
-    with battleground(home, anew=not state.done) as ground:
-        for _ in range(budget):
-            open_cases = [case for case in CASES if _left(state, case)]
-            if not open_cases or (end is not None and time.monotonic() > end):
-                break
-            case = min(open_cases, key=lambda case: spent[case.name])
-            began = time.monotonic()
-            if case.name not in usual:
-                usual[case.name] = Undisturbed.of(ground, case)
-                state.facts[case.name] = len(usual[case.name].events)
-                began = time.monotonic()  # making the world is no part of the attack
-            if left := _left(state, case):
-                _attack_once(state, ground, case, usual[case.name], left[0])
+    ready, waiting = turns.split(CASES)
+    with battleground(home) as ground:
+        while (ready or waiting) and not turns.over:
+            if not ready:
+                ready.append(waiting.pop(0))
+            case = min(ready, key=lambda case: spent[case.name])
+            if next(_left(state, case), None) is None:
+                ready.remove(case)
+                continue
+            usual = undisturbed(state, ground, case)
+            began = time.monotonic()  # making the world is no part of the attack
+            at = turns.first(case.name, _left(state, case)) if usual else None
+            if usual is None or at is None:
+                ready.remove(case)
+            else:
+                _attack_once(state, ground, case, usual, at)
             spent[case.name] += time.monotonic() - began
 
 
-def _left(state: State, case: Case) -> list[int]:
+def undisturbed(state: State, ground: Ground, case: Case) -> Undisturbed | None:
+    """What a case's command does undisturbed; None, and a finding, where that is no success."""
+    try:
+        usual = Undisturbed.of(ground, case)
+    except RuntimeError as error:
+        state.find(case.name, 0, "fails undisturbed", line=case.line, seen=[str(error)[-500:]])
+        state.save()
+        print(f"  {case.name} cannot be attacked: {ascii(str(error))[-300:]}", flush=True)
+        return None
+    state.note(case.name, len(usual.events))
+    return usual
+
+
+def _left(state: State, case: Case) -> Iterator[int]:
     """The kills of a case that were not made; one where its events were not counted yet."""
-    return state.left(case.name, points(case, state.facts.get(case.name, 1)))
+    return state.left(case.name, points(case, state.whole.facts.get(case.name, 1)))
 
 
 def _attack_once(state: State, ground: Ground, case: Case, usual: Undisturbed, at: int) -> None:

@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,11 +18,12 @@ from typing import Final
 
 from tests.attack.cases import CASES, TRAIN, Case
 from tests.attack.cli import printable
-from tests.attack.crash import Ground, Undisturbed, battleground
+from tests.attack.crash import Ground, Undisturbed, battleground, undisturbed
 from tests.attack.events import Act
-from tests.attack.forks import ROOT
+from tests.attack.forks import python_path
 from tests.attack.same import differences, snapshot
 from tests.attack.state import State
+from tests.attack.turns import Turns
 from tests.attack.world import make_world
 
 DISKS: Final[tuple[Act, ...]] = ("full", "read-only")
@@ -54,10 +54,17 @@ class Odd:
     """Variables beside the usual ones; an empty HOME is none."""
     program: str = _PYTHON
     """What the line is given to."""
+    needs: str = ":"
+    """A command that fails where this machine does not allow such surroundings."""
+
+    @property
+    def possible(self) -> bool:
+        """Whether this machine allows it."""
+        return subprocess.run(["/bin/bash", "-c", self.needs], capture_output=True).returncode == 0
 
     def run(self, folder: Path) -> subprocess.CompletedProcess[str]:
         """Run it in a folder, in a process of its own."""
-        usual = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "JAX_PLATFORMS": "cpu"}
+        usual = {"PYTHONPATH": python_path(), "JAX_PLATFORMS": "cpu"}
         variables = {**os.environ, **usual, "FOLDER": str(folder), **self.environment}
         if not variables.get("HOME"):
             variables.pop("HOME", None)
@@ -109,7 +116,10 @@ SURROUNDINGS: Final[Mapping[str, Odd]] = {
     "out is too long": Odd((2, 3), f"{_AUDIT}{'x' * 300}"),
     "out cannot be there": Odd((2, 3), "audit scores.csv --resamples 100 --out /proc/x/y"),
     "a small disk": Odd(
-        (3,), f"{_AUDIT}/a'", program=f"unshare -rm bash -c '{_SMALL_DISK} {_PYTHON}"
+        (3,),
+        f"{_AUDIT}/a'",
+        program=f"unshare -rm bash -c '{_SMALL_DISK} {_PYTHON}",
+        needs="unshare -rm mount -t tmpfs -o size=64k t /mnt",
     ),
 }
 """What is odd, and how a command is called in it."""
@@ -162,27 +172,33 @@ def surround(folder: Path, name: str) -> list[str]:
     return [] if printable(text) else [f"unprintable: {text[-300:]!a}"]
 
 
-def attack(state: State, home: Path, budget: int, seconds: float | None = None) -> None:
+def attack(state: State, home: Path, turns: Turns) -> None:
     """Make the faults that were not made yet."""
-    end = None if seconds is None else time.monotonic() + seconds
-    anew = not state.done
-    for number, name in enumerate(SURROUNDINGS):
-        if budget > 0 and state.left("surroundings", [number]):
-            budget -= 1
+    for number, (name, odd) in enumerate(SURROUNDINGS.items()):
+        if (
+            odd.possible
+            and turns.first("surroundings", state.left("surroundings", [number])) is not None
+        ):
             _count(state, "surroundings", number, name, surround(home / "odd", name))
-    with battleground(home, anew=anew) as ground:
-        for case in sorted(CASES, key=lambda case: case.slow):
-            if budget <= 0 or (end is not None and time.monotonic() > end):
-                break
-            usual = Undisturbed.of(ground, case)
+    mine, others = (sorted(cases, key=lambda case: case.slow) for cases in turns.split(CASES))
+    with battleground(home) as ground:
+        for case in [*mine, *others]:
             for act in DISKS:
-                what = f"{case.name} {act}"
-                for at in state.left(what, events_of(case, act, len(usual.events))):
-                    if budget <= 0 or (end is not None and time.monotonic() > end):
-                        break
-                    budget -= 1
-                    shown = f"{what} from event {at} ({usual.events[at - 1]})"
-                    _count(state, what, at, shown, fail(ground, case, usual, act, at))
+                _fail_all(state, ground, case, act, turns)
+
+
+def _fail_all(state: State, ground: Ground, case: Case, act: Act, turns: Turns) -> None:
+    """Let the disk fail at every event of a case that is attacked and was not yet."""
+    what = f"{case.name} {act}"
+    if turns.over or turns.begun(what) + len(state.done(what)) >= _per_case(case):
+        return
+    usual = undisturbed(state, ground, case)
+    if usual is None:
+        return
+    wanted = events_of(case, act, len(usual.events))
+    while (at := turns.first(what, state.left(what, wanted))) is not None:
+        shown = f"{what} from event {at} ({usual.events[at - 1]})"
+        _count(state, what, at, shown, fail(ground, case, usual, act, at))
 
 
 def _count(state: State, what: str, attack: int, shown: str, problems: list[str]) -> None:

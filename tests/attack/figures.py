@@ -24,7 +24,8 @@ BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 def line_of(state: State) -> str:
     """All figures in a line."""
-    return ", ".join(f"{count:,} {what}" for what, count in sorted(state.counts.items())) or "–"
+    counts = state.whole.counts
+    return ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items())) or "–"
 
 
 def write_figures(folder: Path, document: Path) -> str:
@@ -41,17 +42,18 @@ def _table(states: Sequence[State]) -> list[str]:
     rows = ["| attack | made | held | did not hold |", "|---|---:|---:|---|"]
     for part, state in zip(PARTS, states, strict=True):
         title, unit = TITLES[part]
-        good = sum(count for what, count in state.counts.items() if what in GOOD)
-        bad = {w: n for w, n in sorted(state.counts.items()) if w not in GOOD and w != unit}
+        counts = state.whole.counts
+        good = sum(count for what, count in counts.items() if what in GOOD)
+        bad = {w: n for w, n in sorted(counts.items()) if w not in GOOD and w != unit}
         failures = ", ".join(f"{count:,} {what}" for what, count in bad.items()) or "none"
-        rows.append(f"| {title} | {state.counts[unit]:,} {unit} | {good:,} | {failures} |")
+        rows.append(f"| {title} | {counts[unit]:,} {unit} | {good:,} | {failures} |")
     return [*rows, "", f"Of the code with the digest `{states[0].source}`. {_kills(states[0])}"]
 
 
 def _kills(crash: State) -> str:
     """How many of a case's file events were attacked, case by case."""
-    made = {case.name: len(crash.done.get(case.name, ())) for case in CASES}
-    known = {name: crash.facts.get(name) for name in made}
+    made = {case.name: len(crash.done(case.name)) for case in CASES}
+    known = crash.whole.facts
     words = (f"{name} {n} of {known[name]}" if n else f"{name} none" for name, n in made.items())
     return f"Kills, of the file events of each case: {', '.join(words)}."
 

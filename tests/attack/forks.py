@@ -6,6 +6,7 @@ without computing, so that nothing is running that a fork would lose.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
@@ -34,6 +35,19 @@ HEAVY: Final = (
     *("matplotlib.figure", "jinja2", "rich.progress", "mujoco", "ogbench", "gymnasium"),
 )
 """What the server imports, as far as it is installed."""
+_DIES_WITH_PARENT: Final = 1
+"""``PR_SET_PDEATHSIG`` of Linux."""
+
+
+def python_path() -> str:
+    """Where the attacked processes find the checkout, and what this one finds elsewhere."""
+    further = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join([str(ROOT / "src"), str(ROOT), *filter(None, further)])
+
+
+def die_with_parent() -> None:
+    """Let this process be killed when the one that started it ends, however it does."""
+    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -95,7 +109,7 @@ class Forks:
         ours, theirs = socket.socketpair()
         environment = {
             **os.environ,
-            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+            "PYTHONPATH": python_path(),
             "COLUMNS": "200",
             "JAX_PLATFORMS": "cpu",
             "JAX_COMPILATION_CACHE_DIR": str(self._compiled),
@@ -135,6 +149,7 @@ class Forks:
 
 def serve(handle: int) -> None:
     """Answer command lines until nobody asks."""
+    die_with_parent()
     for name in HEAVY:
         with suppress(ImportError):
             __import__(name)
@@ -181,6 +196,7 @@ def _child(line: Line, files: Mapping[str, Path]) -> None:
     """Run the command line in this process, and end it."""
     code: Any = 70
     try:
+        die_with_parent()
         os.setsid()
         os.chdir(line.folder)
         os.environ.update(line.environment)

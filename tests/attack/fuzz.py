@@ -11,18 +11,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from tests.attack.forks import ROOT
+from tests.attack.forks import ROOT, python_path
 from tests.attack.fuzz_worker import SECONDS, broken
 from tests.attack.readers import READERS, Reader
 from tests.attack.state import State
+from tests.attack.turns import Turns
 
 GOAL: Final = 100_000
 """Files of the whole run."""
-BATCH: Final = 500
-"""Files between two times that the state is saved."""
+BATCH: Final = 250
+"""Files that are one attack in the state: of a reader's n-th batch those from n times this on."""
 _NOWHERE: Final = struct.pack("<q", -1)
 """Where a process is that has not begun."""
 HELD: Final = ("read", "refused")
@@ -48,7 +50,7 @@ class Worker:
             stdin=subprocess.PIPE,
             pass_fds=[write],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "PYTHONPATH": python_path(), "OMP_NUM_THREADS": "1"},
             text=True,
         )
         os.close(write)
@@ -93,52 +95,51 @@ class Worker:
             self._process = None
 
 
-def attack(state: State, home: Path, budget: int, seconds: float | None = None) -> None:
-    """Let so many more files be read, each reader its share."""
-    end = None if seconds is None else time.monotonic() + seconds
-    made = 0
+def attack(state: State, home: Path, turns: Turns) -> None:
+    """Let files be read, each reader its share."""
+    del home
+    read = dict.fromkeys((reader.name for reader in READERS), 0)
     with tempfile.TemporaryDirectory() as folder:
         worker = Worker(Path(folder))
         try:
-            while made < budget and (end is None or time.monotonic() < end):
-                reader = min(READERS, key=lambda r: state.facts.get(r.name, 0) / r.share)
-                start = state.facts.get(reader.name, 0)
-                stop = start + min(BATCH, budget - made)
-                made += stop - start
-                _batch(state, worker, reader, start, stop, home / "found")
-                state.facts[reader.name] = stop
-                state.save()
+            while not turns.over:
+                reader = min(READERS, key=lambda reader: read[reader.name] / reader.share)
+                batch = turns.first(reader.name, state.left(reader.name, count()), BATCH)
+                if batch is not None:
+                    read[reader.name] = batch + 1
+                    _batch(state, worker, reader, batch * BATCH, (batch + 1) * BATCH)
+                    state.add(reader.name, batch)
+                    state.save()
         finally:
             worker.close()
 
 
-def _batch(
-    state: State, worker: Worker, reader: Reader, start: int, stop: int, found: Path
-) -> None:
+def _batch(state: State, worker: Worker, reader: Reader, start: int, stop: int) -> None:
     """Read some files; where one ends the process, those before and after it all the same."""
     while start < stop:
         seen, at, how = worker.ask(reader.name, start, stop)
         if seen is None:
             if at > start:
-                _batch(state, worker, reader, start, at, found)
+                _batch(state, worker, reader, start, at)
             seen = {
                 "counts": {"files": 1, how: 1},
                 "findings": [{"attack": at, "outcome": how, "where": ""}],
             }
             at += 1
-        state.counts.update(seen["counts"])
+        state.count(seen["counts"])
         for finding in seen["findings"]:
-            _keep(state, reader, finding, found)
+            _keep(state, reader, finding)
         start = at
 
 
-def _keep(state: State, reader: Reader, finding: dict[str, Any], found: Path) -> None:
+def _keep(state: State, reader: Reader, finding: dict[str, Any]) -> None:
     """Remember the first file of its kind."""
     sign = f"{reader.name}: {finding['outcome']} {_sign(finding['where'])}"
-    if any(known["sign"] == sign for known in state.findings):
+    if any(known["sign"] == sign for known in state.whole.findings):
         return
     what = slug(f"{finding['outcome']} {_sign(finding['where'])}")[:60]
     name = f"{slug(reader.name)}--{what}.{reader.kind}"
+    found = state.folder / "found"
     found.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         reader.make(Path(folder))

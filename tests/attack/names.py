@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from tests.attack.crash import Ground, battleground
 from tests.attack.damage import NAMES
 from tests.attack.forks import Ended, Line
 from tests.attack.state import State
+from tests.attack.turns import Turns
 from tests.attack.world import make_world
 
 Writer = Callable[[Path, str], list[str]]
@@ -174,19 +174,15 @@ def _said(ended: Ended) -> str:
     return ascii((ended.err + ended.out)[-300:])
 
 
-def attack(state: State, home: Path, budget: int, seconds: float | None = None) -> None:
+def attack(state: State, home: Path, turns: Turns) -> None:
     """Let writers meet names that they have not met yet."""
-    end = None if seconds is None else time.monotonic() + seconds
     world, work = home / "world", home / "work"
     with battleground(home) as ground, browser() as look:
         _furnish(ground, world)
         for number, name in enumerate(NAMES):
             for writer in WRITERS:
-                if not state.left(writer, [number]):
+                if turns.first(writer, state.left(writer, [number])) is None:
                     continue
-                if budget <= 0 or (end is not None and time.monotonic() > end):
-                    return
-                budget -= 1
                 outcome = meet(ground, world, work, writer, name, look)
                 state.add(writer, number, "names", outcome.partition(":")[0])
                 if ":" in outcome:

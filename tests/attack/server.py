@@ -18,6 +18,7 @@ import numpy as np
 
 from tests.attack.mutate import bomb, edit_npz
 from tests.attack.state import State
+from tests.attack.turns import Turns
 from tests.attack.world import DATA, POINT
 
 FILE: Final = f"{POINT}.npz"
@@ -259,21 +260,16 @@ def meet(name: str) -> dict[str, str]:
         return {"alone": download([bad]), "then a sound one": download([bad, good])}
 
 
-def attack(state: State, home: Path, budget: int, seconds: float | None = None) -> None:
+def attack(state: State, home: Path, turns: Turns) -> None:
     """Meet every behaviour that was not met yet."""
     del home
-    end = None if seconds is None else time.monotonic() + seconds
     for number, name in enumerate(behaviours()):
-        if budget <= 0 or (end is not None and time.monotonic() > end):
-            break
-        if not state.left("behaviours", [number]):
+        if turns.first("behaviours", state.left("behaviours", [number]), size=2) is None:
             continue
-        budget -= 2
-        met = meet(name)
         state.add("behaviours", number)
-        for how, outcome in met.items():
+        for how, outcome in meet(name).items():
             held = outcome in (("sound", "refused") if how == "alone" else ("sound",))
-            state.counts.update(("behaviours", "handled" if held else outcome.partition(":")[0]))
+            state.count({"behaviours": 1, "handled" if held else outcome.partition(":")[0]: 1})
             if not held:
                 state.find(name, number, outcome, how=how)
                 print(f"  {name}, {how}: {outcome}", flush=True)

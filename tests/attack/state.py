@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,57 +24,94 @@ def source_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-class State:
-    """The state of one attack, a JSON file in the folder of the state.
+@dataclass
+class Record:
+    """What attacks have shown."""
 
-    It begins anew where the attacked code has changed since.
+    counts: Counter[str] = field(default_factory=Counter)
+    """Figures: what -> how many."""
+    done: dict[str, list[int]] = field(default_factory=dict)
+    """What was attacked -> which attacks were made."""
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    """What did not hold, with what shows it."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What else is to be remembered."""
+
+    @classmethod
+    def read(cls, path: Path, source: str) -> Record:
+        """The record of a file; an empty one where it is of other code."""
+        content = json.loads(path.read_text())
+        if content.pop("source", None) != source:
+            return cls()
+        return cls(**{**content, "counts": Counter(content["counts"])})
+
+    def include(self, other: Record) -> None:
+        """Take in what another record has: no attack is in two of them."""
+        self.counts.update(other.counts)
+        for what, attacks in other.done.items():
+            self.done.setdefault(what, []).extend(attacks)
+        self.findings += other.findings
+        self.facts |= other.facts
+
+
+class State:
+    """The state of one attack: JSON files in its folder, one of each worker.
+
+    A worker writes its own file only; the figures are of all of them. It begins anew where the
+    attacked code has changed since.
     """
 
-    def __init__(self, folder: Path, part: str) -> None:
+    def __init__(self, folder: Path, part: str, worker: int = 0) -> None:
         self.folder = folder / part
-        self._path = self.folder / "state.json"
+        self._path = self.folder / (f"state-{worker}.json" if worker else "state.json")
         self.source = source_digest()
-        content = json.loads(self._path.read_text()) if self._path.is_file() else {}
-        if content.get("source") != self.source:
-            content = {}
-        self.counts: Counter[str] = Counter(content.get("counts", {}))
-        """Figures: what -> how many."""
-        self.done: dict[str, list[int]] = content.get("done", {})
-        """What was attacked -> which attacks were made."""
-        self.findings: list[dict[str, Any]] = content.get("findings", [])
-        """What did not hold, with what shows it."""
-        self.facts: dict[str, Any] = content.get("facts", {})
-        """What else is to be remembered."""
+        self._own, self._others = Record(), Record()
+        for path in sorted(self.folder.glob("state*.json")):
+            record = self._own if path == self._path else self._others
+            record.include(Record.read(path, self.source))
+
+    @property
+    def whole(self) -> Record:
+        """What all workers have shown; what the others have, as of when this one began."""
+        record = Record()
+        record.include(self._others)
+        record.include(self._own)
+        return record
 
     @property
     def made(self) -> int:
         """How many attacks were made: every one has one outcome, beside the count of all."""
-        return max(self.counts.values(), default=0)
+        return max(self.whole.counts.values(), default=0)
 
-    def left(self, what: str, wanted: Iterable[int]) -> list[int]:
+    def left(self, what: str, wanted: Iterable[int]) -> Iterator[int]:
         """Attacks that were not made yet."""
-        made = set(self.done.get(what, ()))
-        return [attack for attack in wanted if attack not in made]
+        made = self.done(what)
+        return (attack for attack in wanted if attack not in made)
+
+    def done(self, what: str) -> set[int]:
+        """Attacks that were made."""
+        return {*self._own.done.get(what, ()), *self._others.done.get(what, ())}
 
     def add(self, what: str, attack: int, *outcomes: str) -> None:
         """An attack was made and ended so."""
-        self.done.setdefault(what, []).append(attack)
-        self.counts.update(outcomes)
+        self._own.done.setdefault(what, []).append(attack)
+        self._own.counts.update(outcomes)
+
+    def count(self, counts: Mapping[str, int]) -> None:
+        """Outcomes beside those of `add`."""
+        self._own.counts.update(counts)
 
     def find(self, what: str, attack: int, outcome: str, **shown: Any) -> None:
         """Something did not hold."""
-        self.findings.append({"what": what, "attack": attack, "outcome": outcome, **shown})
+        self._own.findings.append({"what": what, "attack": attack, "outcome": outcome, **shown})
+
+    def note(self, what: str, fact: Any) -> None:
+        """Remember something."""
+        self._own.facts[what] = fact
 
     def save(self) -> None:
-        """Write the file, whole or not at all."""
+        """Write this worker's file, whole or not at all."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        content = {
-            "source": self.source,
-            "counts": dict(self.counts),
-            "done": self.done,
-            "findings": self.findings,
-            "facts": self.facts,
-        }
         staged = self._path.with_suffix(".new")
-        staged.write_text(json.dumps(content, indent=1))
+        staged.write_text(json.dumps({"source": self.source, **vars(self._own)}, indent=1))
         staged.replace(self._path)

@@ -153,10 +153,11 @@ class TestBrokenFiles:
         state = State(tmp_path, "fuzz")
         reader = READERS[0]
         worker = _Mortal()
-        fuzz._batch(state, worker, reader, 0, 10, tmp_path / "found")  # type: ignore[arg-type]
-        assert state.counts == {"files": 10, "refused": 9, "crashed": 1}
-        assert state.findings[0]["attack"] == 4
-        assert (tmp_path / "found" / state.findings[0]["file"]).is_file()
+        fuzz._batch(state, worker, reader, 0, 10)  # type: ignore[arg-type]
+        assert state.whole.counts == {"files": 10, "refused": 9, "crashed": 1}
+        (finding,) = state.whole.findings
+        assert finding["attack"] == 4
+        assert (tmp_path / "fuzz" / "found" / finding["file"]).is_file()
 
 
 class _Mortal:
@@ -184,7 +185,7 @@ class TestCommandLines:
             line = Line(words, str(tmp_path / "world"), seconds=cli.SECONDS, memory=cli.MEMORY,
                         environment=ground.environment)  # fmt: skip
             cli.report(state, number, words, ground.forks.run(line))
-        assert state.findings == []
+        assert state.whole.findings == []
 
     def test_they_are_made_of_every_command(self) -> None:
         lines = [cli.hostile_line(number) for number in range(1000)]
@@ -262,10 +263,10 @@ class TestState:
     def test_figures_add_up_over_sittings(self, tmp_path: Path) -> None:
         for attack in (1, 2):
             state = State(tmp_path, "crash")
-            assert state.left("audit", [1, 2]) == [1, 2][attack - 1 :]
+            assert list(state.left("audit", [1, 2])) == [1, 2][attack - 1 :]
             state.add("audit", attack, "kills", "same")
             state.save()
-        assert State(tmp_path, "crash").counts == {"kills": 2, "same": 2}
+        assert State(tmp_path, "crash").whole.counts == {"kills": 2, "same": 2}
 
     def test_those_of_other_code_do_not(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -274,11 +275,11 @@ class TestState:
         state.add("audit", 1, "kills", "same")
         state.save()
         monkeypatch.setattr("tests.attack.state.source_digest", lambda: "other")
-        assert State(tmp_path, "crash").counts == {}
+        assert State(tmp_path, "crash").whole.counts == {}
 
     def test_they_are_written_between_their_marks(self, tmp_path: Path) -> None:
         state = State(tmp_path, "fuzz")
-        state.counts.update({"files": 1000, "read": 300, "refused": 699, "traceback": 1})
+        state.count({"files": 1000, "read": 300, "refused": 699, "traceback": 1})
         state.save()
         document = tmp_path / "doc.md"
         document.write_text(f"Before.\n{figures.BEGIN}\nof yesterday\n{figures.END}\nAfter.\n")

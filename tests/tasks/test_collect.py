@@ -288,6 +288,7 @@ def test_a_lost_block_is_noticed() -> None:
         (Collection(POINT, episodes=0), "Cannot collect 0 training"),
         (Collection(POINT, seed=-1), "a seed of at least 0"),
         (Collection(POINT, rows=1), "have no transition"),
+        (Collection(POINT, rows=99999999999999999999), "are too long: expected at most 10000000"),
     ],
 )
 def test_what_cannot_be_collected_is_said_before_anything_is_written(

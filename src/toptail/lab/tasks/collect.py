@@ -34,6 +34,8 @@ Progress = Callable[[int, int], None]
 _SPLITS: tuple[Split, ...] = ("train", "val")
 _MAZE_GROUP = 25
 """Maze episodes that are stepped together: a second of PointMaze, ten seconds of AntMaze."""
+_MOST_ROWS = 10_000_000
+"""Rows of an episode: room for their noise is made before the first step."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,8 @@ def _rows(collection: Collection) -> int:
     rows = _recipe(collection.task).rows if collection.rows is None else collection.rows
     if rows < 2:
         raise InputError(f"Episodes of {rows} rows have no transition: expected at least 2 rows.")
+    if rows > _MOST_ROWS:
+        raise InputError(f"Episodes of {rows} rows are too long: expected at most {_MOST_ROWS}.")
     return rows
 
 
