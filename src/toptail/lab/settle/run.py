@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toptail.lab.settle.cells import TRAINING, SeedCell, cell_metrics
+from toptail.lab.settle.page import write_settled
 from toptail.lab.settle.plan import SettlePlan
 from toptail.lab.settle.rules import decide
 from toptail.lab.studies.folder import RunFolder, write_json
@@ -53,6 +54,7 @@ def settle(
         shutil.rmtree(folder / TRAINING, ignore_errors=True)
         results = _results(plan, folder, small=small)
         write_json(folder / RESULTS, {"plan": described, "plan_hash": digest(described), **results})
+        write_settled(folder, described, results)
     return results
 
 
