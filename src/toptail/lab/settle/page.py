@@ -18,6 +18,7 @@ from toptail.report.markdown import escape, pipe_table
 from toptail.report.palette import NEUTRAL
 from toptail.report.strokes import new_figure
 from toptail.report.table import Column, Table, numbers
+from toptail.report.text import decimals_for
 
 PAGE: Final = "results.md"
 """What a reader opens."""
@@ -74,13 +75,16 @@ def _metrics(cells: Mapping[str, Any]) -> list[str]:
 
 
 def _table(cells: Mapping[str, Any], metrics: Sequence[str], *, intervals: bool) -> Table:
+    means = {m: [mean_of(entry["metrics"].get(m)) or 0.0 for entry in cells.values()]
+             for m in metrics}  # fmt: skip
+    places = {m: max(3, decimals_for(max(map(abs, xs)))) for m, xs in means.items()}
     rows = []
     for name, entry in cells.items():
         row = [name_cell(name)]
         for metric in metrics:
             cell = entry["metrics"].get(metric) or {}
             ends = (cell.get("low"), cell.get("high")) if intervals else (None, None)
-            row.append(number_cell(cell.get("mean"), *ends, decimals=3))
+            row.append(number_cell(cell.get("mean"), *ends, decimals=places[metric]))
         rows.append(tuple(row))
     return Table("cells", "", "", (Column("critic", "name"), *numbers(*metrics)), tuple(rows))
 
