@@ -6,7 +6,9 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -121,14 +123,16 @@ def ray_map(
     ray = connect(address)
     shared = ray.put(work)
 
-    one = ray.remote(_called).options(num_cpus=1, max_retries=RETRIES)
+    one = partial(
+        ray.remote(_called).options(num_cpus=1, max_retries=RETRIES).remote, shared, str(Path.cwd())
+    )
     every = list(items)
     ahead = int(2 * ray.cluster_resources().get("CPU", 1))  # results that nobody took wait there
-    running: list[Any] = [one.remote(shared, item) for item in every[:ahead]]
+    running: list[Any] = [one(item) for item in every[:ahead]]
     for at in range(len(every)):
         if at + ahead < len(every):
-            running.append(one.remote(shared, every[at + ahead]))
-        yield _result(ray, running[at], "a part of the table")
+            running.append(one(every[at + ahead]))
+        yield _result(ray, running[at], "a part of the work")
         running[at] = None
 
 
@@ -142,6 +146,8 @@ def _done(work: Callable[[str, str], object], folder: str, identity: str) -> Don
     return Done(f"{platform.node()} {number}", time.monotonic() - begun)
 
 
-def _called(work: Callable[[Any], Any], item: Any) -> Any:
-    """Runs on a node."""
+def _called(work: Callable[[Any], Any], folder: str, item: Any) -> Any:
+    """Runs on a node, in the folder that the command was typed in where the node has it."""
+    with suppress(OSError):
+        os.chdir(folder)
     return work(item)
