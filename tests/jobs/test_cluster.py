@@ -175,10 +175,10 @@ def test_a_light_installation_says_what_is_missing(
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra ray: make ray")
-@pytest.mark.parametrize("kind", ["collect", "train"])
+@pytest.mark.parametrize("kind", ["collect", "grid"])
 def test_kills_on_a_real_cluster_change_nothing(tmp_path: Path, kind: str) -> None:
     from tests.jobs.faults import attack
 
-    found = attack(kind, tmp_path, 6, (2.0, 6.0))
+    found = attack(kind, tmp_path / kind, 6, (2.0, 6.0))
     assert found["different"] == []
     assert found["files"] > 0
