@@ -37,8 +37,11 @@ def connect(address: str | None) -> Any:
 
     if not ray.is_initialized():
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
-        here = {"address": "local", "include_dashboard": False}  # not one that happens to be there
-        here = here if address is None else {"address": address}
+        here: dict[str, Any] = {"address": address}
+        if address is None:
+            here = {"address": "local", "include_dashboard": False}  # not one that is there already
+            # Ray's own 15 would let whatever else runs here go before what was just typed.
+            os.environ.setdefault("RAY_worker_niceness", "0")
         try:
             ray.init(configure_logging=False, runtime_env={"env_vars": _threads()}, **quiet, **here)
         except ConnectionError as error:
