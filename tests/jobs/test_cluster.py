@@ -210,8 +210,8 @@ def test_what_a_node_of_a_real_cluster_says_is_said(tmp_path: Path, said: Except
 def test_an_accelerator_has_one_piece_at_a_time(tmp_path: Path) -> None:
     import ray
 
-    def work(folder: str, identity: str) -> None:
-        file = Path(folder) / "in use"
+    def work(_folder: str, identity: str) -> None:
+        file = tmp_path / "in use"
         file.touch(exist_ok=False)
         time.sleep(0.2)
         file.unlink()
