@@ -48,7 +48,7 @@ class Killed:
     count: dict[str, int] = field(default_factory=lambda: {"worker": 0, "node": 0})
 
     def __post_init__(self) -> None:
-        os.environ.setdefault("RAY_worker_niceness", "5")  # at Ray's 15 a busy machine starves them
+        os.environ.setdefault("RAY_worker_niceness", "0")  # at Ray's 15 a busy machine starves them
         from ray.cluster_utils import Cluster
 
         small = {"object_store_memory": 400 * 2**20}

@@ -2,18 +2,20 @@
 
     python -m tests.jobs.predicted FOLDER
 
-Every graph is first done by one worker: how long its pieces took there, and what beginning one
-cost, are all that the simulation is told. Then more workers do it. Pieces are episodes of a maze
-that are collected, which need cores, and pieces that only wait, of which a machine has room for
-many. Needs the extra `ray`.
+Every graph is first done by one worker: how long its pieces took there, what beginning one cost,
+and what the start of the worker, are all that the simulation is told.
+Then more workers do it. Pieces are episodes of a maze that are collected, which need cores, and
+pieces that only wait, of which a machine has room for many. Needs the extra `ray`.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,10 +38,12 @@ class Measured:
     """Seconds of the whole run."""
     pieces: dict[str, float]
     """Piece -> its seconds."""
+    first: float
+    """Seconds until the first piece was begun."""
 
 
 def waiting(folder: Path, count: int) -> Graph:
-    """Pieces that wait half a second to four; every fourth needs the three before it."""
+    """Pieces that wait two seconds to eight; every fourth needs the three before it."""
     draw = random.Random(count)
     jobs: list[Job] = []
     seconds: dict[str, float] = {}
@@ -49,7 +53,7 @@ def waiting(folder: Path, count: int) -> Graph:
         jobs.append(
             Job(f"wait {at}", {}, folder, [path], path.touch, path.exists, needs=tuple(needs))
         )
-        seconds[jobs[-1].id] = draw.uniform(0.5, 4.0)
+        seconds[jobs[-1].id] = draw.uniform(2.0, 8.0)
     return jobs, partial(_wait, folder, {job.id: job.name.split()[1] for job in jobs}, seconds)
 
 
@@ -58,6 +62,17 @@ def _wait(
 ) -> None:
     time.sleep(seconds[identity])
     (folder / f"{names[identity]}.done").touch()
+
+
+def _begun(folder: Path) -> Path:
+    """What the first piece leaves when it begins."""
+    return folder / "begun"
+
+
+def _noted(work: Callable[[str, str], object], folder: Path, where: str, identity: str) -> None:
+    with suppress(FileExistsError):
+        _begun(folder).touch(exist_ok=False)
+    work(where, identity)
 
 
 def collecting(folder: Path, episodes: int) -> Graph:
@@ -73,25 +88,30 @@ def measured(graph: Graph, workers: int) -> Measured:
     import ray
     from ray.cluster_utils import Cluster
 
+    os.environ.setdefault("RAY_worker_niceness", "0")  # at Ray's 15 a busy machine starves them
     small: dict[str, Any] = {"object_store_memory": 100 * 2**20}
     head = {**small, "num_cpus": 0, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     for _ in range(workers):
         cluster.add_node(**small, num_cpus=1)
     try:
-        start = time.monotonic()
-        done = run_jobs(*graph, cluster.address)
-        return Measured(time.monotonic() - start, {i: each.seconds for i, each in done.items()})
+        start = time.time()
+        jobs, work = graph
+        done = run_jobs(jobs, partial(_noted, work, jobs[0].home), cluster.address)
+        wall, seconds = time.time() - start, {i: each.seconds for i, each in done.items()}
+        return Measured(wall, seconds, _begun(jobs[0].home).stat().st_mtime - start)
     finally:
         ray.shutdown()
         cluster.shutdown()
 
 
-def predicted(jobs: Sequence[Job], seconds: dict[str, float], workers: int, start: float) -> float:
+def predicted(
+    jobs: Sequence[Job], seconds: dict[str, float], workers: int, start: float, worker: float
+) -> float:
     """What the simulation says."""
     place = {job.id: at for at, job in enumerate(jobs)}
     pieces = [TimedPiece(seconds[job.id], [place[need] for need in job.needs]) for job in jobs]
-    return simulate(pieces, [Resources(cpus=1.0)] * workers, start=start).seconds
+    return simulate(pieces, [Resources(cpus=1.0)] * workers, start=start, worker=worker).seconds
 
 
 def main() -> int:
@@ -116,10 +136,11 @@ def main() -> int:
             if one is None:  # by place, since an identity may know its folder
                 one = found
                 first = [found.pieces[job.id] for job in jobs]
-                start = (found.wall - sum(first)) / len(first)
-            costs = {job.id: each for job, each in zip(jobs, first, strict=True)}
-            told = "" if workers == 1 else f"{predicted(jobs, costs, workers, start):.1f} s"
-            own = predicted(jobs, found.pieces, workers, start)
+                left = (found.wall - found.first - sum(first)) / len(first)
+                costs = left, found.first
+            same = {job.id: each for job, each in zip(jobs, first, strict=True)}
+            told = "" if workers == 1 else f"{predicted(jobs, same, workers, *costs):.1f} s"
+            own = predicted(jobs, found.pieces, workers, *costs)
             say(f"| {make.__name__} | {len(jobs)} | {workers} | {told} | {own:.1f} s | ")
             say(f"{found.wall:.1f} s |\n")
             sys.stdout.flush()
