@@ -21,7 +21,8 @@ from toptail.errors import Exit, InputError
 from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.folder import write_check
 from toptail.lab.check.page import check_html, check_lines
-from toptail.lab.check.run import CheckRequest, CheckResult, check
+from toptail.lab.check.request import CheckRequest, CheckResult
+from toptail.lab.check.run import check
 from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.verdicts import QUESTIONS, failures
 from toptail.lab.environments.gym import unlogged

@@ -1,9 +1,11 @@
 """Kills on a real Ray cluster of several nodes: nothing lost, nothing different.
 
-    python -m tests.jobs.faults FOLDER [train|study|collect|audit] [KILLS]
+    python -m tests.jobs.faults FOLDER collect|grid|study|audit|all [KILLS] [--millions N]
 
-Runs a command on this machine alone and on a cluster of two nodes whose workers and nodes are
-killed at random times, then compares what both left, bit by bit. Needs the extra `ray`.
+Runs commands on this machine alone and on a cluster of two nodes, kills a node first and then at
+random times workers and now and then a node, and compares what both left, bit by bit. `grid` are
+2 tasks x 4 critics x 2 variants, `study` a selection study with its trainings and rollouts, `audit`
+one of N million candidates; `all` are these three. Needs the extra `ray`.
 """
 
 from __future__ import annotations
@@ -18,15 +20,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from toptail.bench.scale import write_table
+from toptail.errors import Exit
+
 SMALL = (
-    *("--batch-size", "16", "--log-every", "10", "--hidden", "8", "--depth", "1"),
-    *("--embed-dim", "4", "--ensemble", "1", "--seeds", "42,43"),
+    *("--batch-size", "16", "--hidden", "8", "--depth", "1", "--embed-dim", "4"),
+    *("--seeds", "42,43"),
 )
+TASKS = ("pointmaze-medium-navigate-v0", "pointmaze-large-navigate-v0")
+ALL = ("grid", "study", "audit")
 _QUIET = re.compile(rb"IDLE|Agent")
 """Names of a node's processes that do no piece; a node does not live without its agents."""
 NO_BITS = ("record.json", "report.html", "audit.md", "audit.tex")
@@ -41,7 +48,7 @@ class Killed:
     count: dict[str, int] = field(default_factory=lambda: {"worker": 0, "node": 0})
 
     def __post_init__(self) -> None:
-        os.environ.setdefault("RAY_worker_niceness", "5")  # at Ray's 15 a busy machine starves them
+        os.environ.setdefault("RAY_worker_niceness", "0")  # at Ray's 15 a busy machine starves them
         from ray.cluster_utils import Cluster
 
         small = {"object_store_memory": 400 * 2**20}
@@ -52,8 +59,8 @@ class Killed:
         self._draw = random.Random(self.seed)
 
     def kill(self) -> None:
-        """Kill a busy worker, or now and then a whole node, which a new one replaces."""
-        if self._draw.random() < 0.2:
+        """Kill a busy worker, or first and now and then a whole node, which a new one replaces."""
+        if self.count["node"] == 0 or self._draw.random() < 0.2:
             at = self._draw.randrange(2)
             self.cluster.remove_node(self.nodes[at], allow_graceful=False)
             self.nodes[at] = self.cluster.add_node(**self._small)
@@ -77,6 +84,10 @@ class Killed:
                 if parent in raylets and words.startswith(b"ray::") and not _QUIET.search(words):
                     yield int(folder.name)
 
+    def sum(self) -> int:
+        """How many were killed."""
+        return sum(self.count.values())
+
     def wait(self, least: float, most: float) -> None:
         """Let some time pass."""
         time.sleep(self._draw.uniform(least, most))
@@ -87,30 +98,37 @@ def command(*words: object) -> list[str]:
     return [sys.executable, "-m", "toptail", *map(str, words)]
 
 
-def commands(kind: str, folder: Path) -> list[tuple[str, ...]]:
-    """What is run, into the folder that the words end with."""
-    if kind == "train":
-        from tests.training.toy import toy_file
+def collected(folder: Path) -> list[Path]:
+    """Small data sets of both tasks."""
+    made = [folder / "data" / f"{task}.npz" for task in TASKS]
+    for path in made:
+        words = ("data", "collect", path.stem, "--episodes", "20", "--rows", "201", "--out", path)
+        if not path.is_file():
+            subprocess.run(command(*words), check=True, stdout=subprocess.DEVNULL)
+    return made
 
-        for name in ("one", "two"):
-            (folder / name).mkdir(parents=True)
-        tasks = [toy_file(folder / name) for name in ("one", "two")]
-        return [
-            ("train", "--task", str(task), "--steps", steps, *SMALL,
-             "--critics", "raw,cosine,tdq,hybrid", "--out", f"{{out}}/{task.parent.name}-{steps}")
-            for task in tasks
-            for steps in ("200", "300")
-        ]  # fmt: skip
-    if kind == "study":
-        from tests.attack.cases import SELECTION
-        from tests.attack.world import make_world
 
-        make_world(folder / "world")
-        return [(*SELECTION.split()[:-1], "{out}/selection")]
+def commands(kind: str, folder: Path, millions: int) -> list[tuple[str, ...]]:
+    """What is run; results go to the folder that takes the place of {out}."""
     if kind == "collect":
-        return [("data", "collect", "pointmaze-medium-navigate-v0", "--episodes", "200",
-                 "--rows", "201", "--out", "{out}/data.npz")]  # fmt: skip
-    return [("audit", str(folder / "table"), "--out", "{out}/audit")]
+        return [("data", "collect", TASKS[0], "--episodes", "200", "--rows", "201",
+                 "--out", "{out}/data.npz")]  # fmt: skip
+    if kind == "audit":
+        write_table(folder / "table", 1_000 * millions)
+        return [("audit", str(folder / "table"), "--out", "{out}/audit")]
+    tasks = collected(folder)
+    if kind == "grid":
+        return [
+            ("train", "--task", str(task), "--steps", "200", "--log-every", "50", *SMALL,
+             "--ensemble", "2", "--checkpoint-every", "50", "--critics", "raw,cosine,tdq,hybrid",
+             "--layer-norm", norm, "--out", f"{{out}}/layer-norm-{norm}")
+            for task in tasks
+            for norm in ("on", "off")
+        ]  # fmt: skip
+    return [("study", "selection", "--task", str(tasks[0]), "--train", "--steps", "50",
+             "--diffusion-steps", "50", *SMALL, "--reference-seeds", "101,102", "--per-group", "9",
+             "--pool-count", "1", "--pool-size", "32", "--runs", "{out}/runs",
+             "--out", "{out}/selection")]  # fmt: skip
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -134,53 +152,71 @@ def _bits(path: Path) -> bytes:
     return json.dumps(content).encode()
 
 
-def attack(kind: str, folder: Path, kills: int, pause: tuple[float, float]) -> dict[str, Any]:
-    """Run everything here and, under fire, on a cluster; returns what was found."""
-    lines = commands(kind, folder)
+def attack(
+    kind: str, folder: Path, kills: int, pause: tuple[float, float], millions: int = 1
+) -> dict[str, Any]:
+    """Run everything here and, under fire, on a cluster, until there were so many kills."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = commands(kind, folder, millions)
     start = time.monotonic()
     for words in lines:
-        words = tuple(word.format(out=folder / "here") for word in words)
-        subprocess.run(command(*words), check=True, stdout=subprocess.DEVNULL, cwd=_place(folder))
-    alone = time.monotonic() - start
-    killed, start = Killed(seed=0), time.monotonic()
-    for words in lines:
-        words = tuple(word.format(out=folder / "there") for word in words)
-        address = ("--engine", "ray", "--address", killed.cluster.address)
-        process = subprocess.Popen(
-            command(*words, *address), stdout=subprocess.DEVNULL, cwd=_place(folder)
-        )
+        process = _begin(words, folder / "here")
+        assert process.wait() == 0, words
+    alone, different = time.monotonic() - start, set[str]()
+    killed, rounds, again = Killed(seed=kills), 0, 0
+    here, start = hashes(folder / "here"), time.monotonic()
+    while rounds == 0 or killed.sum() < kills:
+        rounds += 1
+        out = folder / f"there-{rounds}"
+        for words in lines:
+            again += _under_fire(words, out, killed, kills, pause)
+        there = hashes(out)
+        different |= {n for n in here.keys() | there.keys() if here.get(n) != there.get(n)}
+    seconds = {"here": round(alone, 1), "cluster": round(time.monotonic() - start, 1)}
+    killed.cluster.shutdown()
+    found = {"kind": kind, "rounds": rounds, "killed": killed.count, "typed again": again}
+    return {**found, "files": len(here), "different": sorted(different), "seconds": seconds}
+
+
+def _begin(words: Sequence[str], out: Path, *more: str) -> subprocess.Popen[bytes]:
+    """Type a command whose results go to a folder."""
+    typed = [word.format(out=out) for word in words]
+    return subprocess.Popen(command(*typed, *more), stdout=subprocess.DEVNULL)
+
+
+def _under_fire(
+    words: Sequence[str], out: Path, killed: Killed, kills: int, pause: tuple[float, float]
+) -> int:
+    """Run a command on the cluster; how often it lost its own node and was typed again."""
+    for again in range(10):
+        process = _begin(words, out, "--engine", "ray", "--address", killed.cluster.address)
         while process.poll() is None:
             killed.wait(*pause)
-            if process.poll() is None and sum(killed.count.values()) < kills:
+            if process.poll() is None and killed.sum() < kills:
                 killed.kill()
-        assert process.returncode == 0, words
-    here, there = (hashes(folder / name) for name in ("here", "there"))
-    different = sorted(n for n in here.keys() | there.keys() if here.get(n) != there.get(n))
-    return {
-        "kind": kind,
-        "killed": killed.count,
-        "files": len(here),
-        "different": different,
-        "seconds": {"here": round(alone, 1), "cluster": round(time.monotonic() - start, 1)},
-    }
-
-
-def _place(folder: Path) -> Path:
-    """Where the commands are typed."""
-    return folder / "world" if (folder / "world").is_dir() else folder
+        if process.returncode == 0:
+            return again
+        assert process.returncode == Exit.NOT_DONE, words
+    raise AssertionError(f"{words} did not come to its end")
 
 
 def main() -> int:
     """Attack, and say what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("kind", choices=("train", "study", "collect", "audit"))
+    parser.add_argument("kind", choices=("collect", *ALL, "all"))
     parser.add_argument("kills", type=int, nargs="?", default=10)
     parser.add_argument("--pause", type=float, nargs=2, default=(3.0, 15.0))
+    parser.add_argument("--millions", type=int, default=100)
     asked = parser.parse_args()
-    found = attack(asked.kind, asked.folder.absolute(), asked.kills, tuple(asked.pause))
-    sys.stdout.write(json.dumps(found) + "\n")
-    return 1 if found["different"] else 0
+    bad = 0
+    for kind in ALL if asked.kind == "all" else (asked.kind,):
+        folder = asked.folder.absolute() / kind
+        found = attack(kind, folder, asked.kills, tuple(asked.pause), asked.millions)
+        bad += len(found["different"])
+        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.flush()
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -116,11 +117,16 @@ def test_pieces_run_once_those_that_they_need_are_done(tmp_path: Path, ray: Stan
     assert run_jobs(every, work) == {}, "what is done is not done again"
 
 
-def test_what_a_piece_says_is_said_and_the_others_are_ended(tmp_path: Path, ray: StandIn) -> None:
+@pytest.mark.parametrize(
+    "said", [InputError("No such data set."), OSError(28, "No space left on device")]
+)
+def test_what_a_piece_says_is_said_and_the_others_are_ended(
+    tmp_path: Path, ray: StandIn, said: Exception
+) -> None:
     def work(_folder: str, _identity: str) -> str:
-        raise InputError("No such data set.")
+        raise said
 
-    with pytest.raises(InputError, match="No such data set"):
+    with pytest.raises(type(said), match="No s"):
         run_jobs(jobs(tmp_path), work)
     assert len(ray.cancelled) == 1
 
@@ -137,6 +143,15 @@ def test_a_piece_that_is_lost_too_often_is_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("ray")
 def test_a_map_on_a_cluster_is_a_map() -> None:
     assert list(ray_map(lambda x: x * x, range(7))) == [x * x for x in range(7)]
+
+
+def test_a_node_works_in_the_folder_of_whoever_asks_if_it_has_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert cluster._called(lambda _: Path.cwd(), "nowhere", 0) == tmp_path
+    assert cluster._called(lambda _: Path.cwd(), str(tmp_path / "here"), 0) == tmp_path / "here"
 
 
 def test_a_node_waits_for_whoever_does_its_piece(
@@ -175,10 +190,48 @@ def test_a_light_installation_says_what_is_missing(
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra ray: make ray")
-@pytest.mark.parametrize("kind", ["collect", "train"])
+@pytest.mark.parametrize(
+    "said", [InputError("No such data set."), OSError(28, "No space left on device")]
+)
+def test_what_a_node_of_a_real_cluster_says_is_said(tmp_path: Path, said: Exception) -> None:
+    import ray
+
+    def work(_folder: str, _identity: str) -> None:
+        raise said
+
+    try:
+        with pytest.raises(type(said), match="No s"):
+            run_jobs(jobs(tmp_path), work)
+    finally:
+        ray.shutdown()
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra ray: make ray")
+def test_an_accelerator_has_one_piece_at_a_time(tmp_path: Path) -> None:
+    import ray
+
+    def work(_folder: str, identity: str) -> None:
+        file = tmp_path / "in use"
+        file.touch(exist_ok=False)
+        time.sleep(0.2)
+        file.unlink()
+        next(job for job in every if job.id == identity).run()
+
+    gpu = Resources(1.0, 1.0)
+    paths = [tmp_path / str(at) for at in range(6)]
+    every = [Job(p.name, {}, tmp_path, [p], p.touch, p.exists, resources=gpu) for p in paths]
+    ray.init(num_cpus=3, num_gpus=1, include_dashboard=False, configure_logging=False)
+    try:
+        assert len(run_jobs(every, work)) == 6
+    finally:
+        ray.shutdown()
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra ray: make ray")
+@pytest.mark.parametrize("kind", ["collect", "grid"])
 def test_kills_on_a_real_cluster_change_nothing(tmp_path: Path, kind: str) -> None:
     from tests.jobs.faults import attack
 
-    found = attack(kind, tmp_path, 6, (2.0, 6.0))
+    found = attack(kind, tmp_path / kind, 6, (2.0, 6.0))
     assert found["different"] == []
     assert found["files"] > 0

@@ -32,6 +32,17 @@ def test_what_a_piece_takes_is_taken() -> None:
         simulate([gpu], [CORE])
 
 
+def test_a_worker_is_started_once_and_does_piece_after_piece() -> None:
+    pieces = [TimedPiece(1.0)] * 6
+    assert simulate(pieces, [Resources(2.0)], worker=5.0).seconds == 5.0 + 3.0
+    assert simulate(pieces, [Resources(1.0)] * 3, worker=5.0, start=1.0).seconds == 5.0 + 4.0
+    chain = [TimedPiece(1.0), TimedPiece(1.0, [0])]  # never two at once
+    assert simulate(chain, [Resources(2.0)], worker=5.0).seconds == 5.0 + 2.0
+    lost = simulate([TimedPiece(1.0)] * 50, [Resources(1.0)], worker=5.0, between_failures=20.0)
+    assert lost.lost > 0
+    assert lost.seconds >= 50.0 + 2 * 5.0, "what replaces a node has no process yet"
+
+
 def test_what_a_lost_node_did_is_done_again() -> None:
     calm = simulate([TimedPiece(1.0)] * 40, [CORE, CORE])
     found = simulate([TimedPiece(1.0)] * 40, [CORE, CORE], between_failures=5.0)

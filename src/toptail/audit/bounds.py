@@ -13,6 +13,7 @@ from toptail.audit.settings import Settings
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats, average_ties, best_of_k, oracle, tie_starts
 from toptail.stats.best_of_k import selection_weights as rank_weights
+from toptail.stats.products import steady_product as product
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +95,8 @@ def _values_between(pools: ScoredPools, low: Floats, high: Floats, family: Famil
             lower, upper = (
                 average_ties(np.take_along_axis(x, order, axis=1), starts) for x in (under, over)
             )
-            least[name][block.queries] = lower @ up + upper @ down
-            most[name][block.queries] = upper @ up + lower @ down
+            least[name][block.queries] = product(lower, up) + product(upper, down)
+            most[name][block.queries] = product(upper, up) + product(lower, down)
         tops = oracle(under, family.shown), oracle(over, family.shown)
         means = over.mean(axis=1, keepdims=True), under.mean(axis=1, keepdims=True)
         for room, top, mean in zip(rooms, tops, means, strict=True):

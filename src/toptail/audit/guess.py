@@ -65,8 +65,8 @@ def _unexplained(pools: ScoredPools, pilot: Floats, cheap: Floats) -> Floats:
     """The pilot's values less what the cheap judge explains of them inside queries."""
     known = np.where(np.isnan(pilot), np.nan, cheap)
     y, x = _deviations(pools, pilot)[0], _deviations(pools, known)[0]
-    square = float(x @ x)
-    return pilot - (float(x @ y) / square if square > 0 else 0.0) * cheap
+    square, both = np.einsum("i,ci->c", x, np.stack([x, y]))
+    return pilot - (both / square if square > 0 else 0.0) * cheap
 
 
 def _headroom(about: Contrasts, column: Floats) -> Floats:

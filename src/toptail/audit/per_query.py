@@ -26,6 +26,7 @@ from toptail.stats.best_of_k import (
 )
 from toptail.stats.deciles import bin_shares
 from toptail.stats.ends import extreme_weights
+from toptail.stats.products import steady_product
 from toptail.stats.rank import dense_ranks, row_auc, tau_b_of_ranks
 from toptail.stats.resample import available_threads
 
@@ -166,9 +167,10 @@ def _possible(offsets: Ints, judged: Judgement, family: Family) -> Possible:
     def measure(block: Block) -> None:
         value = np.sort(block.take(judged.value), axis=1)
         least, most = _extremes(block.size, family)
-        out.least[block.queries], out.most[block.queries] = value @ least, value @ most
+        out.least[block.queries] = steady_product(value, least)
+        out.most[block.queries] = steady_product(value, most)
         if judged.replicates is None:
-            out.oracle[block.queries] = value @ _weights(block.size, family.shown)
+            out.oracle[block.queries] = steady_product(value, _weights(block.size, family.shown))
         else:
             halves = np.stack([block.take(replicate) for replicate in judged.replicates])
             out.oracle[block.queries] = split_oracle(halves, family.shown)
@@ -297,15 +299,15 @@ def _measure_block(
     ordered = np.take_along_axis(scores, order, axis=1)
     starts = tie_starts(ordered)
     by_score = average_ties(np.take_along_axis(value, order, axis=1), starts)
-    out.value[at] = by_score @ weights
-    out.deciles_within[at] = by_score @ _shares(block.size)
+    out.value[at] = steady_product(by_score, weights)
+    out.deciles_within[at] = steady_product(by_score, _shares(block.size))
     out.selected_score[at] = _expected_score(ordered, weights)
     out.tau_b[at] = np.nan
     if value_ranks is not None:
         out.tau_b[at] = tau_b_of_ranks(*dense_ranks(scores, order), *value_ranks)
     if outside is not None and out.off_support is not None:
         by_score = average_ties(np.take_along_axis(outside, order, axis=1), starts)
-        out.off_support[at] = by_score @ weights
+        out.off_support[at] = steady_product(by_score, weights)
     if out.auc_within is not None:
         out.auc_within[at] = row_auc(scores, value == 1.0)
 
@@ -316,9 +318,9 @@ def _expected_score(ordered: Floats, weights: Floats) -> Floats:
     known = np.where(finite, ordered, 0.0)
     # Halved exponents keep the sum of huge scores finite.
     scale = max(1.0, float(np.abs(known).max()))
-    result = ((known / scale) @ weights) * scale
+    result = steady_product(known / scale, weights) * scale
     if not finite.all():
-        result[(~finite).astype(np.float64) @ weights > 0] = -np.inf
+        result[steady_product((~finite).astype(np.float64), weights) > 0] = -np.inf
     return np.asarray(result)
 
 

@@ -12,6 +12,7 @@ from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats
 from toptail.stats.design import chances, contrast_sizes, expected_largest
+from toptail.stats.products import steady_product
 from toptail.stats.sampled import Flags
 
 LEAST_WHOLE = 10
@@ -137,7 +138,8 @@ class Design:
         queries, headroom = int(self.about.usable.sum()), self.about.headroom(guess)
         p = self.p_judged[self.about.rows]
         per_row = guess.spread**2 + guess.missed**2 * (1.0 - p) / p
-        change = float((self.about.gain[:, self.about.rows] @ per_row).max()) / queries
+        gain = self.about.gain[:, self.about.rows]
+        change = float(steady_product(gain, per_row[:, None]).max()) / queries
         unit = (_SHARE * guess.headroom_spread * headroom) ** 2 / self.p_whole
         return float(_HALF * np.sqrt((change + unit) / queries) / headroom)
 

@@ -21,6 +21,7 @@ from toptail.pools.stream import StreamedPools
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.deciles import categories, category_shares, edge_ranks
 from toptail.stats.order import OrderStatistics
+from toptail.stats.products import steady_product
 from toptail.stats.rank import placements
 from toptail.stats.resample import available_threads
 
@@ -77,8 +78,8 @@ def put_deciles(decile_sums: Floats, decile_counts: Floats, cells: Floats) -> No
     """Fill in each query's sums and counts by decile of the pooled scores ``[queries, 10]``."""
     counts, sums = cells
     share = category_shares(counts.sum(axis=0).astype(np.int64), decile_sums.shape[1])
-    decile_counts[:] = counts @ share
-    decile_sums[:] = sums @ share
+    decile_counts[:] = steady_product(counts, share)
+    decile_sums[:] = steady_product(sums, share)
 
 
 def pooled_auc(pools: ScoredPools, judged: Judgement) -> dict[str, dict[str, Any]]:

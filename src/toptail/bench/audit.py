@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ def bench_audit(queries: int = 10_000, candidates: int = 1_000) -> Iterator[Row]
             path = Path(folder) / "scores.parquet"
             noisy_pools(*shape, scorers=4).write(path)
             out = Path(folder) / "out"
-            seconds[shape], memory = run_command("audit", path, "--out", out)
+            seconds[shape], memory, _ = run_command("audit", path, "--out", out)
         yield Row(
             f"full audit, {shape[0]:,} queries x {shape[1]:,} candidates x 4 scorers",
             f"{seconds[shape]:.1f} s, {memory / 2**30:.2f} GiB",
@@ -75,8 +75,19 @@ def _one_scorer(queries: int, candidates: int) -> tuple[Floats, Floats]:
     return block.take(pools.scores["scorer_0"]), block.take(pools.values["value"])
 
 
-def run_command(*words: str | Path) -> tuple[float, int]:
-    """Wall seconds and peak resident bytes of a command of toptail in its own process."""
+class Spent(NamedTuple):
+    """What a command took."""
+
+    seconds: float
+    """By the clock."""
+    memory: int
+    """Peak resident bytes."""
+    cpu: float
+    """Seconds of all cores together."""
+
+
+def run_command(*words: str | Path) -> Spent:
+    """What a command of toptail takes in its own process."""
     argv = [sys.executable, "-m", "toptail", *map(str, words)]
     start = time.perf_counter()
     quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
@@ -85,7 +96,7 @@ def run_command(*words: str | Path) -> tuple[float, int]:
     elapsed = time.perf_counter() - start
     if status != 0:
         raise RuntimeError(f"toptail {words[0]} failed with status {status}")
-    return elapsed, usage.ru_maxrss * 1024
+    return Spent(elapsed, usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime)
 
 
 def _resampling(queries: int, columns: int = 180, resamples: int = 500) -> Row:

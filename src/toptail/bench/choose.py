@@ -37,7 +37,7 @@ def bench_choose(queries: int = 10_000, candidates: int = 1_000) -> Iterator[Row
             (CLOSED, "20 closed-form selectors"),
             (f"{CLOSED},{DRAWN}", "the same and 24 drawn"),
         ):
-            time, memory = run_command("choose", path, "--selectors", words, "--out", out)
+            time, memory, _ = run_command("choose", path, "--selectors", words, "--out", out)
             yield Row(
                 f"choose, {queries:,} queries x {candidates:,} candidates x 4 scorers, {what}",
                 f"{time:.0f} s, {memory / 2**30:.2f} GiB",

@@ -84,7 +84,7 @@ class Bench(EngineFlags):
         bench = getattr(import_module(f"toptail.bench.{module}"), name)
         given: dict[str, list[Any]] = {"quality": [self.task]}
         given |= {name: [self.repetitions] for name in ("verdict", "honesty")}
-        given["scale"] = [self.millions, self.engine]
+        given["scale"] = [self.millions, self.engine, self.address]
         given["judging"] = [self.repetitions, self.table]
         rows: Iterator[Row] = bench(*given.get(self.what, []))
         return rows

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from toptail.audit.verdict import STATUSES
+from toptail.commands.engine import EngineFlags
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.progress import progress_bar
@@ -26,7 +27,7 @@ else:
 
 
 @dataclass(frozen=True)
-class CheckCommand:
+class CheckCommand(EngineFlags):
     """Tell whether a critic is safe to maximize: for one step, and when it is followed.
 
     Draws candidates at states of the data, lets the best judge that the task has say what they are
@@ -75,11 +76,13 @@ class CheckCommand:
     def run(self) -> int:
         """Check, write, and print the verdicts."""
         fail_on = self._fail_on()
+        self.check_engine()
         check_folder(self.out)
         need_training("check")
         from toptail.lab.check.folder import write_check
         from toptail.lab.check.page import check_lines
-        from toptail.lab.check.run import CheckRequest, check
+        from toptail.lab.check.request import CheckRequest
+        from toptail.lab.check.run import check
         from toptail.lab.check.verdicts import failures
 
         request = CheckRequest(
@@ -94,7 +97,7 @@ class CheckCommand:
             command=command_line(),
         )
         with progress_bar() as tick:
-            result = check(request, tick)
+            result = check(request, tick, None if self.engine == "local" else self.mapped())
             tick("page", 0.0)
             report = write_check(result, self.out)
         say("\n".join(check_lines(result.content)))

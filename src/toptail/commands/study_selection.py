@@ -34,6 +34,8 @@ from toptail.lab.studies.study import Request
 
 TABLES: Final = "tables"
 """The last stage: audits, tables, claims and the page, from the files of the others."""
+_QUERIES: Final = 8
+"""Queries of each distance group that are rolled out in one piece."""
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
@@ -154,6 +156,8 @@ class StudySelection(JobFlags):
         alone = replace(self, train=False)
         asked = json.loads(json.dumps([self.config(task), self.scorer, self.judge], default=vars))
         for stage in self.stages():
+            if stage == "rollouts" and self.planned_rollouts is None and self.runs is not None:
+                done += self._rollout_jobs(folder, asked, [job.id for job in done])
             if stage != TABLES:
                 job = Job(
                     name=f"{stage} of {folder}",
@@ -167,6 +171,34 @@ class StudySelection(JobFlags):
                 done = [*done, job]
         last = replace(alone, stage=(TABLES,))
         return [*done, *([tables_job(last, folder, done)] if TABLES in self.stages() else ())]
+
+    def _rollout_jobs(self, folder: Path, asked: Any, needs: Sequence[str]) -> list[Job]:
+        """Pieces of what the rollouts begin with; the stage adds what its power asks for."""
+        from toptail.jobs.job import Job
+
+        config = self.config(folder.name)
+        pieces = -(-min(config.rollouts.per_group, config.queries.per_group) // _QUERIES)
+        return [
+            Job(
+                name=f"rollouts {piece + 1} of {pieces} of {folder}",
+                content={"asked": asked, "needs": needs},
+                home=folder,
+                outputs=[folder],
+                work=partial(self._roll_out, piece, pieces),
+                inputs=[self.task, str(self.runs)],
+                needs=needs,
+            )
+            for piece in range(pieces)
+        ]
+
+    def _roll_out(self, piece: int, pieces: int) -> None:
+        from toptail.lab.studies.datasets import TaskDataset
+        from toptail.lab.studies.selection.run import Brought, Stages
+        from toptail.lab.studies.selection.study import Selection
+
+        task = TaskDataset.load(self.task)
+        study = Selection.at(self.out, self.config(task.name), self.runs)
+        Stages(study, task.data, Brought(self.pools)).roll_out(piece, pieces)
 
     def declared(self) -> Path:
         """Freeze the queries and declare the criteria; returns the declaration's path."""

@@ -6,7 +6,9 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,8 +37,11 @@ def connect(address: str | None) -> Any:
 
     if not ray.is_initialized():
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
-        here = {"address": "local", "include_dashboard": False}  # not one that happens to be there
-        here = here if address is None else {"address": address}
+        here: dict[str, Any] = {"address": address}
+        if address is None:
+            here = {"address": "local", "include_dashboard": False}  # not one that is there already
+            # Ray's own 15 would let whatever else runs here go before what was just typed.
+            os.environ.setdefault("RAY_worker_niceness", "0")
         try:
             ray.init(configure_logging=False, runtime_env={"env_vars": _threads()}, **quiet, **here)
         except ConnectionError as error:
@@ -121,14 +126,16 @@ def ray_map(
     ray = connect(address)
     shared = ray.put(work)
 
-    one = ray.remote(_called).options(num_cpus=1, max_retries=RETRIES)
+    one = partial(
+        ray.remote(_called).options(num_cpus=1, max_retries=RETRIES).remote, shared, str(Path.cwd())
+    )
     every = list(items)
     ahead = int(2 * ray.cluster_resources().get("CPU", 1))  # results that nobody took wait there
-    running: list[Any] = [one.remote(shared, item) for item in every[:ahead]]
+    running: list[Any] = [one(item) for item in every[:ahead]]
     for at in range(len(every)):
         if at + ahead < len(every):
-            running.append(one.remote(shared, every[at + ahead]))
-        yield _result(ray, running[at], "a part of the table")
+            running.append(one(every[at + ahead]))
+        yield _result(ray, running[at], "a part of the work")
         running[at] = None
 
 
@@ -142,6 +149,8 @@ def _done(work: Callable[[str, str], object], folder: str, identity: str) -> Don
     return Done(f"{platform.node()} {number}", time.monotonic() - begun)
 
 
-def _called(work: Callable[[Any], Any], item: Any) -> Any:
-    """Runs on a node."""
+def _called(work: Callable[[Any], Any], folder: str, item: Any) -> Any:
+    """Runs on a node, in the folder that the command was typed in where the node has it."""
+    with suppress(OSError):
+        os.chdir(folder)
     return work(item)

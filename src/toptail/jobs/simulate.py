@@ -40,19 +40,22 @@ def simulate(
     nodes: Sequence[Resources],
     *,
     start: float = 0.0,
+    worker: float = 0.0,
     between_failures: float | None = None,
     seed: int = 0,
 ) -> Simulated:
     """Begin every piece as soon as what it needs is done and a node has room, in their order.
 
-    ``start`` is what beginning a piece costs. A node fails every ``between_failures`` seconds on
-    average (exponentially): it is replaced at once, and what it did is begun again. A piece that
-    fits no node is an error.
+    ``start`` is what beginning a piece costs, ``worker`` the start of a process that does pieces:
+    a node has as many as it ever does pieces at once. A node fails every ``between_failures``
+    seconds on average (exponentially): it is replaced at once, and what it did is begun again, by
+    new processes. A piece that fits no node is an error.
     """
     rng = np.random.default_rng(seed)
     free = [[node.cpus, node.gpus] for node in nodes]
     waiting = list(range(len(pieces)))
     running: dict[int, tuple[int, float]] = {}  # piece -> node, begun
+    workers = [0] * len(nodes)
     done: set[int] = set()
     events: list[tuple[float, int, int, float]] = []  # time, what, which, when that was begun
     now, work, lost = 0.0, 0.0, 0
@@ -66,7 +69,10 @@ def simulate(
                 _take(free[place], pieces[piece].resources, -1)
                 waiting.remove(piece)
                 running[piece] = (place, now)
-                heapq.heappush(events, (now + start + pieces[piece].seconds, 0, piece, now))
+                busy = sum(node == place for node, _ in running.values())
+                fresh, workers[place] = busy > workers[place], max(busy, workers[place])
+                took = start + worker * fresh + pieces[piece].seconds
+                heapq.heappush(events, (now + took, 0, piece, now))
         if not running and waiting:
             raise ValueError("a piece takes more than any node has, or pieces need each other")
         now, what, which, begun = heapq.heappop(events)
@@ -82,6 +88,7 @@ def simulate(
                 waiting.append(piece)
                 lost += 1
             waiting.sort()
+            workers[which] = 0
             heapq.heappush(events, (now + rng.exponential(between_failures), 1, which, 0.0))
     return Simulated(now, work, lost)
 

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toptail.stats.products import steady_product
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -112,9 +114,8 @@ def best_of_k(scores: ArrayLike, columns: ArrayLike, k: Sequence[int]) -> Floats
     starts = tie_starts(np.take_along_axis(s, order, axis=1))
     weights = selection_weights(s.shape[1], k).T
     stack = c[None] if c.ndim == 2 else c
-    result = np.stack(
-        [average_ties(np.take_along_axis(x, order, axis=1), starts) @ weights for x in stack]
-    )
+    ordered = (average_ties(np.take_along_axis(x, order, axis=1), starts) for x in stack)
+    result = np.stack([steady_product(x, weights) for x in ordered])
     result[:, np.isnan(s).any(axis=1)] = np.nan
     return result[0] if c.ndim == 2 else result
 

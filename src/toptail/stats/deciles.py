@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toptail.stats.best_of_k import Floats, Ints, average_ties, tie_starts
+from toptail.stats.products import steady_product
 
 
 def bin_shares(n: int, bins: int = 10) -> Floats:
@@ -37,7 +38,7 @@ def decile_means(scores: ArrayLike, values: ArrayLike, bins: int = 10) -> Floats
     order = np.argsort(s, axis=1)
     starts = tie_starts(np.take_along_axis(s, order, axis=1))
     ordered = average_ties(np.take_along_axis(v, order, axis=1), starts)
-    means: Floats = ordered @ bin_shares(s.shape[1], bins)
+    means: Floats = steady_product(ordered, bin_shares(s.shape[1], bins))
     means[np.isnan(s).any(axis=1)] = np.nan
     return means
 

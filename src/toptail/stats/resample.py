@@ -17,14 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 
 from toptail.stats.best_of_k import Floats
+from toptail.stats.products import GROUP, SERIAL, steady_product
 
 _DRAWS_PER_BLOCK = 1 << 21
-# A tile of weights and the clusters that it meets stay in the cache. Products of at most
-# _SERIAL multiplications are made by one core, which leaves the others to other tiles.
+# A tile of weights and the clusters that it meets stay in the cache.
 _TILE = 1 << 18
 _TILE_ROWS = 256
-_GROUP = 8
-_SERIAL = 1 << 18
 
 
 def bootstrap_sums(
@@ -47,7 +45,9 @@ def bootstrap_sums(
         draws = rng.integers(clusters, size=(rows, clusters))
         draws += np.arange(rows)[:, None] * clusters
         times = np.bincount(draws.reshape(-1), minlength=rows * clusters)
-        result[start : start + rows] = times.reshape(rows, clusters).astype(np.float64) @ sums
+        result[start : start + rows] = steady_product(
+            times.reshape(rows, clusters).astype(np.float64), sums
+        )
         if tick is not None:
             tick((start + rows) / resamples)
     return result
@@ -72,15 +72,15 @@ def weighted_sums(
     clusters = sums.shape[0]
     result, unseen = np.empty((resamples, sums.shape[1])), np.empty(resamples)
     columns = sums.shape[1]
-    rows = max(_TILE_ROWS, _TILE // clusters // _GROUP * _GROUP)
-    depth = max(1, min(clusters, _SERIAL // (_GROUP * columns)))
+    rows = max(_TILE_ROWS, _TILE // clusters // GROUP * GROUP)
+    depth = max(1, min(clusters, SERIAL // (GROUP * columns)))
     starts = range(0, resamples, rows)
 
     def block(start: int, stream: np.random.Generator) -> None:
         use = slice(start, min(start + rows, resamples))
-        groups = -(-(use.stop - start) // _GROUP)  # whole groups; what is too much is dropped
-        extra, total = stream.standard_exponential((groups, _GROUP)), np.zeros((groups, _GROUP))
-        added = np.zeros((groups, _GROUP, columns))
+        groups = -(-(use.stop - start) // GROUP)  # whole groups; what is too much is dropped
+        extra, total = stream.standard_exponential((groups, GROUP)), np.zeros((groups, GROUP))
+        added = np.zeros((groups, GROUP, columns))
         tile, product = np.empty((*added.shape[:2], depth)), np.empty_like(added)
         for first in range(0, clusters, depth):
             part = sums[first : first + depth]

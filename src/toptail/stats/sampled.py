@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.stats.best_of_k import Floats, Ints
+from toptail.stats.products import steady_product
 
 Flags = NDArray[np.bool_]
 
@@ -55,23 +56,29 @@ def cross_fitted(value: Floats, chance: Floats, features: Floats, fold: Ints) ->
             centre, mean, slope = _line(
                 y, weight if weight.any() else np.ones(y.size), features[train]
             )
-            predicted[mine] = mean + (features[mine] - centre) @ slope
+            predicted[mine] = mean + _along(features[mine] - centre, slope)
     return predicted
 
 
 def _line(y: Floats, weight: Floats, x: Floats) -> tuple[Floats, float, Floats]:
     """Weighted means of x and y, and the shrunken slopes."""
     share = weight / weight.sum()
-    centre, mean = share @ x, float(share @ y)
+    means = _along(np.column_stack([x, y]).T, share)
+    centre, mean = means[:-1], float(means[-1])
     if not x.shape[1]:
         return centre, mean, np.empty(0)
     x, y = x - centre, y - mean
-    inverse = np.linalg.pinv((x * share[:, None]).T @ x, rcond=1e-10, hermitian=True)
-    slope = inverse @ (x.T @ (share * y))
-    missed = share * (y - x @ slope)
-    spread = np.diag(inverse @ ((x * missed[:, None]).T @ (x * missed[:, None])) @ inverse)
+    inverse = np.linalg.pinv(steady_product((x * share[:, None]).T, x), rcond=1e-10, hermitian=True)
+    slope = inverse @ _along(x.T, share * y)
+    missed = share * (y - _along(x, slope))
+    spread = np.diag(inverse @ steady_product((x * missed[:, None] ** 2).T, x) @ inverse)
     square = np.where(slope == 0, 1.0, slope**2)
     return centre, mean, slope * np.maximum(0.0, 1.0 - spread / square)
+
+
+def _along(matrix: Floats, vector: Floats) -> Floats:
+    """The matrix times the vector."""
+    return steady_product(matrix, vector[:, None])[:, 0]
 
 
 def query_centres(missed: Floats, own: Flags, query: Ints, fold: Ints) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,22 +43,35 @@ class Episodic:
     """Length of an episode."""
 
 
+def walks_of(scorers: Sequence[Scorer], ks: Sequence[int]) -> list[tuple[Scorer | None, int]]:
+    """Who is followed with which K: first nobody, then every scorer with every other K."""
+    return [(None, 1), *((each, k) for each in scorers for k in ks[1:])]
+
+
+def worth_of(episodes: Episodic, scorer: Scorer | None, k: int) -> Floats:
+    """What the episodes of one scorer and one K are worth."""
+    walked = _walked(episodes, scorer, k)
+    return (walked.reached > 0).astype(float) if episodes.world.goals else walked.rewards
+
+
 def follow(
-    episodes: Episodic, scorers: Sequence[Scorer], tick: Callable[[float], None]
+    episodes: Episodic,
+    scorers: Sequence[Scorer],
+    tick: Callable[[float], None],
+    known: Mapping[int, Floats],
 ) -> dict[str, JudgedPicks]:
     """Follow every scorer in the same episodes: scorer -> what the episodes of each K were worth.
 
     A value is success (1 or 0) where the task has goals, and the sum of rewards elsewhere. In
     episode e and step t all K and all scorers meet the same candidates as long as they are in the
-    same state; K = 1 takes the first of them. Training seeds of a scorer are repetitions.
+    same state; K = 1 takes the first of them. Training seeds of a scorer are repetitions. What is
+    known of the walks, by their number in :func:`walks_of`, is not walked again.
     """
-    chosen = [(each, k) for each in scorers for k in episodes.ks[1:]]
-    walks: list[tuple[Scorer | None, int]] = [(None, 1), *chosen]
+    walks = walks_of(scorers, episodes.ks)
     worth: dict[tuple[str, int], Floats] = {}
     for i, (scorer, k) in enumerate(walks):
         tick(i / len(walks))
-        walked = _walked(episodes, scorer, k)
-        value = (walked.reached > 0).astype(float) if episodes.world.goals else walked.rewards
+        value = known[i] if i in known else worth_of(episodes, scorer, k)
         worth["" if scorer is None else scorer.column, k] = value
     seeds = group_seeds([each.column for each in scorers])
     return {name: _picks(episodes, columns, worth) for name, columns in seeds.items()}

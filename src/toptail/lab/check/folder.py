@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from toptail.lab.check.page import check_html
-from toptail.lab.check.run import CheckResult, SourceResult
+from toptail.lab.check.request import CheckResult, SourceResult
 from toptail.lab.studies.folder import write_json
 from toptail.pools.files import entries, staged_folder, write_arrays
 

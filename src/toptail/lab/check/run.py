@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toptail.audit.record import versions
 from toptail.errors import InputError, option
-from toptail.lab.check.closed_loop import BASELINE, Episodic, follow
-from toptail.lab.check.config import JUDGES, NEAREST, NOBODY, SOURCES, UNIFORM, CheckConfig
-from toptail.lab.check.judge import Judge, JudgeInputs, best_judge, judge_of, score_pools
+from toptail.lab.check.closed_loop import BASELINE, Episodic, follow, walks_of, worth_of
+from toptail.lab.check.config import JUDGES, NEAREST, NOBODY, SOURCES, UNIFORM
+from toptail.lab.check.judge import (
+    Judge,
+    JudgedValues,
+    JudgeInputs,
+    best_judge,
+    judge_of,
+    score_pools,
+)
 from toptail.lab.check.queries import check_queries
+from toptail.lab.check.request import CheckRequest, CheckResult, SourceResult
 from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.sources import Source, source_of
 from toptail.lab.check.verdicts import (
@@ -46,63 +53,32 @@ SUPPORTED = 0.95
 """Share of the queries' logged actions that the threshold of local support leaves on support."""
 
 
-@dataclass(frozen=True, eq=False)
-class CheckRequest:
-    """What is to be checked, by whom, and among which candidates."""
-
-    task: str
-    """An OGBench name, one of the paper's names, or the path of a training file."""
-    scorers: tuple[str, ...]
-    """Critics: functions of files, or folders of trained runs, with patterns."""
-    pools: tuple[str, ...] = (NEAREST, UNIFORM)
-    """Where candidates come from."""
-    judge: str | None = None
-    """Who judges; the best judge that the task has unless given."""
-    env: str | None = None
-    """The environment; that of an OGBench data set unless given."""
-    goals: bool = True
-    """Whether the task has goals where no environment says so."""
-    runs: Path | None = None
-    """Folder of trained runs: behaviour model and reference ensemble."""
-    config: CheckConfig = field(default_factory=CheckConfig)
-    """Sizes, horizon, discount, seed."""
-    command: str = "toptail.lab.check.run.check(...)"
-    """What made it, for the record."""
+Piece: TypeAlias = tuple[str, int]
+"""A kind of candidates, and which walk through its episodes, or `JUDGED`."""
+JUDGED: Final = -1
+"""What the judge says of the candidates at the queries."""
+Mapped: TypeAlias = Callable[[Callable[[Piece], Any], Sequence[Piece]], Iterator[Any]]
+"""Calls a function for pieces and gives what it returned, in their order, as ``map`` does."""
 
 
-@dataclass(frozen=True, eq=False)
-class SourceResult:
-    """What was found among the candidates of one source."""
+def check(request: CheckRequest, tick: Tick = no_tick, mapped: Mapped | None = None) -> CheckResult:
+    """Check critics: one step by a judge, and every step by following them.
 
-    source: Source
-    """Where they come from."""
-    pools: Mapping[str, np.ndarray]
-    """``actions [Q, N, a]``, ``support_distance``, ``on_support``, and ``scores/COLUMN``."""
-    table: ScoredPools | None
-    """Scores and values as the audit reads them; None where nobody judged."""
-    audit: AuditResult | None
-    """The audit of one step; None where nobody judged."""
-    followed: Mapping[str, PicksResult]
-    """Scorer -> the audit of its episodes; empty where there are none."""
-    doubts: tuple[str, ...]
-    """Why the judge may not be believed; then the audit decides nothing."""
+    ``mapped`` calls a function for many pieces of the work, as ``map`` does, in other processes:
+    what the judge says of each kind of candidates, and each critic's episodes with each K.
+    """
+    made = _Check(request, tick)
+    if mapped is not None:
+        pieces = made.pieces()
+        for piece, found in zip(pieces, mapped(partial(_piece, request), pieces), strict=True):
+            made.known[piece] = found
+            tick(f"{len(made.known)} of {len(pieces)} pieces", len(made.known) / len(pieces))
+    return made.result()
 
 
-@dataclass(frozen=True, eq=False)
-class CheckResult:
-    """Everything that a check found."""
-
-    content: dict[str, Any]
-    """``check.json``."""
-    queries: FrozenQueries
-    """States and goals that were asked about."""
-    sources: tuple[SourceResult, ...]
-    """One for each source of candidates."""
-
-
-def check(request: CheckRequest, tick: Tick = no_tick) -> CheckResult:
-    """Check critics: one step by a judge, and every step by following them."""
-    return _Check(request, tick).result()
+def _piece(request: CheckRequest, piece: Piece) -> Any:
+    """Do a piece in another process, which reads data and critics once."""
+    return _begun(request).piece(piece)
 
 
 class _Check:
@@ -111,6 +87,7 @@ class _Check:
     def __init__(self, request: CheckRequest, tick: Tick) -> None:
         self.request, self.config, self.tick = request, request.config, tick
         self.not_done: list[dict[str, str]] = []
+        self.known: dict[Piece, Any] = {}
         files = [each for each in request.pools if each not in SOURCES]
         if not request.pools or len(set(request.pools)) < len(request.pools) or len(files) > 1:
             raise InputError(
@@ -161,26 +138,55 @@ class _Check:
         return np.asarray(data.actions[local_rows(data, self.queries.states, near)])
 
     def result(self) -> CheckResult:
-        made = []
-        for text in self.request.pools:
-            source = source_of(
-                text, self.given.near, self.task.name, self.request.runs, self.config
-            )
-            made.append(self._source(source))
+        made = [self._source(source) for source in self.sources.values()]
         return CheckResult(self._content(made), self.queries, tuple(made))
+
+    @cached_property
+    def sources(self) -> dict[str, Source]:
+        """Where candidates come from, by name."""
+        given = self.given.near, self.task.name, self.request.runs, self.config
+        made = (source_of(text, *given) for text in self.request.pools)
+        return {source.name: source for source in made}
+
+    def pieces(self) -> list[Piece]:
+        """What can be done apart from the rest."""
+        walks = range(len(walks_of(self.scorers, self.config.follow_k)))
+        judged = [(name, JUDGED) for name in self.sources if self.judge.value is not None]
+        walked = [name for name, source in self.sources.items() if self._episodes(source)]
+        return judged + [(name, i) for name in walked for i in walks]
+
+    def piece(self, piece: Piece) -> Any:
+        """What comes of a piece."""
+        source, number = self.sources[piece[0]], piece[1]
+        if number == JUDGED:
+            return self._judged(source, self._candidates(source))
+        episodes = self._episodes(source)
+        assert episodes is not None  # or there were no such piece
+        return worth_of(episodes, *walks_of(self.scorers, self.config.follow_k)[number])
+
+    def _candidates(self, source: Source) -> FloatArray:
+        return source.pool(self.queries, self.config.size(self.judge.name))
+
+    def _judged(self, source: Source, candidates: FloatArray) -> JudgedValues:
+        found: JudgedValues | None = self.known.get((source.name, JUDGED))
+        if found is not None:
+            return found
+        assert self.judge.value is not None
+        say = partial(self._tick, source, f"judge: {self.judge.name}")
+        return self.judge.value(self.queries, candidates, say)
 
     def _source(self, source: Source) -> SourceResult:
         """Candidates of one source: scored, judged, audited, followed."""
         queries, say = self.queries, partial(self._tick, source)
         say("candidates", 0.0)
-        candidates = source.pool(queries, self.config.size(self.judge.name))
+        candidates = self._candidates(source)
         pools = {"actions": candidates, **self._support(candidates)}
         for i, scorer in enumerate(self.scorers):
             say("scores", i / len(self.scorers))
             pools[f"scores/{scorer.column}"] = score_pools(scorer.score, queries, candidates)
         if self.judge.value is None:
             return SourceResult(source, pools, None, None, self._follow(source), ())
-        judged = self.judge.value(queries, candidates, partial(say, f"judge: {self.judge.name}"))
+        judged = self._judged(source, candidates)
         for doubt in judged.doubts:
             self._left(f"one step ({source.name})", doubt, "another judge")
         table = self._table(source, pools, judged.values)
@@ -230,13 +236,21 @@ class _Check:
         """Episodes of every scorer; none without an environment or candidates along the way."""
         if self.world.make is None:
             return {}
-        if source.along is None:
+        if (episodes := self._episodes(source)) is None:
             needed = f"--pools {NEAREST} or {UNIFORM}, which are there at every state"
             why = "a file has candidates at the queries alone"
             self._left(f"closed loop ({source.name})", why, needed)
             return {}
+        known = {i: w for (name, i), w in self.known.items() if name == source.name and i != JUDGED}
+        picks = follow(episodes, self.scorers, partial(self._tick, source, "every step"), known)
+        return {n: audit_picks(p, baseline=BASELINE, **self._how()) for n, p in picks.items()}
+
+    def _episodes(self, source: Source) -> Episodic | None:
+        """What episodes share; None without an environment or candidates along the way."""
+        if self.world.make is None or source.along is None:
+            return None
         config = self.config
-        episodes = Episodic(
+        return Episodic(
             self.world,
             self.task.data.val,
             self.starts,
@@ -244,8 +258,6 @@ class _Check:
             config.follow_k,
             WalkRules(config.horizon, config.gamma),
         )
-        picks = follow(episodes, self.scorers, partial(self._tick, source, "every step"))
-        return {n: audit_picks(p, baseline=BASELINE, **self._how()) for n, p in picks.items()}
 
     def _tick(self, source: Source, stage: str, share: float) -> None:
         self.tick(f"{source.name}: {stage}", share)
@@ -297,3 +309,9 @@ class _Check:
             if followed is None
             else closed_loop(followed.to_dict(), success=self.world.goals),
         }
+
+
+@lru_cache(maxsize=1)
+def _begun(request: CheckRequest) -> _Check:
+    """The check as another process has it."""
+    return _Check(request, no_tick)

@@ -28,12 +28,13 @@ from toptail.lab.studies.selection.rollouts import (
     RolloutWorld,
     enter,
     judge_by_rollouts,
+    roll_out_piece,
     rules_of,
 )
 from toptail.lab.studies.selection.study import Selection
 from toptail.lab.studies.store import Stored, fitting
 from toptail.lab.tasks.queries import FrozenQueries
-from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.training.run_files import read_run, run_folder
 
 
@@ -49,7 +50,6 @@ def make_rollouts(
     The continuation is the diffusion run that proposes candidates,
     ``RUNS/TASK/diffusion/seed-N``. Where no runs are named, stored rollouts are read.
     """
-    made_from = study.made_from(queries, pools)
     if study.runs is None:
         expected = {
             "queries": queries.sha256,
@@ -60,6 +60,28 @@ def make_rollouts(
         if stored is not None:
             return RolloutAudit.of(stored)
     world = _world(study, queries, pools, val)
+    picks, settings = _picks(study, queries, pools), study.config.rollouts
+    return judge_by_rollouts(
+        study.folder.path, world, picks, settings, most_per_group=most_per_group, tick=study.tick
+    )
+
+
+def make_rollout_piece(
+    study: Selection,
+    queries: FrozenQueries,
+    pools: CandidatePools,
+    val: Trajectories,
+    piece: int,
+    pieces: int,
+) -> None:
+    """One of so many pieces of what the stage begins with; the stage puts them together."""
+    world, picks = _world(study, queries, pools, val), _picks(study, queries, pools)
+    roll_out_piece(study.folder.path, world, picks, study.config.rollouts, piece, pieces)
+
+
+def _picks(study: Selection, queries: FrozenQueries, pools: CandidatePools) -> dict[str, IntArray]:
+    """What the stored scores and the reference ensemble pick."""
+    made_from = study.made_from(queries, pools)
 
     def read(path: Path, name: str) -> NDArray[Any]:
         return Stored.read(path, made_from).array(path, name)
@@ -72,10 +94,7 @@ def make_rollouts(
             f"{study.folder.path} has neither scores nor values of a reference ensemble: score the "
             "candidates first, then roll out what is picked."
         )
-    out, settings = study.folder.path, study.config.rollouts
-    return judge_by_rollouts(
-        out, world, picks, settings, most_per_group=most_per_group, tick=study.tick
-    )
+    return picks
 
 
 def make_planned_rollouts(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from toptail.lab.studies.store import Stored, fitting
 from toptail.lab.tasks.trajectories import IntArray
+from toptail.pools.files import entries
 from toptail.progress import Tick
 
 Returns32: TypeAlias = NDArray[np.float32]
@@ -27,7 +28,8 @@ leave slots empty more often, when the last rollouts of a part are not over yet.
 class RolloutStore:
     """A table of returns that fills up.
 
-    Finished parts lie in a folder until :meth:`clear`. The returns depend on ``made_from``, and on
+    Finished parts lie in a folder until :meth:`clear`, those that others made in folders of their
+    own below it. The returns depend on ``made_from``, and on
     query, candidate (the logged action is the last) and repetition, whose numbers are the shape.
     """
 
@@ -36,11 +38,11 @@ class RolloutStore:
     ) -> None:
         self._folder, self._made_from = folder, dict(made_from)
         self._returns = np.full(shape, np.nan, np.float32)
-        self._parts = 0
-        while (stored := fitting(self._path(self._parts), self._made_from)) is not None:
-            arrays = stored.arrays
-            self.add(arrays["query"], arrays["candidate"], arrays["returns"])
-            self._parts += 1
+        self._parts = len(entries(folder, "part-*.npz"))
+        for path in entries(folder, "**/part-*.npz"):
+            if (stored := fitting(path, self._made_from)) is not None:
+                arrays = stored.arrays
+                self.add(arrays["query"], arrays["candidate"], arrays["returns"])
 
     def add(self, query: IntArray, candidate: IntArray, returns: Returns32) -> None:
         """Enter known returns, ``[m, repeats]``."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import jax
 import numpy as np
@@ -31,6 +31,8 @@ from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.progress import Tick, no_tick
 
 _FORMAT = "toptail-rollouts-1"
+PARTS: Final = "rollouts.parts"
+"""Folder of what is rolled out and not yet put together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,13 +138,8 @@ def judge_by_rollouts(
     most_per_group
         Where to stop even without power; by default ``settings.most`` times the first number.
     """
-    size = world.candidates.shape[1] - 1
-    picks = {**picks, LOGGED: np.full(len(world.queries), size)}
-    count = max(settings.randoms, settings.candidates)
-    randoms = random_candidates(world.queries, size, count)
-    made_from = world.made_from(settings)
-    shape = (len(world.queries), size + 1, settings.repeats)
-    store = RolloutStore(folder / "rollouts.parts", made_from, shape)
+    picks, randoms = _asked(world, picks, settings)
+    made_from, store = world.made_from(settings), _store(folder / PARTS, world, settings)
     _reuse(folder / "rollouts.npz", made_from, picks, store)
     most = settings.most * settings.per_group if most_per_group is None else most_per_group
 
@@ -162,6 +159,64 @@ def judge_by_rollouts(
     return result
 
 
+def roll_out_piece(
+    folder: Path,
+    world: RolloutWorld,
+    picks: Mapping[str, IntArray],
+    settings: RolloutSettings,
+    piece: int,
+    pieces: int,
+) -> None:
+    """Roll out one of so many pieces of what `judge_by_rollouts` begins with, which will find it.
+
+    A return does not depend on what is rolled out beside it.
+    """
+    picks, randoms = _asked(world, picks, settings)
+    audited = audited_queries(world.queries, settings.per_group)[piece::pieces]
+    store = _store(folder / PARTS / f"piece-{piece:04d}", world, settings)
+    _fill(world, store, settings, audited, _candidates(picks, randoms, audited), no_tick)
+
+
+def _asked(
+    world: RolloutWorld, picks: Mapping[str, IntArray], settings: RolloutSettings
+) -> tuple[dict[str, IntArray], IntArray]:
+    """The picks, logged actions among them, and each query's random candidates."""
+    size = world.candidates.shape[1] - 1
+    count = max(settings.randoms, settings.candidates)
+    logged = np.full(len(world.queries), size)
+    return {**picks, LOGGED: logged}, random_candidates(world.queries, size, count)
+
+
+def _store(folder: Path, world: RolloutWorld, settings: RolloutSettings) -> RolloutStore:
+    shape = (*world.candidates.shape[:2], settings.repeats)
+    return RolloutStore(folder, world.made_from(settings), shape)
+
+
+def _candidates(picks: Mapping[str, IntArray], randoms: IntArray, audited: IntArray) -> IntArray:
+    """What is rolled out at each query: its picks, in their order, and random candidates."""
+    return np.column_stack([*(chosen[audited] for chosen in picks.values()), randoms[audited]])
+
+
+def _fill(
+    world: RolloutWorld,
+    store: RolloutStore,
+    settings: RolloutSettings,
+    audited: IntArray,
+    candidate: IntArray,
+    tick: Tick,
+) -> None:
+    """Roll out what is not known yet of the candidates ``[queries, n]``."""
+    query = np.repeat(audited, candidate.shape[1])
+    # Far goals first: long rollouts that start last would leave the slots empty at the end.
+    far_first = np.argsort(-world.queries.distance[query], kind="stable")
+    store.fill(
+        query[far_first],
+        candidate.ravel()[far_first],
+        lambda q, c, ended: world.judge(q, c, settings, ended),
+        tick,
+    )
+
+
 def _audit(
     world: RolloutWorld,
     picks: Mapping[str, IntArray],
@@ -172,19 +227,9 @@ def _audit(
     tick: Tick,
 ) -> RolloutAudit:
     """Roll out what is missing for these queries, and put the returns together."""
-    names = tuple(picks)
-    picked = np.stack([picks[name][audited] for name in names], axis=1)
-    drawn = randoms[audited]
-    candidate = np.concatenate([picked, drawn], axis=1)
-    query = np.repeat(audited, candidate.shape[1])
-    # Far goals first: long rollouts that start last would leave the slots empty at the end.
-    far_first = np.argsort(-world.queries.distance[query], kind="stable")
-    store.fill(
-        query[far_first],
-        candidate.ravel()[far_first],
-        lambda q, c, ended: world.judge(q, c, settings, ended),
-        tick,
-    )
+    names, candidate = tuple(picks), _candidates(picks, randoms, audited)
+    _fill(world, store, settings, audited, candidate, tick)
+    picked, drawn = np.split(candidate, [len(names)], axis=1)
     return RolloutAudit(
         query=audited,
         trajectory=world.queries.trajectory[audited],

@@ -226,6 +226,15 @@ class Stages:
             make_planned_rollouts(*given, self.planned)
         return ""
 
+    def roll_out(self, piece: int, pieces: int) -> None:
+        """One of so many pieces of the rollouts, once everything before them is there."""
+        if self.simulated and self.study.runs is not None:
+            from toptail.lab.studies.selection.rollout_stage import make_rollout_piece
+
+            keep_compiled()
+            given = self.study, self.queries, self.pools, self.dataset.val
+            make_rollout_piece(*given, piece, pieces)
+
     def _deployment(self) -> str:
         if not self.simulated:
             return "No deployment checks: they are made in mazes alone, without teleports."
