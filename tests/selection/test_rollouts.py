@@ -16,7 +16,7 @@ from toptail.errors import InputError
 from toptail.lab.environments.ogbench import MazeEnvironments
 from toptail.lab.environments.walks import WalkRules
 from toptail.lab.judges import rollouts
-from toptail.lab.judges.rollouts import Continuation, Sampled, Starts, rollout_returns
+from toptail.lab.judges.rollouts import Continuation, ModelGoesOn, Starts, rollout_returns
 from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.tasks.files import load_file
@@ -96,7 +96,7 @@ def returns_in(
     tick: Callable[[float], None] | None = None,
 ) -> NDArray[np.float64]:
     """Returns in a maze when a policy goes on that draws from keys."""
-    goes_on = Sampled(policy, KEY, ddim_steps)
+    goes_on = ModelGoesOn(policy, KEY, ddim_steps)
     make = partial(MazeEnvironments, environment)
     return rollout_returns(make, data, starts, goes_on, rules, tick)
 

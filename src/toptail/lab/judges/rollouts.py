@@ -79,7 +79,7 @@ class Starts:
         return kept, np.searchsorted(kept, first[inverse.ravel()])
 
 
-class Sampled:
+class ModelGoesOn:
     """The behaviour model goes on: step t of a rollout sees ``row_keys(key, query, repeat, t)``.
 
     The judged action is step 1. Candidates of one query see the same random numbers.

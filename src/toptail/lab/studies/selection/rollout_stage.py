@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.judges.rollouts import GoesOn, Sampled
+from toptail.lab.judges.rollouts import GoesOn, ModelGoesOn
 from toptail.lab.proposals.diffusion_runs import load_policy
 from toptail.lab.proposals.untrained import NearData
 from toptail.lab.studies.selection.files import REFERENCE, SIMULATED
@@ -210,7 +210,7 @@ def _model(
             "pools were drawn with."
         )
     seed, policy = stream(queries, NOISE), load_policy(run, study.config.task)
-    return Sampled(policy, jax.random.key(seed), study.config.rollouts.ddim_steps), {
+    return ModelGoesOn(policy, jax.random.key(seed), study.config.rollouts.ddim_steps), {
         "policy": str(policy_hash),
         "noise": "row_keys(key(seed), query, repeat, step), step = 2, 3, …",
         "seed": seed,
