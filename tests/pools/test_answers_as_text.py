@@ -22,7 +22,7 @@ from toptail.pools import ScoredPools
 def rows(answers: list[Any], **more: list[Any]) -> dict[str, list[Any]]:
     """Fifty prompts with two answers each, the second one right and liked."""
     n = 100
-    table = {
+    table: dict[str, list[Any]] = {
         "query": [i // 2 for i in range(n)],
         "reward": [float(i % 2) + i / 1_000 for i in range(n)],
         "correct": [i % 2 == 1 for i in range(n)],
