@@ -61,8 +61,9 @@ def walker(maze: Maze, targets: NDArray[np.float64]) -> Act:
 def test_episodes_go_as_the_environment_itself_goes() -> None:
     """Seeded resets, goals, steps, tolerance and end: one environment after another."""
     episodes = evaluation_episodes(POINT, EpisodeConfig(per_goal=1, limit=250, seed=3))
-    act = walker(Maze.of(make_env(POINT)), episodes.targets)
-    reached = follow(episodes, act, threads=1)
+    assert episodes.starts.goals is not None
+    act = walker(Maze.of(make_env(POINT)), episodes.starts.goals.astype(np.float64))
+    reached = follow(episodes, act)
     assert episodes.goal.tolist() == [1, 2, 3, 4, 5]
     env = make_env(POINT)
     for i, number in enumerate(episodes.goal):
@@ -85,12 +86,14 @@ def test_resets_are_seeded_noisy_and_limited_as_the_environment_says() -> None:
         for n, seed in ((2, 0), (1, 0), (1, 1))
     )
     assert many.limit == 1000
-    np.testing.assert_array_equal(many.qpos[::2], one.qpos)
-    assert (np.abs(one.qpos - other.qpos).max(axis=1) > 0).all()
-    assert (np.abs(many.targets[::2] - many.targets[1::2]).max(axis=1) > 0).all()
+    first, alone, others = (each.starts.trajectories.observations for each in (many, one, other))
+    np.testing.assert_array_equal(first[::2], alone)
+    assert (np.abs(alone - others).max(axis=1) > 0).all()
+    assert (np.abs(many.goals[::2] - many.goals[1::2]).max(axis=1) > 0).all()
     # Noise of at most 1 around the start of the first task, the centre of cell (1, 1).
-    assert np.abs(many.qpos[:2]).max() <= 1.0
-    tiled = many.repeated(3)
+    assert np.abs(first[:2]).max() <= 1.0
+    (together,) = many.parts(3)  # a maze has as many simulations as are wanted
+    tiled = many.take(np.tile(together, 3))
     np.testing.assert_array_equal(tiled.goals, np.concatenate([many.goals] * 3))
     assert len(tiled) == 30
 

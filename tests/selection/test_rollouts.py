@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
+from toptail.lab.environments.ogbench import MazeEnvironments
+from toptail.lab.environments.walks import WalkRules
 from toptail.lab.judges import rollouts
-from toptail.lab.judges.rollouts import RolloutRules, Starts, rollout_returns
+from toptail.lab.judges.rollouts import Continuation, ModelGoesOn, Starts, rollout_returns
 from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.tasks.files import load_file
@@ -82,12 +86,27 @@ def starts_at_row_0(goal: tuple[float, float], actions: ArrayLike) -> Starts:
     return Starts(zeros, goals, first, zeros, zeros)
 
 
+def returns_in(
+    environment: str,
+    data: Trajectories,
+    starts: Starts,
+    policy: Continuation,
+    rules: WalkRules,
+    ddim_steps: int = 10,
+    tick: Callable[[float], None] | None = None,
+) -> NDArray[np.float64]:
+    """Returns in a maze when a policy goes on that draws from keys."""
+    goes_on = ModelGoesOn(policy, KEY, ddim_steps)
+    make = partial(MazeEnvironments, environment)
+    return rollout_returns(make, data, starts, goes_on, rules, tick)
+
+
 def by_hand(policy: Walker, goal: tuple[float, float], horizon: int = 200) -> FloatArray:
     """Returns of first actions that go forth, stay, and go back, divided out of gamma^t."""
     room = open_room()
     starts = starts_at_row_0(goal, [(1, 0), (0, 0), (-1, 0)])
-    rules = RolloutRules(horizon, gamma=0.9, ddim_steps=10)
-    return rollout_returns(MEDIUM, room, starts, policy, KEY, rules, threads=1).astype(np.float32)
+    rules = WalkRules(horizon, gamma=0.9)
+    return returns_in(MEDIUM, room, starts, policy, rules).astype(np.float32)
 
 
 def test_returns_in_an_open_room_are_known() -> None:
@@ -125,6 +144,7 @@ def slow_return(
                 key = jax.random.fold_in(key, int(number))
             width = starts.actions.shape[1]
             action = np.asarray(jax.random.uniform(key, (width,), minval=-1.0), np.float32)
+        assert starts.goals is not None
         position = simulator.step(action)[seeker]
         if np.hypot(*(position - starts.goals[i, seeker].astype(np.float64))) <= tolerance:
             return 0.99**t
@@ -163,12 +183,12 @@ def test_returns_are_those_of_the_slow_loop(
         assert data.qvel is not None
         qvel = data.qvel.copy()
         qvel[rows, -6:-4] = np.linspace(0.5, 5.0, count)[:, None] * direction
-        data = replace(data, qvel=qvel)
+        seen = np.hstack([data.observations[:, : -qvel.shape[1]], qvel])
+        data = replace(data, observations=seen, qvel=qvel)
     actions = rng.uniform(-1, 1, (count, data.actions.shape[1])).astype(np.float32)
     starts = Starts(rows, goals, actions, rng.permutation(count), rng.integers(0, 3, count))
     policy = Wanderer(actions.shape[1])
-    rules = RolloutRules(horizon)
-    fast = rollout_returns(task.environment, data, starts, policy, KEY, rules, threads=1)
+    fast = returns_in(task.environment, data, starts, policy, WalkRules(horizon))
     simulator = Simulator(task)
     slow = [
         slow_return(simulator, data, starts, i, seeker, tolerance, horizon) for i in range(count)
@@ -199,8 +219,7 @@ def some_starts(data: Trajectories, queries: int, actions: int, repeats: int) ->
 
 
 def returns_of(policy: DiffusionPolicy, data: Trajectories, starts: Starts) -> FloatArray:
-    rules = RolloutRules(horizon=30, ddim_steps=3)
-    found = rollout_returns(MEDIUM, data, starts, policy, KEY, rules, threads=2)
+    found = returns_in(MEDIUM, data, starts, policy, WalkRules(horizon=30), ddim_steps=3)
     return found.astype(np.float32)
 
 
@@ -243,13 +262,13 @@ def test_equal_rollouts_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     one = starts_at_row_0((3.85, 0.0), [(1, 0), (0, 0), (-1, 0)])
     twice = one.take(np.array([2, 0, 1, 0, 2, 2]))
     alone, together = Walker(1.0), Walker(1.0)
-    rules, ended = RolloutRules(gamma=0.9), list[int]()
-    expected = rollout_returns(MEDIUM, room, one, alone, KEY, rules, threads=1)
-    found = rollout_returns(MEDIUM, room, twice, together, KEY, rules, threads=1, tick=ended.append)
+    rules, ended = WalkRules(gamma=0.9), list[float]()
+    expected = returns_in(MEDIUM, room, one, alone, rules)
+    found = returns_in(MEDIUM, room, twice, together, rules, tick=ended.append)
     np.testing.assert_array_equal(found, expected[[2, 0, 1, 0, 2, 2]])
     assert alone.rows == together.rows == 14 + 15 + 16
     assert ended == sorted(ended)
-    assert ended[-1] == 6
+    assert ended[-1] == 1
     kept, which = twice.distinct()
     np.testing.assert_array_equal(kept, [0, 1, 2])
     np.testing.assert_array_equal(which, [0, 1, 2, 1, 0, 0])
@@ -281,8 +300,7 @@ def test_in_soccer_it_is_the_ball_that_must_reach_its_place_in_the_goal() -> Non
     goals[2, 15:17] += 3  # the ball elsewhere
     zeros = np.zeros(3, np.int64)
     starts = Starts(zeros + 5, goals, np.zeros((3, 8), np.float32), np.arange(3), zeros)
-    rules = RolloutRules(horizon=1)
-    found = rollout_returns("antsoccer-arena-v0", data, starts, Wanderer(8), KEY, rules, threads=1)
+    found = returns_in("antsoccer-arena-v0", data, starts, Wanderer(8), WalkRules(horizon=1))
     np.testing.assert_allclose(found, [0.99, 0.99, 0.0])
 
 
@@ -304,10 +322,11 @@ def test_rollouts_that_cannot_be_made_are_refused(
     refused("the queries are of another data set", far)
     large = Starts(good.rows, good.goals, good.actions * 9, good.query, good.repeat)
     refused("The action of rollout 0 is .* within ±1", large)
+    assert good.goals is not None
     short = Starts(good.rows, good.goals[:1], good.actions, good.query, good.repeat)
     refused(r"as many of everything, not \[1, 2\] rows", short)
-    refused("the file is of another task", good, load_file(DATA / f"{ANT}-val.npz"))
+    refused("it is of another task", good, load_file(DATA / f"{ANT}-val.npz"))
     stateless = Trajectories(data.observations, data.actions, data.terminals, source="this")
-    refused("this holds no simulator state", good, stateless)
-    with pytest.raises(InputError, match="0 steps"):
-        RolloutRules(horizon=0)
+    refused("no qpos and qvel", good, stateless)
+    with pytest.raises(InputError, match="horizon"):
+        WalkRules(horizon=0)

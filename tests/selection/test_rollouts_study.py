@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
 from toptail.errors import InputError
+from toptail.lab.environments.ogbench import MazeEnvironments
+from toptail.lab.judges.rollouts import ModelGoesOn
 from toptail.lab.studies.selection import rollout_store
 from toptail.lab.studies.selection.config import RolloutSettings
 from toptail.lab.studies.selection.rollout_design import (
@@ -25,6 +28,7 @@ from toptail.lab.studies.selection.rollout_results import RANDOM, RolloutAudit, 
 from toptail.lab.studies.selection.rollouts import RolloutWorld, judge_by_rollouts
 from toptail.lab.studies.store import Stored
 from toptail.lab.tasks.files import load_file
+from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.pools import JudgedPicks
@@ -81,15 +85,13 @@ def queries() -> FrozenQueries:
 def world(queries: FrozenQueries, **settings: Any) -> KnownWorld:
     candidates = np.random.default_rng(3).uniform(-1, 1, (len(queries), SIZE + 1, 2))
     actions = candidates.astype(np.float32)
-    return KnownWorld(TASK, walks(), queries, actions, _never, "params", **settings)
+    return KnownWorld(
+        TASK, walks(), queries, actions, _never, _never, {"policy": "params"}, **settings
+    )
 
 
-class _Never:
-    def sample_rows(self, *args: object) -> NDArray[np.float32]:
-        raise AssertionError(args)
-
-
-_never: Any = _Never()
+def _never(*args: object) -> Any:
+    raise AssertionError(args)
 
 
 @pytest.fixture(scope="module")
@@ -376,7 +378,9 @@ def test_the_simulator_sees_that_a_step_towards_the_goal_is_better(tmp_path: Pat
     rng = np.random.default_rng(0)
     candidates = rng.uniform(-0.2, 0.2, (len(queries), 6, 2)).astype(np.float32)
     candidates[:, 0], candidates[:, 1] = towards, -towards
-    here = RolloutWorld(TASK, val, queries, candidates, _Drift(), "drift")
+    make = partial(MazeEnvironments, parse_name(TASK).environment)
+    goes_on = ModelGoesOn(_Drift(), jax.random.key(0), 10)
+    here = RolloutWorld(TASK, val, queries, candidates, make, goes_on, {})
     picks = {"towards": np.zeros(len(queries), int), "away": np.ones(len(queries), int)}
     settings = RolloutSettings(per_group=6, repeats=3, randoms=2, candidates=3, horizon=40)
     audit = judge_by_rollouts(tmp_path, here, picks, settings, most_per_group=6)

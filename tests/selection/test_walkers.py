@@ -105,16 +105,21 @@ def test_in_soccer_an_episode_succeeds_by_the_ball() -> None:
     episodes = evaluation_episodes("antsoccer-arena-v0", EpisodeConfig(per_goal=1, limit=2))
     env = make_env("antsoccer-arena-v0").unwrapped
     centres = [env.ij_to_xy(info["goal_ij"]) for info in env.task_infos]
-    assert np.abs(episodes.targets - np.array(centres)).max() <= 1  # the environment's noise
-    np.testing.assert_allclose(episodes.goals[:, 15:17], episodes.targets, rtol=1e-6)
+    targets = episodes.goals[:, 15:17]
+    assert np.abs(targets - np.array(centres)).max() <= 1  # the environment's noise
 
     def stand(states: FloatArray) -> FloatArray:
         return np.zeros((len(states), 8), np.float32)
 
-    qpos = episodes.qpos.copy()
-    qpos[1, 15:17] = episodes.targets[1]  # the ball is there
-    qpos[2, :2] = episodes.targets[2]  # the agent is there
-    there = follow(replace(episodes, qpos=qpos), stand, threads=1)
+    resets = episodes.starts.trajectories
+    assert resets.qpos is not None
+    assert resets.qvel is not None
+    qpos = resets.qpos.copy()
+    qpos[1, 15:17] = targets[1]  # the ball is there
+    qpos[2, :2] = targets[2]  # the agent is there
+    moved = replace(resets, observations=np.hstack([qpos, resets.qvel]), qpos=qpos)
+    starts = replace(episodes.starts, trajectories=moved)
+    there = follow(replace(episodes, starts=starts), stand)
     np.testing.assert_array_equal(there, [0, 1, 0, 0, 0])
 
 

@@ -31,6 +31,7 @@ from toptail.lab.studies.selection.config import IDEALS_STAGE, STAGES, Selection
 from toptail.lab.studies.selection.contract import STUDY
 from toptail.lab.studies.selection.specs import DEPLOYED
 from toptail.lab.studies.study import Request
+from toptail.lab.tasks.queries import group_bounds
 
 TABLES: Final = "tables"
 """The last stage: audits, tables, claims and the page, from the files of the others."""
@@ -40,6 +41,7 @@ _QUERIES: Final = 8
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
     from toptail.lab.studies.trained import TrainingSettings
+    from toptail.lab.tasks.trajectories import Trajectories
 
     Settings = Any
 else:
@@ -50,6 +52,9 @@ else:
         per_group="queries.per_group",
         pool_count="pools.count",
         pool_size="pools.size",
+        rollout_queries="rollouts.per_group",
+        rollout_repeats="rollouts.repeats",
+        rollout_steps="rollouts.horizon",
     )
 
 
@@ -99,6 +104,12 @@ class StudySelection(JobFlags):
     judge: Annotated[Words, tyro.conf.arg(metavar="NAME=FILE.npz")] = ()
     """Values of a judge of your own: 'values' [members, Q, P, N + 1], the logged action last;
     may be repeated."""
+
+    env: Annotated[str | None, tyro.conf.arg(metavar="FILE.py:make|gymnasium:ID|ogbench:NAME")] = (
+        None
+    )
+    """An environment that goes to stored rows and says when a goal is reached: rollouts and
+    deployment are made there, as 'toptail check' does; OGBench's mazes are there without it."""
 
     train: Flag = False
     """First train what is missing in RUNS: critics, reference ensemble, behaviour model."""
@@ -154,7 +165,8 @@ class StudySelection(JobFlags):
             jobs_of = partial(selection_jobs, self.config(task), self._training(), self.runs)
             done = task_pieces((self.task,), jobs_of, command_line())
         alone = replace(self, train=False)
-        asked = json.loads(json.dumps([self.config(task), self.scorer, self.judge], default=vars))
+        own = [self.scorer, self.judge, *([self.env] if self.env else [])]
+        asked = json.loads(json.dumps([self.config(task), *own], default=vars))
         for stage in self.stages():
             if stage == "rollouts" and self.planned_rollouts is None and self.runs is not None:
                 done += self._rollout_jobs(folder, asked, [job.id for job in done])
@@ -208,7 +220,7 @@ class StudySelection(JobFlags):
         from toptail.lab.studies.selection.study import Selection
 
         task = TaskDataset.load(self.task)
-        study = Selection.at(self.out, self.config(task.name))
+        study = Selection.at(self.out, self.config(task.name, task.data.val))
         make_queries(study, task.data.val, anew=True)
         return study.folder.declared
 
@@ -224,12 +236,12 @@ class StudySelection(JobFlags):
         from toptail.lab.studies.datasets import TaskDataset
 
         task = TaskDataset.load(self.task)
-        config, folder = self.config(task.name), self.out / task.name
+        config, folder = self.config(task.name, task.data.val), self.out / task.name
         if self.train:
             self._train(config, command)
         more = {"dataset": task.data, "stages": making, "pools": self.pools, "judges": self.judge}
         more |= {"deployed": names(self.deployed), "planned": self.planned_rollouts}
-        more["deployment"] = self.deployment.given(self.size)
+        more |= {"deployment": self.deployment.given(self.size), "env": self.env}
         request = Request(config, folder, command, self.runs, self.scorer, more)
         return folder, run_study(STUDY, request, tables=TABLES in stages)
 
@@ -243,9 +255,9 @@ class StudySelection(JobFlags):
         unasked = {IDEALS_STAGE, *(() if self.deployed else ("deployment",))}
         return [s for s in known if s in asked or not (asked or s in unasked)]
 
-    def config(self, task: str) -> SelectionConfig:
-        """The task's settings with what was asked for."""
-        more = {}
+    def config(self, task: str, val: Trajectories | None = None) -> SelectionConfig:
+        """The task's settings with what was asked for, and goals as far as trajectories reach."""
+        more: dict[str, Any] = {} if val is None else {"queries": group_bounds(val)}
         if (size := self.settings.pool_size) is not None:
             more["ks"] = tuple(sorted({*(1 << i for i in range(size.bit_length())), size}))
         return with_given(SelectionConfig.for_task(task), self.settings, **more)

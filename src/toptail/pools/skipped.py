@@ -1,9 +1,9 @@
-"""Number columns that are no scores by the look of them: counters, lengths, seeds and labels."""
+"""Columns that are no scores by the look of them: counters, lengths, seeds, labels, texts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import numpy as np
@@ -19,11 +19,28 @@ _LAST_WORDS: Final = {
     "a count": ("count", "counts"),
     "a seed": ("seed", "seeds"),
     "an id": ("id", "ids", "uid", "uuid", "qid", "timestamp"),
+    "an answer": (
+        *("answer", "answers", "response", "responses"),
+        *("completion", "completions", "solution", "solutions"),
+    ),
 }
 _FIRST_WORDS: Final = {"a count": ("n", "num"), "a length": ("len",)}
 """Before one more word: ``n_gram_score`` and ``length_normalized`` may well be scores."""
 _LEAST_ROWS: Final = 10
 """In fewer rows, whole numbers in order or all different say nothing."""
+
+
+def by_look(roles: Roles, texts: Collection[str]) -> dict[str, str]:
+    """Column -> why it is no score by its name or type; nothing where scores were named.
+
+    ``texts`` are columns that the file itself says are text, whatever they look like.
+    """
+    if not roles.guessed:
+        return {}
+    as_text = dict.fromkeys(texts, "text, though most entries are numbers")
+    return {name: why for name, why in as_text.items() if name in roles.scores} | by_name(
+        roles.scores
+    )
 
 
 def by_name(names: Iterable[str]) -> dict[str, str]:

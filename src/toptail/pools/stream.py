@@ -26,7 +26,7 @@ from toptail.pools.columns import (
 from toptail.pools.frames import plain
 from toptail.pools.partitioned import PartitionedTable
 from toptail.pools.scored import ScoredPools, segments
-from toptail.pools.skipped import by_name, without
+from toptail.pools.skipped import by_look, without
 from toptail.pools.staging import Scratch, Survey, by_query, surveyed
 from toptail.pools.tables import (
     OwnNames,
@@ -195,8 +195,8 @@ def partitioned_pools(
     head = next(table.batches(table.schema.names, 0, 1_000))[2]
     names = parts(table.where, table.schema.names, columns)
     first = renamed(head.replace_schema_metadata(table.schema.metadata), names)
-    mistyped = frozenset(n for n in first.column_names if mostly_numbers(first[n]))
-    roles = roles_of(table.where, first.schema, columns, mistyped)
+    texts = frozenset(n for n in first.column_names if mostly_numbers(first[n]))
+    roles = roles_of(table.where, first.schema, columns, texts)
     wanted = [n for n in (*roles.scores, *roles.values) if n in names]
     if not stream or table.rows * len(wanted) <= IN_MEMORY:
         whole = table.read(table.schema.names).replace_schema_metadata(table.schema.metadata)
@@ -213,7 +213,8 @@ def _streamed(
     mapped: Mapped,
 ) -> StreamedPools:
     where, own = table.where, OwnNames(own_names(columns))
-    skipped = by_name(roles.scores) if roles.guessed else {}
+    texts = [name for name in roles.scores if mostly_numbers(first[name])]
+    skipped = by_look(roles, texts)
     roles = without(where, roles, skipped)
     _check_streamable(where, roles, first)
     lists = any(is_list(first.schema.field(n).type) for n in (*roles.scores, *roles.values))

@@ -78,6 +78,11 @@ def holds_arrays(path: Path) -> bool:
     return not is_log(path) and file_format(path) == "npz"
 
 
+def has_types(path: Path) -> bool:
+    """Whether a file says which of its columns are text; a CSV does not."""
+    return is_log(path) or file_format(path) not in DELIMITERS
+
+
 def content_sha256(path: Path) -> str:
     """Content hash of a table or log: of its file, or of the hashes of several in their order."""
     hashes = [sha256(file) for file in (log_files(path) if is_log(path) else [path])]

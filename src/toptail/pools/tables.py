@@ -38,11 +38,12 @@ from toptail.pools.files import read_arrays
 from toptail.pools.frames import plain
 from toptail.pools.guard import refusing
 from toptail.pools.scored import ScoredPools
-from toptail.pools.skipped import by_content, by_name, without
+from toptail.pools.skipped import by_content, by_look, by_name, without
 from toptail.pools.table_files import (
     check_names,
     check_there,
     content_sha256,
+    has_types,
     holds_arrays,
     read_schema,
     read_table,
@@ -77,7 +78,7 @@ def read_pools(path: Path, columns: Columns) -> ScoredPools:
             pools = pools_from_arrays(where, read_arrays(path), columns)
         else:
             table = read_table(path, _needed(path, columns))
-            pools = pools_from_table(table, where, columns)
+            pools = pools_from_table(table, where, columns, typed=has_types(path))
         return replace(pools, sha256=content_sha256(path))
 
 
@@ -134,17 +135,21 @@ def _find(
     )
 
 
-def pools_from_table(table: pa.Table, where: str, columns: Columns) -> ScoredPools:
-    """Long or list-per-query table to :class:`ScoredPools`."""
+def pools_from_table(
+    table: pa.Table, where: str, columns: Columns, *, typed: bool = True
+) -> ScoredPools:
+    """Long or list-per-query table to :class:`ScoredPools`.
+
+    Text that is mostly numbers is text where the table is ``typed``; elsewhere a score with a typo.
+    """
     check_names(where, table.column_names)
     own = OwnNames(own_names(columns))
     table = renamed(table, parts(where, table.column_names, columns))
     if table.num_rows == 0:
         raise InputError(f"{where}: the table has no rows.")
-    # A text column that is mostly numbers is a score with a typo, not a remark.
-    mistyped = frozenset(n for n in table.column_names if mostly_numbers(table[n]))
-    roles = roles_of(where, table.schema, columns, mistyped)
-    skipped = by_name(roles.scores) if roles.guessed else {}
+    texts = frozenset(n for n in table.column_names if mostly_numbers(table[n]))
+    roles = roles_of(where, table.schema, columns, texts)
+    skipped = by_look(roles, texts if typed else ())
     roles = without(where, roles, skipped)
     lists = [n for n in (*roles.scores, *roles.values) if is_list(table.schema.field(n).type)]
     if lists:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from toptail.lab.check.world import CheckWorld
 from toptail.lab.environments.protocol import Floats
 from toptail.lab.environments.walks import Policy, Walked, WalkRules, WalkStarts, walk
 from toptail.lab.proposals.untrained import CandidateSource
 from toptail.lab.studies.scorers import Score, Scorer
+from toptail.lab.studies.worlds import TaskWorld
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.pools import JudgedPicks
@@ -29,7 +29,7 @@ _FOLLOWED = 1
 class Episodic:
     """What the episodes of all critics share."""
 
-    world: CheckWorld
+    world: TaskWorld
     """The environment."""
     val: Trajectories
     """What the starts are rows of."""

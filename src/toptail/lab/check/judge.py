@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, option
 from toptail.lab.check.config import EXACT, JUDGES, NOBODY, REFERENCE, ROLLOUTS, CheckConfig
 from toptail.lab.check.sources import BehaviourModel, behaviour_folder
-from toptail.lab.check.world import CheckWorld
 from toptail.lab.environments.walks import WalkRules, WalkStarts
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.judges.point import knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
-from toptail.lab.judges.returns import GoesOn, candidate_returns
-from toptail.lab.proposals.untrained import NearBehaviour, NearData
+from toptail.lab.judges.rollouts import GoesOn, candidate_returns
+from toptail.lab.proposals.untrained import NearData
 from toptail.lab.studies.scorers import Score, of_run
 from toptail.lab.studies.store import one_of
+from toptail.lab.studies.worlds import TaskWorld
 from toptail.lab.tasks.queries import FrozenQueries
-from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
+from toptail.lab.tasks.trajectories import FloatArray, Trajectories
 from toptail.lab.training.run_files import RECORD, run_folder
 from toptail.lab.training.runs import require_data
 from toptail.pools.files import read_arrays
@@ -70,7 +70,7 @@ class JudgeInputs:
     """The training split."""
     val: Trajectories
     """The split that queries are rows of."""
-    world: CheckWorld
+    world: TaskWorld
     """The environment, as far as there is one."""
     runs: Path | None
     """Folder of trained runs."""
@@ -106,21 +106,9 @@ def judge_of(text: str, given: JudgeInputs) -> Judge:
 
 def _goes_on(given: JudgeInputs, queries: FrozenQueries) -> GoesOn:
     """Who goes on after a judged action: see `_who_goes_on`."""
-    world, goals, config = given.world, queries.goals, given.config
-    if world.act is not None:
-        act = world.act
-
-        def own(_: IntArray, seen: FloatArray, query: IntArray) -> FloatArray:
-            chosen = np.asarray(act(seen, goals[query] if world.goals else None), np.float32)
-            return np.clip(chosen, -1, 1)
-
-        return own
     if folder := _model_goes_on(given):
-        model = BehaviourModel(folder, given.task, given.near.data, config.seed)
-        return lambda keys, seen, query: model.act(keys, seen, goals[query])
-    near = min(config.near, len(given.near.rows))
-    data = NearBehaviour(given.near, goals if world.goals else None, near)
-    return lambda _, seen, query: data.act(seen, query)
+        return BehaviourModel(folder, given.task, given.near.data, given.config.seed).act
+    return given.world.goes_on(given.near, queries.goals, given.config.near)
 
 
 def _model_goes_on(given: JudgeInputs) -> Path | None:
@@ -131,11 +119,9 @@ def _model_goes_on(given: JudgeInputs) -> Path | None:
 
 
 def _who_goes_on(given: JudgeInputs) -> str:
-    if given.world.act is not None:
-        return "the environment's own policy goes on"
     if _model_goes_on(given):
         return "the trained behaviour model goes on"
-    return "the data's actions at near states go on"
+    return given.world.who_goes_on
 
 
 def _exact(given: JudgeInputs) -> Judge:

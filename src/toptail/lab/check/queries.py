@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from toptail.errors import InputError
-from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
+from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries, group_bounds
 from toptail.lab.tasks.trajectories import Trajectories
 
 EVERY = "all"
@@ -18,21 +17,7 @@ def check_queries(val: Trajectories, count: int, seed: int, *, goals: bool) -> F
     """Draw ``count`` queries of each distance group; as many in all where there are no goals."""
     if not goals:
         return _states(val, GROUPS * count, seed)
-    return freeze_queries(val, QueryConfig(per_group=count, seed=seed, **_bounds(val)))
-
-
-def _bounds(val: Trajectories) -> dict[str, tuple[int, int]]:
-    """Distances of the groups: the usual ones, or shares of what short trajectories allow."""
-    longest, usual = int(val.lengths.max()) - 1, QueryConfig()
-    if longest >= usual.far[0]:
-        return {}
-    if longest < 3:
-        raise InputError(
-            f"{val.source} has no trajectory of more than {longest + 1} rows: goals near, medium "
-            "and far need at least 4."
-        )
-    near, medium = max(1, longest // 8), max(2, longest // 3)
-    return {"near": (1, near), "medium": (near + 1, medium), "far": (medium + 1, longest)}
+    return freeze_queries(val, QueryConfig(per_group=count, seed=seed, **group_bounds(val)))
 
 
 def _states(val: Trajectories, count: int, seed: int) -> FrozenQueries:

@@ -34,12 +34,12 @@ from toptail.lab.check.verdicts import (
     overall,
     warnings,
 )
-from toptail.lab.check.world import CheckWorld, world_of
 from toptail.lab.environments.walks import WalkRules
 from toptail.lab.proposals.support import local_rows, support_distance
 from toptail.lab.proposals.untrained import NearData
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.scorers import Scorer
+from toptail.lab.studies.worlds import TaskWorld, world_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray
 from toptail.pools import ScoredPools
@@ -95,7 +95,7 @@ class _Check:
             )
         tick("data", 0.0)
         self.task = TaskDataset.load(request.task)
-        self.world: CheckWorld = world_of(request.env, self.task.data, goals=request.goals)
+        self.world: TaskWorld = world_of(request.env, self.task.data, goals=request.goals)
         self.scorers: list[Scorer] = check_scorers(request.scorers, self.task)
         data = self.task.data
         self.given = JudgeInputs(

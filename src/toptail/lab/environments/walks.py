@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toptail.errors import InputError, check_whole
 from toptail.lab.environments.protocol import EnvironmentBatch, Floats, Mask, has_goals, stored_rows
@@ -32,7 +33,7 @@ class WalkStarts:
     """What the rows are rows of."""
     rows: IntArray
     """Row that each walk starts in, ``[n]``."""
-    goals: FloatArray | None
+    goals: NDArray[np.floating[Any]] | None
     """Goal of each walk, ``[n, observation]``; None in a task without goals."""
 
     def __len__(self) -> int:
@@ -73,21 +74,23 @@ def walk(
     policy: Policy,
     rules: WalkRules,
     tick: Callable[[float], None] | None = None,
+    slots: int = SLOTS,
 ) -> Walked:
     """Walk from every start until the goal is reached, the episode ends, or the horizon.
 
     Where the restored state is already at the goal does not count: no action can change that. The
-    policy is asked once per step for all walks that go on; one that ends makes room for the next.
+    policy is asked once per step for all walks that go on, ``slots`` of them at most; one that ends
+    makes room for the next.
     """
-    return _Way(make, starts, rules).all(policy, tick)
+    return _Way(make(slots), starts, rules).all(policy, tick)
 
 
 class _Way:
     """Walks on their way through the slots."""
 
-    def __init__(self, make: Maker, starts: WalkStarts, rules: WalkRules) -> None:
+    def __init__(self, batch: EnvironmentBatch, starts: WalkStarts, rules: WalkRules) -> None:
         self._starts, self._rules, n = starts, rules, len(starts)
-        self._batch = make(SLOTS)
+        self._batch = batch
         if has_goals(self._batch) != (starts.goals is not None):
             raise InputError(
                 "Goals and environment do not go together: one that says when a goal is "
@@ -99,6 +102,8 @@ class _Way:
         self._waiting = 0
         self._reached = np.zeros(n, dtype=np.int64)
         self._discounted, self._rewards = np.zeros(n), np.zeros(n)
+        # One table of powers: a power's last bit may depend on how many are taken at once.
+        self._discount = rules.gamma ** np.arange(rules.horizon + 1.0)
 
     def all(self, policy: Policy, tick: Callable[[float], None] | None) -> Walked:
         ended = 0
@@ -153,13 +158,13 @@ class _Way:
         rewards, over = self._batch.step(slots, actions)
         self._rewards[walks] += rewards
         if self._starts.goals is None:
-            self._discounted[walks] += self._rules.gamma ** self._taken[walks] * rewards
+            self._discounted[walks] += self._discount[self._taken[walks]] * rewards
         self._taken[walks] += 1
         taken = self._taken[walks]
         if self._starts.goals is not None:
             hit = self._batch.reached(slots, self._starts.goals[walks])  # type: ignore[attr-defined]
             self._reached[walks[hit]] = taken[hit]
-            self._discounted[walks[hit]] = self._rules.gamma ** taken[hit]
+            self._discounted[walks[hit]] = self._discount[taken[hit]]
             over = over | hit
         return np.asarray(over | (taken >= self._rules.horizon))
 

@@ -131,6 +131,20 @@ def freeze_queries(val: Trajectories, config: QueryConfig) -> FrozenQueries:
     )
 
 
+def group_bounds(val: Trajectories) -> dict[str, tuple[int, int]]:
+    """Distances of the groups: the usual ones, or shares of what short trajectories allow."""
+    longest, usual = int(val.lengths.max()) - 1, QueryConfig()
+    if longest >= usual.far[0]:
+        return {}
+    if longest < 3:
+        raise InputError(
+            f"{val.source} has no trajectory of more than {longest + 1} rows: goals near, medium "
+            "and far need at least 4."
+        )
+    near, medium = max(1, longest // 8), max(2, longest // 3)
+    return {"near": (1, near), "medium": (near + 1, medium), "far": (medium + 1, longest)}
+
+
 def load_queries(path: Path) -> FrozenQueries:
     """Read frozen queries, and refuse a file whose content is not what was frozen."""
     return _FORMAT.read(path, _built)

@@ -24,14 +24,15 @@ def make_missing(request: Request, tick: Tick) -> list[str]:
     """Make the stages that are asked for; returns sentences about those that were left out.
 
     ``brought`` holds the ``dataset``, the ``stages``, the user's own ``pools`` and ``judges``, the
-    critics to be ``deployed``, where not all are, what is not the default in ``deployment``, and
-    how many rollouts are ``planned``, if any.
+    critics to be ``deployed``, where not all are, what is not the default in ``deployment``, how
+    many rollouts are ``planned``, if any, and the ``env`` to simulate in.
     """
     from toptail.lab.studies.selection.run import Brought, Stages
     from toptail.lab.studies.selection.study import Selection
 
     config, more, run = request.config, request.brought, RunFolder(request.folder)
-    brought = Brought(more["pools"], tuple(more["judges"]), tuple(request.scorers))
+    scorers = tuple(request.scorers)
+    brought = Brought(more["pools"], tuple(more["judges"]), scorers, more.get("env"))
     with (
         _nothing_left(SelectionFolder(request.folder)),
         run.recording(asdict(config), list(config.seeds), request.command),

@@ -17,6 +17,8 @@ from toptail.lab.studies.store import columns
 
 REFERENCE = "reference"
 """The judge of every candidate that every task has: the ensemble of reference critics."""
+SIMULATED = "simulated"
+"""The judge that is an environment which values every candidate."""
 
 
 class SelectionFolder:

@@ -154,8 +154,9 @@ def agreement(
     for judge, value in values.items():
         mean = np.asarray(value, np.float64).mean(axis=0)[query, pool, audit.random_candidate]
         result[judge] = _rho(bootstrap, mean, realized)
-    even, odd = (audit.random_returns[..., i::2].mean(axis=2) for i in (0, 1))
-    result["split_half"] = _rho(bootstrap, even, odd)
+    if audit.random_returns.shape[2] > 1:  # one repetition has no halves
+        even, odd = (audit.random_returns[..., i::2].mean(axis=2) for i in (0, 1))
+        result["split_half"] = _rho(bootstrap, even, odd)
     return result
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.lab.judges.rollouts import GoesOn, ModelGoesOn
 from toptail.lab.proposals.diffusion_runs import load_policy
-from toptail.lab.studies.selection.files import REFERENCE
+from toptail.lab.proposals.untrained import NearData
+from toptail.lab.studies.selection.files import REFERENCE, SIMULATED
 from toptail.lab.studies.selection.load import read_selection
 from toptail.lab.studies.selection.pools import CandidatePools
 from toptail.lab.studies.selection.rollout_design import (
+    NOISE,
     PLAN,
     POOL,
     pools_sha256,
@@ -31,11 +35,23 @@ from toptail.lab.studies.selection.rollouts import (
     roll_out_piece,
     rules_of,
 )
+from toptail.lab.studies.selection.stages import add_values
 from toptail.lab.studies.selection.study import Selection
 from toptail.lab.studies.store import Stored, fitting
+from toptail.lab.studies.worlds import TaskWorld, maze_world
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
-from toptail.lab.training.run_files import read_run, run_folder
+from toptail.lab.training.run_files import RECORD, read_run, run_folder
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """An environment that was named, in place of the maze of an OGBench task."""
+
+    world: TaskWorld
+    """The environment, which has goals."""
+    train: Trajectories
+    """What the data does, if neither the environment nor a trained model has a policy."""
 
 
 def make_rollouts(
@@ -44,13 +60,16 @@ def make_rollouts(
     pools: CandidatePools,
     val: Trajectories,
     most_per_group: int | None = None,
+    place: Place | None = None,
 ) -> RolloutAudit:
     """The rollout stage of a study: `judge_by_rollouts` with the picks of its stored scores.
 
     The continuation is the diffusion run that proposes candidates,
-    ``RUNS/TASK/diffusion/seed-N``. Where no runs are named, stored rollouts are read.
+    ``RUNS/TASK/diffusion/seed-N``. In a ``place`` of its own it is the environment's policy where
+    it has one, and what the data does where nothing was trained. Where neither runs nor a place are
+    named, stored rollouts are read.
     """
-    if study.runs is None:
+    if study.runs is None and place is None:
         expected = {
             "queries": queries.sha256,
             "candidates": pools_sha256(pools),
@@ -59,7 +78,7 @@ def make_rollouts(
         stored = fitting(study.folder.rollouts, expected)
         if stored is not None:
             return RolloutAudit.of(stored)
-    world = _world(study, queries, pools, val)
+    world = _world(study, queries, pools, val, place)
     picks, settings = _picks(study, queries, pools), study.config.rollouts
     return judge_by_rollouts(
         study.folder.path, world, picks, settings, most_per_group=most_per_group, tick=study.tick
@@ -73,9 +92,10 @@ def make_rollout_piece(
     val: Trajectories,
     piece: int,
     pieces: int,
+    place: Place | None = None,
 ) -> None:
     """One of so many pieces of what the stage begins with; the stage puts them together."""
-    world, picks = _world(study, queries, pools, val), _picks(study, queries, pools)
+    world, picks = _world(study, queries, pools, val, place), _picks(study, queries, pools)
     roll_out_piece(study.folder.path, world, picks, study.config.rollouts, piece, pieces)
 
 
@@ -98,7 +118,12 @@ def _picks(study: Selection, queries: FrozenQueries, pools: CandidatePools) -> d
 
 
 def make_planned_rollouts(
-    study: Selection, queries: FrozenQueries, pools: CandidatePools, val: Trajectories, labels: int
+    study: Selection,
+    queries: FrozenQueries,
+    pools: CandidatePools,
+    val: Trajectories,
+    labels: int,
+    place: Place | None = None,
 ) -> PlannedRollouts:
     """Roll out at most ``labels`` candidates that a plan chooses for all scorers together.
 
@@ -108,9 +133,10 @@ def make_planned_rollouts(
     data = read_selection(study.folder.path)
     asked = {"labels": labels, "cheap": cheap_judge(data.values)}
     expected = {"queries": queries.sha256, **rules_of(settings), **asked}
+    expected |= {} if place is None else dict(place.world.origin)
     if (stored := fitting(path, expected)) is not None:
         return PlannedRollouts.of(stored, path)
-    world = _world(study, queries, pools, val)
+    world = _world(study, queries, pools, val, place)
     found = planned(data, labels, stream(queries, PLAN))
     made_from = world.made_from(settings)
     shape = (*world.candidates.shape[:2], settings.repeats)
@@ -131,14 +157,71 @@ def make_planned_rollouts(
     return result
 
 
+def value_every_candidate(
+    study: Selection, queries: FrozenQueries, pools: CandidatePools, val: Trajectories, place: Place
+) -> None:
+    """Let the environment be a judge of every candidate, where there is no other: `SIMULATED`.
+
+    A candidate is rolled out once, or twice where a behaviour model goes on, which draws.
+    """
+    count, size = pools.scored_shape[1:]
+    settings = replace(study.config.rollouts, repeats=1 if _untrained(study, place) else 2)
+    whole = pools.with_logged().reshape(len(queries), count * size, -1)
+    world = replace(_world(study, queries, pools, val, place), candidates=whole)
+    origin, shape = world.made_from(settings), (len(queries), count * size, settings.repeats)
+    if fitting(study.folder.values(SIMULATED), {"origin": origin}) is not None:
+        return
+    store = RolloutStore(study.folder.path / "simulated.parts", origin, shape)
+    query, candidate = (each.ravel() for each in np.indices(shape[:2]))
+    far_first = np.argsort(-queries.distance[query], kind="stable")
+    store.fill(
+        query[far_first],
+        candidate[far_first],
+        lambda q, c, ended: world.judge(q, c, settings, ended),
+        study.tick,
+    )
+    values = store.get(*np.indices(shape[:2])).reshape(len(queries), count, size, -1)
+    add_values(study, queries, pools, SIMULATED, np.moveaxis(values, -1, 0), origin)
+    store.clear()
+
+
+def _untrained(study: Selection, place: Place) -> bool:
+    """Whether somebody goes on who was not trained: the environment's own policy, or the data."""
+    return place.world.act is not None or not _has_model(study)
+
+
 def _world(
-    study: Selection, queries: FrozenQueries, pools: CandidatePools, val: Trajectories
+    study: Selection,
+    queries: FrozenQueries,
+    pools: CandidatePools,
+    val: Trajectories,
+    place: Place | None,
 ) -> RolloutWorld:
     """What rollouts start from and go on with."""
-    run = run_folder(
-        study.needed_runs("Rolling out") / study.config.task / "diffusion",
-        study.config.pools.policy_seed,
+    if place is not None and _untrained(study, place):
+        nearest = study.config.support.nearest
+        goes_on = place.world.goes_on(NearData(place.train), queries.goals, nearest)
+        who = {"policy": place.world.who_goes_on, "data": place.train.sha256}
+    else:
+        goes_on, who = _model(study, queries, pools)
+    world = maze_world(study.config.task) if place is None else place.world
+    assert world.make is not None
+    return RolloutWorld(
+        study.config.task,
+        val,
+        queries,
+        pools.with_logged()[:, POOL],
+        world.make,
+        goes_on,
+        {**who, **world.origin},
     )
+
+
+def _model(
+    study: Selection, queries: FrozenQueries, pools: CandidatePools
+) -> tuple[GoesOn, dict[str, Any]]:
+    """The behaviour model goes on, which must be the one that proposed the candidates."""
+    run = _model_run(study)
     policy_hash = read_run(run).record.get("params_sha256")
     if pools.header["proposal"].get("params_sha256", policy_hash) != policy_hash:
         raise InputError(
@@ -146,11 +229,18 @@ def _world(
             f"{study.folder.pools} (the hashes of their parameters differ): name the runs that the "
             "pools were drawn with."
         )
-    return RolloutWorld(
-        study.config.task,
-        val,
-        queries,
-        pools.with_logged()[:, POOL],
-        load_policy(run, study.config.task),
-        str(policy_hash),
-    )
+    seed, policy = stream(queries, NOISE), load_policy(run, study.config.task)
+    return ModelGoesOn(policy, jax.random.key(seed), study.config.rollouts.ddim_steps), {
+        "policy": str(policy_hash),
+        "noise": "row_keys(key(seed), query, repeat, step), step = 2, 3, …",
+        "seed": seed,
+    }
+
+
+def _model_run(study: Selection) -> Path:
+    home = study.needed_runs("Rolling out") / study.config.task / "diffusion"
+    return run_folder(home, study.config.pools.policy_seed)
+
+
+def _has_model(study: Selection) -> bool:
+    return study.runs is not None and (_model_run(study) / RECORD).is_file()

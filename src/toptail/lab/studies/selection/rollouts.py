@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-import jax
 import numpy as np
 
 from toptail.errors import InputError, option
-from toptail.lab.judges.rollouts import Continuation, RolloutRules, Starts, rollout_returns
+from toptail.lab.environments.walks import Maker, WalkRules
+from toptail.lab.judges.rollouts import GoesOn, Starts, rollout_returns
 from toptail.lab.studies.selection.config import RolloutSettings
 from toptail.lab.studies.selection.rollout_design import (
     LOGGED,
-    NOISE,
     audited_queries,
     candidates_sha256,
     random_candidates,
-    stream,
 )
 from toptail.lab.studies.selection.rollout_results import RolloutAudit, power
 from toptail.lab.studies.selection.rollout_store import Returns32, RolloutStore
 from toptail.lab.studies.store import fitting
-from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.progress import Tick, no_tick
@@ -47,10 +43,12 @@ class RolloutWorld:
     """The frozen queries of that split."""
     candidates: FloatArray
     """Actions of the audited pool, and the logged action as the last: ``[Q, N + 1, action]``."""
-    policy: Continuation
-    """The behaviour model that goes on after the judged action."""
-    policy_hash: str
-    """Hash of its parameters."""
+    make: Maker
+    """Makes the simulations."""
+    goes_on: GoesOn
+    """Who goes on after the judged action."""
+    origin: Mapping[str, Any]
+    """What a return depends on beside: who goes on, and where."""
 
     def __post_init__(self) -> None:
         if self.queries.data_sha256 != self.val.sha256:
@@ -71,11 +69,8 @@ class RolloutWorld:
             "task": self.task,
             "queries": self.queries.sha256,
             "candidates": candidates_sha256(self.candidates),
-            "policy": self.policy_hash,
             **rules_of(settings),
-            "noise": "row_keys(key(seed), query, repeat, step), step = 2, 3, …",
-            "seed": stream(self.queries, NOISE),
-            "versions": {name: version(name) for name in ("mujoco", "ogbench")},
+            **self.origin,
         }
 
     def judge(
@@ -96,13 +91,12 @@ class RolloutWorld:
             repeat=np.tile(np.arange(repeats), len(query)),
         )
         returns = rollout_returns(
-            parse_name(self.task).environment,
+            self.make,
             self.val,
             starts,
-            self.policy,
-            jax.random.key(stream(self.queries, NOISE)),
-            RolloutRules(settings.horizon, settings.gamma, settings.ddim_steps),
-            tick=tick,
+            self.goes_on,
+            WalkRules(settings.horizon, settings.gamma),
+            lambda share: tick(round(share * len(starts))),
         )
         return returns.reshape(len(query), repeats).astype(np.float32)
 
@@ -182,7 +176,7 @@ def _asked(
 ) -> tuple[dict[str, IntArray], IntArray]:
     """The picks, logged actions among them, and each query's random candidates."""
     size = world.candidates.shape[1] - 1
-    count = max(settings.randoms, settings.candidates)
+    count = min(size, max(settings.randoms, settings.candidates))
     logged = np.full(len(world.queries), size)
     return {**picks, LOGGED: logged}, random_candidates(world.queries, size, count)
 

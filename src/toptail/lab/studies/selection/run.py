@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toptail.errors import InputError, option
 from toptail.lab.critics.registry import IDEALS, MAIN
@@ -19,7 +19,7 @@ from toptail.lab.studies.ideals import ideal_scorers
 from toptail.lab.studies.scale import note
 from toptail.lab.studies.scorers import Scorer, critics_in
 from toptail.lab.studies.selection.config import IDEALS_STAGE, STAGES
-from toptail.lab.studies.selection.files import REFERENCE
+from toptail.lab.studies.selection.files import REFERENCE, SIMULATED
 from toptail.lab.studies.selection.pools import CandidatePools, file_proposal
 from toptail.lab.studies.selection.rollout_design import RESERVED, TRAINING_SEED
 from toptail.lab.studies.selection.stages import (
@@ -43,8 +43,11 @@ from toptail.lab.training.run_files import RECORD, run_folder
 from toptail.pools.files import read_arrays, sha256
 from toptail.report.text import join
 
+if TYPE_CHECKING:
+    from toptail.lab.studies.selection.rollout_stage import Place
+
 _JUDGE = re.compile(r"[A-Za-z0-9_-]+")
-_TAKEN = ("rollouts", "split_half")
+_TAKEN = ("rollouts", "split_half", SIMULATED)
 """Rows of the table of judges, and files, that no judge of every candidate may take."""
 
 
@@ -58,6 +61,9 @@ class Brought:
     """``NAME=FILE.npz`` with ``values [members, Q, P, N + 1]``, one more judge each."""
     critics: tuple[str, ...] = ()
     """``[NAME=]FILE.py:FUNCTION``, one more scorer each."""
+    env: str | None = None
+    """``FILE.py:make``, ``gymnasium:ID`` or ``ogbench:NAME``: where to simulate, if not in the maze
+    of an OGBench task."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,7 @@ class Stages:
             )
         keep_compiled()  # rollouts that another process adds later go on as those of this one
         self._use(self.users)
+        self._use(self.place)
         self._use(self.queries)
         self._judges()
         left_out = [step() for name, step in steps.items() if name in stages]
@@ -135,9 +142,27 @@ class Stages:
 
     @property
     def simulated(self) -> bool:
-        """Whether many episodes of the task can be simulated at once."""
+        """Whether there is an environment: one that was brought, or a maze of OGBench's."""
         task = self.study.config.task
-        return task in OGBENCH_NAMES and parse_name(task).has_batches
+        maze = task in OGBENCH_NAMES and parse_name(task).has_batches
+        return maze or self.brought.env is not None
+
+    @cached_property
+    def place(self) -> Place | None:
+        """The environment that was brought."""
+        if self.brought.env is None:
+            return None
+        from toptail.lab.studies.selection.rollout_stage import Place
+        from toptail.lab.studies.worlds import world_of
+
+        world = world_of(self.brought.env, self.dataset, goals=True)
+        if not world.goals:
+            raise InputError(
+                f"{option('env', self.brought.env)} does not say when a goal is reached, and this "
+                "study is about goals: give it a method reached(goal), or ask 'toptail check', "
+                "which looks at returns, too."
+            )
+        return Place(world, self.dataset.train)
 
     def _judges(self) -> None:
         """Store the values of the judges that were brought."""
@@ -147,16 +172,24 @@ class Stages:
 
     def _reference(self) -> str:
         path = self.study.folder.values(REFERENCE)
-        another = self.study.folder.judges() or knows_ways(self.study.config.task)
         seeds = self.study.config.reference.seeds
         whole = all(self._trained((REFERENCE_CRITIC,), (seed,)) for seed in seeds)
-        if another and not whole and not path.is_file():
-            return (
-                "No reference ensemble: it needs trained runs of "
-                f"{REFERENCE_CRITIC} with the seeds {join(seeds)}, and another judge is there."
-            )
-        judge_reference(self.study, self.queries, self.pools)
-        return ""
+        others = set(self.study.folder.judges()) - {SIMULATED}
+        another = others or knows_ways(self.study.config.task)
+        if whole or path.is_file() or not (another or self.place):
+            judge_reference(self.study, self.queries, self.pools)
+            return ""
+        left = (
+            "No reference ensemble: it needs trained runs of "
+            f"{REFERENCE_CRITIC} with the seeds {join(seeds)}, and "
+        )
+        if another or self.place is None:
+            return f"{left}another judge is there."
+        from toptail.lab.studies.selection.rollout_stage import value_every_candidate
+
+        given = self.study, self.queries, self.pools, self.dataset.val
+        value_every_candidate(*given, self.place)
+        return f"{left}the environment values every candidate instead."
 
     def _ways(self, judge: str) -> str:
         if not knows_ways(self.study.config.task):
@@ -209,10 +242,13 @@ class Stages:
 
     def _rollouts(self) -> str:
         if not self.simulated:
-            return "No rollouts: they are made in mazes alone, without teleports."
+            return (
+                "No rollouts: of OGBench's tasks they are made in mazes alone, without teleports, "
+                f"and of others in the environment that {option('env')} names."
+            )
         folder = self.study.folder
         file = folder.rollouts if self.planned is None else folder.planned
-        if self.study.runs is None and not file.is_file():
+        if self.study.runs is None and self.place is None and not file.is_file():
             return "No rollouts: they need trained runs with the behaviour model that goes on."
         from toptail.lab.studies.selection.rollout_stage import (
             make_planned_rollouts,
@@ -221,23 +257,26 @@ class Stages:
 
         given = self.study, self.queries, self.pools, self.dataset.val
         if self.planned is None:
-            make_rollouts(*given)
+            make_rollouts(*given, place=self.place)
         else:
-            make_planned_rollouts(*given, self.planned)
+            make_planned_rollouts(*given, self.planned, self.place)
         return ""
 
     def roll_out(self, piece: int, pieces: int) -> None:
         """One of so many pieces of the rollouts, once everything before them is there."""
-        if self.simulated and self.study.runs is not None:
+        if self.simulated and (self.study.runs is not None or self.place is not None):
             from toptail.lab.studies.selection.rollout_stage import make_rollout_piece
 
             keep_compiled()
             given = self.study, self.queries, self.pools, self.dataset.val
-            make_rollout_piece(*given, piece, pieces)
+            make_rollout_piece(*given, piece, pieces, self.place)
 
     def _deployment(self) -> str:
         if not self.simulated:
-            return "No deployment checks: they are made in mazes alone, without teleports."
+            return (
+                "No deployment checks: of OGBench's tasks they are made in mazes alone, without "
+                f"teleports, and of others in the environment that {option('env')} names."
+            )
         study, seeds = self.study, (TRAINING_SEED,)
         critics = list(self.deployed) or self._trained(MAIN, seeds)
         if study.runs is None or not critics:
@@ -247,9 +286,11 @@ class Stages:
         task, out = study.config.task, study.folder.path.parent
         config = DeploymentConfig.for_task(task).resized(self.deployment)
         note(study.folder.path, deployment=config.size)
-        run_deployment(
-            task, study.runs, out, critics, seeds, study.tick, config, dataset=self.dataset
-        )
+        more: dict[str, Any] = {}
+        if self.place is not None:
+            more = {"world": self.place.world, "queries": self.queries}
+        given = task, study.runs, out, critics, seeds, study.tick, config
+        run_deployment(*given, dataset=self.dataset, **more)
         return ""
 
 

@@ -1,18 +1,22 @@
-"""The evaluation episodes of a maze, all stepped together, and how many of them succeed."""
+"""Episodes to a goal, stepped together, and how many of them succeed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.lab.environments.ogbench import MazeEnvironments
+from toptail.lab.environments.walks import Maker, WalkRules, WalkStarts, walk
 from toptail.lab.studies.selection.deployment.config import EpisodeConfig
-from toptail.lab.tasks.batch import MazeBatch
+from toptail.lab.studies.selection.rollout_design import audited_queries
+from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.simulator import make_env, package_randomness
-from toptail.lab.tasks.trajectories import IntArray
+from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.stats import wilson
 
 Act: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -26,38 +30,38 @@ Share: TypeAlias = Callable[[float], None]
 class Episodes:
     """Where n episodes start, and where they should lead."""
 
-    environment: str
-    """Gymnasium id."""
+    make: Maker
+    """Makes the simulations."""
+
+    starts: WalkStarts
+    """State and goal of each episode, as the simulation has them."""
+
+    goal: NDArray[Any]
+    """[n] number of the evaluation goal, from 1, or the distance group of recorded goals."""
 
     limit: int
     """Steps after which an episode has failed."""
 
-    goal: IntArray
-    """[n] number of the evaluation goal, from 1."""
-
-    qpos: NDArray[np.float64]
-    """[n, nq] positions at the start."""
-
-    qvel: NDArray[np.float64]
-    """[n, nv] velocities at the start."""
-
-    goals: NDArray[np.float32]
-    """[n, o] the observation at the goal, which policies and critics are given."""
-
-    targets: NDArray[np.float64]
-    """[n, 2] the position that counts as the goal."""
-
     def __len__(self) -> int:
         return len(self.goal)
 
-    def repeated(self, times: int) -> Episodes:
-        """All episodes, ``times`` times one after another."""
+    @property
+    def goals(self) -> NDArray[np.float32]:
+        """[n, o] the observation at the goal, which policies and critics are given."""
+        assert self.starts.goals is not None
+        return self.starts.goals.astype(np.float32)
 
-        def tile(array: NDArray[Any]) -> NDArray[Any]:
-            return np.tile(array, (times, *(1,) * (array.ndim - 1)))
+    def take(self, at: IntArray) -> Episodes:
+        """Some of the episodes, or some several times."""
+        assert self.starts.goals is not None
+        starts = WalkStarts(self.starts.trajectories, self.starts.rows[at], self.starts.goals[at])
+        return Episodes(self.make, starts, self.goal[at], self.limit)
 
-        arrays = (self.goal, self.qpos, self.qvel, self.goals, self.targets)
-        return Episodes(self.environment, self.limit, *(tile(array) for array in arrays))
+    def parts(self, times: int) -> Iterator[IntArray]:
+        """Numbers of episodes, as many at once as there are simulations for ``times`` of each."""
+        room = self.make(times * len(self)).size // times
+        for first in range(0, len(self), max(1, room)):
+            yield np.arange(first, min(first + max(1, room), len(self)))
 
 
 def evaluation_episodes(environment: str, config: EpisodeConfig) -> Episodes:
@@ -74,13 +78,31 @@ def evaluation_episodes(environment: str, config: EpisodeConfig) -> Episodes:
         for episode in range(config.per_goal):
             with package_randomness(reset_seed(config.seed, number, episode)) as seed:
                 env.action_space.seed(seed)
-                _, info = env.reset(seed=seed, options={"task_id": number})
+                observed, info = env.reset(seed=seed, options={"task_id": number})
             state = (inner.data.qpos.copy(), inner.data.qvel.copy())
-            rows.append((number, *state, info["goal"], np.array(inner.cur_goal_xy)))
-    goal, qpos, qvel, goals, targets = (np.stack(column) for column in zip(*rows, strict=True))
+            rows.append((number, observed, *state, info["goal"]))
+    goal, observed, qpos, qvel, goals = (np.stack(column) for column in zip(*rows, strict=True))
     limit = config.limit if config.limit is not None else int(env.spec.max_episode_steps)
+    still = np.zeros((len(goal), *env.action_space.shape), np.float32)
     env.close()
-    return Episodes(environment, limit, goal, qpos, qvel, goals.astype(np.float32), targets)
+    resets = Trajectories(
+        observed, still, np.ones(len(goal), dtype=bool), qpos, qvel, source=environment
+    )
+    starts = WalkStarts(resets, np.arange(len(goal)), goals)
+    return Episodes(cache(partial(MazeEnvironments, environment)), starts, goal, limit)
+
+
+def recorded_episodes(
+    make: Maker, val: Trajectories, queries: FrozenQueries, config: EpisodeConfig
+) -> Episodes:
+    """Episodes of an environment without evaluation goals: from recorded states to recorded goals.
+
+    ``per_goal`` queries of each distance group, in the order in which rollouts take them.
+    """
+    at = audited_queries(queries, config.per_goal)
+    starts = WalkStarts(val, queries.rows[at], queries.goals[at])
+    limit = WalkRules().horizon if config.limit is None else config.limit
+    return Episodes(make, starts, queries.group[at], limit)
 
 
 def reset_seed(seed: int, goal: int, episode: int) -> np.random.SeedSequence:
@@ -88,33 +110,57 @@ def reset_seed(seed: int, goal: int, episode: int) -> np.random.SeedSequence:
     return np.random.SeedSequence([seed, goal, episode])
 
 
-def follow(episodes: Episodes, act: Act, threads: int = 0, tick: Share | None = None) -> IntArray:
+def follow(episodes: Episodes, act: Act, tick: Share | None = None) -> IntArray:
     """Step all episodes with one policy until the last has reached its goal or the limit.
 
-    An episode that has reached its goal is still given actions, which are not taken. On 0 threads
-    the simulator takes every core.
+    All of them are stepped together: there must be as many simulations. An episode that has reached
+    its goal is still given actions, which are not taken.
 
     Returns
     -------
-    [n] the step, from 1, after which the goal was first within the environment's tolerance; 0
-    where it never was.
+    [n] the step, from 1, after which the goal was first reached; 0 where it never was.
     """
-    batch = MazeBatch(episodes.environment, len(episodes), threads)
-    batch.restore(episodes.qpos, episodes.qvel)
-    reached = np.zeros(len(episodes), dtype=np.int64)
-    for step in range(1, episodes.limit + 1):
-        going = np.flatnonzero(reached == 0)
-        batch.step(act(batch.observations().astype(np.float32)), going)
-        away = np.linalg.norm(batch.goal_seekers() - episodes.targets, axis=1)
-        reached[(reached == 0) & (away <= batch.goal_tolerance)] = step
+    every = np.zeros((len(episodes), episodes.goals.shape[1]), np.float32)
+
+    def policy(walks: IntArray, taken: IntArray, seen: NDArray[np.float32]) -> NDArray[np.float32]:
+        every[walks] = seen
         if tick is not None:
-            tick(step / episodes.limit)
-        if reached.all():
-            break
-    return reached
+            tick(taken[0] / episodes.limit)
+        return act(every)[walks]
+
+    rules, slots = WalkRules(episodes.limit), len(episodes)
+    return walk(episodes.make, episodes.starts, policy, rules, slots=slots).reached
 
 
-def success(goal: IntArray, reached: IntArray, limit: int) -> dict[str, Any]:
+def follow_in_parts(
+    episodes: Episodes,
+    acting: Callable[[IntArray], Act],
+    times: int = 1,
+    tick: Share | None = None,
+) -> IntArray:
+    """`follow` as many episodes at once as can be simulated, each ``times`` times.
+
+    ``acting`` makes the policy of some episodes by their numbers; its rows are all of them, then
+    all of them again.
+
+    Returns
+    -------
+    [times, n] as `follow`.
+    """
+    found = []
+    for numbers in episodes.parts(times):
+        part = episodes.take(np.tile(numbers, times))
+        done = partial(_told, tick, numbers[0] / len(episodes), len(numbers) / len(episodes))
+        found.append(follow(part, acting(numbers), done).reshape(times, -1))
+    return np.concatenate(found, axis=1)
+
+
+def _told(tick: Share | None, before: float, own: float, share: float) -> None:
+    if tick is not None:
+        tick(min(1.0, before + own * share))
+
+
+def success(goal: NDArray[Any], reached: IntArray, limit: int) -> dict[str, Any]:
     """Success over all episodes and by goal, with 95 % Wilson intervals.
 
     The interval over all goals treats them as draws of one rate. The episodes are spread evenly

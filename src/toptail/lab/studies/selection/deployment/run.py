@@ -21,7 +21,8 @@ from toptail.lab.studies.selection.deployment.episodes import (
     Act,
     Episodes,
     evaluation_episodes,
-    follow,
+    follow_in_parts,
+    recorded_episodes,
     success,
 )
 from toptail.lab.studies.selection.deployment.results import (
@@ -31,8 +32,10 @@ from toptail.lab.studies.selection.deployment.results import (
 )
 from toptail.lab.studies.selection.deployment.search import search_episodes
 from toptail.lab.studies.selection.deployment.spread import score_spread
+from toptail.lab.studies.worlds import TaskWorld
 from toptail.lab.tasks.files import Dataset, load
 from toptail.lab.tasks.names import parse_name
+from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.checkpoint import save_params
 from toptail.lab.training.offline import OfflineData, device_data
 from toptail.lab.training.run_files import run_folder
@@ -50,6 +53,8 @@ def run_deployment(
     tick: Tick = no_tick,
     config: DeploymentConfig | None = None,
     dataset: Dataset | None = None,
+    world: TaskWorld | None = None,
+    queries: FrozenQueries | None = None,
 ) -> None:
     """Make ``OUT/TASK/deployment/``: ``spread.json``, ``actors.json`` and ``closed_loop.json``.
 
@@ -59,7 +64,7 @@ def run_deployment(
     Parameters
     ----------
     task
-        Name of the data set, of a maze.
+        Name of the data set, of a maze unless there is a ``world``.
     runs, out
         Where ``TASK/CRITIC/seed-N`` and ``TASK/diffusion/seed-N`` were trained, and the study's
         folder.
@@ -70,9 +75,13 @@ def run_deployment(
         Told what is being done (``actor raw@42``) and the share of it that is done.
     config, dataset
         All settings, and the task's data where the caller has it already.
+    world, queries
+        An environment with goals in place of the maze, and the frozen queries of the validation
+        split, from whose states its episodes start.
     """
     data = load(task) if dataset is None else dataset
-    work = _Work(task, Path(runs), Path(out), config or DeploymentConfig.for_task(task), tick, data)
+    settings = config or DeploymentConfig.for_task(task)
+    work = _Work(task, Path(runs), Path(out), settings, tick, data, world, queries)
     loaded = [load_deployed(work.runs, work.task, name, seed) for name in critics for seed in seeds]
     for critic in loaded:  # the actors must be trained on the data that their critics were
         run, train = critic.run, data.train
@@ -86,16 +95,27 @@ class _Work:
     """What the checks of one task share, each made when it is first needed."""
 
     def __init__(
-        self, task: str, runs: Path, out: Path, config: DeploymentConfig, tick: Tick, data: Dataset
+        self,
+        task: str,
+        runs: Path,
+        out: Path,
+        config: DeploymentConfig,
+        tick: Tick,
+        data: Dataset,
+        world: TaskWorld | None,
+        queries: FrozenQueries | None,
     ) -> None:
-        self.name = parse_name(task)
-        self.task = self.name.name
+        self.task = task if world is not None else parse_name(task).name
         self.runs, self.config, self._tick, self.dataset = runs, config, tick, data
+        self.world, self.queries = world, queries
         self.folder = out / self.task / "deployment"
 
     @cached_property
     def episodes(self) -> Episodes:
-        return evaluation_episodes(self.name.environment, self.config.episodes)
+        if self.world is None or self.world.make is None or self.queries is None:
+            return evaluation_episodes(parse_name(self.task).environment, self.config.episodes)
+        given = self.dataset.val, self.queries, self.config.episodes
+        return recorded_episodes(self.world.make, *given)
 
     @cached_property
     def rows(self) -> OfflineData:
@@ -115,7 +135,8 @@ class _Work:
         if not results.has(critic):
             tick = self._part("spread", critic)
             tick(0.0)
-            found = score_spread(self.config.spread, critic.trained, self.dataset.val)
+            drawn = None if self.queries is None else self.queries.config
+            found = score_spread(self.config.spread, critic.trained, self.dataset.val, drawn)
             results.add(critic, {"spread": found})
             tick(1.0)
 
@@ -137,7 +158,10 @@ class _Work:
         path = self.folder / "actors" / critic.name / f"seed-{critic.seed}.safetensors"
         save_params(path, trained.params)
         walk = self._part("episodes of the actor", critic)
-        reached = follow(self.episodes, acting(trained, self.episodes.goals), tick=walk)
+        goals = self.episodes.goals
+        (reached,) = follow_in_parts(
+            self.episodes, lambda at: acting(trained, goals[at]), tick=walk
+        )
         counted = success(self.episodes.goal, reached, self.episodes.limit)
         entry = {"actor_sha256": sha256(path), "training": trained.info, **counted}
         weight = {"alpha": own.alpha} if config.alphas else {}
@@ -166,6 +190,7 @@ class _Work:
             "format": f"toptail-deployment-{name}-1",
             "task": self.task,
             "data_sha256": self.dataset.train.sha256,
+            **({} if self.world is None else self.world.origin),
             **settings,
         }
         return ResultFile(self.folder / f"{name}.json", header)

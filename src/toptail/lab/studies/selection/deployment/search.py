@@ -16,7 +16,13 @@ from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.proposals.sampling import denoise, path, row_keys
 from toptail.lab.studies.selection.deployment.config import SearchConfig
-from toptail.lab.studies.selection.deployment.episodes import Episodes, Share, follow, success
+from toptail.lab.studies.selection.deployment.episodes import (
+    Episodes,
+    Share,
+    follow_in_parts,
+    success,
+)
+from toptail.lab.tasks.trajectories import IntArray
 
 EXACT = "highest"
 """Precision of the products when candidates are scored.
@@ -38,9 +44,11 @@ def search_episodes(
     All draws depend on the episode and the step alone: episodes of different K, or of different
     critics, that have not parted yet meet the same behaviour sample and the same candidates.
     """
-    chooser = Chooser(config, critic, policy, episodes.goals)
-    times = len(config.ks)
-    reached = follow(episodes.repeated(times), chooser, tick=tick).reshape(times, -1)
+
+    def chooser(numbers: IntArray) -> Chooser:
+        return Chooser(config, critic, policy, episodes.goals[numbers], numbers)
+
+    reached = follow_in_parts(episodes, chooser, len(config.ks), tick)
     return {
         str(k): success(episodes.goal, own, episodes.limit)
         for k, own in zip(config.ks, reached, strict=True)
@@ -59,17 +67,20 @@ class Chooser:
         critic: TrainedCritic,
         policy: DiffusionPolicy,
         goals: NDArray[np.float32],
+        numbers: IntArray | None = None,
     ) -> None:
         readout = critic.readout or critic.critic.deployed
         self._fixed = (config, policy.model, policy.action_dim, critic.critic, readout)
         params = policy.model.compute_params(policy.params[TARGET])
         self._params = jax.device_put((params, critic.params))
-        self._goals = jax.device_put(goals)
+        own = np.arange(len(goals)) if numbers is None else numbers
+        self._goals, self._episode = jax.device_put((goals, own))
         self._step = jnp.int32(0)
 
     def __call__(self, states: NDArray[np.float32]) -> NDArray[np.float32]:
         """Choose an action for each row."""
-        actions, self._step = choose(*self._fixed, self._params, self._goals, self._step, states)
+        about = self._goals, self._episode, self._step
+        actions, self._step = choose(*self._fixed, self._params, *about, states)
         return np.asarray(actions)
 
 
@@ -82,6 +93,7 @@ def choose(
     readout: str,
     params: tuple[Params, Params],
     goals: jax.Array,
+    episode: jax.Array,
     step: jax.Array,
     states: jax.Array,
 ) -> tuple[jax.Array, jax.Array]:
@@ -92,13 +104,12 @@ def choose(
     model, dim, critic, readout, params
         The behaviour model and the width a of an action; the critic's family and the name of its
         scalar; the parameters of both.
-    goals, states
-        [n, g] goals of the n episodes; [len(ks) n, s] states: n rows for the first K, n for the
-        second, and so on.
+    goals, episode, states
+        [n, g] goals of the n episodes, and their numbers [n]; [len(ks) n, s] states: n rows for the
+        first K, n for the second, and so on.
     """
     ks, n = config.ks, goals.shape[0]
     key_base, key_noise = jax.random.split(jax.random.key(config.seed))
-    episode = jnp.arange(n)
     keys = jnp.tile(row_keys(key_base, episode, step), len(ks))
     context = jnp.concatenate([states, jnp.tile(goals, (len(ks), 1))], axis=-1)
 
@@ -129,5 +140,5 @@ def choose(
     chosen = []
     for k, own, end in zip(ks, candidates, ends, strict=True):
         best = jnp.argmax(scores[end - n * k : end].reshape(n, k), axis=1)
-        chosen.append(own[episode, best])
+        chosen.append(own[jnp.arange(n), best])
     return jnp.concatenate(chosen), step + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -36,14 +37,19 @@ def spread_of(scores: NDArray[Any]) -> Spread:
 
 
 def score_spread(
-    config: SpreadConfig, critic: TrainedCritic, val: Trajectories
+    config: SpreadConfig,
+    critic: TrainedCritic,
+    val: Trajectories,
+    drawn: QueryConfig | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Median and quartiles of both spreads over states, for all of them and by distance group.
 
     A spread can be large because the score passes through 0 there; the median over states does
-    not depend on how large.
+    not depend on how large. ``drawn`` has the bounds of the distance groups, where they are not the
+    usual ones.
     """
-    queries = freeze_queries(val, QueryConfig(per_group=config.per_group, seed=config.seed))
+    groups = replace(drawn or QueryConfig(), per_group=config.per_group, seed=config.seed)
+    queries = freeze_queries(val, groups)
     rng = np.random.default_rng([config.seed, 1])
     actions = rng.uniform(-1, 1, (config.actions, queries.actions.shape[1])).astype(np.float32)
     spread = spread_of(_scores(critic, queries, actions))

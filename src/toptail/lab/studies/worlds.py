@@ -1,13 +1,16 @@
-"""Which environment a check walks in: named on the command line, or the data set's own."""
+"""Which environment is walked in: named on the command line, or the data set's own."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.lab.environments.copies import Copies
@@ -15,17 +18,21 @@ from toptail.lab.environments.gym import GymEnvironment, unlogged
 from toptail.lab.environments.ogbench import ogbench_batch
 from toptail.lab.environments.protocol import Environment, has_goals
 from toptail.lab.environments.walks import Maker
+from toptail.lab.judges.rollouts import GoesOn
+from toptail.lab.proposals.untrained import NearBehaviour, NearData
 from toptail.lab.studies.checked import others_code
 from toptail.lab.studies.user_scorers import user_module
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import TaskName, parse_name
+from toptail.lab.tasks.trajectories import FloatArray, IntArray
+from toptail.pools.files import sha256
 
 GYMNASIUM, OGBENCH = "gymnasium", "ogbench"
 
 
 @dataclass(frozen=True, eq=False)
-class CheckWorld:
-    """The environment of a check, as far as there is one."""
+class TaskWorld:
+    """The environment of a task, as far as there is one."""
 
     name: str
     """What the page calls it; empty where there is none."""
@@ -37,31 +44,73 @@ class CheckWorld:
     """The environment's own policy, if it has one."""
     lacks: str = ""
     """Why there is no environment."""
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """What the files made in it record of it."""
+
+    def goes_on(self, near: NearData, goals: FloatArray, count: int) -> GoesOn:
+        """Who goes on after a judged action where no model was trained: `who_goes_on`.
+
+        ``goals`` are those of the queries, whose records pass near them where a row is among the
+        ``count`` nearest.
+        """
+        if self.act is None:
+            passed = goals if self.goals else None
+            data = NearBehaviour(near, passed, min(count, len(near.rows)))
+            return lambda keys, seen, _: data.act(seen, keys[:, 0])
+        act = self.act
+
+        def own(_: IntArray, seen: FloatArray, aims: FloatArray | None) -> FloatArray:
+            return np.clip(np.asarray(act(seen, aims), np.float32), -1, 1)
+
+        return own
+
+    @property
+    def who_goes_on(self) -> str:
+        """The environment's own policy, or what the data does."""
+        if self.act is not None:
+            return "the environment's own policy goes on"
+        return "the data's actions at near states go on"
 
 
-def world_of(text: str | None, data: Dataset, *, goals: bool) -> CheckWorld:
+def world_of(text: str | None, data: Dataset, *, goals: bool) -> TaskWorld:
     """The environment that was named, else that of an OGBench data set, else none.
 
     ``goals`` says whether the task has goals where no environment says so.
     """
     if text is not None:
-        return _world(text, _named(text))
+        return _world(text, _named(text), _file_of(text))
     if data.task is None:
         lacks = "the data is not OGBench's, and no environment was named"
-        return CheckWorld("", None, goals, lacks=lacks)
+        return TaskWorld("", None, goals, lacks=lacks)
     if not goals:
         lacks = "OGBench's tasks are about goals, and pay no reward"
-        return CheckWorld("", None, goals, lacks=lacks)
+        return TaskWorld("", None, goals, lacks=lacks)
     try:
         return _world(data.task.environment, _ogbench(data.task))
     except InputError as error:
-        return CheckWorld("", None, goals, lacks=str(error))
+        return TaskWorld("", None, goals, lacks=str(error))
 
 
-def _world(name: str, make: Maker) -> CheckWorld:
+def _world(name: str, make: Maker, file: Path | None = None) -> TaskWorld:
     kept = cache(make)  # simulations are restored before they are used, and slow to make
     one: Any = kept(1)
-    return CheckWorld(name, kept, has_goals(one), getattr(one, "act", None))
+    recorded = {"name": name} | ({} if file is None else {"sha256": sha256(file)})
+    origin = {"environment": recorded}
+    return TaskWorld(name, kept, has_goals(one), getattr(one, "act", None), origin=origin)
+
+
+def maze_world(task: str) -> TaskWorld:
+    """The maze of an OGBench data set, whose files name the simulator's versions."""
+    name = parse_name(task)
+    versions = {package: version(package) for package in ("mujoco", "ogbench")}
+    make = cache(_ogbench(name))
+    return TaskWorld(name.environment, make, goals=True, origin={"versions": versions})
+
+
+def _file_of(text: str) -> Path | None:
+    """The file of ``FILE.py:make``; None of what needs none."""
+    path = Path(text.rpartition(":")[0]).expanduser()
+    return path if path.suffix == ".py" else None
 
 
 def _named(text: str) -> Maker:
@@ -71,9 +120,8 @@ def _named(text: str) -> Maker:
         return partial(Copies, partial(GymEnvironment, name))
     if kind == OGBENCH and name:
         return _ogbench(parse_name(name))
-    file, colon, attribute = text.rpartition(":")
-    path = Path(file).expanduser()
-    if not colon or path.suffix != ".py":
+    path, attribute = _file_of(text), text.rpartition(":")[2]
+    if path is None:
         raise InputError(
             f"{option('env', text)}: expected {GYMNASIUM}:ID, {OGBENCH}:NAME, or "
             "path/to/file.py:make."
