@@ -171,3 +171,41 @@ def test_what_was_read_is_not_read_again_and_a_failure_is_kept(tmp_path: Path) -
     assert entry["metrics"] == {}
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["units"] == {"trained": 0, "reused": 1}
+
+
+def test_parts_do_every_nth_group_and_the_last_one_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = json.loads((ROOT / "plans" / "cosine.json").read_text())
+    content["small"]["grid"] = {"layer_norm": ["on", "off"]}
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(content))
+    words = ["study", "settle", str(path), "--out", str(tmp_path / "out"), "--small"]
+    assert main([*words, "--part", "1/2"]) == 0
+    assert "cells of other parts are missing" in capsys.readouterr().out
+    assert not (tmp_path / "out" / RESULTS).exists()
+    assert main([*words, "--part", "2/2"]) == 0
+    assert "answers nothing" in capsys.readouterr().out
+    parts = json.loads((tmp_path / "out" / RESULTS).read_text())
+    whole = settle(read_plan(path, small=True), tmp_path / "whole", small=True)
+    assert parts["cells"] == whole["cells"]
+
+
+@pytest.mark.parametrize("part", ["3/2", "0/2", "a/b", "2"])
+def test_a_part_that_is_none_is_refused(
+    part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = str(ROOT / "plans" / "cosine.json")
+    assert main(["study", "settle", plan, "--out", str(tmp_path), "--part", part]) == 2
+    assert "--part" in capsys.readouterr().err
+
+
+def test_final_networks_are_kept_and_not_trained_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(grid={"temperature": (0.1,)}, seeds=(5,))
+    first = settle(plan, tmp_path / "one", small=True, networks=tmp_path / "kept")
+    assert [path.suffix for path in (tmp_path / "kept").iterdir()] == [".safetensors"]
+    monkeypatch.setattr("toptail.lab.settle.recorded.train_lanes", None)
+    again = settle(plan, tmp_path / "two", small=True, networks=tmp_path / "kept")
+    assert again["cells"] == first["cells"]

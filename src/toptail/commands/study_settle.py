@@ -12,6 +12,7 @@ from toptail.commands.options import Flag, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.requirements import need_training
 from toptail.commands.terminal import say
+from toptail.errors import InputError, option
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,12 @@ class StudySettle:
     """Run the trial that the plan declares: every step at its smallest, and no answer."""
     price: Flag = False
     """Say how many trainings it takes, and do nothing."""
+    networks: Path | None = None
+    """Folder of final networks: a training that another plan left there is not done again. OUT's
+    own unless given."""
+    part: Annotated[str, tyro.conf.arg(metavar="I/N")] = "1/1"
+    """Do every N-th group of trainings, from the I-th on: calls with other parts, at the same time
+    or on other machines, do the rest in the same folder. Whoever finds all of them done answers."""
 
     def run(self) -> int:
         """Train and read what is missing, and say the answer."""
@@ -43,11 +50,25 @@ class StudySettle:
         need_training("study settle")
         from toptail.lab.settle.run import RESULTS, settle
 
+        part = _part(self.part)
         with progress_bar() as tick:
-            found = settle(plan, self.out, command_line(), tick, small=self.small)
+            found = settle(
+                plan, self.out, command_line(), tick,
+                small=self.small, networks=self.networks, part=part,
+            )  # fmt: skip
+        if not found:
+            say(f"Part {self.part} is done; cells of other parts are missing.")
+            return 0
         _say(found)
         say(f"Results: {self.out / RESULTS}")
         return 0
+
+
+def _part(text: str) -> tuple[int, int]:
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise InputError(f"{option('part', text)} must be I/N with whole numbers, I from 1 to N.")
+    return int(number), int(count)
 
 
 def _say(found: dict[str, Any]) -> None:

@@ -22,6 +22,9 @@ from toptail.provenance import commit
 FORMAT = 1
 """Raised when what is read changes its meaning."""
 
+TRAINING = "training"
+"""Where the states of unfinished groups of trainings lie."""
+
 Reading: TypeAlias = dict[str, Estimate]
 """Metric -> its number with resamples, of one seed."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +11,9 @@ import jax
 
 from toptail.lab.critics.base import Critic, TrainedCritic
 from toptail.lab.critics.learner import Params
-from toptail.lab.settle.cells import Reading, SeedCell
+from toptail.lab.settle.cells import TRAINING, Reading, SeedCell
 from toptail.lab.settle.datasets import PlannedData
+from toptail.lab.settle.networks import Networks
 from toptail.lab.settle.plan import SettlePlan
 from toptail.lab.settle.reads import READERS, Subject, collapsed
 from toptail.lab.training.config import RunConfig
@@ -23,8 +23,24 @@ from toptail.lab.training.options import RunOptions
 from toptail.lab.training.policy import is_finite
 from toptail.progress import Tick
 
-TRAINING = "training"
-"""Where the states of unfinished groups lie."""
+
+@dataclass(frozen=True)
+class Part:
+    """Which groups of trainings one call takes, where several share a plan."""
+
+    number: int = 1
+    """Which part, from 1."""
+
+    count: int = 1
+    """How many parts there are."""
+
+    def has(self, group: int) -> bool:
+        """Whether a group, by its number from 0 on, belongs to it."""
+        return group % self.count == self.number - 1
+
+
+WHOLE = Part()
+"""All groups."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +67,21 @@ class PlannedRun:
         return Lane(self.config.training, self.seed)
 
 
-def run_recorded_cells(plan: SettlePlan, folder: Path, tick: Tick) -> None:
-    """Train and read what is missing, data set by data set and group by group."""
+def run_recorded_cells(
+    plan: SettlePlan, folder: Path, networks: Networks, tick: Tick, part: Part = WHOLE
+) -> None:
+    """Train and read what is missing, data set by data set and group by group.
+
+    Of the groups of all data sets together, a part does every n-th one.
+    """
     keep_compiled()
-    sizes = plan.amounts
+    sizes, passed = plan.amounts, 0
     for number, name in enumerate(plan.data):
         data = PlannedData.load(name, sizes)
-        runs = planned_runs(plan, data, folder)
-        together = [g for g in _groups(runs, plan.lanes) if any(run.missing for run in g)]
+        every = _groups(planned_runs(plan, data, folder), plan.lanes)
+        mine = [group for i, group in enumerate(every, passed) if part.has(i)]
+        passed += len(every)
+        together = [group for group in mine if any(run.missing for run in group)]
         for i, group in enumerate(together):
             what = f"{name}: group {i + 1} of {len(together)}"
 
@@ -66,8 +89,9 @@ def run_recorded_cells(plan: SettlePlan, folder: Path, tick: Tick) -> None:
                       count: int = len(together)) -> None:  # fmt: skip
                 tick(f"{what}, {stage}", (at + (i + done) / count) / len(plan.data))
 
-            _train(plan, data, group, folder / TRAINING, share)
-    shutil.rmtree(folder / TRAINING, ignore_errors=True)
+            fresh = _read_kept(plan, data, group, networks)
+            if fresh:
+                _train(plan, data, fresh, folder / TRAINING, networks, share)
 
 
 def planned_runs(plan: SettlePlan, data: PlannedData, folder: Path) -> list[PlannedRun]:
@@ -93,15 +117,38 @@ def _groups(runs: Sequence[PlannedRun], most: int) -> list[list[PlannedRun]]:
     ]
 
 
+def _read_kept(
+    plan: SettlePlan, data: PlannedData, group: Sequence[PlannedRun], networks: Networks
+) -> list[PlannedRun]:
+    """Read what a training that was kept has to say; returns the runs that must be trained.
+
+    Only what a training ended with is kept: who wants an earlier step trains again.
+    """
+    fresh = []
+    for run in group:
+        missing = [unit for unit in run.units if not unit.unit.finished]
+        last = all(unit.cell.steps == plan.steps[-1] for unit in missing)
+        kept = networks.load(run.lane, data.task.data.train.sha256) if missing and last else None
+        if kept is None:
+            fresh.append(run)
+        else:
+            for unit in missing:
+                unit.store(*read_run_at(plan, run, kept, data))
+    return fresh if any(run.missing for run in fresh) else []
+
+
 def _train(
-    plan: SettlePlan, data: PlannedData, group: Sequence[PlannedRun], folder: Path, tick: Tick
-) -> None:
+    plan: SettlePlan, data: PlannedData, group: Sequence[PlannedRun], folder: Path,
+    networks: Networks, tick: Tick,
+) -> None:  # fmt: skip
     """Train a group from where it stands, and read what is missing at each wanted step."""
     lanes = [run.lane for run in group]
     tick("training", 0.0)
     sha256 = data.task.data.train.sha256
     for step, params in train_lanes(lanes, data.rows, plan.steps, folder, sha256):
         for run, own in zip(group, params, strict=True):
+            if step == plan.steps[-1]:
+                networks.keep(run.lane, sha256, own)
             for unit in run.units:
                 if unit.cell.steps == step and not unit.unit.finished:
                     unit.store(*read_run_at(plan, run, own, data))

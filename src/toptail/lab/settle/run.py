@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from toptail.lab.settle.cells import SeedCell, cell_metrics
+from toptail.lab.settle.cells import TRAINING, SeedCell, cell_metrics
 from toptail.lab.settle.plan import SettlePlan
 from toptail.lab.settle.rules import decide
 from toptail.lab.studies.folder import RunFolder, write_json
@@ -20,36 +21,53 @@ RESULTS = "results.json"
 
 
 def settle(
-    plan: SettlePlan, folder: Path, command: str = "", tick: Tick = no_tick, *, small: bool = False
+    plan: SettlePlan,
+    folder: Path,
+    command: str = "",
+    tick: Tick = no_tick,
+    *,
+    small: bool = False,
+    networks: Path | None = None,
+    part: tuple[int, int] = (1, 1),
 ) -> dict[str, Any]:
     """Train and read every cell that is missing, and answer; killed at any moment, it goes on.
+
+    Final networks lie in ``networks`` (a folder in ``folder`` unless given). A ``part`` (i, n)
+    does every n-th group of trainings from the i-th on, and leaves the answer to who finds all.
 
     Returns
     -------
     The content of ``results.json``: the plan, every cell by data set and name, and the answer. A
-    trial (``small``) has no answer.
+    trial (``small``) has no answer. Empty where cells of other parts are missing.
     """
     described = plain(asdict(plan))
     run = RunFolder(folder)
     with run.recording(described, list(plan.seeds), command):
         units = [SeedCell.of(folder, plan, c, seed) for c in plan.cells() for seed in plan.seeds]
         run.asked = len(units)
-        run.made = sum(not each.unit.finished for each in units)
-        _work(plan, folder, tick)
+        missing = [each for each in units if not each.unit.finished]
+        _work(plan, folder, networks or folder / "networks", part, tick)
+        run.made = sum(each.unit.finished for each in missing)
+        if run.made < len(missing):
+            return {}
+        shutil.rmtree(folder / TRAINING, ignore_errors=True)
         results = _results(plan, folder, small=small)
         write_json(folder / RESULTS, {"plan": described, "plan_hash": digest(described), **results})
     return results
 
 
-def _work(plan: SettlePlan, folder: Path, tick: Tick) -> None:
+def _work(
+    plan: SettlePlan, folder: Path, networks: Path, part: tuple[int, int], tick: Tick
+) -> None:
     if "decomposition" in plan.reads:
         from toptail.lab.settle.controlled import run_controlled_cells
 
         run_controlled_cells(plan, folder, tick)
     else:
-        from toptail.lab.settle.recorded import run_recorded_cells
+        from toptail.lab.settle.networks import Networks
+        from toptail.lab.settle.recorded import Part, run_recorded_cells
 
-        run_recorded_cells(plan, folder, tick)
+        run_recorded_cells(plan, folder, Networks(networks), tick, Part(*part))
 
 
 def _results(plan: SettlePlan, folder: Path, *, small: bool) -> dict[str, Any]:

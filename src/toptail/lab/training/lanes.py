@@ -9,6 +9,7 @@ the program itself (widths, the loss, LayerNorm, the reward) makes another group
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
@@ -85,9 +86,9 @@ def train_lanes(
 ) -> Iterator[tuple[int, list[Params]]]:
     """Train the lanes of one group together; yields every lane's parameters at each wanted step.
 
-    The state is stored in ``folder`` when the caller asks for what comes after a wanted step, so
-    what was yielded is done with by then. Killed at any moment, the same call goes on from there,
-    and what it yielded before is not yielded again.
+    The state is stored in ``folder`` every few minutes, and when the caller asks for what comes
+    after a wanted step, so what was yielded is done with by then. Killed at any moment, the same
+    call goes on from there, and what it yielded before is not yielded again.
     """
     group = digest({"lanes": [repr(lane) for lane in lanes], "data": data_hash})
     attempts = dict.fromkeys(range(len(lanes)), 1)
@@ -100,19 +101,30 @@ def train_lanes(
         state, done = _start(config)(keys, own, data), 0
     else:
         state, done = stored.load(_shapes(config, keys, own, data), rows), stored.step
+    saved = time.monotonic()
     for wanted in steps:
         if wanted <= done:
             continue
         for length in _chunks(wanted - done):
             state = _program(config, length, state, own, data)(state, own, data)
-        done = wanted
+            done += length
+            # Waiting for the device after every chunk, as reading the clock asks for, costs little.
+            jax.block_until_ready(state.params)
+            if time.monotonic() - saved > SAVE_SECONDS and done < wanted:
+                save_joint(folder, group, attempts, done, arrays_of(state, len(lanes)))
+                saved = time.monotonic()
         host: Params = jax.tree.map(np.asarray, state.params)
         yield done, [take_row(host, i) for i in range(len(lanes))]
-        save_joint(folder, group, attempts, done, arrays_of(state, len(lanes)))
+        if wanted < steps[-1]:
+            save_joint(folder, group, attempts, done, arrays_of(state, len(lanes)))
+            saved = time.monotonic()
 
 
 CHUNK: Final = 1_000
 """Steps of one compiled program, at most."""
+
+SAVE_SECONDS: Final = 150.0
+"""How long a training goes on before its state is stored again."""
 
 
 def _chunks(steps: int) -> list[int]:
