@@ -17,6 +17,7 @@ from toptail.pools import unpacked
 from toptail.pools.guard import MOST
 from toptail.pools.table_files import read_table
 
+CORPUS = Path(__file__).parents[1] / "attack" / "corpus"
 ROWS = 3_000
 LONG = "long " * 2_000
 """A text that makes 30 MB of a column of which the file is some kilobytes."""
@@ -150,3 +151,10 @@ def test_missing_texts_take_nothing() -> None:
     assert unpacked._text_bytes(coded) == 4
     assert unpacked._text_bytes(coded[2:]) == 3
     assert unpacked._text_bytes(pa.array([1, 2])) == 0
+
+
+def test_a_list_that_no_file_of_that_size_holds_is_not_walked() -> None:
+    """Its footer says that billions of batches follow."""
+    path = CORPUS / "table-arrow--list-longer-than-the-file.arrow"
+    with pytest.raises(InputError, match=r"a list of \d+ entries is longer than the file"):
+        read_table(path)

@@ -147,4 +147,7 @@ class _Record:
         place = self._place(field)
         place += struct.unpack_from("<I", self._data, place)[0]
         (count,) = struct.unpack_from("<I", self._data, place)
-        return range(place + 4, place + 4 + width * count, width)
+        end = place + 4 + width * count
+        if end > len(self._data):
+            raise ValueError(f"a list of {count} entries is longer than the file")
+        return range(place + 4, end, width)
