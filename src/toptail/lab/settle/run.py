@@ -67,9 +67,9 @@ def _work(
         run_controlled_cells(plan, folder, tick)
     else:
         from toptail.lab.settle.networks import Networks
-        from toptail.lab.settle.recorded import Part, run_recorded_cells
+        from toptail.lab.settle.recorded import PlanPart, run_recorded_cells
 
-        run_recorded_cells(plan, folder, Networks(networks), tick, Part(*part))
+        run_recorded_cells(plan, folder, Networks(networks), tick, PlanPart(*part))
 
 
 def _results(plan: SettlePlan, folder: Path, *, small: bool) -> dict[str, Any]:
