@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from toptail.cli import main
 from toptail.errors import InputError
 from toptail.lab.settle.cells import SeedCell
 from toptail.lab.settle.datasets import PlannedData
+from toptail.lab.settle.page import write_settled
 from toptail.lab.settle.plan import SettlePlan, read_plan
 from toptail.lab.settle.recorded import planned_runs
 from toptail.lab.settle.rules import asked
@@ -72,6 +74,12 @@ def test_each_kind_of_plan_runs_at_its_smallest(
             assert entry["metrics"][metric]["low"] is not None
     assert json.loads((tmp_path / RESULTS).read_text())["cells"] == found["cells"]
     assert not (tmp_path / "training").exists()
+    page = (tmp_path / "results.md").read_text()
+    assert page.startswith(f"# {plan.question}")
+    assert "answers nothing" in page
+    shown = set(re.findall(r"\(figures/(\w+)\.svg\)", page))
+    assert shown == ({"numbers", "map"} if name == "deployment" else {"numbers"})
+    assert shown == {path.stem for path in (tmp_path / "figures").iterdir()}
 
 
 def test_the_2d_world_is_trained_once_for_all_boxes_and_decomposed(
@@ -209,3 +217,15 @@ def test_final_networks_are_kept_and_not_trained_again(
     monkeypatch.setattr("toptail.lab.settle.recorded.train_lanes", None)
     again = settle(plan, tmp_path / "two", small=True, networks=tmp_path / "kept")
     assert again["cells"] == first["cells"]
+
+
+def test_the_page_of_a_stored_answer_shows_its_numbers_and_what_was_marked(tmp_path: Path) -> None:
+    stored = json.loads((ROOT / "results" / "settled" / "cosine.json").read_text())
+    page = write_settled(tmp_path, stored["plan"], stored).read_text()
+    assert f"**no: {stored['answer']['says']}**" in page.replace("\\", "")
+    (cells,) = stored["cells"].values()
+    name, entry = next((n, e) for n, e in cells.items() if e["marked"])
+    row = next(line for line in page.replace("\\", "").splitlines() if line.startswith(f"| {name}"))
+    auc = entry["metrics"]["auc"]
+    assert f"{auc['mean']:.3f} [{auc['low']:.3f}, {auc['high']:.3f}]" in row
+    assert entry["marked"]["0"] in page.replace("\\", "")

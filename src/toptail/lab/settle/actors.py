@@ -22,13 +22,14 @@ from toptail.lab.studies.selection.deployment.episodes import (
 )
 from toptail.lab.studies.selection.deployment.run import acting
 from toptail.lab.studies.selection.deployment.search import search_episodes
+from toptail.lab.tasks.maze import UNIT
 from toptail.lab.tasks.names import parse_name
 from toptail.stats import wilson
 
 AXIS: Final = 9
 """Points per axis of the actions that the search in the box chooses from at every step."""
 
-PLACES: Final = 400
+PLACES: Final = 1_000
 """States of the validation split that the map is read at, for each evaluation goal."""
 
 
@@ -38,7 +39,8 @@ def read_actors(subject: Subject) -> Reading:
     ``actor_0.03`` is the success of the actor with that weight, ``loop_box`` that of the best of a
     grid of actions at every step, and ``loop_behaviour_K`` that of the best of K noisy behaviour
     samples, where the plan names a behaviour model. Of a critic that is a value, ``map_mean``,
-    ``map_low`` and ``map_high`` are the mean and the 5th and 95th percentiles of Q - Q*.
+    ``map_low`` and ``map_high`` are the mean and the 5th and 95th percentiles of Q - Q*, and
+    ``map_goal1_3_2`` is its mean over the states of one square of the maze for one goal.
     """
     data, sizes = subject.data, subject.data.sizes
     require_ways(data, "actors")
@@ -99,15 +101,20 @@ def _map(subject: Subject, episodes: Episodes) -> Reading:
     rows = rng.choice(split.transitions, PLACES)
     states, actions = split.observations[rows], split.actions[rows]
     _, first = np.unique(episodes.goal, return_index=True)
-    errors = []
-    for goal in episodes.goals[first]:
+    errors: list[np.ndarray] = []
+    squares = np.round(states / UNIT).astype(int)
+    by_square: dict[str, float] = {}
+    for number, goal in enumerate(episodes.goals[first], 1):
         aims = np.broadcast_to(goal, (PLACES, len(goal))).astype(np.float32)
         q = subject.score(states, actions, aims)
         if subject.config.reward == "-1/0":
             q = 1.0 + (1.0 - subject.config.gamma) * q
         exact = exact_values(data.task.name, states, actions[:, None], aims, sizes.gamma)[:, 0]
         errors.append(q - exact)
+        for x, y in np.unique(squares, axis=0).tolist():
+            here = (squares == (x, y)).all(axis=1)
+            by_square[f"map_goal{number}_{x}_{y}"] = float(errors[-1][here].mean())
     error = np.concatenate(errors)
     low, high = np.quantile(error, [0.05, 0.95])
-    numbers = {"map_mean": error.mean(), "map_low": low, "map_high": high}
+    numbers = {"map_mean": error.mean(), "map_low": low, "map_high": high, **by_square}
     return {name: fixed(float(x), sizes.resamples) for name, x in numbers.items()}

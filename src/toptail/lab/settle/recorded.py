@@ -25,7 +25,7 @@ from toptail.progress import Tick
 
 
 @dataclass(frozen=True)
-class Part:
+class PlanPart:
     """Which groups of trainings one call takes, where several share a plan."""
 
     number: int = 1
@@ -39,7 +39,7 @@ class Part:
         return group % self.count == self.number - 1
 
 
-WHOLE = Part()
+WHOLE = PlanPart()
 """All groups."""
 
 
@@ -68,7 +68,7 @@ class PlannedRun:
 
 
 def run_recorded_cells(
-    plan: SettlePlan, folder: Path, networks: Networks, tick: Tick, part: Part = WHOLE
+    plan: SettlePlan, folder: Path, networks: Networks, tick: Tick, part: PlanPart = WHOLE
 ) -> None:
     """Train and read what is missing, data set by data set and group by group.
 

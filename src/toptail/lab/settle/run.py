@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toptail.lab.settle.cells import TRAINING, SeedCell, cell_metrics
+from toptail.lab.settle.page import write_settled
 from toptail.lab.settle.plan import SettlePlan
 from toptail.lab.settle.rules import decide
 from toptail.lab.studies.folder import RunFolder, write_json
@@ -53,6 +54,7 @@ def settle(
         shutil.rmtree(folder / TRAINING, ignore_errors=True)
         results = _results(plan, folder, small=small)
         write_json(folder / RESULTS, {"plan": described, "plan_hash": digest(described), **results})
+        write_settled(folder, described, results)
     return results
 
 
@@ -65,9 +67,9 @@ def _work(
         run_controlled_cells(plan, folder, tick)
     else:
         from toptail.lab.settle.networks import Networks
-        from toptail.lab.settle.recorded import Part, run_recorded_cells
+        from toptail.lab.settle.recorded import PlanPart, run_recorded_cells
 
-        run_recorded_cells(plan, folder, Networks(networks), tick, Part(*part))
+        run_recorded_cells(plan, folder, Networks(networks), tick, PlanPart(*part))
 
 
 def _results(plan: SettlePlan, folder: Path, *, small: bool) -> dict[str, Any]:
