@@ -25,7 +25,7 @@ UPSTAIRS = (
     *("studies", "settle", "check", "paper"),
 )
 """The lab, left to right; every room of it may use the instrument."""
-SMALL = {"errors", "interrupts", "progress", "provenance"}
+SMALL = {"errors", "interrupts", "memory", "progress", "provenance"}
 """What everybody may import."""
 ABOVE = ("bench", "commands", "cli")
 """What uses both storeys."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from toptail import __version__, interrupts
+from toptail import __version__, interrupts, memory
 from toptail.commands.audit import Audit
 from toptail.commands.bench import Bench
 from toptail.commands.check import CheckCommand
@@ -33,7 +33,7 @@ from toptail.commands.runs import Runs
 from toptail.commands.study import StudyCommand
 from toptail.commands.train import Train
 from toptail.errors import Exit, InputError, NotDoneError, printable, told
-from toptail.pools.guard import MOST, allowed_bytes
+from toptail.pools.guard import MOST, allowed_bytes, brief
 from toptail.pools.patience import MINUTES, allowed_minutes
 
 _Command = (
@@ -93,9 +93,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"pip install 'toptail[{_EXTRA[package]}]'.",
             Exit.INPUT,
         )
-    except MemoryError as error:
-        why = f" ({error})" if str(error) else ""
-        return _say(f"the memory of this machine is not enough for that{why}.", Exit.NOT_DONE)
     except OverflowError as error:
         return _say(f"a number that was given is too large ({error}).", Exit.INPUT)
     except OSError as error:
@@ -104,6 +101,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         notes: list[str] = getattr(error, "__notes__", [])
         return _say(" ".join(["interrupted", *notes]), Exit.INTERRUPTED)
+    except Exception as error:
+        if not memory.scarce(error):
+            raise
+        why = f" ({brief(error)})" if str(error) else ""
+        return _say(f"the memory of this machine is not enough for that{why}.", Exit.NOT_DONE)
 
 
 def _run(args: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from numbers import Real
 
-from toptail import interrupts
+from toptail import interrupts, memory
 
 _OPTION = re.compile("\x1f([^\x1e]*)\x1e([^\x1f]*)\x1f")
 """An option inside a sentence, as Python writes it and as the command line does."""
@@ -33,7 +33,7 @@ class Exit(IntEnum):
     FINE = 0, "done, and whatever was to be checked holds"
     FAILED = 1, "a check that was asked for failed, or could not be made"
     INPUT = 2, "something that was given cannot be used: a flag, a file, a folder"
-    NOT_DONE = 3, "it could not be done here: disk, memory, time, a worker that was ended"
+    NOT_DONE = memory.CODE, "it could not be done here: disk, memory, time, a worker that was ended"
     BUSY = 4, "another process, here or on another machine, holds the lock: try again later"
     INTERRUPTED = interrupts.CODE, "interrupted by Ctrl-C"
 

@@ -17,7 +17,7 @@ import tyro
 from tests.attack.cases import CASES, commands
 from tests.attack.crash import battleground
 from tests.attack.damage import NAMES
-from tests.attack.forks import Ended, Line
+from tests.attack.forks import Ended, Line, cores
 from tests.attack.state import State
 from tests.attack.turns import Turns
 from tests.attack.world import POINT, make_world
@@ -27,8 +27,9 @@ GOAL: Final = 1000
 """Command lines of the whole run."""
 SECONDS: Final = 15.0
 """When a line that still works is ended: what it does is not the question here."""
-MEMORY: Final = 6 << 30
-"""Bytes beyond what a process has when it begins."""
+MEMORY: Final = (4 << 30) + cores() * (1 << 30)
+"""Bytes beyond what a process has when it begins: JAX has threads for every core, and each of
+them reserves addresses; without them compiled code ends the process."""
 CODES: Final = (0, 1, 2, 3, 130)
 """The exit codes that the documentation names."""
 

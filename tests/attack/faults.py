@@ -20,7 +20,7 @@ from tests.attack.cases import CASES, TRAIN, Case
 from tests.attack.cli import printable
 from tests.attack.crash import Ground, Undisturbed, battleground, undisturbed
 from tests.attack.events import Act
-from tests.attack.forks import python_path
+from tests.attack.forks import cores, python_path
 from tests.attack.same import differences, snapshot
 from tests.attack.state import State
 from tests.attack.turns import Turns
@@ -80,6 +80,8 @@ class Odd:
 
 
 _ASCII: Final = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+_TO_TRAIN: Final = 3_000_000 + 500_000 * cores()
+"""Kilobytes of addresses that JAX's threads, some for every core, and little else take."""
 _SMALL_DISK: Final = "mkdir out && mount -t tmpfs -o size=64k t out && exec"
 
 SURROUNDINGS: Final[Mapping[str, Odd]] = {
@@ -102,7 +104,7 @@ SURROUNDINGS: Final[Mapping[str, Odd]] = {
     "a file of size 0": Odd((3,), before="ulimit -f 0;"),
     "few open files": Odd((0, 3), before="ulimit -n 12;"),
     "little memory": Odd((0, 3), before="ulimit -v 1500000;"),
-    "little memory to train": Odd((0, 3), TRAIN, before="ulimit -v 4000000;"),
+    "little memory to train": Odd((0, 3), TRAIN, before=f"ulimit -v {_TO_TRAIN};"),
     "no locks": Odd((0,), program=_NO_LOCKS),
     "no locks to train": Odd((0, 2, 3), TRAIN, program=_NO_LOCKS),
     "a folder that is gone": Odd(
@@ -120,6 +122,9 @@ SURROUNDINGS: Final[Mapping[str, Odd]] = {
         f"{_AUDIT}/a'",
         program=f"unshare -rm bash -c '{_SMALL_DISK} {_PYTHON}",
         needs="unshare -rm mount -t tmpfs -o size=64k t /mnt",
+    ),
+    "no memory for the libraries": Odd(
+        (3,), before="ulimit -v 400000;", environment={"OPENBLAS_NUM_THREADS": "1"}
     ),
 }
 """What is odd, and how a command is called in it."""

@@ -45,6 +45,11 @@ def python_path() -> str:
     return os.pathsep.join([str(ROOT / "src"), str(ROOT), *filter(None, further)])
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def die_with_parent() -> None:
     """Let this process be killed when the one that started it ends, however it does."""
     ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)

@@ -336,6 +336,7 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
         ({"pool": 100}, "power of two"),
         ({"sweeps": ("weather",)}, "weather"),
         ({"steps": 0}, "steps=0 must be a whole number"),
+        ({"batch_size": 10**9}, "batch_size=1000000000 must be at most 16777216"),
         ({"resamples": 1.5}, r"resamples=1\.5 must be"),
     ],
 )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toptail.errors import InputError, NotDoneError, printable, told
+from toptail.memory import scarce
 
 MOST: Final = "TOPTAIL_MAX_GB"
 """Environment variable, also set by ``--max-gb``: gigabytes that a file may unpack to."""
@@ -33,9 +34,9 @@ def refusing(
         yield
     except (InputError, NotDoneError, NameError):  # a NameError is a bug
         raise
-    except MemoryError:
-        raise NotDoneError(f"{path}: that takes more memory than there is.") from None
     except Exception as error:
+        if scarce(error):
+            raise NotDoneError(f"{path}: that takes more memory than there is.") from None
         if isinstance(error, OSError) and error.errno:  # of the system, not of a parser
             raise told(error, path) from error
         deep = isinstance(error, RecursionError)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from toptail.errors import InputError, check_whole
+from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.tasks.controlled import ControlledWorld
+from toptail.lab.training.config import LARGEST_BATCH
 
 if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic
@@ -181,6 +182,10 @@ class StudyConfig:
             raise InputError(f"The pool size must be a power of two from 2, not {self.pool}.")
         for name in _COUNTS:
             check_whole(name, getattr(self, name), 1)
+        if self.batch_size > LARGEST_BATCH:
+            raise InputError(
+                f"{option('batch_size', self.batch_size)} must be at most {LARGEST_BATCH}."
+            )
         unknown = sorted(set(self.sweeps) - set(SWEEPS))
         if unknown:
             raise InputError(f"'{unknown[0]}' cannot be swept; sweeps are {', '.join(SWEEPS)}.")

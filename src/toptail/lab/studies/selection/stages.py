@@ -88,7 +88,9 @@ def make_pools(
         return draw_pools(queries, train, proposal, settings, support, tick)
 
     stored = need(path, made_from, drawn)
-    note(study.folder.path, candidates=stored.header["proposal"])
+    # As the proposal names itself: a stored file sorts the names, and pools that were drawn by a
+    # call that was killed leave the same note as those drawn now.
+    note(study.folder.path, candidates=made_from.get("proposal", stored.header["proposal"]))
     note_data(study.folder.path, study.config.task, train)
     study.tick("pools", 1.0)
     return CandidatePools.of(path, stored)
