@@ -27,10 +27,7 @@ KINDS = {
     "ogbench-crl": f"ogbench:{checkpoint('crl')}",
     "ogbench-gciql": f"ogbench:{FOREIGN}/ogbench/gciql/sd*/params_20.pkl",  # two seeds
     "ogbench-qrl": f"ogbench:{checkpoint('qrl')}",
-    "mrn": f"mrn=ogbench:{checkpoint('qrl_mrn')}",
-    "awr": f"awr=ogbench:{checkpoint('qrl_awr')}",  # V, after a step
     "ogbench-gcivl": f"ogbench:{checkpoint('gcivl')}",  # V, after a step
-    "hiql": f"hiql=ogbench:{checkpoint('hiql')}",  # V, after a step
     "d3rlpy-td3_plus_bc": f"d3rlpy:{FOREIGN}/d3rlpy/td3_plus_bc.d3",
     "own": 'own={}/mine.py:make(run="a", epoch=5)',
 }
