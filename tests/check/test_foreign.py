@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.foreign.fixtures import DATA, FOREIGN, POINT, checkpoint
+from tests.selection.conftest import write_audit
 from toptail.audit.verdict import STATUSES
 from toptail.cli import main
 from toptail.lab.tasks.files import save_file
 from toptail.lab.tasks.trajectories import Trajectories
+from toptail.results import result
 
 MINE = """
 def make(run, epoch=1):
@@ -32,6 +34,12 @@ KINDS = {
     "own": 'own={}/mine.py:make(run="a", epoch=5)',
 }
 SEEDS = {"ogbench-gciql": ["ogbench-gciql@0", "ogbench-gciql@1"]}
+
+
+@pytest.fixture(autouse=True)
+def _without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages behind the verdicts take longer than all the rest."""
+    monkeypatch.setattr(result, "write_report", write_audit)
 
 
 def checked(scorers: dict[str, str], home: Path) -> dict[str, Any]:
