@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.foreign.fixtures import DATA, FOREIGN, POINT, checkpoint
+from tests.selection.conftest import write_audit
 from toptail.audit.verdict import STATUSES
 from toptail.cli import main
 from toptail.lab.tasks.files import save_file
 from toptail.lab.tasks.trajectories import Trajectories
+from toptail.results import result
 
 MINE = """
 def make(run, epoch=1):
@@ -27,14 +29,17 @@ KINDS = {
     "ogbench-crl": f"ogbench:{checkpoint('crl')}",
     "ogbench-gciql": f"ogbench:{FOREIGN}/ogbench/gciql/sd*/params_20.pkl",  # two seeds
     "ogbench-qrl": f"ogbench:{checkpoint('qrl')}",
-    "mrn": f"mrn=ogbench:{checkpoint('qrl_mrn')}",
-    "awr": f"awr=ogbench:{checkpoint('qrl_awr')}",  # V, after a step
     "ogbench-gcivl": f"ogbench:{checkpoint('gcivl')}",  # V, after a step
-    "hiql": f"hiql=ogbench:{checkpoint('hiql')}",  # V, after a step
     "d3rlpy-td3_plus_bc": f"d3rlpy:{FOREIGN}/d3rlpy/td3_plus_bc.d3",
     "own": 'own={}/mine.py:make(run="a", epoch=5)',
 }
 SEEDS = {"ogbench-gciql": ["ogbench-gciql@0", "ogbench-gciql@1"]}
+
+
+@pytest.fixture(autouse=True)
+def _without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages behind the verdicts take longer than all the rest."""
+    monkeypatch.setattr(result, "write_report", write_audit)
 
 
 def checked(scorers: dict[str, str], home: Path) -> dict[str, Any]:

@@ -135,6 +135,8 @@ def test_episodes_that_do_not_fit_into_the_simulations_go_in_parts(home: Path) -
 
         return act
 
+    with pytest.raises(InputError, match="60 episodes cannot be stepped together in 32"):
+        follow(episodes, acting(np.arange(60)))
     shares: list[float] = []
     (reached,) = follow_in_parts(episodes, acting, tick=shares.append)
     assert shares == sorted(shares)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from toptail.lab.environments.protocol import Floats
 from toptail.lab.environments.walks import Policy, Walked, WalkRules, WalkStarts, walk
 from toptail.lab.proposals.untrained import CandidateSource
-from toptail.lab.studies.scorers import Score, Scorer
+from toptail.lab.studies.scorers import Score, Scorer, score_towards
 from toptail.lab.studies.worlds import TaskWorld
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
@@ -89,14 +89,15 @@ def _walked(episodes: Episodic, scorer: Scorer | None, k: int) -> Walked:
 def _chooser(episodes: Episodic, score: Score | None, k: int) -> Policy:
     """The policy that takes the highest score of K candidates; the first one without a score."""
     goals, most = episodes.queries.goals, episodes.ks[-1]
+    towards = None if score is None else score_towards(score, goals)
 
     def policy(walks: IntArray, taken: IntArray, seen: FloatArray) -> FloatArray:
         keys = np.stack([walks, taken, np.full_like(walks, _FOLLOWED)], axis=1)
         drawn = episodes.source.draw(keys, seen, goals[walks], most)[:, :k]
-        if score is None or k == 1:
+        if towards is None or k == 1:
             return drawn[:, 0]
-        states, aims = (np.repeat(x, k, axis=0) for x in (seen, goals[walks]))
-        scores = score(states, drawn.reshape(-1, drawn.shape[-1]), aims).reshape(-1, k)
+        states, goal = np.repeat(seen, k, axis=0), np.repeat(walks, k)
+        scores = towards(states, drawn.reshape(-1, drawn.shape[-1]), goal).reshape(-1, k)
         return np.asarray(drawn[np.arange(len(walks)), scores.argmax(axis=1)])
 
     return policy

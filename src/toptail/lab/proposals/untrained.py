@@ -20,8 +20,8 @@ from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 MOST_ROWS = 30_000
 """Rows that are looked at where observations are wide; of more, as many are drawn. A tree visits
 few rows in few dimensions and almost all of them in thirty, at every step of an episode."""
-_MANY = 128
-"""States for which it pays to start threads."""
+_MANY = 1_000
+"""Near rows of all states together for which it pays to start threads."""
 CONTINUED = 10
 """Near states whose mean action is what the data does."""
 
@@ -75,7 +75,7 @@ class NearData:
                 f"{self.data.source} has {len(self.rows)} transitions, fewer than the {count} near "
                 "states that are asked for: ask for fewer, or bring more data."
             )
-        workers = -1 if len(states) >= _MANY else 1
+        workers = -1 if len(states) * count >= _MANY else 1
         _, at = self._tree.query(states, k=np.arange(1, count + 1), workers=workers)
         return self.rows[at]
 

@@ -35,6 +35,8 @@ _TRAINED_WITH = (
 
 SMALLEST_BLOCK = 256
 """Rows of one compiled call, at least; others are filled up to a power of two."""
+SOME_ROWS = 2_048
+"""Rows of one call where their number changes from call to call: the last alone is filled up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +104,32 @@ def score_shared(
         else:
             own, place = np.unique(pair, return_inverse=True)
             yield at, towards(states[own], actions[own], np.stack([place, goal], axis=1))
+
+
+def score_towards(score: Score, goals: Rows) -> Callable[[Rows, Rows, IntArray], Rows]:
+    """A function that scores rows towards some of these goals, again and again.
+
+    A readout with factors embeds each goal once for all calls. Rows are taken some at a time: those
+    of one call are filled up to a power of two.
+
+    Returns
+    -------
+    (states [n, s], actions [n, a], numbers of goals [n]) -> scores [n].
+    """
+    if not isinstance(score, RunScore):
+        return lambda states, actions, goal: score(states, actions, goals[goal])
+    towards = score.towards(goals)
+
+    def some(states: Rows, actions: Rows, goal: IntArray) -> Rows:
+        if towards is None:
+            return score(states, actions, goals[goal])
+        return towards(states, actions, np.stack([np.arange(len(goal)), goal], axis=1))
+
+    def scores(states: Rows, actions: Rows, goal: IntArray) -> Rows:
+        parts = [slice(i, i + SOME_ROWS) for i in range(0, len(goal), SOME_ROWS)]
+        return np.concatenate([some(states[at], actions[at], goal[at]) for at in parts])
+
+    return scores
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.errors import InputError
 from toptail.lab.environments.ogbench import MazeEnvironments
 from toptail.lab.environments.walks import Maker, WalkRules, WalkStarts, walk
 from toptail.lab.studies.selection.deployment.config import EpisodeConfig
@@ -120,7 +121,10 @@ def follow(episodes: Episodes, act: Act, tick: Share | None = None) -> IntArray:
     -------
     [n] the step, from 1, after which the goal was first reached; 0 where it never was.
     """
-    every = np.zeros((len(episodes), episodes.goals.shape[1]), np.float32)
+    slots, there = len(episodes), episodes.make(len(episodes)).size
+    if there < slots:
+        raise InputError(f"{slots} episodes cannot be stepped together in {there} simulations.")
+    every = np.zeros((slots, episodes.goals.shape[1]), np.float32)
 
     def policy(walks: IntArray, taken: IntArray, seen: NDArray[np.float32]) -> NDArray[np.float32]:
         every[walks] = seen
@@ -128,7 +132,7 @@ def follow(episodes: Episodes, act: Act, tick: Share | None = None) -> IntArray:
             tick(taken[0] / episodes.limit)
         return act(every)[walks]
 
-    rules, slots = WalkRules(episodes.limit), len(episodes)
+    rules = WalkRules(episodes.limit)
     return walk(episodes.make, episodes.starts, policy, rules, slots=slots).reached
 
 
