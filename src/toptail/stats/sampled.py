@@ -63,8 +63,7 @@ def cross_fitted(value: Floats, chance: Floats, features: Floats, fold: Ints) ->
 def _line(y: Floats, weight: Floats, x: Floats) -> tuple[Floats, float, Floats]:
     """Weighted means of x and y, and the shrunken slopes."""
     share = weight / weight.sum()
-    means = _along(np.column_stack([x, y]).T, share)
-    centre, mean = means[:-1], float(means[-1])
+    centre, mean = _along(x.T, share), float(_along(y[None], share)[0])
     if not x.shape[1]:
         return centre, mean, np.empty(0)
     x, y = x - centre, y - mean
