@@ -25,6 +25,8 @@ from toptail.lab.training.loop import TrainConfig, make_train
 
 Array = NDArray[np.float64]
 
+pytestmark = pytest.mark.usefixtures("usual_compiler")
+
 NEXT = np.array([[1, 2], [4, 0], [3, 3], [4, 3], [0, 2]])
 """State and action to the next state."""
 BEHAVIOUR = np.array([[0.5, 0.5], [0.1, 0.9], [0.7, 0.3], [0.9, 0.1], [0.5, 0.5]])

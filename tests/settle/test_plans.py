@@ -26,9 +26,6 @@ PLANS = sorted((ROOT / "plans").glob("*.json"))
 DATA = ROOT / "tests" / "tasks" / "data"
 
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
-
 @pytest.fixture(autouse=True)
 def data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOPTAIL_DATA", str(DATA))

@@ -16,8 +16,6 @@ from toptail.lab.training.programs import compile_chunk, fresh_state, shapes_of,
 
 STEPS = 6
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 
 def config(critic: str, steps: int = STEPS, **settings: Any) -> Any:
     own = {name: settings.pop(name) for name in ("gamma", "reward") if name in settings}

@@ -23,8 +23,6 @@ from toptail.lab.training.config import RunConfig
 from toptail.lab.training.offline import GoalSampling
 from toptail.lab.training.options import RunOptions, labelled
 
-pytestmark = pytest.mark.usefixtures("quick_compiler")
-
 SMALL = {"hidden": 8, "depth": 1, "embed_dim": 4, "ensemble": 1}
 
 

@@ -1,0 +1,30 @@
+"""What holds for every test: JAX compiles in a hurry.
+
+Nearly all programs of the tests run for less time than they take to compile, so they are compiled
+without optimization, by the older and quicker of the two ways to write loops. Whoever sets these
+variables decides: ``JAX_DISABLE_MOST_OPTIMIZATIONS=0 XLA_FLAGS= pytest`` compiles as usual.
+Processes that tests start inherit them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+)
+
+
+@pytest.fixture
+def usual_compiler() -> Iterator[None]:
+    """Compile with optimization: long training, or bits that two programs must share."""
+    import jax
+
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
