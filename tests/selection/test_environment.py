@@ -83,6 +83,12 @@ def test_rollouts_are_made_in_the_environment_and_it_judges_every_candidate(
     assert "simulated" in text
     assert load_queries(folder / "queries.npz").config.far == (4, 11)  # trajectories have 12 rows
 
+    assert study(stage="rollouts", planned_rollouts=60).run() == 0
+    planned = Stored.read(folder / "planned_rollouts.npz")
+    assert planned.header["environment"]["name"] == ENV
+    at = planned.arrays["query"], 0, planned.arrays["candidate"]
+    np.testing.assert_array_equal(planned.arrays["returns"][:, 0], values[0][at])
+
     (home / "mine.py").write_text((home / "mine.py").read_text() + "\n# another\n")
     with pytest.raises(InputError, match=r"environment\.sha256"):
         study(stage="rollouts").run()
