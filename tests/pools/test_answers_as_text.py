@@ -14,9 +14,11 @@ import pyarrow.parquet
 import pytest
 
 import toptail
+from tests.selection.conftest import write_audit
 from toptail.cli import main
 from toptail.errors import InputError
 from toptail.pools import ScoredPools
+from toptail.results import result
 
 
 def rows(answers: list[Any], **more: list[Any]) -> dict[str, list[Any]]:
@@ -47,30 +49,37 @@ WRITERS: dict[str, Callable[[dict[str, list[Any]], Path], Any]] = {
 @pytest.mark.parametrize("answers", [["42", "17"], ["42", "17", "none"]], ids=["digits", "mixed"])
 @pytest.mark.parametrize("name", WRITERS)
 def test_an_answer_is_never_taken_for_a_score(
-    name: str, answers: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, answers: list[str], tmp_path: Path
 ) -> None:
     path = tmp_path / name
     WRITERS[name](rows(answers), path)
-    assert list(ScoredPools.read(path).scores) == ["reward"]
-    assert main(["audit", str(path), "--out", str(tmp_path / "out"), "--resamples", "200"]) == 0
-    said = capsys.readouterr().out
+    pools = ScoredPools.read(path)
+    assert list(pools.scores) == ["reward"]
     if name != "t.parquet":  # a column of text is not even read there
-        assert "answer (named like an answer)" in said
+        assert pools.skipped["answer"] == "named like an answer"
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.json", "t.feather"])
-def test_other_text_of_numbers_is_left_out_and_that_is_said(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_text_of_numbers_is_left_out(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     WRITERS[name](rows(["a"], judge=["0.5", "0.7"] * 50), path)
     pools = ScoredPools.read(path)
     assert list(pools.scores) == ["reward"]
     assert pools.skipped["judge"] == "text, though most entries are numbers"
-    assert main(["audit", str(path), "--out", str(tmp_path / "out"), "--resamples", "200"]) == 0
-    assert "judge (text, though most entries are numbers)" in capsys.readouterr().out
     with pytest.raises(InputError, match=r"'judge' must hold numbers, but row 1 holds '0\.5' as"):
         ScoredPools.read(path, scores=["judge"])
+
+
+def test_the_command_needs_no_flag_and_says_what_was_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(result, "write_report", write_audit)
+    lines(rows(["42", "17"], judge=["0.5", "0.7"] * 50), tmp_path / "t.jsonl")
+    out = ["--out", str(tmp_path / "out"), "--resamples", "200"]
+    assert main(["audit", str(tmp_path / "t.jsonl"), *out]) == 0
+    said = capsys.readouterr().out
+    assert "judge (text, though most entries are numbers)" in said
+    assert "answer (named like an answer)" in said
 
 
 def test_where_nothing_else_is_a_score_the_column_is_named(tmp_path: Path) -> None:

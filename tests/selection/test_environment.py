@@ -10,6 +10,7 @@ import pytest
 
 from tests.asked import asked
 from tests.environments.plane import records, write_plane
+from tests.selection.conftest import write_audit
 from tests.semantics_study.fake_runs import write_run
 from tests.training.toy import SMALL
 from toptail.commands.study_selection import StudySelection
@@ -17,6 +18,7 @@ from toptail.errors import InputError
 from toptail.lab.environments.copies import MOST
 from toptail.lab.proposals.diffusion_runs import DiffusionRun
 from toptail.lab.studies.folder import read_json
+from toptail.lab.studies.selection import audits
 from toptail.lab.studies.selection.deployment import DeploymentConfig
 from toptail.lab.studies.selection.deployment.config import (
     EpisodeConfig,
@@ -46,6 +48,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "pools.npz", actions=rng.uniform(-1, 1, (18, 1, 4, 2)).astype(np.float32))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(audits, "write_report", write_audit)  # pages of audits take seconds
     return tmp_path
 
 
@@ -82,6 +85,12 @@ def test_rollouts_are_made_in_the_environment_and_it_judges_every_candidate(
     assert "towards" in text
     assert "simulated" in text
     assert load_queries(folder / "queries.npz").config.far == (4, 11)  # trajectories have 12 rows
+
+    assert study(stage="rollouts", planned_rollouts=60).run() == 0
+    planned = Stored.read(folder / "planned_rollouts.npz")
+    assert planned.header["environment"]["name"] == ENV
+    at = planned.arrays["query"], 0, planned.arrays["candidate"]
+    np.testing.assert_array_equal(planned.arrays["returns"][:, 0], values[0][at])
 
     (home / "mine.py").write_text((home / "mine.py").read_text() + "\n# another\n")
     with pytest.raises(InputError, match=r"environment\.sha256"):

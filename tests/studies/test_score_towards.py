@@ -2,47 +2,72 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.semantics_study.fake_runs import write_run
-from tests.training.toy import toy_config
 from toptail.lab.studies import scorers
-from toptail.lab.studies.scorers import RunScore, of_run, score_towards
+from toptail.lab.studies.scorers import Rows, RunScore, score_towards
+from toptail.lab.tasks.trajectories import IntArray
 
 ROWS = 70
+RNG = np.random.default_rng(0)
+STATES, ACTIONS = (RNG.normal(size=(ROWS, 2)).astype(np.float32) for _ in range(2))
+GOALS = RNG.normal(size=(5, 2)).astype(np.float32)
+GOAL = RNG.integers(0, 5, ROWS)
 
 
-@pytest.mark.parametrize("critic", ["raw", "tdq"])
-def test_rows_are_scored_as_one_by_one_however_many_are_taken(
-    critic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def known(states: Rows, actions: Rows, goals: Rows) -> Rows:
+    """Towards the goal."""
+    return np.asarray((actions * (goals - states)).sum(axis=1))
+
+
+class Known(RunScore):
+    """A run whose scores are known; it notes how many rows each call has."""
+
+    def __init__(self, *, factors: bool) -> None:
+        super().__init__(lambda: pytest.fail("no network is asked"), "known")
+        object.__setattr__(self, "noted", ([], [], factors))
+
+    def __call__(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
+        self.noted[0].append(len(states))
+        return known(states, actions, goals)
+
+    def towards(self, goals: Rows) -> Callable[[Rows, Rows, IntArray], Rows] | None:
+        self.noted[1].append(len(goals))
+
+        def score(states: Rows, actions: Rows, asked: IntArray) -> Rows:
+            pair, goal = asked.T
+            return self(states[pair], actions[pair], goals[goal])
+
+        return score if self.noted[2] else None
+
+    noted: Any
+
+
+@pytest.mark.parametrize("factors", [True, False])
+def test_rows_are_taken_some_at_a_time_and_goals_embedded_once(
+    factors: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A readout with factors and one without, in parts of which the last is not full."""
-    write_run(toy_config(critic=critic), 42, tmp_path)
-    (scorer,) = of_run(tmp_path / "walks" / critic, 42, "walks")
-    assert isinstance(scorer.score, RunScore)
-    rng = np.random.default_rng(0)
-    states, actions, goals = (rng.normal(size=(n, 2)).astype(np.float32) for n in (ROWS, ROWS, 5))
-    goal = rng.integers(0, 5, ROWS)
     monkeypatch.setattr(scorers, "SOME_ROWS", 32)
-    found = score_towards(scorer.score, goals)(states, actions, goal)
-    expected = scorer.score(states, actions, goals[goal])
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    assert np.ptp(expected) > 1e-3
+    run = Known(factors=factors)
+    score = score_towards(run, GOALS)
+    for _ in range(2):
+        np.testing.assert_array_equal(
+            score(STATES, ACTIONS, GOAL), known(STATES, ACTIONS, GOALS[GOAL])
+        )
+    assert run.noted[:2] == ([32, 32, 6] * 2, [5])
 
 
 def test_a_function_of_somebody_is_asked_once_for_all_rows() -> None:
     asked: list[int] = []
 
-    def score(states: np.ndarray, actions: np.ndarray, goals: np.ndarray) -> np.ndarray:
+    def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
         asked.append(len(states))
-        towards: np.ndarray = (actions * (goals - states)).sum(axis=1)
-        return towards
+        return known(states, actions, goals)
 
-    goals = np.eye(2, dtype=np.float32)
-    rows = np.ones((ROWS, 2), np.float32)
-    found = score_towards(score, goals)(rows, 2 * rows, np.arange(ROWS) % 2)
-    np.testing.assert_allclose(found, -2.0)
+    found = score_towards(score, GOALS)(STATES, ACTIONS, GOAL)
+    np.testing.assert_array_equal(found, known(STATES, ACTIONS, GOALS[GOAL]))
     assert asked == [ROWS]
