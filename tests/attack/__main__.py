@@ -23,7 +23,7 @@ from pathlib import Path
 from tests.attack.figures import line_of, write_figures
 from tests.attack.forks import ROOT, die_with_parent
 from tests.attack.state import PARTS, State
-from tests.attack.turns import Turns
+from tests.attack.turns import Turns, alone
 from tests.attack.workers import route, taken, work, work_together
 
 
@@ -36,6 +36,11 @@ def main() -> int:
         return 0
     if words.worker is not None:
         return _help(words, folder, parts)
+    with alone(folder):
+        return _attack(words, folder, parts)
+
+
+def _attack(words: argparse.Namespace, folder: Path, parts: Sequence[str]) -> int:
     for part in parts:
         _begin(folder, part, words.budget)
     held = words.workers == 1 or work_together(folder, parts, words.workers, words.seconds)

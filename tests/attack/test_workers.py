@@ -7,9 +7,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.attack.forks import ROOT
 from tests.attack.state import PARTS, State
-from tests.attack.turns import Turns
+from tests.attack.turns import Turns, alone
 from tests.attack.workers import route, taken, work
 
 
@@ -42,6 +44,13 @@ class TestTurns:
         shares = [Turns(tmp_path / "taken", share=(at, 3)).split("abcdefg") for at in range(3)]
         assert sorted(case for mine, _ in shares for case in mine) == list("abcdefg")
         assert all(sorted([*mine, *others]) == list("abcdefg") for mine, others in shares)
+
+
+def test_one_attack_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
+    with alone(tmp_path), pytest.raises(SystemExit, match="Another attack"), alone(tmp_path):
+        pass
+    with alone(tmp_path):
+        pass
 
 
 class TestRoutes:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other attacks out of a state's folder: they would work in the same places."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SystemExit(f"Another attack is at work in {folder}.") from None
+        yield
 
 
 class Turns:
