@@ -28,3 +28,18 @@ def usual_compiler() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture(scope="module")
+def blank_figures() -> Iterator[None]:
+    """Figures of studies are drawn and not rendered, which takes longer than all the rest."""
+    from toptail.lab.studies import page
+    from toptail.lab.studies.figures import Drawing
+
+    def drawn(drawing: Drawing) -> tuple[bytes, bytes]:
+        drawing.draw()
+        return b"<svg/>", b""
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page, "svg_and_png", drawn)
+        yield

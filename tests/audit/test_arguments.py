@@ -15,6 +15,8 @@ from toptail import InputError, builtin_pools
 from toptail.cli import main
 from toptail.errors import option
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 POOLS = builtin_pools(6, 4)
 PICKS = {"query": [1, 1, 2, 2], "selector": ["a", "b"] * 2, "value": [0.0, 1.0, 1.0, 2.0]}
 

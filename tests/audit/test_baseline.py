@@ -19,6 +19,8 @@ from toptail.audit.paired import PairedSums, Shared, Side
 from toptail.audit.standing import Baseline
 from toptail.cli import main
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 QUICK = {"resamples": 300}
 
 

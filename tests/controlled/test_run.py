@@ -20,6 +20,7 @@ from toptail.lab.judges.ideals_controlled import log_ratio
 from toptail.lab.paper import reported
 from toptail.lab.studies.controlled import cells as cells_module
 from toptail.lab.studies.controlled import choice as choice_module
+from toptail.lab.studies.controlled import run as run_module
 from toptail.lab.studies.controlled.choice import choose_default
 from toptail.lab.studies.controlled.config import (
     CONTRASTIVE,
@@ -45,6 +46,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("study") / "run"
     run_controlled(TINY, out, command="toptail study controlled")
     return out
+
+
+@pytest.fixture(autouse=True)
+def _bare_audits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the runs, `folder` alone has the audit's page and figures, half of the time of a run."""
+    monkeypatch.setattr(run_module, "write_report", lambda *_: None)
 
 
 def table(folder: Path, name: str) -> dict[str, Any]:

@@ -12,12 +12,25 @@ from toptail.lab.paper import annotate
 from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.selection import audits
 from toptail.lab.studies.selection.contract import STUDY
+from toptail.results import write_report
 
 
 def write_audit(audit: dict[str, Any], out: Path) -> Path:
     """The audit without its pages and figures, which take longer than all the rest."""
     write_json(out / "audit.json", audit)
     return out / "report.html"
+
+
+@pytest.fixture(autouse=True)
+def bare_audits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits are written without their pages; `whole_audits` is for tests that read them."""
+    monkeypatch.setattr(audits, "write_report", write_audit)
+
+
+@pytest.fixture
+def whole_audits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits are written with pages and figures, as they are for everybody."""
+    monkeypatch.setattr(audits, "write_report", write_report)
 
 
 @pytest.fixture(scope="session")

@@ -111,6 +111,7 @@ def test_declare_writes_the_criteria_and_stops(
         small(data, declare=True).run()
 
 
+@pytest.mark.usefixtures("whole_audits")
 def test_a_newcomer_audits_a_critic_with_candidates_and_a_judge_of_his_own(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -175,12 +176,8 @@ def test_bad_judges_are_refused(
 
 
 def test_tables_alone_are_made_from_stored_stages_by_label(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tests.selection.conftest import write_audit
-    from toptail.lab.studies.selection import audits
-
-    monkeypatch.setattr(audits, "write_report", write_audit)
     paper_like(tmp_path, per_group=2)
     Reproduce("tab:function-class", out=tmp_path).run()
     said = capsys.readouterr().out

@@ -31,6 +31,8 @@ RESAMPLES = 40
 MAIN = {"tdq", "raw", "cosine", "hybrid"}
 CONTROLS = {"td_bilinear", "nce_mlp"}
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
+
 
 def finish(folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:

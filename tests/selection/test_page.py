@@ -136,6 +136,7 @@ def test_support_and_deployment_tables_show_the_stored_cells(study: SelectionRes
     assert "paper 0.008" in cells(deployed)["TD-Q"][1]
 
 
+@pytest.mark.usefixtures("whole_audits")
 def test_a_study_of_ones_own_critic_and_judge_alone(tmp_path: Path) -> None:
     """No reference, no rollouts, no deployment, no paper's critic: still a page."""
     stages = Stages(tmp_path, per_group=2, pools=1, size=8)

@@ -190,6 +190,7 @@ def test_the_audit_of_planned_rollouts_is_that_of_all_where_all_are_asked_for(
     assert (off < 5 * error + 1e-9).all()
 
 
+@pytest.mark.usefixtures("whole_audits")
 def test_tables_write_the_audit_of_planned_rollouts(scored: Selection, tmp_path: Path) -> None:
     shutil.copytree(scored.folder.path, tmp_path / TASK)
     study = replace(scored, folder=SelectionFolder(tmp_path / TASK))

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.selection.conftest import write_audit
 from tests.selection.walked import WALKERS, walked, write_walker_run
 from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.studies.folder import read_json
-from toptail.lab.studies.selection import audits
 from toptail.lab.studies.selection.config import (
     PoolSettings,
     ReferenceSettings,
@@ -168,9 +166,7 @@ def test_a_critic_that_comes_later_costs_its_own_rollouts_alone(study: Selection
 
 
 @pytest.mark.parametrize("study", [SOCCER], indirect=True)
-def test_deployment_goes_on_critic_by_critic_and_the_tables_say_so(
-    study: Selection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deployment_goes_on_critic_by_critic_and_the_tables_say_so(study: Selection) -> None:
     folder, data = study.folder.path, walked(SOCCER)
     assert study.runs is not None
     for critic in ("tdq", "raw"):  # as two calls would, one after another
@@ -181,7 +177,6 @@ def test_deployment_goes_on_critic_by_critic_and_the_tables_say_so(
     entries = {critic: seeds["42"] for critic, seeds in actors["critics"].items()}
     assert {critic: entry["alpha"] for critic, entry in entries.items()} == {"tdq": 0.1, "raw": 0.3}
     assert [entry["episodes"] for entry in entries.values()] == [5, 5]
-    monkeypatch.setattr(audits, "write_report", write_audit)
     write_results(folder, resamples=20)
     tables = {table: read_json(folder / "tables" / f"{table}.json") for table in TABLES}
     (noted,) = (note for note in tables["judges"]["notes"] if "is circular for tdq" in note)

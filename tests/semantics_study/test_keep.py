@@ -24,6 +24,8 @@ from toptail.lab.studies.store import KEPT, Stored
 from toptail.lab.studies.study import Request
 from toptail.progress import no_tick
 
+pytestmark = pytest.mark.usefixtures("blank_figures")
+
 
 def finish(folder: Path) -> None:
     STUDY.finish(folder, annotate=annotate, workers=1)

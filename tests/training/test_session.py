@@ -103,7 +103,7 @@ def test_a_run_is_what_a_plain_loop_of_steps_computes(uninterrupted: Path) -> No
 @pytest.mark.usefixtures("usual_compiler")
 def test_a_seed_alone_has_the_bits_of_the_seed_in_company(tmp_path: Path) -> None:
     # No program that another test compiled in a hurry is kept for a network of this size.
-    own = {"settings": (*SMALL[1:], ("hidden", (9,)))}
+    own: dict[str, Any] = {"settings": (*SMALL[1:], ("hidden", (9,)))}
     train(tmp_path / "one", seeds=(43,), **own)
     expected = results(tmp_path / "one")
     assert len(expected) == 3
