@@ -209,8 +209,8 @@ class StudySelection(JobFlags):
         from toptail.lab.studies.selection.study import Selection
 
         task = TaskDataset.load(self.task)
-        study = Selection.at(self.out, self.config(task.name), self.runs)
-        Stages(study, task.data, Brought(self.pools)).roll_out(piece, pieces)
+        study = Selection.at(self.out, self.config(task.name, task.data.val), self.runs)
+        Stages(study, task.data, Brought(self.pools, env=self.env)).roll_out(piece, pieces)
 
     def declared(self) -> Path:
         """Freeze the queries and declare the criteria; returns the declaration's path."""
