@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -13,6 +13,9 @@ from toptail.commands.progress import progress_bar
 from toptail.commands.requirements import need_training
 from toptail.commands.terminal import say
 from toptail.errors import InputError, option
+
+if TYPE_CHECKING:
+    from toptail.lab.settle.plan import PlanPart
 
 
 @dataclass(frozen=True)
@@ -64,20 +67,21 @@ class StudySettle:
         return 0
 
 
-def _part(text: str) -> tuple[int, int]:
+def _part(text: str) -> PlanPart:
+    from toptail.lab.settle.plan import PlanPart
+
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
         raise InputError(f"{option('part', text)} must be I/N with whole numbers, I from 1 to N.")
-    return int(number), int(count)
+    return PlanPart(int(number), int(count))
 
 
 def _say(found: dict[str, Any]) -> None:
+    from toptail.lab.settle.rules import said
+
     marked = sum(
         bool(entry["marked"]) for cells in found["cells"].values() for entry in cells.values()
     )
     if marked:
         say(f"{marked} cells have a seed that failed or collapsed.")
-    if found["answer"] is None:
-        say("A trial: it answers nothing.")
-    else:
-        say(f"{found['answer']['verdict']}: {found['answer']['says']}")
+    say(said(found["answer"]))

@@ -102,7 +102,7 @@ def _map(subject: Subject, episodes: Episodes) -> Reading:
     states, actions = split.observations[rows], split.actions[rows]
     _, first = np.unique(episodes.goal, return_index=True)
     errors: list[np.ndarray] = []
-    squares = np.round(states / UNIT).astype(int)
+    squares, square = np.unique(np.round(states / UNIT).astype(int), axis=0, return_inverse=True)
     by_square: dict[str, float] = {}
     for number, goal in enumerate(episodes.goals[first], 1):
         aims = np.broadcast_to(goal, (PLACES, len(goal))).astype(np.float32)
@@ -111,9 +111,8 @@ def _map(subject: Subject, episodes: Episodes) -> Reading:
             q = 1.0 + (1.0 - subject.config.gamma) * q
         exact = exact_values(data.task.name, states, actions[:, None], aims, sizes.gamma)[:, 0]
         errors.append(q - exact)
-        for x, y in np.unique(squares, axis=0).tolist():
-            here = (squares == (x, y)).all(axis=1)
-            by_square[f"map_goal{number}_{x}_{y}"] = float(errors[-1][here].mean())
+        for i, (x, y) in enumerate(squares.tolist()):
+            by_square[f"map_goal{number}_{x}_{y}"] = float(errors[-1][square.ravel() == i].mean())
     error = np.concatenate(errors)
     low, high = np.quantile(error, [0.05, 0.95])
     numbers = {"map_mean": error.mean(), "map_low": low, "map_high": high, **by_square}

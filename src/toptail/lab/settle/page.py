@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from toptail.lab.critics.variants import split_label
+from toptail.lab.settle.rules import said
 from toptail.lab.studies.figures import Drawing, FigureSpec, interval, look, mean_of, panels
 from toptail.lab.studies.page import write_bytes, write_figures
 from toptail.report.cells import name_cell, number_cell
@@ -41,9 +42,7 @@ def write_settled(folder: Path, plan: Mapping[str, Any], results: Mapping[str, A
     asked = asked_metrics(plan["answer"], cells)
     drawings = list(_drawings(plan["answer"], cells, asked))
     write_figures(folder / "figures", drawings)
-    answer = results["answer"]
-    said = f"{answer['verdict']}: {answer['says']}" if answer else "A trial: it answers nothing."
-    parts = [f"# {escape(plan['question'])}", f"**{escape(said)}**"]
+    parts = [f"# {escape(plan['question'])}", f"**{escape(said(results['answer']))}**"]
     parts += [f"![{drawing.title}](figures/{drawing.name}.svg)" for drawing in drawings]
     for data, own in cells.items():
         parts += [f"## {escape(data)}", pipe_table(_table(own, asked, intervals=True))]

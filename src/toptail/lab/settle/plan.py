@@ -166,6 +166,25 @@ class SettlePlan:
         return sets * len(self.critics) * prod(map(len, self.grid.values())) * len(self.seeds)
 
 
+@dataclass(frozen=True)
+class PlanPart:
+    """Which groups of trainings one call takes, where several share a plan."""
+
+    number: int = 1
+    """Which part, from 1."""
+
+    count: int = 1
+    """How many parts there are."""
+
+    def has(self, group: int) -> bool:
+        """Whether a group, by its number from 0 on, belongs to it."""
+        return group % self.count == self.number - 1
+
+
+WHOLE = PlanPart()
+"""All groups."""
+
+
 def read_plan(path: str | Path, *, small: bool = False) -> SettlePlan:
     """Read a plan; ``small`` is the trial that the file declares beside it."""
     content = read_object(Path(path), _AGAIN)

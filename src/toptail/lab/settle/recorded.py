@@ -14,7 +14,7 @@ from toptail.lab.critics.learner import Params
 from toptail.lab.settle.cells import TRAINING, Reading, SeedCell
 from toptail.lab.settle.datasets import PlannedData
 from toptail.lab.settle.networks import Networks
-from toptail.lab.settle.plan import SettlePlan
+from toptail.lab.settle.plan import WHOLE, PlanPart, SettlePlan
 from toptail.lab.settle.reads import READERS, Subject, collapsed
 from toptail.lab.training.config import RunConfig
 from toptail.lab.training.defaults import keep_compiled
@@ -22,25 +22,6 @@ from toptail.lab.training.lanes import Lane, groups, numbers_of, train_lanes, wi
 from toptail.lab.training.options import RunOptions
 from toptail.lab.training.policy import is_finite
 from toptail.progress import Tick
-
-
-@dataclass(frozen=True)
-class PlanPart:
-    """Which groups of trainings one call takes, where several share a plan."""
-
-    number: int = 1
-    """Which part, from 1."""
-
-    count: int = 1
-    """How many parts there are."""
-
-    def has(self, group: int) -> bool:
-        """Whether a group, by its number from 0 on, belongs to it."""
-        return group % self.count == self.number - 1
-
-
-WHOLE = PlanPart()
-"""All groups."""
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,11 @@ class Answer:
     """Data set -> the same collected again: what chance alone moves."""
 
 
+def said(found: Mapping[str, Any] | None) -> str:
+    """What was decided, in a sentence; a trial has nothing to decide."""
+    return f"{found['verdict']}: {found['says']}" if found else "A trial: it answers nothing."
+
+
 def asked(answer: Answer, cells: Cells) -> Cells:
     """The cells that an answer is about."""
     return [cell for cell in cells if _fits(answer.where, cell[0])]

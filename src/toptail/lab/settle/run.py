@@ -9,7 +9,7 @@ from typing import Any
 
 from toptail.lab.settle.cells import TRAINING, SeedCell, cell_metrics
 from toptail.lab.settle.page import write_settled
-from toptail.lab.settle.plan import SettlePlan
+from toptail.lab.settle.plan import WHOLE, PlanPart, SettlePlan
 from toptail.lab.settle.rules import decide
 from toptail.lab.studies.folder import RunFolder, write_json
 from toptail.lab.studies.store import plain
@@ -29,12 +29,12 @@ def settle(
     *,
     small: bool = False,
     networks: Path | None = None,
-    part: tuple[int, int] = (1, 1),
+    part: PlanPart = WHOLE,
 ) -> dict[str, Any]:
     """Train and read every cell that is missing, and answer; killed at any moment, it goes on.
 
-    Final networks lie in ``networks`` (a folder in ``folder`` unless given). A ``part`` (i, n)
-    does every n-th group of trainings from the i-th on, and leaves the answer to who finds all.
+    Final networks lie in ``networks`` (a folder in ``folder`` unless given). A ``part``
+    does some of the groups of trainings, and leaves the answer to who finds all.
 
     Returns
     -------
@@ -58,18 +58,16 @@ def settle(
     return results
 
 
-def _work(
-    plan: SettlePlan, folder: Path, networks: Path, part: tuple[int, int], tick: Tick
-) -> None:
+def _work(plan: SettlePlan, folder: Path, networks: Path, part: PlanPart, tick: Tick) -> None:
     if "decomposition" in plan.reads:
         from toptail.lab.settle.controlled import run_controlled_cells
 
         run_controlled_cells(plan, folder, tick)
     else:
         from toptail.lab.settle.networks import Networks
-        from toptail.lab.settle.recorded import PlanPart, run_recorded_cells
+        from toptail.lab.settle.recorded import run_recorded_cells
 
-        run_recorded_cells(plan, folder, Networks(networks), tick, PlanPart(*part))
+        run_recorded_cells(plan, folder, Networks(networks), tick, part)
 
 
 def _results(plan: SettlePlan, folder: Path, *, small: bool) -> dict[str, Any]:

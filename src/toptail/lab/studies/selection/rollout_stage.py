@@ -32,6 +32,7 @@ from toptail.lab.studies.selection.rollouts import (
     RolloutWorld,
     enter,
     judge_by_rollouts,
+    roll_out,
     roll_out_piece,
     rules_of,
 )
@@ -143,13 +144,7 @@ def make_planned_rollouts(
     store = RolloutStore(study.folder.path / "planned_rollouts.parts", made_from, shape)
     if (earlier := fitting(study.folder.rollouts, made_from)) is not None:
         enter(RolloutAudit.of(earlier), store)
-    far_first = np.argsort(-queries.distance[found.query], kind="stable")
-    store.fill(
-        found.query[far_first],
-        found.candidate[far_first],
-        lambda q, c, ended: world.judge(q, c, settings, ended),
-        study.tick,
-    )
+    roll_out(world, store, settings, found.query, found.candidate, study.tick)
     returns = store.get(found.query, found.candidate)
     result = replace(found, returns=returns.astype(np.float64))
     result.stored({**made_from, **asked}).write(path)
@@ -172,15 +167,9 @@ def value_every_candidate(
     if fitting(study.folder.values(SIMULATED), {"origin": origin}) is not None:
         return
     store = RolloutStore(study.folder.path / "simulated.parts", origin, shape)
-    query, candidate = (each.ravel() for each in np.indices(shape[:2]))
-    far_first = np.argsort(-queries.distance[query], kind="stable")
-    store.fill(
-        query[far_first],
-        candidate[far_first],
-        lambda q, c, ended: world.judge(q, c, settings, ended),
-        study.tick,
-    )
-    values = store.get(*np.indices(shape[:2])).reshape(len(queries), count, size, -1)
+    query, candidate = np.indices(shape[:2])
+    roll_out(world, store, settings, query, candidate, study.tick)
+    values = store.get(query, candidate).reshape(len(queries), count, size, -1)
     add_values(study, queries, pools, SIMULATED, np.moveaxis(values, -1, 0), origin)
     store.clear()
 

@@ -168,7 +168,8 @@ def roll_out_piece(
     picks, randoms = _asked(world, picks, settings)
     audited = audited_queries(world.queries, settings.per_group)[piece::pieces]
     store = _store(folder / PARTS / f"piece-{piece:04d}", world, settings)
-    _fill(world, store, settings, audited, _candidates(picks, randoms, audited), no_tick)
+    candidate = _candidates(picks, randoms, audited)
+    roll_out(world, store, settings, audited[:, None], candidate, no_tick)
 
 
 def _asked(
@@ -191,21 +192,21 @@ def _candidates(picks: Mapping[str, IntArray], randoms: IntArray, audited: IntAr
     return np.column_stack([*(chosen[audited] for chosen in picks.values()), randoms[audited]])
 
 
-def _fill(
+def roll_out(
     world: RolloutWorld,
     store: RolloutStore,
     settings: RolloutSettings,
-    audited: IntArray,
+    query: IntArray,
     candidate: IntArray,
     tick: Tick,
 ) -> None:
-    """Roll out what is not known yet of the candidates ``[queries, n]``."""
-    query = np.repeat(audited, candidate.shape[1])
+    """Roll out what is not known yet of the candidates of queries, whose shapes broadcast."""
+    query, candidate = (each.ravel() for each in np.broadcast_arrays(query, candidate))
     # Far goals first: long rollouts that start last would leave the slots empty at the end.
     far_first = np.argsort(-world.queries.distance[query], kind="stable")
     store.fill(
         query[far_first],
-        candidate.ravel()[far_first],
+        candidate[far_first],
         lambda q, c, ended: world.judge(q, c, settings, ended),
         tick,
     )
@@ -222,7 +223,7 @@ def _audit(
 ) -> RolloutAudit:
     """Roll out what is missing for these queries, and put the returns together."""
     names, candidate = tuple(picks), _candidates(picks, randoms, audited)
-    _fill(world, store, settings, audited, candidate, tick)
+    roll_out(world, store, settings, audited[:, None], candidate, tick)
     picked, drawn = np.split(candidate, [len(names)], axis=1)
     return RolloutAudit(
         query=audited,
