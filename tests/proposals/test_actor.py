@@ -17,7 +17,7 @@ from tests.critics.slow_full import Array, Tree, joint, mlp
 from toptail.errors import InputError
 from toptail.lab.critics.base import Critic, Read, TrainedCritic
 from toptail.lab.critics.learner import Batch, Info, Params
-from toptail.lab.proposals.actor import Actor, ActorConfig, TrainedActor, train_actor
+from toptail.lab.proposals.actor import Actor, ActorConfig, TrainedActor, train_actor, train_actors
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.offline import OfflineData, device_data
 
@@ -159,6 +159,20 @@ def test_with_much_cloning_the_actor_does_what_the_data_does() -> None:
     found = train_actor(replace(TRAINING, alpha=1000.0), critic, data(), 1)
     assert miss(found, opposite(STATES)) < 0.05
     assert found.info["squared_distance"] < 0.01
+
+
+def test_actors_side_by_side_are_each_what_they_are_alone() -> None:
+    critic = TrainedCritic(Peak(), {"sharpness": np.ones((), np.float32)})
+    alphas = (0.0, 0.3, 1000.0)
+    together = train_actors(TRAINING, alphas, critic, data(), 1)
+    assert [found.actor.alpha for found in together] == list(alphas)
+    for alpha, found in zip(alphas, together, strict=True):
+        alone = train_actor(replace(TRAINING, alpha=alpha), critic, data(), 1)
+        assert found.actor == alone.actor
+        np.testing.assert_allclose(found.info["score"], alone.info["score"], atol=1e-3)
+        for name, leaf in alone.params.items():
+            np.testing.assert_allclose(found.params[name], leaf, atol=2e-3)
+    assert miss(together[0], STATES) < 0.05 < miss(together[2], STATES)
 
 
 def test_the_readout_matters_and_the_size_of_the_scores_does_not() -> None:

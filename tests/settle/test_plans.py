@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from toptail.errors import InputError
 from toptail.lab.settle.cells import SeedCell
 from toptail.lab.settle.datasets import PlannedData
 from toptail.lab.settle.page import write_settled
-from toptail.lab.settle.plan import SettlePlan, read_plan
+from toptail.lab.settle.plan import PlanPart, SettlePlan, read_plan
 from toptail.lab.settle.recorded import planned_runs
 from toptail.lab.settle.rules import asked
 from toptail.lab.settle.run import RESULTS, settle
@@ -146,9 +147,8 @@ def test_a_file_that_is_no_plan_is_refused(
 
 def test_a_setting_without_effect_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
     plan = plan_of(critics=("raw",))
-    data = PlannedData.load(plan.data[0], Sizes(**plan.sizes))
     with pytest.raises(InputError, match="has no effect on raw"):
-        planned_runs(plan, data, tmp_path)
+        planned_runs(plan, plan.data[0], tmp_path)
 
 
 def test_constant_coordinates_are_constant_along_a_trajectory_and_differ_between() -> None:
@@ -194,6 +194,24 @@ def test_parts_do_every_nth_group_and_the_last_one_answers(
     parts = json.loads((tmp_path / "out" / RESULTS).read_text())
     whole = settle(read_plan(path, small=True), tmp_path / "whole", small=True)
     assert parts["cells"] == whole["cells"]
+
+
+def test_a_part_needs_only_the_data_that_it_works_on(tmp_path: Path) -> None:
+    plan = plan_of(data=("pointmaze-medium-navigate-v0", "nowhere.npz"), seeds=(5,))
+    groups = len(plan.labels())  # at least as many as there are
+    assert settle(plan, tmp_path, small=True, part=PlanPart(1, 2 * groups)) == {}
+    with pytest.raises(InputError, match="nowhere"):
+        settle(plan, tmp_path, small=True)
+
+
+def test_parts_of_the_2d_world_are_its_critics(tmp_path: Path) -> None:
+    small = read_plan(ROOT / "plans" / "norm_drift.json", small=True)
+    plan = replace(small, grid={**small.grid, "layer_norm": ("on", "off")})
+    for number in range(1, len(plan.labels()) + 1):
+        found = settle(plan, tmp_path, small=True, part=PlanPart(number, len(plan.labels())))
+        made = json.loads((tmp_path / "record.json").read_text())["units"]["trained"]
+        assert made == sum(1 for _ in plan.cells()) * len(plan.seeds) // len(plan.labels())
+    assert found["cells"] == settle(plan, tmp_path / "whole", small=True)["cells"]
 
 
 @pytest.mark.parametrize("part", ["3/2", "0/2", "a/b", "2"])

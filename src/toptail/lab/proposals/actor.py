@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -15,7 +16,8 @@ from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.base import Critic, TrainedCritic
 from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params
 from toptail.lab.critics.stack import Stack, flat_rows
-from toptail.lab.training.loop import TrainConfig, init_state, run_steps
+from toptail.lab.training.lanes import with_numbers
+from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps
 from toptail.lab.training.offline import GoalSampling, OfflineData
 from toptail.progress import Tick
 
@@ -149,25 +151,67 @@ def train_actor(
 
     ``data`` is what the critic was trained on; the seed decides first weights and batches.
     """
+    return train_actors(config, (config.alpha,), critic, data, seed, tick)[0]
+
+
+def train_actors(
+    config: ActorConfig,
+    alphas: Sequence[float],
+    critic: TrainedCritic,
+    data: OfflineData,
+    seed: int,
+    tick: Tick | None = None,
+) -> list[TrainedActor]:
+    """Train an actor for each weight of behaviour cloning, side by side.
+
+    All have the first weights and the batches of the seed, which are drawn once for all.
+    """
     training = config.training(critic)
     chunk = math.gcd(CHUNK, config.steps)
     advance = _advance(training, chunk)
-    state = init_state(training, jax.random.key(seed), data)
-    # Copies, because the compiled steps take over the memory of what they are given.
-    frozen = jax.tree.map(jnp.array, critic.params)
-    state = state._replace(params={**state.params, TARGET: frozen})
+    first = init_state(training, jax.random.key(seed), data)
+    weights = jnp.asarray(alphas, jnp.float32)
+    own, moments = jax.tree.map(
+        lambda leaf: jnp.repeat(leaf[None], len(alphas), axis=0), (first.params, first.opt_state)
+    )
+    frozen = jax.device_put(critic.params)
     for done in range(chunk, config.steps + 1, chunk):
-        state, info = advance(state, data)
+        run = (first.key, jnp.int32(done - chunk), frozen, data)
+        own, moments, info = advance(own, moments, weights, *run)
         if tick is not None:
-            jax.block_until_ready(state)
+            jax.block_until_ready(own)
             tick("training", done / config.steps)
-    own = {name: np.asarray(leaf) for name, leaf in state.params.items() if name != TARGET}
-    means = {name: float(np.mean(np.asarray(values))) for name, values in info.items()}
     assert isinstance(training.learner, Actor)
-    return TrainedActor(training.learner, own, means)
+    params, infos = jax.tree.map(np.asarray, (own, info))
+    return [
+        TrainedActor(
+            replace(training.learner, alpha=float(alpha)),
+            jax.tree.map(lambda leaf, i=i: leaf[i], params),
+            {name: float(np.mean(values[i])) for name, values in infos.items()},
+        )
+        for i, alpha in enumerate(alphas)
+    ]
 
 
 @lru_cache(maxsize=8)
 def _advance(config: TrainConfig, steps: int) -> Any:
-    """The compiled function (state, data) -> (state, info) of so many steps."""
-    return jax.jit(lambda state, data: run_steps(config, state, data, steps), donate_argnums=0)
+    """The compiled function of so many steps of all actors of one critic.
+
+    Actors differ in their parameters, moments and weights of behaviour cloning; batches and the
+    critic's parameters are the same for all.
+    """
+
+    def advance(
+        own: Params, moments: Any, alphas: jax.Array,
+        key: jax.Array, step: jax.Array, frozen: Params, data: OfflineData,
+    ) -> tuple[Params, Any, Info]:  # fmt: skip
+        def one(own: Params, moments: Any, alpha: jax.Array) -> tuple[Params, Any, Info]:
+            state = TrainState(key, step, {**own, TARGET: frozen}, moments)
+            weighted = with_numbers(config, {"learner.alpha": alpha})
+            state, info = run_steps(weighted, state, data, steps)
+            trained = {name: leaf for name, leaf in state.params.items() if name != TARGET}
+            return trained, state.opt_state, info
+
+        return jax.vmap(one)(own, moments, alphas)
+
+    return jax.jit(advance, donate_argnums=(0, 1))

@@ -9,7 +9,7 @@ import numpy as np
 from toptail.audit.sample import Estimate
 from toptail.lab.critics.registry import readout
 from toptail.lab.judges.exact import exact_values
-from toptail.lab.proposals.actor import ActorConfig, train_actor
+from toptail.lab.proposals.actor import ActorConfig, train_actors
 from toptail.lab.proposals.diffusion_runs import load_policy
 from toptail.lab.settle.cells import Reading, fixed
 from toptail.lab.settle.reads import Subject, require_ways
@@ -46,11 +46,10 @@ def read_actors(subject: Subject) -> Reading:
     require_ways(data, "actors")
     config = EpisodeConfig(per_goal=sizes.episodes, limit=sizes.limit)
     episodes = evaluation_episodes(parse_name(data.task.name).environment, config)
+    how = ActorConfig(sizes.actor_steps, hidden=sizes.actor_hidden, batch_size=sizes.actor_batch)
+    actors = train_actors(how, sizes.alphas, subject.trained, data.rows, subject.seed)
     found = {}
-    for alpha in sizes.alphas:
-        how = (sizes.actor_steps, alpha, sizes.actor_hidden, sizes.actor_batch)
-        actor = ActorConfig(*how)
-        trained = train_actor(actor, subject.trained, data.rows, subject.seed)
+    for alpha, trained in zip(sizes.alphas, actors, strict=True):
         reached = follow(episodes, acting(trained, episodes.goals))
         found[f"actor_{alpha:g}"] = _rate(reached, sizes.resamples)
     found["loop_box"] = _rate(follow(episodes, _boxed(subject, episodes)), sizes.resamples)

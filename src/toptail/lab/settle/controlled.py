@@ -15,7 +15,7 @@ from toptail.lab.critics.base import Critic
 from toptail.lab.critics.learner import Params
 from toptail.lab.critics.variants import split_label
 from toptail.lab.settle.cells import Reading, SeedCell, fixed
-from toptail.lab.settle.plan import SettlePlan
+from toptail.lab.settle.plan import WHOLE, PlanPart, SettlePlan
 from toptail.lab.settle.sizes import Sizes
 from toptail.lab.studies.controlled.cells import training_data
 from toptail.lab.studies.controlled.config import CriticSettings, StudyConfig
@@ -36,8 +36,10 @@ DEPTH = 2
 """Hidden layers, unless a setting says otherwise."""
 
 
-def run_controlled_cells(plan: SettlePlan, folder: Path, tick: Tick) -> None:
-    """Train and decompose what is missing, one critic after another."""
+def run_controlled_cells(
+    plan: SettlePlan, folder: Path, tick: Tick, part: PlanPart = WHOLE
+) -> None:
+    """Train and decompose what is missing, one critic after another; a part takes every n-th."""
     sizes, labels = plan.amounts, plan.labels()
     shared = {name: x for name, x in plan.shared.items() if name in ("batch_size", "data_size")}
     config = replace(
@@ -57,7 +59,7 @@ def run_controlled_cells(plan: SettlePlan, folder: Path, tick: Tick) -> None:
             for seed in plan.seeds
             if not (unit := SeedCell.of(folder, plan, cell, seed)).unit.finished
         }
-        if not missing:
+        if not missing or not part.has(number):
             continue
         seeds = sorted({seed for _, seed in missing})
         critic = critic_of_label(label)

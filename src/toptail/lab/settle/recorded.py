@@ -11,6 +11,7 @@ import jax
 
 from toptail.lab.critics.base import Critic, TrainedCritic
 from toptail.lab.critics.learner import Params
+from toptail.lab.critics.variants import split_label
 from toptail.lab.settle.cells import TRAINING, Reading, SeedCell
 from toptail.lab.settle.datasets import PlannedData
 from toptail.lab.settle.networks import Networks
@@ -56,13 +57,15 @@ def run_recorded_cells(
     Of the groups of all data sets together, a part does every n-th one.
     """
     keep_compiled()
-    sizes, passed = plan.amounts, 0
+    passed = 0
     for number, name in enumerate(plan.data):
-        data = PlannedData.load(name, sizes)
-        every = _groups(planned_runs(plan, data, folder), plan.lanes)
+        every = _groups(planned_runs(plan, name, folder), plan.lanes)
         mine = [group for i, group in enumerate(every, passed) if part.has(i)]
         passed += len(every)
         together = [group for group in mine if any(run.missing for run in group)]
+        if not together:
+            continue  # nor does its file have to be here
+        data = PlannedData.load(name, plan.amounts)
         for i, group in enumerate(together):
             what = f"{name}: group {i + 1} of {len(together)}"
 
@@ -75,13 +78,13 @@ def run_recorded_cells(
                 _train(plan, data, fresh, folder / TRAINING, networks, share)
 
 
-def planned_runs(plan: SettlePlan, data: PlannedData, folder: Path) -> list[PlannedRun]:
+def planned_runs(plan: SettlePlan, data: str, folder: Path) -> list[PlannedRun]:
     """Every training of one data set, with what is read of it."""
     options = RunOptions(**{**plan.shared, "steps": plan.steps[-1]})
-    cells = [cell for cell in plan.cells() if cell.data == data.name]
+    cells = [cell for cell in plan.cells() if cell.data == data]
     found = []
     for label in plan.labels():
-        config = options.config(data.task.name, label)
+        config = options.config(split_label(data)[0], label)
         own = [cell for cell in cells if cell.label == label]
         for seed in plan.seeds:
             units = tuple(SeedCell.of(folder, plan, cell, seed) for cell in own)

@@ -62,7 +62,7 @@ def _work(plan: SettlePlan, folder: Path, networks: Path, part: PlanPart, tick: 
     if "decomposition" in plan.reads:
         from toptail.lab.settle.controlled import run_controlled_cells
 
-        run_controlled_cells(plan, folder, tick)
+        run_controlled_cells(plan, folder, tick, part)
     else:
         from toptail.lab.settle.networks import Networks
         from toptail.lab.settle.recorded import run_recorded_cells
