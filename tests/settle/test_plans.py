@@ -189,11 +189,26 @@ def test_parts_do_every_nth_group_and_the_last_one_answers(
     assert main([*words, "--part", "1/2"]) == 0
     assert "cells of other parts are missing" in capsys.readouterr().out
     assert not (tmp_path / "out" / RESULTS).exists()
+    assert main([*words, "--so-far"]) == 0
+    half = json.loads((tmp_path / "out" / RESULTS).read_text())
+    assert "Missing:" in (tmp_path / "out" / "results.md").read_text()
+    assert len(half["missing"]) == 1
     assert main([*words, "--part", "2/2"]) == 0
     assert "answers nothing" in capsys.readouterr().out
     parts = json.loads((tmp_path / "out" / RESULTS).read_text())
     whole = settle(read_plan(path, small=True), tmp_path / "whole", small=True)
     assert parts["cells"] == whole["cells"]
+    assert "missing" not in parts
+    for data, own in half["cells"].items():
+        assert own.items() <= whole["cells"][data].items()
+
+
+def test_nothing_is_said_so_far_where_nothing_was_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["study", "settle", str(ROOT / "plans" / "hybrid.json"), "--out", str(tmp_path)]
+    assert main([*words, "--so-far"]) == 2
+    assert "has no finished cell" in capsys.readouterr().err
 
 
 def test_a_part_needs_only_the_data_that_it_works_on(tmp_path: Path) -> None:

@@ -112,3 +112,33 @@ def test_the_nearest_data_set_must_lead_by_more_than_collecting_again_moves() ->
     assert found["lead"] == pytest.approx(0.1)
     assert found["chance"] == pytest.approx(0.05)
     assert decide(rule, [*made[:2], of("again", 0.7)])["verdict"] == "open"
+
+
+@pytest.mark.parametrize(
+    ("rule", "ends", "says"),
+    [
+        ("any", (0.91, 0.92), "yes"),
+        ("any", (0.1, 0.2), "open"),
+        ("every", (0.91, 0.92), "open"),
+        ("every", (0.1, 0.2), "no"),
+    ],
+)
+def test_missing_cells_leave_open_what_they_could_change(
+    rule: str, ends: tuple[float, float], says: str
+) -> None:
+    conditions = [{"metric": "auc", "low": 0.9}]
+    missing = [{"critic": "raw", "data": "e"}, {"critic": "tdq", "data": "e"}]
+    own = answer(rule, conditions=conditions, where={"critic": "raw"})
+    found = decide(own, cells(ends), missing)
+    assert found["verdict"] == says
+    assert found["missing"] == missing[:1]
+    if says == "open":
+        assert found["says"] == "1 of 2 cells are missing."
+    assert decide(own, cells(ends), missing[1:]) == decide(own, cells(ends))
+
+
+@pytest.mark.parametrize("rule", ["grows", "follows", "nearest"])
+def test_rules_over_all_cells_wait_for_all(rule: str) -> None:
+    missing = [{"critic": "raw", "data": "e"}]
+    found = decide(answer(rule, along="temperature", metric="auc"), cells((0.1, 0.2)), missing)
+    assert found["verdict"] == "open"

@@ -40,6 +40,8 @@ class StudySettle:
     part: Annotated[str, tyro.conf.arg(metavar="I/N")] = "1/1"
     """Do every N-th group of trainings, from the I-th on: calls with other parts, at the same time
     or on other machines, do the rest in the same folder. Whoever finds all of them done answers."""
+    so_far: Flag = False
+    """Train nothing, and say what the cells that are finished decide."""
 
     def run(self) -> int:
         """Train and read what is missing, and say the answer."""
@@ -57,7 +59,7 @@ class StudySettle:
         with progress_bar() as tick:
             found = settle(
                 plan, self.out, command_line(), tick,
-                small=self.small, networks=self.networks, part=part,
+                small=self.small, networks=self.networks, part=part, so_far=self.so_far,
             )  # fmt: skip
         if not found:
             say(f"Part {self.part} is done; cells of other parts are missing.")

@@ -52,6 +52,8 @@ def write_settled(folder: Path, plan: Mapping[str, Any], results: Mapping[str, A
         marked = [f"- {escape(name)}: seed {seed} {escape(why)}" for name, entry in own.items()
                   for seed, why in entry["marked"].items()]  # fmt: skip
         parts += ["Marked:", "\n".join(marked)] if marked else []
+    missing = [f"- {escape(name)}" for name in results.get("missing", ())]
+    parts += ["Missing:", "\n".join(missing)] if missing else []
     parts.append(
         f"Means over seeds {', '.join(map(str, plan['seeds']))}; in brackets 95 % over what was "
         "resampled, with the seeds as they are."

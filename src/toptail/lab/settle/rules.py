@@ -183,11 +183,29 @@ RULES: Final[Mapping[str, Callable[[Answer, Cells], dict[str, Any]]]] = {
 """The rules by name."""
 
 
-def decide(answer: Answer, cells: Cells) -> dict[str, Any]:
-    """The verdict of a plan's own rule, with the sentence that was declared for it."""
+STANDS: Final[Mapping[str, Met]] = {"any": "yes", "every": "no"}
+"""What a rule says that cells which are still missing cannot change."""
+
+
+def decide(
+    answer: Answer, cells: Cells, missing: Sequence[Mapping[str, str]] = ()
+) -> dict[str, Any]:
+    """The verdict of a plan's own rule, with the sentence that was declared for it.
+
+    ``missing`` are the settings of cells that were not run yet: with one that the answer asks for,
+    only what it could not change is said.
+    """
     own = asked(answer, cells)
-    if not own:
+    lacking = [dict(settings) for settings in missing if _fits(answer.where, settings)]
+    if not own and not lacking:
         raise InputError(f"No cell has the settings {dict(answer.where)} that the answer asks for.")
-    found = RULES[answer.rule](answer, own)
     words = {"yes": answer.yes, "no": answer.no, "open": "The intervals do not decide it."}
-    return {**found, "says": words[found["verdict"]]}
+    if not lacking:
+        found = RULES[answer.rule](answer, own)
+        return {**found, "says": words[found["verdict"]]}
+    stands = STANDS.get(answer.rule)
+    found = RULES[answer.rule](answer, own) if stands else {"verdict": "open"}
+    if found["verdict"] != stands:
+        words["open"] = f"{len(lacking)} of {len(own) + len(lacking)} cells are missing."
+        found["verdict"] = "open"
+    return {**found, "missing": lacking, "says": words[found["verdict"]]}

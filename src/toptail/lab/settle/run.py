@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from toptail.errors import InputError
 from toptail.lab.settle.cells import TRAINING, SeedCell, cell_metrics
 from toptail.lab.settle.page import write_settled
 from toptail.lab.settle.plan import WHOLE, PlanPart, SettlePlan
@@ -30,16 +31,19 @@ def settle(
     small: bool = False,
     networks: Path | None = None,
     part: PlanPart = WHOLE,
+    so_far: bool = False,
 ) -> dict[str, Any]:
     """Train and read every cell that is missing, and answer; killed at any moment, it goes on.
 
     Final networks lie in ``networks`` (a folder in ``folder`` unless given). A ``part``
-    does some of the groups of trainings, and leaves the answer to who finds all.
+    does some of the groups of trainings, and leaves the answer to who finds all. ``so_far`` trains
+    nothing, and says what the finished cells decide.
 
     Returns
     -------
-    The content of ``results.json``: the plan, every cell by data set and name, and the answer. A
-    trial (``small``) has no answer. Empty where cells of other parts are missing.
+    The content of ``results.json``: the plan, every cell by data set and name, those that are
+    missing, and the answer. A trial (``small``) has no answer. Empty where cells of other parts are
+    missing.
     """
     described = plain(asdict(plan))
     run = RunFolder(folder)
@@ -47,15 +51,23 @@ def settle(
         units = [SeedCell.of(folder, plan, c, seed) for c in plan.cells() for seed in plan.seeds]
         run.asked = len(units)
         missing = [each for each in units if not each.unit.finished]
-        _work(plan, folder, networks or folder / "networks", part, tick)
-        run.made = sum(each.unit.finished for each in missing)
-        if run.made < len(missing):
-            return {}
-        shutil.rmtree(folder / TRAINING, ignore_errors=True)
+        if so_far:
+            _require_some(folder, len(units) - len(missing))
+        else:
+            _work(plan, folder, networks or folder / "networks", part, tick)
+            run.made = sum(each.unit.finished for each in missing)
+            if run.made < len(missing):
+                return {}
+            shutil.rmtree(folder / TRAINING, ignore_errors=True)
         results = _results(plan, folder, small=small)
         write_json(folder / RESULTS, {"plan": described, "plan_hash": digest(described), **results})
         write_settled(folder, described, results)
     return results
+
+
+def _require_some(folder: Path, finished: int) -> None:
+    if not finished:
+        raise InputError(f"{folder} has no finished cell of this plan: run it without --so-far.")
 
 
 def _work(plan: SettlePlan, folder: Path, networks: Path, part: PlanPart, tick: Tick) -> None:
@@ -72,13 +84,18 @@ def _work(plan: SettlePlan, folder: Path, networks: Path, part: PlanPart, tick: 
 
 def _results(plan: SettlePlan, folder: Path, *, small: bool) -> dict[str, Any]:
     cells: dict[str, dict[str, Any]] = {}
-    asked = []
+    asked, missing = [], []
     for cell in plan.cells():
-        stored = {seed: SeedCell.of(folder, plan, cell, seed).read() for seed in plan.seeds}
+        units = {seed: SeedCell.of(folder, plan, cell, seed) for seed in plan.seeds}
+        if not all(each.unit.finished for each in units.values()):
+            missing.append(cell)
+            continue
+        stored = {seed: each.read() for seed, each in units.items()}
         metrics = cell_metrics({seed: reading for seed, (reading, _) in stored.items()})
         marks = {str(seed): why for seed, (_, why) in stored.items() if why}
         entry = {"settings": cell.settings, "metrics": metrics, "marked": marks}
         cells.setdefault(cell.data, {})[cell.name] = entry
         asked.append((cell.settings, metrics))
-    answer = None if small else decide(plan.answer, asked)
-    return {"commit": commit(), "trainings": plan.price, "answer": answer, "cells": cells}
+    answer = None if small else decide(plan.answer, asked, [cell.settings for cell in missing])
+    found = {"commit": commit(), "trainings": plan.price, "answer": answer, "cells": cells}
+    return found | ({"missing": [f"{c.data}: {c.name}" for c in missing]} if missing else {})
