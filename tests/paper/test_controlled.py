@@ -40,7 +40,7 @@ def test_entries_are_plain_json_with_the_agreed_keys() -> None:
     entries, _ = decide(CONTROLLED, RESULTS, "a run")
     keys = [
         *("id", "sentence", "where", "status", "depends_on", "number", "interval"),
-        *("interval_over", "run", "comment", "also", "changed"),
+        *("interval_over", "run", "comment", "also", "changed", "settled"),
     ]
     for entry in json.loads(json.dumps(entries, allow_nan=False)):
         assert list(entry) == keys

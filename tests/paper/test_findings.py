@@ -167,7 +167,7 @@ def test_every_reader_of_statuses_knows_them_all() -> None:
     entries: list[Any] = [
         {"id": s, "sentence": "x", "where": "abstract", "status": s, "depends_on": None,
          "number": 1.0, "interval": None, "interval_over": None, "run": "", "comment": "y.",
-         "also": [], "changed": None}
+         "also": [], "changed": None, "settled": None}
         for s in STATUSES
     ]  # fmt: skip
     assert tally(entries) == dict.fromkeys(STATUSES, 1)

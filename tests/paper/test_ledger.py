@@ -13,7 +13,7 @@ import pytest
 from toptail.lab.paper import CLAIMS, counted, decide, render_markdown, seen_on_tasks
 from toptail.lab.paper.criteria import Criterion
 from toptail.lab.paper.findings import STATUSES, Decision, Finding, Ruling
-from toptail.lab.paper.ledger import Claim, Quoted, changed_criteria
+from toptail.lab.paper.ledger import UNASKED, Claim, Quoted, changed_criteria, settled_questions
 from toptail.lab.paper.sweeps import Swept
 from toptail.lab.studies.page import claim_entry, template
 
@@ -155,6 +155,21 @@ def test_every_stored_status_that_is_another_one_than_first_seen_is_marked() -> 
             assert (entry["changed"] is None) == (changed is None)
             if changed is not None:
                 assert f"({changed['status']})" in entry["changed"]
+
+
+def test_entries_point_to_questions_that_there_are_and_only_where_something_is_asked() -> None:
+    page = (ROOT / "docs" / "results" / "settled.md").read_text(encoding="utf-8")
+    heads = [line[3:] for line in page.splitlines() if line.startswith("## ")]
+    anchors = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+    asked = {q for found in settled_questions().values() for own in found.values() for q in own}
+    assert asked == anchors, "every question is about some statement"
+    for study, ledger in LEDGERS.items():
+        questions = settled_questions()[study]
+        assert set(questions) <= {claim.id for claim in CLAIMS[study]}
+        for entry in stored(ledger):
+            own = questions.get(entry["id"], []) if entry["status"] not in UNASKED else []
+            assert all(f"settled.md#{question}" in entry["settled"] for question in own)
+            assert (entry["settled"] is None) == (not own)
 
 
 QUOTED = Quoted(id="again", sentence="The same | again.", where="abstract")

@@ -83,7 +83,8 @@ class Paper:
         say(f"\nMeasure it again: toptail reproduce {exhibit.label} --out FOLDER")
         for entry in (entry for each in found for entry in each.claims):
             on = f" on {entry['depends_on']}" if entry.get("depends_on") else ""
-            say(f"\n{entry['status']}{on}: {entry['sentence']}\n  {entry['comment']}")
+            more = f"\n  {entry['settled']}" if entry.get("settled") else ""
+            say(f"\n{entry['status']}{on}: {entry['sentence']}\n  {entry['comment']}{more}")
 
 
 def _print_list(rows: Any) -> None:

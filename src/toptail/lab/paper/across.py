@@ -116,6 +116,7 @@ def _combined(said: Mapping[str, ClaimEntry], left: Mapping[str, str]) -> Across
         "interval_over": first["interval_over"] if alone else None,
         "run": "; ".join(dict.fromkeys(entry["run"] for entry in said.values())),
         "comment": first["comment"] if alone else _comment(said),
+        "settled": next((entry["settled"] for entry in said.values() if entry["settled"]), None),
         "tasks": dict(said),
         "not_counted": dict(left),
     }
@@ -173,7 +174,7 @@ def _page(entries: Sequence[AcrossEntry], tasks: Sequence[str]) -> str:
             quoted_sentences(entry),
             quoted_places(entry),
             f"{_seen(entry)} of {len(entry['tasks'])}",
-            " ".join([*(_said(*each) for each in entry["tasks"].items()), *_left(entry)]),
+            " ".join(_words(entry)),
         ]
         for entry in entries
     ]
@@ -204,6 +205,12 @@ def _said(task: str, entry: ClaimEntry) -> str:
     number = "" if entry["number"] is None else f", {entry['number']:.3g}"
     interval = f" {interval_text(entry)}" if entry["interval"] else ""
     return f"{task}: {status_text(entry)}{number}{interval}."
+
+
+def _words(entry: AcrossEntry) -> list[str]:
+    """What each task says, which are not counted, and where the experiments are."""
+    said = [_said(task, own) for task, own in entry["tasks"].items()]
+    return [*said, *_left(entry), *([entry["settled"]] if entry["settled"] else [])]
 
 
 def _left(entry: AcrossEntry) -> list[str]:

@@ -27,6 +27,8 @@ from toptail.pools.files import atomic
 ALWAYS: Final = ("seen", "depends", "not seen")
 """Statuses that a tally counts even where there are none of them."""
 
+UNASKED: Final = ("seen", "other task", "true by construction")
+"""Statuses that leave nothing to ask."""
 
 BEFORE: Final = (
     "Results that were seen before this rule had been decided by their means; an entry whose "
@@ -84,6 +86,8 @@ class ClaimEntry(TypedDict):
     """Other places where the paper says the same."""
     changed: str | None
     """That its criterion is another one than when its result was first seen; which, and why."""
+    settled: str | None
+    """Where the declared experiments are that ask what is behind a disagreement."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +114,20 @@ def changed_criteria() -> dict[str, dict[str, Changed]]:
     return content
 
 
+@cache
+def settled_questions() -> dict[str, dict[str, list[str]]]:
+    """By study and claim, the questions of ``docs/results/settled.md`` that are about it."""
+    text = (files("toptail.lab.paper") / "settled.json").read_text(encoding="utf-8")
+    content: dict[str, dict[str, list[str]]] = json.loads(text)
+    return content
+
+
 def decide(
     claims: Iterable[Claim], tables: Tables, run: str, study: str = ""
 ) -> tuple[list[ClaimEntry], list[Claim]]:
     """The entries of ``claims.json`` that the tables decide, in order, and the claims left open."""
     changed = changed_criteria().get(study, {})
+    settled = settled_questions().get(study, {})
     entries: list[ClaimEntry] = []
     left_open: list[Claim] = []
     for claim in claims:
@@ -137,6 +150,7 @@ def decide(
                 "comment": finding.comment,
                 "also": list(claim.also),
                 "changed": _marked(changed.get(claim.id)),
+                "settled": _pointed(settled.get(claim.id, []), finding.status),
             }
         )
     return entries, left_open
@@ -196,7 +210,7 @@ def render_markdown(entries: Sequence[ClaimEntry]) -> str:
             quoted_places(entry),
             _digits(entry["number"]),
             interval_text(entry),
-            f"{entry['comment']} {entry['changed'] or ''}".strip(),
+            how_decided(entry),
         ]
         for entry in entries
     ]
@@ -207,6 +221,12 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table of texts."""
     lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines]) + "\n"
+
+
+def how_decided(entry: ClaimEntry) -> str:
+    """Comment, change of the criterion and experiments of an entry, in a line."""
+    parts = (entry["comment"], entry["changed"], entry["settled"])
+    return " ".join(part for part in parts if part)
 
 
 def status_text(entry: ClaimEntry) -> str:
@@ -252,6 +272,14 @@ def _marked(changed: Changed | None) -> str | None:
         return None
     before = f"Before: {changed['criterion']} ({changed['status']})."
     return f"Criterion changed after the result was seen. {before} Why: {changed['why']}."
+
+
+def _pointed(questions: Sequence[str], status: Status) -> str | None:
+    """Where to read on about a statement that leaves something to ask."""
+    if status in UNASKED or not questions:
+        return None
+    places = [f"docs/results/settled.md#{question}" for question in questions]
+    return f"Experiments behind it: {', '.join(places)}."
 
 
 def _digits(x: float | None) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from toptail.lab.critics.variants import split_label
-from toptail.lab.settle.rules import said
+from toptail.lab.settle.rules import fits, said
 from toptail.lab.studies.figures import Drawing, FigureSpec, interval, look, mean_of, panels
 from toptail.lab.studies.page import write_bytes, write_figures
 from toptail.report.cells import name_cell, number_cell
@@ -123,10 +123,14 @@ def _numbers_figure(
             if target is not None:
                 panel.plot(target, place, "|", color=NEUTRAL, markersize=9)
         ends = panel.get_xlim()
-        for condition in answer["conditions"]:
-            if condition["metric"] == metric:
-                low, high = condition.get("low", ends[0]), condition.get("high", ends[1])
-                panel.axvspan(low, high, color=NEUTRAL, alpha=0.15, linewidth=0)
+        for place, (_, _, entry) in enumerate(rows):
+            for condition in answer["conditions"]:
+                if condition["metric"] == metric and fits(
+                    {**answer["where"], **condition.get("where", {})}, entry["settings"]
+                ):
+                    low, high = condition.get("low", ends[0]), condition.get("high", ends[1])
+                    around = (place - 0.5, place + 0.5)
+                    panel.fill_betweenx(around, low, high, color=NEUTRAL, alpha=0.15, linewidth=0)
         panel.set_xlim(*ends)
         panel.set_title(metric)
         panel.grid(axis="x")

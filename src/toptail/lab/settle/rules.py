@@ -74,10 +74,10 @@ def said(found: Mapping[str, Any] | None) -> str:
 
 def asked(answer: Answer, cells: Cells) -> Cells:
     """The cells that an answer is about."""
-    return [cell for cell in cells if _fits(answer.where, cell[0])]
+    return [cell for cell in cells if fits(answer.where, cell[0])]
 
 
-def _fits(where: Mapping[str, Any], settings: Mapping[str, str]) -> bool:
+def fits(where: Mapping[str, Any], settings: Mapping[str, str]) -> bool:
     """Whether a cell has these settings; a list has the values that a setting may have."""
     return all(
         settings.get(name) in [value_text(x) for x in (v if isinstance(v, list) else [v])]
@@ -99,7 +99,7 @@ def meets(condition: Mapping[str, Any], metrics: Mapping[str, StoredCell]) -> Me
 
 
 def _all(answer: Answer, settings: Mapping[str, str], metrics: Mapping[str, StoredCell]) -> Met:
-    own = [c for c in answer.conditions if _fits(c.get("where", {}), settings)]
+    own = [c for c in answer.conditions if fits(c.get("where", {}), settings)]
     found = {meets(condition, metrics) for condition in own}
     return "no" if "no" in found else "open" if "open" in found else "yes"
 
@@ -196,7 +196,7 @@ def decide(
     only what it could not change is said.
     """
     own = asked(answer, cells)
-    lacking = [dict(settings) for settings in missing if _fits(answer.where, settings)]
+    lacking = [dict(settings) for settings in missing if fits(answer.where, settings)]
     if not own and not lacking:
         raise InputError(f"No cell has the settings {dict(answer.where)} that the answer asks for.")
     words = {"yes": answer.yes, "no": answer.no, "open": "The intervals do not decide it."}

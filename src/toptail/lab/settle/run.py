@@ -85,17 +85,20 @@ def _work(plan: SettlePlan, folder: Path, networks: Path, part: PlanPart, tick: 
 def _results(plan: SettlePlan, folder: Path, *, small: bool) -> dict[str, Any]:
     cells: dict[str, dict[str, Any]] = {}
     asked, missing = [], []
+    commits: set[str] = set()
     for cell in plan.cells():
         units = {seed: SeedCell.of(folder, plan, cell, seed) for seed in plan.seeds}
         if not all(each.unit.finished for each in units.values()):
             missing.append(cell)
             continue
         stored = {seed: each.read() for seed, each in units.items()}
+        commits |= {str(each.unit.info()["commit"]) for each in units.values()}
         metrics = cell_metrics({seed: reading for seed, (reading, _) in stored.items()})
         marks = {str(seed): why for seed, (_, why) in stored.items() if why}
         entry = {"settings": cell.settings, "metrics": metrics, "marked": marks}
         cells.setdefault(cell.data, {})[cell.name] = entry
         asked.append((cell.settings, metrics))
     answer = None if small else decide(plan.answer, asked, [cell.settings for cell in missing])
-    found = {"commit": commit(), "trainings": plan.price, "answer": answer, "cells": cells}
+    made = {"commit": commit(), "commits": sorted(commits), "trainings": plan.price}
+    found = {**made, "answer": answer, "cells": cells}
     return found | ({"missing": [f"{c.data}: {c.name}" for c in missing]} if missing else {})

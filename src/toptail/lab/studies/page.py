@@ -225,6 +225,7 @@ def claim_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "also": (),
         "changed": None,
+        "settled": None,
         **entry,
         "mark": {"seen": "pass", "not seen": "fail"}.get(entry["status"], "undecided"),
         "word": f"{entry['status']} on {on}" if on else entry["status"],
