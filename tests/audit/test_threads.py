@@ -30,11 +30,23 @@ for shape in ((150, 1000), (4, 20_000)):
         sys.stdout.write(json.dumps(result, default=str) + "\\n")
 """
 
+TRIPLES = """
+import sys
+import numpy as np
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap
 
-def audits(threads: int) -> str:
-    """What audits in a process of its own say."""
+rng = np.random.default_rng(0)
+bootstrap = TrajectoryBootstrap(rng.integers(0, 600, 9_000), rng, 300)
+sums = bootstrap.totals(rng.normal(size=(9_000, 40)))
+pairs = bootstrap.pairs(rng.normal(size=(bootstrap.clusters, bootstrap.clusters)))
+sys.stdout.write(sums.draws.tobytes().hex() + pairs.draws.tobytes().hex())
+"""
+
+
+def told(script: str, threads: int) -> str:
+    """What a process of its own says."""
     done = subprocess.run(
-        [sys.executable, "-c", AUDITS],
+        [sys.executable, "-c", script],
         check=True,
         capture_output=True,
         text=True,
@@ -44,9 +56,13 @@ def audits(threads: int) -> str:
 
 
 def test_an_audit_has_the_same_bits_with_any_number_of_threads() -> None:
-    one = audits(1)
+    one = told(AUDITS, 1)
     assert one.count("\n") == 4
-    assert one == audits(3)
+    assert one == told(AUDITS, 3)
+
+
+def test_resampled_trajectories_have_the_same_bits_with_any_number_of_threads() -> None:
+    assert told(TRIPLES, 1) == told(TRIPLES, 3)
 
 
 @pytest.mark.parametrize(

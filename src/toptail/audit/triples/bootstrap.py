@@ -20,6 +20,7 @@ from toptail.errors import InputError
 from toptail.pools.triples import ScoredTriples
 from toptail.stats import cluster_sums
 from toptail.stats.best_of_k import Floats, Ints
+from toptail.stats.products import steady_product
 
 RESAMPLES = 1_000
 LEVEL = 0.95
@@ -85,7 +86,7 @@ class TrajectoryBootstrap:
         point = sums.sum(axis=0).reshape(columns.shape[1:])
         if self.clusters < 2:
             return _unknown(point)
-        draws = self.times.astype(np.float64) @ sums
+        draws = steady_product(self.times.astype(np.float64), sums)
         return Estimate(point, draws.reshape(-1, *columns.shape[1:]))
 
     def mean(self, column: Floats, keep: NDArray[np.bool_] | None = None) -> Estimate:
@@ -107,7 +108,7 @@ class TrajectoryBootstrap:
         if self.clusters < 2:
             return _unknown(point)
         times = self.times.astype(np.float64)
-        return Estimate(point, np.einsum("rc,rc->r", times @ form, times))
+        return Estimate(point, np.einsum("rc,rc->r", steady_product(times, form), times))
 
 
 def _unknown(point: Floats) -> Estimate:
