@@ -217,6 +217,17 @@ def test_trained_runs_are_named_by_folder_or_pattern(plane: Path, tmp_path: Path
 
     assert columns(str(runs / "tdq" / "seed-42")) == ["tdq@42"]
     assert columns(str(runs / "*" / "seed-*")) == ["raw@42", "raw@43", "tdq@42"]
+    assert columns(f"mine={runs / 'raw' / 'seed-*'}") == ["mine@42", "mine@43"]
+    write_run(
+        toy_config(task="plane", critic="two_head_separate"), 42, tmp_path / "runs", sha, (2, 2)
+    )
+    own = columns(str(runs / "two_head_separate" / "seed-42"))
+    named = columns(f"both={runs / 'two_head_separate' / 'seed-42'}")
+    assert named == [column.replace("two_head_separate", "both") for column in own]
+    assert len(set(named)) == 2
+    for text in (f"mine@3={runs / 'raw' / 'seed-42'}", f"={runs / 'raw' / 'seed-42'}"):
+        with pytest.raises(InputError, match="a run has its own seed"):
+            columns(text)
     with pytest.raises(InputError, match="no folder of a trained run fits"):
         columns(str(runs / "nobody*" / "seed-*"))
     config = CheckConfig(**small(per_group=2))

@@ -38,7 +38,7 @@ class CheckCommand(EngineFlags):
     task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
     """A data set: an OGBench name, one of the paper's names, or the path of a training file."""
 
-    scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION|RUN")]
+    scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION|[NAME=]RUN")]
     """The critic: a function of states, actions and goals (or of states and actions), one that
     returns such a function, or the folder of a trained run; may be repeated, RUNS/TASK/*/seed-*
     takes all that fit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from toptail.errors import InputError, option
@@ -24,7 +25,7 @@ def check_scorers(texts: Iterable[str], task: TaskDataset) -> list[Scorer]:
 
 
 def _scorers(text: str, task: TaskDataset) -> list[Scorer]:
-    folders = _runs(text)
+    name, folders = _named_runs(text)
     if folders is None:
         return user_scorers([text], ())
     if not folders:
@@ -36,8 +37,32 @@ def _scorers(text: str, task: TaskDataset) -> list[Scorer]:
         for scorer in found:
             train = task.data.train
             require_data(scorer.origin["run"], scorer.origin["data"], train.source, train.sha256)
-        scorers += found
+        scorers += [_renamed(scorer, name, folder) for scorer in found] if name else found
     return scorers
+
+
+def _named_runs(text: str) -> tuple[str, list[Path] | None]:
+    """The name that stands before runs, "" for their own, and the folders of the runs.
+
+    Folders of critics with settings have equals signs, too: a name has no brackets and no slash.
+    """
+    folders = _runs(text)
+    name, equals, rest = text.partition("=")
+    if folders or not equals or any(sign in name for sign in "/[("):
+        return "", folders
+    folders = _runs(rest)
+    if folders and (not name or "@" in name):
+        raise InputError(
+            f"{option('scorer', text)}: a run has its own seed; give it a name without @, or none."
+        )
+    return name, folders
+
+
+def _renamed(scorer: Scorer, name: str, run: Path) -> Scorer:
+    """The scorer of a run under a name of the user's, which a second head adds its own to."""
+    own, _, seed = scorer.column.rpartition("@")
+    label = run.parent.name if "[" in run.parent.name else str(scorer.origin["critic"])
+    return replace(scorer, column=f"{name}{own.removeprefix(label)}@{seed}")
 
 
 def _runs(text: str) -> list[Path] | None:
