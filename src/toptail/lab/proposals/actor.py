@@ -166,7 +166,7 @@ def train_actors(
 
     All have the first weights and the batches of the seed, which are drawn once for all.
     """
-    training = config.training(critic)
+    training = replace(config, alpha=0.0).training(critic)  # one program for all weights
     chunk = math.gcd(CHUNK, config.steps)
     advance = _advance(training, chunk)
     first = init_state(training, jax.random.key(seed), data)
