@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from scipy.stats import beta
 
 from toptail.audit.sample import Estimate
 from toptail.lab.critics.registry import readout
@@ -24,7 +25,6 @@ from toptail.lab.studies.selection.deployment.run import acting
 from toptail.lab.studies.selection.deployment.search import search_episodes
 from toptail.lab.tasks.maze import UNIT
 from toptail.lab.tasks.names import parse_name
-from toptail.stats import wilson
 
 AXIS: Final = 9
 """Points per axis of the actions that the search in the box chooses from at every step."""
@@ -51,27 +51,36 @@ def read_actors(subject: Subject) -> Reading:
     found = {}
     for alpha, trained in zip(sizes.alphas, actors, strict=True):
         reached = follow(episodes, acting(trained, episodes.goals))
-        found[f"actor_{alpha:g}"] = _rate(reached, sizes.resamples)
-    found["loop_box"] = _rate(follow(episodes, _boxed(subject, episodes)), sizes.resamples)
+        found[f"actor_{alpha:g}"] = _rate(reached, subject)
+    found["loop_box"] = _rate(follow(episodes, _boxed(subject, episodes)), subject)
     if sizes.behaviour:
         policy = load_policy(sizes.behaviour, data.task.name)
         searched = search_episodes(SearchConfig(), subject.trained, policy, episodes)
         for k, entry in searched.items():
-            found[f"loop_behaviour_{k}"] = _counted(entry, sizes.resamples)
+            found[f"loop_behaviour_{k}"] = _counted(entry, subject)
     return {**found, **_map(subject, episodes)}
 
 
-def _rate(reached: np.ndarray, resamples: int) -> Estimate:
-    return _counted(success(np.zeros_like(reached), reached, 0), resamples)
+def _rate(reached: np.ndarray, subject: Subject) -> Estimate:
+    return _counted(success(np.zeros_like(reached), reached, 0), subject)
 
 
-def _counted(entry: dict[str, Any], resamples: int) -> Estimate:
-    """A success rate whose resamples have the quantiles of its Wilson interval."""
+def _counted(entry: dict[str, Any], subject: Subject) -> Estimate:
+    """A success rate, whose resamples are those of its episodes."""
     hits, n = int(entry["successes"]), int(entry["episodes"])
-    low, high = wilson(hits, n)
-    over = (float(high) - float(low)) / 38  # so that 95 % of the resamples lie between the ends
-    draws = np.linspace(float(low) - over, float(high) + over, resamples)
-    return Estimate(np.asarray(hits / n), draws)
+    return rate_estimate(hits, n, subject.seed, subject.data.sizes.resamples)
+
+
+def rate_estimate(hits: int, episodes: int, seed: int, resamples: int) -> Estimate:
+    """A rate with evenly spaced quantiles of its Jeffreys posterior as resamples.
+
+    Each seed has them in an order of its own: then a mean over seeds has the interval of all
+    episodes together. In the same order they would add up, end to end.
+    """
+    levels = (np.arange(resamples) + 0.5) / resamples
+    quantiles = beta.ppf(levels, hits + 0.5, episodes - hits + 0.5)
+    order = np.random.default_rng([seed, hits, episodes]).permutation(resamples)
+    return Estimate(np.asarray(hits / episodes), quantiles[order])
 
 
 def _boxed(subject: Subject, episodes: Episodes) -> Any:
