@@ -20,6 +20,7 @@ from toptail.lab.paper.criteria import (
     spelled,
 )
 from toptail.lab.paper.findings import (
+    PART,
     Answer,
     Finding,
     elsewhere,
@@ -172,14 +173,15 @@ def two_head_gap(tables: Tables) -> Finding:
     """On one checkpoint q_td orders better than f_cos, by as much as two critics differ."""
     task = one_task(tables)
     parts: dict[str, Answer] = {}
-    texts, gaps = [], []
+    texts, gaps, said = [], [], set()
     for judge, prefix in judges(tables, task, HEADS[0]).items():
         q_td, f_cos, tdq, cosine = (
             number(tables, MAIN, task, row, prefix + TAU) for row in (*HEADS, "tdq", "cosine")
         )
         gap, other = q_td.minus(f_cos), tdq.minus(cosine)
-        parts[f"a gap ({judge})"] = above(ZERO).asked(gap)
-        parts[f"as large ({judge})"] = SAME_GAP.asked(quotient(gap, other))
+        answers = above(ZERO).asked(gap), SAME_GAP.asked(quotient(gap, other))
+        parts[f"a gap ({judge})"], parts[f"as large ({judge})"] = answers
+        said.add(answers)
         texts.append(
             f"{judge}: q_td {q_td.mean:.2f}, f_cos {f_cos.mean:.2f}, their gap {gap.mean:.2f} and "
             f"that of the two critics {other.mean:.2f}"
@@ -192,7 +194,7 @@ def two_head_gap(tables: Tables) -> Finding:
         f"is above zero and {SAME_GAP} of TD-Q's less the cosine critic's. On {task}, by "
         f"{'; by '.join(texts)}. The number is the gap.{caveat(tables, [task])}"
         + scope([task], CORE),
-        JUDGE,
+        JUDGE if len(said) > 1 else PART,
     )
     return elsewhere(finding, [task], CORE)
 
