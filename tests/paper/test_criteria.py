@@ -138,7 +138,7 @@ def test_unmeasured_tasks_stay_out_and_are_named_and_none_leaves_it_open() -> No
     del tables["main"]["rows"]["PointMaze"]["raw"]
     finding = RAW(tables)
     assert finding.status == "seen"
-    assert finding.comment.endswith("Decided on Puzzle alone; not measured: PointMaze.")
+    assert finding.comment.endswith("Decided on Puzzle alone; not in this ledger: PointMaze.")
     with pytest.raises(NotMeasuredError):
         RAW({})
 
@@ -150,7 +150,7 @@ def test_joined_criteria_are_asked_on_the_tasks_that_have_both() -> None:
     finding = (RAW & auc)(stored())
     assert (finding.status, finding.number) == ("not seen", 0.3)
     assert "tau of at most 0.2, and AUC at least 0.85. Measured: raw on" in finding.comment
-    assert "not measured: Puzzle" in finding.comment
+    assert "not in this ledger: Puzzle" in finding.comment
     tables = stored()
     tables["main"]["rows"]["PointMaze"]["raw"]["auc"] = cell(0.9)
     assert "does not hold for: raw on PointMaze." in (RAW & auc)(tables).comment

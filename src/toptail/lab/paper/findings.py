@@ -196,4 +196,4 @@ def scope(decided: Sequence[str], among: Sequence[str]) -> str:
     missing = [task for task in among if task not in decided]
     if not missing or len(missing) == len(among):
         return ""
-    return f" Decided on {', '.join(decided)} alone; not measured: {', '.join(missing)}."
+    return f" Decided on {', '.join(decided)} alone; not in this ledger: {', '.join(missing)}."
