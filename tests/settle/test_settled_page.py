@@ -1,0 +1,124 @@
+"""The tables of the page of settled questions show what is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "results" / "settled.md").read_text(encoding="utf-8")
+POINT = "pointmaze-medium-navigate-v0"
+
+Metrics = Mapping[str, Mapping[str, Any]]
+"""Metric -> its stored cell."""
+
+
+@cache
+def stored(plan: str) -> dict[str, Any]:
+    text = (ROOT / "results" / "settled" / f"{plan}.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def only(plan: str, data: str, **settings: str) -> Metrics:
+    """The metrics of the one cell that has these settings."""
+    cells = [
+        cell["metrics"]
+        for cell in stored(plan)["cells"][data].values()
+        if settings.items() <= cell["settings"].items()
+    ]
+    assert len(cells) == 1
+    found: Metrics = cells[0]
+    return found
+
+
+def written(x: float, decimals: int = 3) -> str:
+    """A number as the page has it: .920, −.015."""
+    text = f"{abs(x):.{decimals}f}"
+    minus = "−" if x < 0 and float(text) else ""
+    return minus + (text[1:] if text.startswith("0.") else text)
+
+
+def mean(metrics: Metrics, name: str, decimals: int = 3) -> str:
+    return written(metrics[name]["mean"], decimals)
+
+
+def with_ends(metrics: Metrics, name: str) -> str:
+    cell = metrics[name]
+    return f"{written(cell['mean'])} [{written(cell['low'])}, {written(cell['high'])}]"
+
+
+def manipulation() -> Iterator[str]:
+    names = ("auc", "hard_negative_auc", "recall_1", "recall_5")
+    shares = (("0.2", "0.5"), ("0.2", "0.8"), ("0", "0.7"), ("0", "1"))
+    for (current, future), gamma in ((s, g) for s in shares for g in ("0.99", "0.9")):
+        how = {"current": current, "future": future, "gamma": gamma, "expectile": "0.9"}
+        sides = []
+        for data in ("cube-single-play-v0", "scene-play-v0"):
+            cell = only("tdq_manipulation", data, reward="-1_0", **how)
+            sides.append(", ".join(mean(cell, name) for name in names))
+        yield " | ".join(sides)
+
+
+def info_nce() -> Iterator[str]:
+    for temperature in ("0.1", "0.3", "1", "3"):
+        how = {"temperature": temperature, "layer_norm": "on", "steps": "100000"}
+        cell = only("cosine_info_nce", POINT, **how)
+        rest = (("query_tau", 3), ("query_regret", 2), ("median_selected", 2))
+        ends = [with_ends(cell, name) for name in ("auc", "tau")]
+        yield " | ".join([*ends, *(mean(cell, name, n) for name, n in rest)])
+
+
+def positives() -> Iterator[str]:
+    for cell in stored("positives")["cells"][POINT].values():
+        metrics = cell["metrics"]
+        ends = [with_ends(metrics, name) for name in ("tau", "predicted_tau")]
+        rest = ("nearer_goal", "predicted_nearer_goal", "auc")
+        yield " | ".join([*ends, *(mean(metrics, name) for name in rest)])
+
+
+def tasks() -> Iterator[str]:
+    for cells in stored("memory_tasks")["cells"].values():
+        for cell in cells.values():
+            m = cell["metrics"]
+            sides = (
+                f"{mean(m, name)} → {mean(m, f'seen_{name}')} | {with_ends(m, f'memory_{name}')}"
+                for name in ("hard_negative_auc", "tau")
+            )
+            yield " | ".join(sides)
+
+
+def deployed() -> Iterator[str]:
+    names = ["loop_box", *(f"actor_{alpha}" for alpha in ("0.001", "0.003", "0.01", "0.03", "0.1"))]
+    for name in names:
+        cells = stored("deployment")["cells"][POINT].values()
+        for cell in (each["metrics"][name] for each in cells):
+            middle, low, high = (f"{100 * cell[part]:.0f}" for part in ("mean", "low", "high"))
+            yield f"{middle} % [{low}, {high}]"
+            yield f"({', '.join(f'{100 * x:.0f}' for x in cell['seeds'].values())}) |"
+
+
+@pytest.mark.parametrize("rows", [manipulation, info_nce, positives, tasks, deployed])
+def test_every_stored_row_stands_on_the_page(rows: Any) -> None:
+    assert [row for row in rows() if row not in PAGE] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "plans").glob("*.json")), ids=lambda p: p.stem)
+def test_every_plan_has_its_answer_and_every_result_its_plan_as_it_is(path: Path) -> None:
+    """A plan that was changed after it ran would have another question than its result."""
+    assert f"plans/{path.name}" in PAGE
+    result = ROOT / "results" / "settled" / path.name
+    if not result.exists():
+        assert path.stem == "cosine_long", "the only one that was not run"
+        return
+    assert f"results/settled/{path.name}" in PAGE
+    plan, ran = json.loads(path.read_text(encoding="utf-8")), stored(path.stem)["plan"]
+    assert {name: ran[name] for name in ("question", "data", "seeds", "steps", "grid")} == {
+        name: plan.get(name, {}) for name in ("question", "data", "seeds", "steps", "grid")
+    }
+    assert ran["answer"] | plan["answer"] == ran["answer"]
