@@ -9,7 +9,7 @@ from pathlib import Path
 from toptail.errors import InputError, option
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.scorers import Scorer, of_run
-from toptail.lab.studies.user_scorers import require_names, user_scorers
+from toptail.lab.studies.user_scorers import named, require_names, user_scorers
 from toptail.lab.training.run_files import RECORD
 from toptail.lab.training.runs import require_data
 from toptail.pools.files import entries
@@ -47,8 +47,8 @@ def _named_runs(text: str) -> tuple[str, list[Path] | None]:
     Folders of critics with settings have equals signs, too: a name has no brackets and no slash.
     """
     folders = _runs(text)
-    name, equals, rest = text.partition("=")
-    if folders or not equals or any(sign in name for sign in "/[("):
+    name, rest = named(text)
+    if folders or name is None or any(sign in name for sign in "/["):
         return "", folders
     folders = _runs(rest)
     if folders and (not name or "@" in name):

@@ -143,7 +143,11 @@ def half_kernels(params: Params) -> Params:
     }
 
 
+def trained_only(params: Params) -> Params:
+    """The parameters without those that follow the others."""
+    return {name: value for name, value in params.items() if name != TARGET}
+
+
 def parameter_count(params: Params) -> int:
     """Count the trained scalars of a parameter tree: target networks do not count."""
-    trained = {name: value for name, value in params.items() if name != TARGET}
-    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(trained))
+    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(trained_only(params)))

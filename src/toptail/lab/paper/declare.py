@@ -9,7 +9,6 @@ names it, ``{"date": …, "what": …, "why": …, "parts": [names as in "first"
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from importlib.resources import files
@@ -20,6 +19,7 @@ from toptail.lab.paper.annotate import CLAIMS
 from toptail.lab.paper.criteria import WEAK_MEANS, Criterion
 from toptail.lab.paper.findings import INTERVALS, STATUSES, Ruling
 from toptail.lab.paper.ledger import Claim
+from toptail.lab.paper.packaged import packaged
 from toptail.lab.paper.vocabulary import DECLARED
 from toptail.lab.studies.folder import write_json
 from toptail.lab.studies.store import plain
@@ -80,8 +80,7 @@ def undeclared(content: Mapping[str, Any]) -> list[str]:
 
 def read_declared() -> dict[str, Any]:
     """The file that is part of the package."""
-    text = (files("toptail.lab.paper") / "declared.json").read_text(encoding="utf-8")
-    content: dict[str, Any] = json.loads(text)
+    content: dict[str, Any] = packaged("declared.json")
     return content
 
 

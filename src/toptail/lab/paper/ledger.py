@@ -10,17 +10,16 @@ says so: `Changed`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
 from toptail.audit.record import jsonable
 from toptail.lab.paper.findings import INTERVALS, STATUSES, Decision, Status, computable
 from toptail.lab.paper.numbers import NotMeasuredError, Tables
+from toptail.lab.paper.packaged import packaged
 from toptail.lab.studies.folder import write_json
 from toptail.pools.files import atomic
 
@@ -109,16 +108,14 @@ class Claim:
 @cache
 def changed_criteria() -> dict[str, dict[str, Changed]]:
     """By study and claim, the criteria that results were first seen under."""
-    text = (files("toptail.lab.paper") / "changed.json").read_text(encoding="utf-8")
-    content: dict[str, dict[str, Changed]] = json.loads(text)
+    content: dict[str, dict[str, Changed]] = packaged("changed.json")
     return content
 
 
 @cache
 def settled_questions() -> dict[str, dict[str, list[str]]]:
     """By study and claim, the questions of ``docs/results/settled.md`` that are about it."""
-    text = (files("toptail.lab.paper") / "settled.json").read_text(encoding="utf-8")
-    content: dict[str, dict[str, list[str]]] = json.loads(text)
+    content: dict[str, dict[str, list[str]]] = packaged("settled.json")
     return content
 
 

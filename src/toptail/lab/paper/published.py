@@ -6,7 +6,6 @@ lie in ``toptail/published``; in a checkout, in ``results``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 from toptail.errors import InputError, option
 from toptail.lab.paper.ledger import tally
+from toptail.lab.paper.packaged import packaged
 from toptail.lab.paper.reported import WITHOUT_CELLS, cells
 from toptail.lab.paper.scale import stated
 from toptail.lab.studies.compare import Comparison
@@ -50,8 +50,7 @@ class Exhibit:
 @cache
 def exhibits() -> tuple[Exhibit, ...]:
     """Every table and figure, in the order of the paper."""
-    text = (files("toptail.lab.paper") / "contents.json").read_text(encoding="utf-8")
-    return tuple(Exhibit(**entry) for entry in json.loads(text))
+    return tuple(Exhibit(**entry) for entry in packaged("contents.json"))
 
 
 def find_exhibit(word: str) -> Exhibit:

@@ -5,12 +5,11 @@ A label is only a name to a study; what the paper has under it is known here alo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
+from toptail.lab.paper.packaged import packaged
 from toptail.lab.paper.vocabulary import POINT, SOCCER
 
 Cells = dict[str, dict[str, dict[str, dict[str, Any]]]]
@@ -67,6 +66,5 @@ def _deployment(tasks: Mapping[str, Any]) -> Cells:
 
 @cache
 def _reported() -> dict[str, Any]:
-    text = (files("toptail.lab.paper") / "reported.json").read_text(encoding="utf-8")
-    content: dict[str, Any] = json.loads(text)
+    content: dict[str, Any] = packaged("reported.json")
     return content

@@ -14,7 +14,7 @@ import numpy as np
 
 from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.base import Critic, TrainedCritic
-from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params
+from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params, trained_only
 from toptail.lab.critics.stack import Stack, flat_rows
 from toptail.lab.training.lanes import with_numbers
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps
@@ -209,8 +209,7 @@ def _advance(config: TrainConfig, steps: int) -> Any:
             state = TrainState(key, step, {**own, TARGET: frozen}, moments)
             weighted = with_numbers(config, {"learner.alpha": alpha})
             state, info = run_steps(weighted, state, data, steps)
-            trained = {name: leaf for name, leaf in state.params.items() if name != TARGET}
-            return trained, state.opt_state, info
+            return trained_only(state.params), state.opt_state, info
 
         return jax.vmap(one)(own, moments, alphas)
 

@@ -10,7 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.errors import InputError, option
-from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params, half_kernels
+from toptail.lab.critics.learner import (
+    TARGET,
+    Batch,
+    Info,
+    Learner,
+    Params,
+    half_kernels,
+    trained_only,
+)
 from toptail.lab.critics.stack import Stack, flat_rows
 from toptail.lab.proposals.schedule import Schedule
 
@@ -76,7 +84,7 @@ class Diffusion(Learner):
 
     def compute_params(self, params: Params) -> Params:
         """What the loss reads: not the average, and kernels in bfloat16 where the products are."""
-        trained = {name: value for name, value in params.items() if name != TARGET}
+        trained = trained_only(params)
         return half_kernels(trained) if self.bfloat16 else trained
 
     def after_update(self, params: Params) -> Params:

@@ -75,14 +75,14 @@ class SeedCell:
             write_arrays(stage / "draws.npz", draws)
             write_json(stage / "unit.json", content)
 
-    def read(self) -> tuple[Reading, str]:
-        """Its numbers, and why there are none."""
+    def read(self) -> tuple[Reading, str, str]:
+        """Its numbers, why there are none, and the commit that read them."""
         content, draws = self.unit.info(), self.unit.arrays("draws")
         known = {name: np.nan if x is None else x for name, x in content["metrics"].items()}
         reading = {
             name: Estimate(np.asarray(x), draws[name].astype(float)) for name, x in known.items()
         }
-        return reading, str(content["failed"])
+        return reading, str(content["failed"]), str(content["commit"])
 
 
 def cell_metrics(readings: Mapping[int, Reading]) -> dict[str, StoredCell]:

@@ -200,12 +200,13 @@ def decide(
     if not own and not lacking:
         raise InputError(f"No cell has the settings {dict(answer.where)} that the answer asks for.")
     words = {"yes": answer.yes, "no": answer.no, "open": "The intervals do not decide it."}
-    if not lacking:
-        found = RULES[answer.rule](answer, own)
-        return {**found, "says": words[found["verdict"]]}
     stands = STANDS.get(answer.rule)
-    found = RULES[answer.rule](answer, own) if stands else {"verdict": "open"}
-    if found["verdict"] != stands:
-        words["open"] = f"{len(lacking)} of {len(own) + len(lacking)} cells are missing."
-        found["verdict"] = "open"
-    return {**found, "missing": lacking, "says": words[found["verdict"]]}
+    found: dict[str, Any] = {"verdict": "open"}
+    if stands or not lacking:
+        found = RULES[answer.rule](answer, own)
+    if lacking:
+        found["missing"] = lacking
+        if found["verdict"] != stands:
+            found["verdict"] = "open"
+            words["open"] = f"{len(lacking)} of {len(own) + len(lacking)} cells are missing."
+    return {**found, "says": words[found["verdict"]]}

@@ -92,9 +92,9 @@ def _results(plan: SettlePlan, folder: Path, *, small: bool) -> dict[str, Any]:
             missing.append(cell)
             continue
         stored = {seed: each.read() for seed, each in units.items()}
-        commits |= {str(each.unit.info()["commit"]) for each in units.values()}
-        metrics = cell_metrics({seed: reading for seed, (reading, _) in stored.items()})
-        marks = {str(seed): why for seed, (_, why) in stored.items() if why}
+        commits |= {made_at for _, _, made_at in stored.values()}
+        metrics = cell_metrics({seed: reading for seed, (reading, _, _) in stored.items()})
+        marks = {str(seed): why for seed, (_, why, _) in stored.items() if why}
         entry = {"settings": cell.settings, "metrics": metrics, "marked": marks}
         cells.setdefault(cell.data, {})[cell.name] = entry
         asked.append((cell.settings, metrics))

@@ -38,7 +38,7 @@ def user_scorers(
 
 
 def _brought(text: str, reserved: Collection[str]) -> list[Scorer]:
-    name, rest = _named(text)
+    name, rest = named(text)
     if not is_foreign(rest):
         return [user_scorer(text, reserved)]
     if name is not None:
@@ -49,7 +49,7 @@ def _brought(text: str, reserved: Collection[str]) -> list[Scorer]:
     return scorers
 
 
-def _named(text: str) -> tuple[str | None, str]:
+def named(text: str) -> tuple[str | None, str]:
     """The name that stands before an equals sign, and the rest; arguments have such signs, too."""
     head, paren, tail = text.partition("(")
     name, equals, rest = head.partition("=")
@@ -74,7 +74,7 @@ def user_scorer(text: str, reserved: Collection[str] = ()) -> Scorer:
     file's unless given; ``NAME@SEED`` makes it a training seed of NAME. Names of critics and
     ``reserved`` ones are refused: a user's scorer must not pass for what was trained here.
     """
-    given, rest = _named(text)
+    given, rest = named(text)
     path, call = _parsed(text, rest)
     name = path.stem if given is None else given
     _require_free(text, name, reserved)

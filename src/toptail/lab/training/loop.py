@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params
+from toptail.lab.critics.learner import Batch, Info, Learner, Params, trained_only
 
 Sampler: TypeAlias = Callable[[jax.Array, Any, int], Batch]
 """(key, data set, batch size) -> batch, drawn inside the jitted step."""
@@ -69,11 +69,7 @@ def init_state(config: TrainConfig, key: jax.Array, data: Any) -> TrainState:
     key_init, key_run = jax.random.split(key)
     dims = (data.states.shape[-1], data.actions.shape[-1], data.goals.shape[-1])
     params = config.learner.init(key_init, *dims)
-    return TrainState(key_run, jnp.int32(0), params, config.optimizer.init(_trained(params)))
-
-
-def _trained(params: Params) -> Params:
-    return {name: value for name, value in params.items() if name != TARGET}
+    return TrainState(key_run, jnp.int32(0), params, config.optimizer.init(trained_only(params)))
 
 
 def train_step(
@@ -85,14 +81,14 @@ def train_step(
     """
     key_batch, key_loss = jax.random.split(jax.random.fold_in(state.key, state.step))
     batch = config.sample(key_batch, data, config.batch_size)
-    learner, trained = config.learner, _trained(state.params)
+    learner, trained = config.learner, trained_only(state.params)
     if compute is None:
         compute = learner.compute_params(state.params)
 
     def loss_of(params: Params) -> tuple[jax.Array, Info]:
         return learner.loss({**compute, **params}, batch, key_loss)
 
-    (loss, info), grads = jax.value_and_grad(loss_of, has_aux=True)(_trained(compute))
+    (loss, info), grads = jax.value_and_grad(loss_of, has_aux=True)(trained_only(compute))
     grads = jax.tree.map(lambda g, p: g.astype(p.dtype), grads, trained)
     updates, opt_state = config.optimizer.update(grads, state.opt_state, trained)
     moved = optax.apply_updates(trained, updates)
