@@ -65,6 +65,7 @@ def test_settings_of_the_run_stand_in_labels_too(label: str, field: str, value: 
         ("cosine[temperature=warm]", "temperature is 'warm', not a number"),
         ("raw[layer_norm=maybe]", "layer_norm is 'maybe', not on or off"),
         ("tdq[positive_gamma=0.9]", r"positive_gamma=\.\.\. has no effect on tdq"),
+        ("tdq[positive_window=9]", r"positive_window=\.\.\. has no effect on tdq"),
         ("raw[current=0]", r"current=\.\.\. has no effect on raw"),
         ("cosine[positive_weight=2,contrast=symmetric_info_nce]", "a weight of binary NCE"),
     ],
@@ -77,7 +78,7 @@ def test_a_label_that_cannot_be_trained_is_refused(label: str, says: str) -> Non
 def test_a_default_run_is_recorded_as_it_always_was() -> None:
     content = toy_config(critic="tdq").content
     assert "layer_norm" not in content["critic_fields"]
-    assert "positive_gamma" not in content["sampler_fields"]
+    assert not {"positive_gamma", "positive_window"} & content["sampler_fields"].keys()
     assert "positive_weight" not in toy_config().content["critic_fields"]
     assert toy_config().hash == RECORDED_RAW
 
@@ -106,6 +107,28 @@ def test_a_positives_discount_of_its_own_changes_the_positives_alone() -> None:
     longer, shorter = steps
     assert shorter.mean() < longer.mean()
     assert (shorter <= longer).all()
+
+
+def test_positives_are_uniform_or_geometric_and_a_window_is_a_count() -> None:
+    with pytest.raises(InputError, match="positives are uniform or geometric"):
+        GoalSampling(positive_window=9, positive_gamma=0.9)
+    with pytest.raises(InputError, match="positive_window"):
+        GoalSampling(positive_window=0)
+
+
+def test_uniform_positives_are_as_likely_at_every_distance_of_the_window() -> None:
+    data, key = toy_data().rows, jax.random.key(0)
+    geometric, uniform = (
+        GoalSampling(positive_window=window).rows(key, data, 20_000) for window in (None, 4)
+    )
+    np.testing.assert_array_equal(geometric.value_goal, uniform.value_goal)
+    row, goal = np.asarray(uniform.row), np.asarray(uniform.goal)
+    left = np.minimum(np.asarray(data.last)[row] - row, 4)
+    for most in range(1, 5):
+        there = left == most
+        shares = np.bincount(goal[there] - row[there], minlength=most + 1) / there.sum()
+        assert shares[0] == 0
+        np.testing.assert_allclose(shares[1:], 1 / most, atol=5 / np.sqrt(there.sum()))
 
 
 @pytest.mark.parametrize("critic", ["raw", "cosine"])

@@ -75,15 +75,21 @@ class Walker:
     """One matrix per layer."""
     biases: tuple[NDArray[np.float32], ...]
     """One vector per layer."""
+    published: bool = False
+    """Whether it was trained by OGBench's recipe: it sees observations as they are, and its hidden
+    layers have no LayerNorm."""
 
     def __call__(self, observations: NDArray[Any]) -> NDArray[np.float32]:
         """Return the mode of the action, ``[n, action]``, for observations ``[n, observation]``."""
-        inputs = body_named(self.body).inputs(np.asarray(observations, np.float32))
-        x = np.clip((inputs - self.mean) / self.deviation, -10.0, 10.0)
+        x = np.asarray(observations, np.float32)
+        if not self.published:
+            inputs = body_named(self.body).inputs(x)
+            x = np.clip((inputs - self.mean) / self.deviation, -10.0, 10.0)
         for kernel, bias in zip(self.kernels[:-1], self.biases[:-1], strict=True):
             x = x @ kernel + bias
-            x = x - x.mean(axis=1, keepdims=True)
-            x = x / np.sqrt((x**2).mean(axis=1, keepdims=True) + np.float32(1e-6))
+            if not self.published:
+                x = x - x.mean(axis=1, keepdims=True)
+                x = x / np.sqrt((x**2).mean(axis=1, keepdims=True) + np.float32(1e-6))
             x = _gelu(x)
         mean = np.split(x @ self.kernels[-1] + self.biases[-1], 2, axis=1)[0]
         action: NDArray[np.float32] = np.tanh(mean)
@@ -97,23 +103,24 @@ class Walker:
         return tensors
 
     @classmethod
-    def of(cls, body: str, tensors: Tensors) -> Walker:
+    def of(cls, body: str, tensors: Tensors, published: bool = False) -> Walker:
         """Put an actor together from what `tensors` gave."""
         layers = range(sum(name.endswith("/kernel") for name in tensors))
         kernels = tuple(tensors[f"{i}/kernel"] for i in layers)
         biases = tuple(tensors[f"{i}/bias"] for i in layers)
-        return cls(body, tensors["mean"], tensors["deviation"], kernels, biases)
+        return cls(body, tensors["mean"], tensors["deviation"], kernels, biases, published)
 
     def save(self, path: Path) -> None:
         """Write the actor as a safetensors file."""
-        write_tensors(path, self.tensors(), {"body": self.body})
+        recipe = {"recipe": "published"} if self.published else {}
+        write_tensors(path, self.tensors(), {"body": self.body, **recipe})
 
     @classmethod
     def load(cls, path: Path) -> Walker:
         """Read an actor back."""
         tensors, metadata = read_tensors(path)
         with refusing(path, "holds no walker", "train it again"):
-            return cls.of(metadata["body"], tensors)
+            return cls.of(metadata["body"], tensors, metadata.get("recipe") == "published")
 
     @classmethod
     def shipped(cls, body: str) -> Walker:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Raised when a setting changes its meaning."""
 
-GOALS = ("current", "future", "positive_gamma")
+GOALS = ("current", "future", "positive_gamma", "positive_window")
 """Settings that are not the learner's but of how its goals are drawn: see `GoalSampling`."""
 
 LARGEST_BATCH = 2**24
@@ -180,7 +180,7 @@ class RunConfig(LearnerConfig):
 def goal_settings(learner: Learner) -> tuple[str, ...]:
     """Which settings of the goals have an effect on a learner."""
     shares = ("current", "future") if learner.reads_rewards else ()
-    return (*shares, "positive_gamma") if learner.reads_positives else shares
+    return (*shares, "positive_gamma", "positive_window") if learner.reads_positives else shares
 
 
 def changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

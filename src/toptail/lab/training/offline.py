@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from toptail.errors import InputError, option
+from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.bellman import Reward
 from toptail.lab.critics.learner import LATER, Batch
 from toptail.lab.tasks.trajectories import Trajectories
@@ -100,11 +100,22 @@ class GoalSampling:
     positive_gamma: float | None = field(default=None, metadata=LATER)
     """Discount of the distance of contrastive positives; ``gamma`` unless given."""
 
+    positive_window: int | None = field(default=None, metadata=LATER)
+    """Longest distance of contrastive positives that are uniform over 1, 2, ..., within the
+    trajectory, as evaluation triples are drawn; geometric ones unless given."""
+
     def __post_init__(self) -> None:
         if self.positive_gamma is not None and not 0 < self.positive_gamma < 1:
             raise InputError(
                 f"{option('positive_gamma', self.positive_gamma)} must lie between 0 and 1."
             )
+        if self.positive_window is not None:
+            check_whole("positive_window", self.positive_window, 1)
+            if self.positive_gamma is not None:
+                raise InputError(
+                    f"{option('positive_window')} and {option('positive_gamma')} are both given: "
+                    "positives are uniform or geometric, so leave one out."
+                )
         if not 0 < self.gamma < 1 or min(self.current, self.future) < 0:
             raise InputError(
                 "gamma must lie between 0 and 1, and goal shares must not be negative."
@@ -120,11 +131,14 @@ class GoalSampling:
         k_row, k_goal, k_future, k_random, k_kind = jax.random.split(key, 5)
         row = data.transitions[jax.random.randint(k_row, (size,), 0, data.transitions.shape[0])]
         last = data.last[row]
-        near = self.gamma if self.positive_gamma is None else self.positive_gamma
-        goal = jnp.minimum(row + _distance(k_goal, size, near), last)
+        if self.positive_window is not None:
+            near = _uniform_distance(k_goal, jnp.minimum(last - row, self.positive_window))
+        else:
+            discount = self.gamma if self.positive_gamma is None else self.positive_gamma
+            near = _distance(k_goal, size, discount)
+        goal = jnp.minimum(row + near, last)
         if self.uniform_future:
-            rest = (last - row).astype(jnp.float32)
-            far = 1 + jnp.floor(jax.random.uniform(k_future, (size,)) * rest).astype(jnp.int32)
+            far = _uniform_distance(k_future, last - row)
         else:
             far = _distance(k_future, size, self.gamma)
         future = jnp.minimum(row + far, last)
@@ -156,3 +170,9 @@ def _distance(key: jax.Array, size: int, gamma: float) -> jax.Array:
     u = jax.random.uniform(key, (size,))
     steps = jnp.ceil(jnp.log1p(-u) / jnp.log(gamma))
     return jnp.maximum(steps, 1).astype(jnp.int32)
+
+
+def _uniform_distance(key: jax.Array, longest: jax.Array) -> jax.Array:
+    """Distances uniform over 1, 2, ..., ``longest``, for each ``[size]``."""
+    rest = longest.astype(jnp.float32)
+    return 1 + jnp.floor(jax.random.uniform(key, longest.shape) * rest).astype(jnp.int32)

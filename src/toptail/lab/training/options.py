@@ -86,6 +86,9 @@ class RunOptions:
     positive_gamma: float | None = None
     """Discount of the distances of contrastive positives alone; that of all goals unless given."""
 
+    positive_window: int | None = None
+    """Contrastive positives uniform over 1 to so many steps ahead; geometric unless given."""
+
     current: float | None = None
     """Share of value goals that are the current state; 0.2 unless given."""
 
