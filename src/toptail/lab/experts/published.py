@@ -189,7 +189,8 @@ def q_values(critic: Params, observations: jax.Array, actions: jax.Array) -> jax
                 off = x - x.mean(axis=-1, keepdims=True)
                 scaled = off * jax.lax.rsqrt((off**2).mean(axis=-1, keepdims=True) + 1e-6)
                 x = scaled * norm["scale"] + norm["shift"]
-        return (x @ last["kernel"] + last["bias"])[:, 0]
+        value: jax.Array = (x @ last["kernel"] + last["bias"])[:, 0]
+        return value
 
     both_values: jax.Array = jax.vmap(one)(critic)
     return both_values
