@@ -48,6 +48,7 @@ def test_every_plan_says_what_it_trains_and_what_it_would_answer(path: Path, sma
     ("name", "metrics"),
     [
         ("fingerprint", {"auc", "recall_1", "tau", "gap", "regret"}),
+        ("fingerprint_antmaze", {"auc", "recall_1", "recall_5", "tau", "hard_negative_auc"}),
         ("tdq_manipulation", {"auc", "hard_negative_auc", "recall_5"}),
         ("cosine", {"query_tau", "query_regret", "median_selected"}),
         ("hybrid", {"auc", "tau"}),

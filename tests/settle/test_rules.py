@@ -142,3 +142,58 @@ def test_rules_over_all_cells_wait_for_all(rule: str) -> None:
     missing = [{"critic": "raw", "data": "e"}]
     found = decide(answer(rule, along="temperature", metric="auc"), cells((0.1, 0.2)), missing)
     assert found["verdict"] == "open"
+
+
+TARGETS = {"raw": {"tau": 0.2, "auc": 0.9}, "tdq": {"tau": 0.6}}
+
+
+def trained(data: str, critic: str, tau: float, **settings: str) -> Any:
+    metrics = {"tau": stored(tau, tau), "auc": stored(0.9, 0.9)}
+    return {"data": data, "critic": critic, "steps": "5", **settings}, metrics
+
+
+def fingerprint(*found: Any, limit: float = 0.05, second: Any = None) -> dict[str, Any]:
+    asked = answer("fingerprint", targets=TARGETS, limit=limit, second=second or {})
+    return decide(asked, found)
+
+
+def test_a_fingerprint_is_the_nearest_combination_of_variants() -> None:
+    found = fingerprint(
+        trained("a", "raw", 0.5),
+        trained("a", "raw", 0.26, window="60"),
+        trained("a", "tdq", 0.6),
+        trained("b", "raw", 0.2),
+        trained("b", "tdq", 0.9),
+    )
+    distances = {(x["data"], x["raw"]): x["distance"] for x in found["settings"]}
+    assert distances["a", "raw[window=60]"] == pytest.approx((0.06**2 / 3) ** 0.5)
+    assert distances["a", "raw"] == pytest.approx((0.3**2 / 3) ** 0.5)
+    assert distances["b", "raw"] == pytest.approx((0.3**2 / 3) ** 0.5)
+    assert found["nearest"]["raw"] == "raw[window=60]"
+    assert (found["verdict"], found["tied"], found["chance"]) == ("yes", [], 0.0)
+
+
+def test_a_fingerprint_too_far_away_is_none() -> None:
+    cells = [trained("a", "raw", 0.5), trained("a", "tdq", 0.6)]
+    assert fingerprint(*cells)["verdict"] == "no"
+    assert fingerprint(*cells, limit=0.2)["verdict"] == "yes"
+
+
+def test_data_that_a_second_collection_does_not_tell_apart_leaves_it_open() -> None:
+    cells = [
+        *(trained("a", "raw", 0.2), trained("a", "tdq", 0.6)),
+        *(trained("b", "raw", 0.25), trained("b", "tdq", 0.6)),
+        *(trained("a again", "raw", 0.26), trained("a again", "tdq", 0.6)),
+    ]
+    found = fingerprint(*cells, second={"a": "a again"})
+    assert found["chance"] == pytest.approx((0.06**2 / 3) ** 0.5)
+    assert found["verdict"] == "open"
+    assert [x["data"] for x in found["tied"]] == ["b"]
+    assert fingerprint(*cells[:4])["verdict"] == "yes"
+
+
+def test_a_fingerprint_without_a_critic_or_a_number_is_never_near() -> None:
+    alone = fingerprint(trained("a", "raw", 0.2))
+    assert (alone["verdict"], alone["settings"]) == ("open", [])
+    failed = fingerprint(trained("a", "raw", 0.2), (trained("a", "tdq", 0.6)[0], {}))
+    assert (failed["verdict"], failed["settings"]) == ("open", [])

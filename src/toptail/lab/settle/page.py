@@ -32,6 +32,7 @@ MAPPED: Final = re.compile(r"map_goal(\d+)_(-?\d+)_(-?\d+)")
 
 _NUMBERS: Final = FigureSpec("numbers", "The numbers that the answer is about", "answer")
 _MAP: Final = FigureSpec("map", "Q less Q*", "answer")
+_DISTANCES: Final = FigureSpec("distances", "Distance of every setting to the targets", "answer")
 
 Cells = Mapping[str, Mapping[str, Any]]
 
@@ -41,6 +42,10 @@ def write_settled(folder: Path, plan: Mapping[str, Any], results: Mapping[str, A
     cells: Cells = results["cells"]
     asked = asked_metrics(plan["answer"], cells)
     drawings = list(_drawings(plan["answer"], cells, asked))
+    settings = (results["answer"] or {}).get("settings")
+    if settings:
+        limit = plan["answer"]["limit"]
+        drawings.insert(0, Drawing.of(_DISTANCES, lambda: _distances_figure(settings, limit)))
     write_figures(folder / "figures", drawings)
     parts = [f"# {escape(plan['question'])}", f"**{escape(said(results['answer']))}**"]
     parts += [f"![{drawing.title}](figures/{drawing.name}.svg)" for drawing in drawings]
@@ -137,6 +142,24 @@ def _numbers_figure(
     names = [f"{data}: {name}" if several else name for data, name, _ in rows]
     line[0].set_yticks(range(len(rows)), names, fontsize=6.5)
     line[0].set_ylim(len(rows) - 0.5, -0.5)
+    return figure
+
+
+def _distances_figure(settings: Sequence[Mapping[str, Any]], limit: float | None) -> Figure:
+    """A line per data set, a dot per setting; the nearest is filled, the limit is a bar."""
+    lines = list(dict.fromkeys(each["data"] for each in settings))
+    figure, ((panel,),) = panels(1, 1, 0.9 + 0.2 * len(lines))
+    for place, data in enumerate(lines):
+        own = [each["distance"] for each in settings if each["data"] == data]
+        panel.plot(own, [place] * len(own), "o", color=NEUTRAL, markersize=4, fillstyle="none")
+        panel.plot(min(own), place, "o", color=NEUTRAL, markersize=5)
+    if limit is not None:
+        panel.axvline(limit, color=NEUTRAL, linewidth=0.8)
+    panel.set_yticks(range(len(lines)), [data.removesuffix("-v0.npz") for data in lines])
+    panel.set_ylim(len(lines) - 0.5, -0.5)
+    panel.set_xlim(left=0.0)
+    panel.set_xlabel("root mean square distance to the paper's cells")
+    panel.grid(axis="x")
     return figure
 
 

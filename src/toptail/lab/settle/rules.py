@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.critics.variants import value_text
+from toptail.lab.critics.variants import label_of, value_text
 from toptail.lab.studies.tables import StoredCell
 from toptail.stats import kendall_tau_b
 
@@ -65,6 +66,9 @@ class Answer:
 
     second: Mapping[str, str] = field(default_factory=dict)
     """Data set -> the same collected again: what chance alone moves."""
+
+    limit: float | None = None
+    """The largest distance at which settings count as those of the targets ("fingerprint")."""
 
 
 def said(found: Mapping[str, Any] | None) -> str:
@@ -173,12 +177,70 @@ def nearest(answer: Answer, cells: Cells) -> dict[str, Any]:
             "distances": distance}  # fmt: skip
 
 
+def fingerprint(answer: Answer, cells: Cells) -> dict[str, Any]:
+    """Which settings are nearest to the targets of several critics, in root mean square.
+
+    A setting is a data set, a training length, and one variant of every critic that has targets. No
+    if the nearest is further than the limit; yes if it leads every setting with other data by more
+    than collecting again moves the nearest distance of a data set; open otherwise, with the
+    settings that are not told apart.
+    """
+    errors: dict[tuple[str, str], dict[str, dict[str, list[float]]]] = {}
+    for settings, metrics in cells:
+        targets = answer.targets.get(settings["critic"])
+        if targets:
+            means = [metrics[name]["mean"] if name in metrics else None for name in targets]
+            squares = [
+                np.inf if mean is None else (mean - target) ** 2
+                for mean, target in zip(means, targets.values(), strict=True)
+            ]
+            place = errors.setdefault((settings["data"], settings["steps"]), {})
+            place.setdefault(settings["critic"], {})[_variant(settings)] = squares
+    found: list[dict[str, Any]] = []
+    for (data, steps), of_critic in errors.items():
+        if of_critic.keys() == answer.targets.keys():
+            for variants in product(*(of_critic[critic] for critic in answer.targets)):
+                named = dict(zip(answer.targets, variants, strict=True))
+                squares = [x for critic, name in named.items() for x in of_critic[critic][name]]
+                distance = float(np.sqrt(np.mean(squares)))
+                if np.isfinite(distance):  # otherwise a number is missing
+                    found.append({"data": data, "steps": steps, **named, "distance": distance})
+    if not found:
+        return {"verdict": "open", "settings": []}
+    again = set(answer.second.values())
+    nearest_of: dict[str, float] = {}
+    for each in found:
+        best = nearest_of.get(each["data"], np.inf)
+        nearest_of[each["data"]] = min(best, each["distance"])
+    moved = [
+        abs(nearest_of[a] - nearest_of[b])
+        for a, b in answer.second.items()
+        if {a, b} <= nearest_of.keys()
+    ]
+    chance = max(moved, default=0.0)
+    ranked = sorted((x for x in found if x["data"] not in again), key=lambda x: x["distance"])
+    first = ranked[0]
+    tied = [x for x in ranked[1:] if x["distance"] <= first["distance"] + chance]
+    alone = all(x["data"] == first["data"] for x in tied)
+    far = answer.limit is not None and first["distance"] > answer.limit
+    verdict: Met = "no" if far else "yes" if alone else "open"
+    return {"verdict": verdict, "nearest": first, "tied": tied, "chance": chance,
+            "settings": found}  # fmt: skip
+
+
+def _variant(settings: Mapping[str, str]) -> str:
+    """A cell's critic with its own settings, as one name."""
+    own = {k: v for k, v in settings.items() if k not in ("critic", "data", "steps")}
+    return label_of(settings["critic"], own)
+
+
 RULES: Final[Mapping[str, Callable[[Answer, Cells], dict[str, Any]]]] = {
     "any": any_cell,
     "every": every_cell,
     "grows": grows,
     "follows": follows,
     "nearest": nearest,
+    "fingerprint": fingerprint,
 }
 """The rules by name."""
 
@@ -202,7 +264,7 @@ def decide(
     words = {"yes": answer.yes, "no": answer.no, "open": "The intervals do not decide it."}
     stands = STANDS.get(answer.rule)
     found: dict[str, Any] = {"verdict": "open"}
-    if stands or not lacking:
+    if stands or not lacking or answer.rule == "fingerprint":  # shows distances of what is there
         found = RULES[answer.rule](answer, own)
     if lacking:
         found["missing"] = lacking
