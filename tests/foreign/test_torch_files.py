@@ -96,7 +96,7 @@ def test_a_tensor_is_laid_out_by_its_strides(tmp_path: Path) -> None:
         (archive(tensor(3, b"K\x02\x85", b"K\x01\x85")), "does not fit its storage"),
         (archive(tensor(0, b"K\x02K\x03\x86", b"K\x00K\x00\x86")), "more numbers than its storage"),
         (archive(tensor(0, b"K\x02\x85", b"K\x01\x85", b"Module")), "Module"),
-        (archive(tensor(0, b"K\x04\x85", b"K\x01\x85"), b"\0"), "buffer is smaller"),
+        (archive(tensor(0, b"K\x04\x85", b"K\x01\x85"), b"\0"), "more numbers than are in the file"),
         (archive(b"\x80\x02K\x01.", order=b"big"), "byte order"),
         (archive(b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R."), "it asks for os.system"),
         (b"no zip", "holds no file of PyTorch"),
@@ -108,6 +108,19 @@ def test_damaged_and_hostile_files_are_refused(
     path = tmp_path / "x.d3"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
+        read_torch(content, path)
+
+
+def test_tensors_of_one_storage_are_counted_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small file may ask for any number of tensors of the same numbers."""
+    monkeypatch.setenv("TOPTAIL_MAX_GB", "0.01")
+    one = tensor(0, b"K\x04\x85", b"K\x01\x85")[2:-1].replace(b"K\x04", b"J\x00\x00\x10\x00")
+    path, numbers = tmp_path / "x.d3", b"\0" * (4 << 20)
+    content = archive(b"\x80\x02](" + one * 100 + b"e.", numbers)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"unpacks to 0\.4 GB from .* 0\.0 GB are allowed"):
         read_torch(content, path)
 
 
