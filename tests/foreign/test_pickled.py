@@ -151,7 +151,9 @@ _MANY = b"}q\x00(" + b"".join(b"K%cN" % n for n in range(100)) + b"u0"
 _ORDERED = b"ccollections\nOrderedDict\nh\x00\x85R"
 _LARGE = b"cnumpy._core.numeric\n_frombuffer\n(h\x00cnumpy\ndtype\nX\x02\x00\x00\x00i1\x85R"
 SHARED = {
-    "bytes of one text": _shared(_TEXT, b"c_codecs\nencode\nh\x00X\x06\x00\x00\x00latin1\x86R", 300),
+    "bytes of one text": _shared(
+        _TEXT, b"c_codecs\nencode\nh\x00X\x06\x00\x00\x00latin1\x86R", 300
+    ),
     "arrays of the same bytes": _shared(
         _RAW, _LARGE + b"J\xa0\x86\x01\x00\x85X\x01\x00\x00\x00CtR", 300
     ),

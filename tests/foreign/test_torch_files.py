@@ -96,7 +96,10 @@ def test_a_tensor_is_laid_out_by_its_strides(tmp_path: Path) -> None:
         (archive(tensor(3, b"K\x02\x85", b"K\x01\x85")), "does not fit its storage"),
         (archive(tensor(0, b"K\x02K\x03\x86", b"K\x00K\x00\x86")), "more numbers than its storage"),
         (archive(tensor(0, b"K\x02\x85", b"K\x01\x85", b"Module")), "Module"),
-        (archive(tensor(0, b"K\x04\x85", b"K\x01\x85"), b"\0"), "more numbers than are in the file"),
+        (
+            archive(tensor(0, b"K\x04\x85", b"K\x01\x85"), b"\0"),
+            "more numbers than are in the file",
+        ),
         (archive(b"\x80\x02K\x01.", order=b"big"), "byte order"),
         (archive(b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R."), "it asks for os.system"),
         (b"no zip", "holds no file of PyTorch"),

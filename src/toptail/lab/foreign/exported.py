@@ -22,12 +22,17 @@ from toptail.lab.foreign.pickled import Array, strided
 from toptail.pools.guard import check_unpacked
 
 _ATEN: Final = "torch.ops.aten."
-_OF_SIZES: Final = frozenset("add sub mul neg floordiv mod truediv eq ne lt le gt ge".split())
+_OF_SIZES: Final = (
+    *("add", "sub", "mul", "neg", "floordiv", "mod", "truediv", "eq", "ne", "lt", "le", "gt", "ge"),
+)
 """What Python's ``operator`` may do to sizes."""
-_TYPES: Final = {
-    **{1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64"},
-    **{6: "float16", 7: "float32", 8: "float64", 12: "bool"},
-}
+_TYPES: Final = dict(
+    zip(
+        (1, 2, 3, 4, 5, 6, 7, 8, 12),
+        ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bool"),
+        strict=True,
+    )
+)
 """PyTorch's numbers of its types -> what PyTorch and NumPy call them."""
 _FORMATS: Final = {1: "contiguous_format", 4: "preserve_format"}
 
@@ -94,7 +99,9 @@ def _stored(archive: zipfile.ZipFile, root: str, kind: str) -> dict[str, Array]:
     """The weights or the constants of a program, which lie in files of plain numbers."""
     folder = f"{root}data/{kind}/"
     found = {}
-    for name, told in json.loads(archive.read(f"{folder}model_{kind}_config.json"))["config"].items():
+    for name, told in json.loads(archive.read(f"{folder}model_{kind}_config.json"))[
+        "config"
+    ].items():
         meta = told["tensor_meta"]
         if told["use_pickle"] is not False or meta is None:
             raise ValueError(f"its '{name}' is pickled or no tensor, which is not let in")

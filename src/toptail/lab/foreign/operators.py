@@ -1,8 +1,8 @@
 """PyTorch's operators that programs of other people may use: arithmetic, and nothing else.
 
-None of them opens a file, talks to a network, prints, loads code, or returns memory that was
-not filled; what writes, writes into the program's own tensors. Variants that trust the sizes they are
-given (``as_strided``, ``set_``, ``_native_batch_norm_legit_no_training``) are not among them.
+None of them opens a file, talks to a network, prints, loads code, or returns memory that was not
+filled; what writes, writes into the program's own tensors. Variants that trust the sizes that they
+are given (``as_strided``, ``set_``, ``_native_batch_norm_legit_no_training``) are not among them.
 """
 
 from __future__ import annotations

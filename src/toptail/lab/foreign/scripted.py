@@ -30,15 +30,20 @@ _CALLED: Final = frozenset(
     ("annotate", "getattr", "isinstance", "unchecked_cast", "uninitialized", "range")
 )
 _KNOWN: Final = frozenset(
-    "Any Device Dict Final List Module NamedTuple NoneType Optional Scalar Tensor Tuple Union "
-    "__annotations__ bool complex float inf int nan number str".split()
+    (
+        *("Any", "Device", "Dict", "Final", "List", "Module", "NamedTuple", "NoneType", "Optional"),
+        *("Scalar", "Tensor", "Tuple", "Union", "__annotations__", "bool", "complex", "float"),
+        *("inf", "int", "nan", "number", "str"),
+    )
 )
 """Types and constants of TorchScript, and what numbers are made by."""
 _LOUD: Final = frozenset(("print", "fork", "awaitable", "rpc_async", "rpc_remote", "rpc_sync"))
 """What TorchScript knows besides, and no code may call or define."""
 _OF_PRIM: Final = frozenset(
-    "NumToTensor RaiseException data device dtype is_nested layout max min requires_grad type "
-    "unchecked_unwrap_optional".split()
+    (
+        *("NumToTensor", "RaiseException", "data", "device", "dtype", "is_nested", "layout"),
+        *("max", "min", "requires_grad", "type", "unchecked_unwrap_optional"),
+    )
 )
 _KEPT: Final = ("version", ".data/version", "byteorder", "data.pkl", "constants.pkl")
 
@@ -80,7 +85,9 @@ def checked_code(text: str, is_operator: IsOperator) -> str:
             _check_name(_dotted(node), is_operator)
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr":
             _check_name(["", str(getattr(node.args[1], "value", None))], is_operator)
-        elif isinstance(node, ast.Constant) and not isinstance(node.value, str | float | int | None):
+        elif isinstance(node, ast.Constant) and not isinstance(
+            node.value, str | float | int | None
+        ):
             raise ValueError(f"its code has a {type(node.value).__name__}")
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
@@ -89,9 +96,9 @@ class _Silent(ast.NodeTransformer):
     """Leaves out warnings, which would reach the terminal, and texts that do nothing."""
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
-        is_call = isinstance(node.value, ast.Call)
-        warns = is_call and _dotted(node.value.func) == ["torch", "warn"]
-        return ast.Pass() if warns or isinstance(node.value, ast.Constant) else node
+        value = node.value
+        warns = isinstance(value, ast.Call) and _dotted(value.func) == ["torch", "warn"]
+        return ast.Pass() if warns or isinstance(value, ast.Constant) else node
 
 
 def _defined(node: ast.AST) -> list[str]:
