@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.foreign.fixtures import FOREIGN
 from tests.foreign.test_pickled import Runs
 from toptail.errors import InputError
 from toptail.lab.foreign.exported import read_program
@@ -141,6 +142,33 @@ def test_pytorch_is_given_what_was_looked_through_and_nothing_else(tmp_path: Pat
     names = zipfile.ZipFile(io.BytesIO(content)).namelist()
     kept = ("data.pkl", "constants.pkl", "code/__torch__.py", "version")
     assert names == [f"archive/{name}" for name in kept]
+
+
+PROGRAMS = FOREIGN / "torch"
+
+
+@pytest.mark.parametrize("name", ["traced.pt", "scripted.pt"])
+def test_what_pytorch_wrote_is_let_in(name: str) -> None:
+    content = written_anew(PROGRAMS / name, is_operator)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        code = "".join(archive.read(n).decode() for n in archive.namelist() if n.endswith(".py"))
+    assert "torch.layer_norm(" in code
+    assert "torch.silu(" in code
+
+
+def test_a_program_that_pytorch_wrote_is_let_in() -> None:
+    program = read_program(PROGRAMS / "exported.pt2")
+    assert program.inputs == ("s", "a", "g")
+    assert program.tensors["p_net_0_weight"].shape == (8, 6)
+
+
+@pytest.mark.usefixtures("torch")
+@pytest.mark.parametrize("name", ["traced.pt", "scripted.pt", "exported.pt2"])
+def test_stored_programs_score_as_they_did(name: str) -> None:
+    with np.load(PROGRAMS / "rows.npz") as known:
+        rows = [known[part] for part in ("states", "actions", "goals")]
+        found = read(PROGRAMS / name).score(*rows)
+        np.testing.assert_allclose(found, known["scores"], rtol=1e-5, atol=1e-6)
 
 
 _FAR = (
