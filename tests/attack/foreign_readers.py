@@ -59,6 +59,23 @@ def _scores(text: str, width: int) -> Callable[[Path], object]:
     return read
 
 
+def _program(name: str) -> Callable[[Path], object]:
+    """Look through a program of PyTorch's, which need not be installed for that."""
+
+    def read(folder: Path) -> object:
+        from toptail.lab.foreign.exported import read_program
+        from toptail.lab.foreign.scripted import written_anew
+        from toptail.pools.guard import refusing
+
+        path = folder / name
+        with refusing(path, "is no program of PyTorch that is read here"):
+            if path.suffix == ".pt2":
+                return read_program(path)
+            return written_anew(path, {"save", "from_file"}.__contains__)
+
+    return read
+
+
 def _imported(folder: Path) -> object:
     """Import a data set beside itself, anew each time."""
     from toptail.lab.foreign.data import import_data
@@ -113,6 +130,13 @@ FOREIGN: Final[tuple[tuple[str, str, Callable[[Path], None], Callable[[Path], ob
         _scores("ogbench:params_20.pkl", 2),
     ),
     ("model of d3rlpy", "cql.d3", _copied("d3rlpy/cql.d3"), _scores("d3rlpy:cql.d3", 2)),
+    ("script of PyTorch", "traced.pt", _copied("torch/traced.pt"), _program("traced.pt")),
+    (
+        "exported program of PyTorch",
+        "exported.pt2",
+        _copied("torch/exported.pt2"),
+        _program("exported.pt2"),
+    ),
     ("metadata of Minari", "data/metadata.json", _copied("minari/arrow"), _imported),
     ("episode of Minari", "data/2/part-0.arrow", _copied("minari/arrow"), _imported),
 )

@@ -101,6 +101,84 @@ def test_hdf5_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
         import_data(f"d4rl:{path}", tmp_path / "x.npz")
 
 
+def minari_hdf5(tmp_path: Path) -> Path:
+    """A data set of Minari's without its episodes."""
+    folder = tmp_path / "set" / "data"
+    folder.mkdir(parents=True)
+    (folder / "metadata.json").write_text("{}")
+    return folder / "main_data.hdf5"
+
+
+def write_episode(group: Any) -> None:
+    group["observations"] = np.zeros((4, 2))
+    group["actions"] = np.zeros((3, 2))
+
+
+def episode_of_another_file(h5py: Any, file: Any, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "secret.hdf5", "w") as secret:
+        write_episode(secret.create_group("episode_0"))
+    file["episode_1"] = h5py.ExternalLink(str(tmp_path / "secret.hdf5"), "episode_0")
+
+
+def soft_link(h5py: Any, file: Any, _: Path) -> None:
+    file["episode_1"] = h5py.SoftLink("/episode_0")
+
+
+def rows_of_another_file(_: Any, file: Any, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(bytes(64))
+    places = [(str(tmp_path / "secret"), 0, 64)]
+    file["episode_0"].create_dataset("infos/qpos", (4, 2), "f8", external=places)
+
+
+def virtual_rows(h5py: Any, file: Any, tmp_path: Path) -> None:
+    layout = h5py.VirtualLayout((4, 2), "f8")
+    layout[:] = h5py.VirtualSource(str(tmp_path / "secret.hdf5"), "x", shape=(4, 2))
+    file["episode_0"].create_virtual_dataset("infos/qpos", layout)
+
+
+def many_names_of_an_episode(_: Any, file: Any, __: Path) -> None:
+    file["episode_0"]["rewards"] = np.zeros(100_000)
+    for i in range(1, 300):
+        file[f"episode_{i}"] = file["episode_0"]
+
+
+def groups_of_groups(_: Any, file: Any, __: Path) -> None:
+    group = file["episode_0"]
+    for _ in range(60):
+        below = group.create_group("a")
+        group["b"] = below
+        group = below
+
+
+def group_inside_itself(_: Any, file: Any, __: Path) -> None:
+    file["episode_0"]["again"] = file["episode_0"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (episode_of_another_file, "'episode_1' is a link to somewhere else"),
+        (soft_link, "'episode_1' is a link to somewhere else"),
+        (rows_of_another_file, "'episode_0/infos/qpos' lies outside the file"),
+        (virtual_rows, "'episode_0/infos/qpos' lies outside the file"),
+        (many_names_of_an_episode, r"unpacks to 0\.2 GB from 0\.8 MB, and 0\.1 GB are allowed"),
+        (groups_of_groups, r"unpacks to 0\.1 GB from 0\.1 MB, and 0\.1 GB are allowed"),
+        (group_inside_itself, "nested too deeply|unpacks to"),
+    ],
+)
+def test_hdf5_of_minari_holds_all_it_shows_and_links_are_counted(
+    change: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.setenv("TOPTAIL_MAX_GB", "0.05")
+    with h5py.File(minari_hdf5(tmp_path), "w") as file:
+        write_episode(file.create_group("episode_0"))
+        change(h5py, file, tmp_path)
+    with pytest.raises(InputError, match=message):
+        import_data(f"minari:{tmp_path / 'set'}", tmp_path / "x.npz")
+    assert not (tmp_path / "x.npz").exists()
+
+
 def test_a_file_of_ogbench_keeps_its_rows_and_what_the_recipe_says(tmp_path: Path) -> None:
     source, out = DATA / f"{POINT}.npz", tmp_path / f"{POINT}.npz"
     with np.load(source) as stored:
@@ -187,6 +265,20 @@ def test_observations_of_several_parts_and_the_simulator_s_state(tmp_path: Path)
     np.testing.assert_allclose(train.observations, seen[0], rtol=1e-6)
     assert train.qvel is not None
     np.testing.assert_allclose(train.qvel, seen[0][:, 2:], rtol=1e-6)
+
+
+def test_arrow_files_that_unpack_to_much_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOPTAIL_MAX_GB", "0.001")
+    shutil.copytree(ARROW, tmp_path / "set")
+    path = next((tmp_path / "set" / "data" / "2").glob("*.arrow"))
+    table = pa.table({"rewards": pa.array(np.zeros(1_000_000))})
+    packed = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(path, table.schema, options=packed) as file:
+        file.write_table(table)
+    with pytest.raises(InputError, match=r"unpacks to 0\.0 GB from 0\.0 MB"):
+        import_data(f"minari:{tmp_path / 'set'}", tmp_path / "x.npz")
 
 
 def test_other_data_is_not_written_over(tmp_path: Path) -> None:

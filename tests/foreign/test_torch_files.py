@@ -18,7 +18,7 @@ from toptail.errors import InputError
 from toptail.lab.foreign.d3rlpy import read_d3rlpy
 from toptail.lab.foreign.pickled import read_pickle
 from toptail.lab.foreign.torch_files import read_torch
-from toptail.lab.foreign.torchscript import look_through, read_torchscript
+from toptail.lab.foreign.torchscript import read_torchscript
 
 MODELS = FOREIGN / "d3rlpy"
 
@@ -96,7 +96,10 @@ def test_a_tensor_is_laid_out_by_its_strides(tmp_path: Path) -> None:
         (archive(tensor(3, b"K\x02\x85", b"K\x01\x85")), "does not fit its storage"),
         (archive(tensor(0, b"K\x02K\x03\x86", b"K\x00K\x00\x86")), "more numbers than its storage"),
         (archive(tensor(0, b"K\x02\x85", b"K\x01\x85", b"Module")), "Module"),
-        (archive(tensor(0, b"K\x04\x85", b"K\x01\x85"), b"\0"), "buffer is smaller"),
+        (
+            archive(tensor(0, b"K\x04\x85", b"K\x01\x85"), b"\0"),
+            "more numbers than are in the file",
+        ),
         (archive(b"\x80\x02K\x01.", order=b"big"), "byte order"),
         (archive(b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R."), "it asks for os.system"),
         (b"no zip", "holds no file of PyTorch"),
@@ -108,6 +111,19 @@ def test_damaged_and_hostile_files_are_refused(
     path = tmp_path / "x.d3"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
+        read_torch(content, path)
+
+
+def test_tensors_of_one_storage_are_counted_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small file may ask for any number of tensors of the same numbers."""
+    monkeypatch.setenv("TOPTAIL_MAX_GB", "0.01")
+    one = tensor(0, b"K\x04\x85", b"K\x01\x85")[2:-1].replace(b"K\x04", b"J\x00\x00\x10\x00")
+    path, numbers = tmp_path / "x.d3", b"\0" * (4 << 20)
+    content = archive(b"\x80\x02](" + one * 100 + b"e.", numbers)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"unpacks to 0\.4 GB from .* 0\.0 GB are allowed"):
         read_torch(content, path)
 
 
@@ -128,45 +144,3 @@ def test_without_pytorch_a_module_is_refused_in_a_sentence(
     (tmp_path / "q.pt").write_bytes(b"x")
     with pytest.raises(InputError, match="needs PyTorch, which is not installed: pip install"):
         read_torchscript(tmp_path / "q.pt")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        {"nodes": [{"target": "torch.hub.load"}]},
-        {"nodes": [{"target": "torch.ops.aten.linear.default"}, {"target": "_operator.call"}]},
-        {"hint": {"expr_str": "__import__('os').system('ls')"}},
-        {"hint": {"expr_str": "Symbol('s0', positive=True, integer=True) + f(1)"}},
-        {"config": {"w": {"path_name": "weight_0", "use_pickle": True}}},
-        {"config": {"w": {"path_name": "custom_obj_0", "use_pickle": False}}},
-    ],
-)
-def test_an_exported_program_that_asks_for_more_than_arithmetic_is_refused(content: Any) -> None:
-    with pytest.raises(ValueError, match="which is not let in"):
-        look_through(content)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of TorchScript, by PyTorch
-def test_modules_of_pytorch_score(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-
-    class Critic(torch.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = torch.nn.Linear(6, 1)
-
-        def forward(self, s: Any, a: Any, g: Any) -> Any:
-            return self.layer(torch.cat([s, a, g], -1))
-
-    critic = Critic().eval()
-    rng = np.random.default_rng(0)
-    rows = [rng.normal(size=(5, 2)).astype(np.float32) for _ in range(3)]
-    expected = critic(*map(torch.tensor, rows)).detach().numpy()[:, 0]
-    example = tuple(torch.zeros(4, 2) for _ in range(3))
-    torch.jit.trace(critic, example).save(tmp_path / "q.pt")
-    many = torch.export.Dim("many")
-    program = torch.export.export(critic, example, dynamic_shapes=({0: many},) * 3)
-    torch.export.save(program, tmp_path / "q.pt2")
-    for name in ("q.pt", "q.pt2"):
-        found = read_torchscript(tmp_path / name).score(*rows)
-        np.testing.assert_allclose(found, expected, rtol=1e-5)

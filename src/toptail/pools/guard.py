@@ -50,9 +50,12 @@ def brief(error: object) -> str:
     return text if len(text) <= 160 else text[:157] + "..."
 
 
-def check_unpacked(path: Path, size: int) -> None:
-    """Raise :class:`InputError` where a file unpacks to much more than it is, or than fits."""
-    packed = path.stat().st_size
+def check_unpacked(path: Path | str, size: int, packed: int | None = None) -> None:
+    """Raise :class:`InputError` where a file unpacks to much more than it is, or than fits.
+
+    ``packed`` is its size, where it is no file of its own.
+    """
+    packed = Path(path).stat().st_size if packed is None else packed
     allowed = allowed_bytes()
     if allowed is None:
         allowed = max(_RATIO * packed, _UNSUSPECTED)

@@ -19,7 +19,7 @@ _ENDS: Final = ("terminals", "timeouts")
 def read_d4rl(path: Path) -> Imported:
     """The episodes of an HDF5 file; an episode ends where ``terminals`` or ``timeouts`` say so."""
     with opened(path) as file:
-        return _cut(arrays_of(file, path), path)
+        return _cut(arrays_of(file), path)
 
 
 def read_npz(path: Path) -> Imported:

@@ -18,6 +18,7 @@ from toptail.lab.foreign.episodes import Arrays, Imported, as_rows, padded
 from toptail.lab.foreign.hdf5 import arrays_of, opened
 from toptail.pools.files import check_readable, entries
 from toptail.pools.guard import read_object, refusing
+from toptail.pools.unpacked import check_arrow
 
 HOME: Final = "MINARI_DATASETS_PATH"
 """Environment variable with the folder of Minari's data sets; by default ``~/.minari/datasets``."""
@@ -56,7 +57,7 @@ def _of_hdf5(folder: Path) -> Iterator[Arrays]:
     with opened(path) as file:
         numbered = sorted((int(name.removeprefix("episode_")), name) for name in file)
         for _, name in numbered:
-            yield arrays_of(file[name], path)
+            yield arrays_of(file[name])
 
 
 def _of_arrow(folder: Path) -> Iterator[Arrays]:
@@ -69,6 +70,7 @@ def _of_arrow(folder: Path) -> Iterator[Arrays]:
 
 def _table(path: Path) -> pa.Table:
     check_readable(path)
+    check_arrow(path)
     with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
         table = reader.read_all()
         table.validate(full=True)

@@ -1,21 +1,25 @@
 """Pickles read as data: their instructions are followed one by one, and nothing is ever called.
 
 Python's own unpickler imports what a file names and calls it, which is as good as running the
-file. This reader knows arrays and plain containers, and refuses every other name.
+file. With a ``find_class`` that gives stubs only, it still makes room for whatever number of
+remembered parts a file names (a pickle of 8 bytes asks for 34 GB), and looks up keys that take
+forever to hash (a tuple of itself twice, 60 times), before any stub is asked. This reader knows
+arrays and plain containers, refuses every other name, and counts shared parts as often as they
+are used.
 """
 
 from __future__ import annotations
 
 import math
 import pickletools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.pools.guard import refusing
+from toptail.pools.guard import check_unpacked, refusing
 
 Array = NDArray[Any]
 Storages = Callable[[Any], Array]
@@ -56,30 +60,71 @@ class _Unfilled:
     """Where it is remembered by then."""
 
 
-def read_pickle(data: bytes, where: object, storages: Storages | None = None) -> Any:
+class _Module:
+    """An object of TorchScript's, whose tensors were looked at when they were made."""
+
+
+def read_pickle(
+    data: bytes, where: object, storages: Storages | None = None, packed: int | None = None
+) -> Any:
     """The arrays and plain containers of a pickle; anything else is an ``InputError``.
 
     ``where`` is what the sentence calls the file. Where ``storages`` is given, tensors of PyTorch
-    are read, too, with their numbers from there.
+    are read, too, with their numbers from there, and ``packed`` is the size of all in bytes.
     """
     advice = "only arrays and plain containers are read, since unpickling runs code"
+
+    def check(size: int) -> None:
+        check_unpacked(str(where), size, len(data) if packed is None else packed)
+
     with refusing(where, "cannot be read as a pickle", advice):
-        machine = _Machine(storages)
+        machine = _Machine(storages, check)
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name == "STOP":
-                return machine.stack.pop()
+                check(_size(machine.stack[-1]))
+                return machine.stack[-1]
             machine.follow(opcode.name, argument)
         raise RefusedPickleError("it has no end")
+
+
+def _size(top: Any) -> int:
+    """Bytes of all arrays, texts and containers; shared ones count as often as they are used."""
+    sizes: dict[int, int] = {}
+    opened: set[int] = set()
+    waiting = [top]
+    while waiting:
+        value = waiting[-1]
+        parts = () if id(value) in sizes else _parts(value)
+        missing = [part for part in parts if id(part) not in sizes]
+        if missing and id(value) in opened:
+            raise RefusedPickleError("a part that contains itself")
+        if missing:
+            opened.add(id(value))
+            waiting += missing
+            continue
+        if id(value) not in sizes:
+            own = value.nbytes if isinstance(value, np.ndarray) else 8 + 16 * len(parts)
+            own = len(value) if isinstance(value, str | bytes | bytearray) else own
+            sizes[id(value)] = own + sum(sizes[id(part)] for part in parts)
+        waiting.pop()
+    return sizes[id(top)]
+
+
+def _parts(value: Any) -> Collection[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
 
 
 class _Machine:
     """A pickle's stack, memory and marks."""
 
-    def __init__(self, storages: Storages | None) -> None:
+    def __init__(self, storages: Storages | None, check: Callable[[int], None]) -> None:
         self.stack: list[Any] = []
         self._marks: list[int] = []
         self._memory: dict[int, Any] = {}
         self._storages = storages
+        self._check, self._copied = check, 0
 
     def follow(self, name: str, argument: Any) -> None:
         """Carry out one instruction."""
@@ -166,9 +211,14 @@ class _Machine:
         """What a call would give: an array or a container, made here."""
         given, what = _a(tuple, self.stack.pop()), self.stack.pop()
         maker = _MAKERS.get(what) if isinstance(what, PickledName) else None
+        if maker is None and self._storages is not None and _is_scripted(what):
+            maker = _Module
         if maker is None:
             raise RefusedPickleError(f"it asks for {_called(what)}")
-        self.stack.append(maker(*given))
+        made = maker(*given)
+        self._copied += len(made) if isinstance(made, bytes) else 0  # of a text that stays
+        self._check(self._copied)
+        self.stack.append(made)
 
     def fill(self) -> None:
         """Give an array its content, or a type its byte order."""
@@ -179,7 +229,8 @@ class _Machine:
             _, shape, kind, fortran, raw = _a(tuple, state)
             self.stack[-1] = _array(shape, kind, raw, bool(fortran))
             self._memory.update(dict.fromkeys(what.keys, self.stack[-1]))
-        elif not (isinstance(what, dict) and _is_metadata(state)):
+            what.keys.clear()
+        elif not (isinstance(what, _Module) or (isinstance(what, dict) and _is_metadata(state))):
             raise RefusedPickleError(f"a state for {_called(what)}")
 
     def look_up(self) -> None:
@@ -266,17 +317,19 @@ def _encoded(text: Any, encoding: Any) -> bytes:
     return bytes(_a(str, text).encode("latin-1"))
 
 
-def _mapping(items: Any = ()) -> dict[Any, Any]:
-    """A dictionary, of one or of pairs."""
-    if isinstance(items, dict):
-        return dict(items)
-    return _pairs([part for pair in items for part in pair])
+def _mapping(items: Any = None) -> dict[Any, Any]:
+    """The dictionary itself: copies could be asked for without end."""
+    mapping: dict[Any, Any] = {} if items is None else _a(dict, items)
+    return mapping
 
 
 def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_options: object) -> Array:
-    """A tensor's numbers, laid out anew; a storage may hold those of others, too."""
-    flat, start = _a(np.ndarray, storage), int(_a(int, offset))
     sizes, steps = ([int(_a(int, n)) for n in _a(tuple, given)] for given in (size, stride))
+    return strided(_a(np.ndarray, storage), int(_a(int, offset)), sizes, steps)
+
+
+def strided(flat: Array, start: int, sizes: Sequence[int], steps: Sequence[int]) -> Array:
+    """A tensor's numbers as they lie in a storage, which may hold those of others, too."""
     if start < 0 or len(sizes) != len(steps) or min([*sizes, *steps], default=0) < 0:
         raise RefusedPickleError("a tensor that does not fit its storage")
     if math.prod(sizes) > flat.size:  # a step of 0 would make many of few
@@ -287,11 +340,23 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_options: object
     if last >= flat.size:
         raise RefusedPickleError("a tensor that does not fit its storage")
     strides = [step * flat.itemsize for step in steps]
-    return np.lib.stride_tricks.as_strided(flat[start:], sizes, strides).copy()
+    return np.lib.stride_tricks.as_strided(flat[start:], sizes, strides, writeable=False)
 
 
 def _parameter(tensor: Any, *_options: object) -> Any:
     return _a(np.ndarray, tensor)
+
+
+def _is_scripted(what: object) -> bool:
+    """Whether it names an object of TorchScript's that is no compiled one."""
+    name = str(what)
+    return name.startswith("__torch__.") and not name.startswith("__torch__.torch.classes.")
+
+
+def _tagged(value: Any, tag: Any) -> Any:
+    if "torch.classes" in _a(str, tag):
+        raise RefusedPickleError(f"it asks for {tag}")
+    return value
 
 
 _UNFILLED: Final = tuple(
@@ -312,6 +377,11 @@ _MAKERS: Final[dict[Any, Callable[..., Any]]] = {
     PickledName("_codecs", "encode"): _encoded,
     PickledName("torch._utils", "_rebuild_tensor_v2"): _tensor,
     PickledName("torch._utils", "_rebuild_parameter"): _parameter,
+    PickledName("torch.jit._pickle", "restore_type_tag"): _tagged,
+    **{
+        PickledName("torch.jit._pickle", f"build_{kind}list"): lambda items: _a(list, items)
+        for kind in ("int", "double", "bool", "tensor")
+    },
 }
 """The names that stand for something, and what is made in their place."""
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import json
-import re
-import zipfile
+import io
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -13,20 +11,14 @@ import numpy as np
 
 from toptail.errors import InputError
 from toptail.lab.foreign.critic import ForeignCritic
+from toptail.lab.foreign.exported import read_program
 from toptail.lab.foreign.networks import Rows
+from toptail.lab.foreign.scripted import written_anew
 from toptail.pools.files import check_readable
-from toptail.pools.guard import check_unpacked, refusing
+from toptail.pools.guard import refusing
 
 BATCH: Final = 4_096
 """Rows shown to a module at a time."""
-
-_ALLOWED: Final = {
-    "target": re.compile(r"torch\.ops\.aten\.\w+\.\w+|_operator\.getitem"),
-    "expr_str": re.compile(r"Symbol\('\w+'(, positive=True)?(, integer=True)?\)|[su]?\d+"),
-    "use_pickle": re.compile(r"False"),
-    "path_name": re.compile(r"(weight|tensor)_\d+"),
-}
-"""What a program of ``torch.export`` may say at places that PyTorch evaluates or unpickles."""
 
 
 class _Module(NamedTuple):
@@ -40,12 +32,16 @@ def read_torchscript(path: Path) -> ForeignCritic:
     """A critic whose ``forward(states, actions, goals)`` or ``forward(states, actions)`` scores.
 
     ``.pt2`` is a program of ``torch.export``, anything else TorchScript. Neither needs the
-    Python code that made it. An answer for each row may have a last dimension of 1.
+    Python code that made it, and both may do arithmetic only (``operators.py``). An answer for each
+    row may have a last dimension of 1.
     """
     check_readable(path)
     torch = _torch(path)
-    advice = "expected what torch.jit.save or torch.export.save wrote"
-    with refusing(path, "cannot be loaded by PyTorch", advice):
+    advice = (
+        "expected what torch.jit.save or torch.export.save wrote, with arithmetic alone; a critic "
+        "that needs more can be given as FILE.py:FUNCTION"
+    )
+    with refusing(path, "is no program of PyTorch that is read here", advice):
         module = _exported(torch, path) if path.suffix == ".pt2" else _scripted(torch, path)
     if module.inputs not in (2, 3):
         raise InputError(
@@ -58,7 +54,7 @@ def read_torchscript(path: Path) -> ForeignCritic:
         given = (states, actions, goals)[: module.inputs]
         parts = []
         for start in range(0, len(states), BATCH):
-            rows = [torch.from_numpy(x[start : start + BATCH]) for x in given]
+            rows = [torch.tensor(x[start : start + BATCH]) for x in given]  # its own to change
             with torch.no_grad():
                 parts.append(module.forward(*rows).float().numpy())
         scores = np.concatenate(parts)
@@ -77,38 +73,11 @@ def _torch(path: Path) -> Any:
 
 
 def _scripted(torch: Any, path: Path) -> _Module:
-    """TorchScript, which has an interpreter of its own, and no way to Python."""
-    module = torch.jit.load(str(path), map_location="cpu").eval()
+    content = written_anew(path, lambda name: hasattr(torch.ops.aten, name))
+    module = torch.jit.load(io.BytesIO(content), map_location="cpu").eval()
     return _Module(module, len(module.forward.schema.arguments) - 1)
 
 
 def _exported(torch: Any, path: Path) -> _Module:
-    """A program of ``torch.export``, looked through first.
-
-    PyTorch trusts such a file: it unpickles what the file marks as pickled, evaluates its sizes as
-    Python, and runs the guards that it brings. So only plain tensors, plain sizes and PyTorch's own
-    arithmetic are let in, and guards are left out.
-    """
-    with zipfile.ZipFile(path) as archive:
-        check_unpacked(path, sum(member.file_size for member in archive.infolist()))
-        if not any(name.endswith("archive_format") for name in archive.namelist()):
-            raise ValueError("it is of an older format; export it again with a newer PyTorch")
-        for name in archive.namelist():
-            if name.endswith(".json"):
-                look_through(json.loads(archive.read(name)))
-    program = torch.export.load(str(path))
-    inputs = len(program.graph_signature.user_inputs)
-    return _Module(program.module(check_guards=False), inputs)
-
-
-def look_through(content: Any) -> None:
-    """Raise where a program asks for more than arithmetic on tensors."""
-    if isinstance(content, list):
-        for part in content:
-            look_through(part)
-    elif isinstance(content, dict):
-        for key, value in content.items():
-            allowed = _ALLOWED.get(key)
-            if allowed is not None and not allowed.fullmatch(str(value)):
-                raise ValueError(f"its '{key}' is {str(value)[:60]}, which is not let in")
-            look_through(value)
+    program = read_program(path)
+    return _Module(program.runner(torch), len(program.inputs))
