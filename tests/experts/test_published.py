@@ -19,7 +19,7 @@ from toptail.lab.experts.published import (
     Noise,
     PublishedRecipe,
     PublishedSAC,
-    Transitions,
+    ReplayRows,
     init_params,
     loss,
     policy,
@@ -37,7 +37,7 @@ TINY = replace(
 )
 
 
-def case(recipe: PublishedRecipe) -> tuple[Any, Any, Transitions, Noise]:
+def case(recipe: PublishedRecipe) -> tuple[Any, Any, ReplayRows, Noise]:
     """Networks that are not symmetric in anything, a batch, and noise."""
     rng = np.random.default_rng(0)
     params = init_params(recipe, 3, 2, jax.random.key(0))
@@ -46,7 +46,7 @@ def case(recipe: PublishedRecipe) -> tuple[Any, Any, Transitions, Noise]:
         for tree in (params, params["critic"])
     )
     shapes = ((4, 3), (4, 2), (4,), (4,), (4, 3))
-    batch = Transitions(*(jnp.asarray(rng.normal(size=shape)) for shape in shapes))
+    batch = ReplayRows(*(jnp.asarray(rng.normal(size=shape)) for shape in shapes))
     batch = batch._replace(masks=jnp.asarray([1.0, 0.0, 1.0, 1.0]))
     noise = Noise(*(jnp.asarray(rng.normal(size=(4, 2))) for _ in range(2)))
     return params, target, batch, noise
@@ -136,7 +136,7 @@ def test_training_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(published, "evaluate", lambda *_: [{"speed": 0.0}])
     stepped, calls = published._stepped, count(1)
 
-    def interrupted(episodes: Any, actions: Any) -> Transitions:
+    def interrupted(episodes: Any, actions: Any) -> ReplayRows:
         if next(calls) == 9:
             raise KeyboardInterrupt
         return stepped(episodes, actions)

@@ -90,7 +90,7 @@ RECIPES: Final = {
 """By body; the humanoid's 10M updates are not offered here."""
 
 
-class Transitions(NamedTuple):
+class ReplayRows(NamedTuple):
     """Stored steps, or a batch of them."""
 
     observations: jax.Array
@@ -101,7 +101,7 @@ class Transitions(NamedTuple):
     following: jax.Array
 
 
-class Training(NamedTuple):
+class LearnerState(NamedTuple):
     """Everything that learning changes, except the replay."""
 
     params: Params
@@ -197,7 +197,7 @@ def q_values(critic: Params, observations: jax.Array, actions: jax.Array) -> jax
 
 
 def loss(
-    params: Params, target: Params, batch: Transitions, noise: Noise, recipe: PublishedRecipe
+    params: Params, target: Params, batch: ReplayRows, noise: Noise, recipe: PublishedRecipe
 ) -> jax.Array:
     """The sum of the critics', the actor's and the temperature's losses.
 
@@ -227,21 +227,21 @@ class PublishedSAC:
         self.recipe, self.observation, self.action = recipe, kind.observation_size, kind.action_size
         self._adam = optax.adam(recipe.rate)
         self.act: Callable[..., tuple[jax.Array, jax.Array]] = jax.jit(self._act)
-        self.insert: Callable[..., Transitions] = jax.jit(self._insert, donate_argnums=0)
-        self.update: Callable[..., Training] = jax.jit(self._update, donate_argnums=0)
+        self.insert: Callable[..., ReplayRows] = jax.jit(self._insert, donate_argnums=0)
+        self.update: Callable[..., LearnerState] = jax.jit(self._update, donate_argnums=0)
 
-    def init(self, seed: int) -> Training:
+    def init(self, seed: int) -> LearnerState:
         """Draw a fresh state."""
         key, own = jax.random.split(jax.random.key(seed))
         params = init_params(self.recipe, self.observation, self.action, own)
         target = jax.tree.map(jnp.copy, params["critic"])
-        return Training(params, target, self._adam.init(params), key)
+        return LearnerState(params, target, self._adam.init(params), key)
 
-    def empty(self) -> Transitions:
+    def empty(self) -> ReplayRows:
         """Make room for the replay."""
         widths = (self.observation, self.action, None, None, self.observation)
         n = self.recipe.replay
-        return Transitions(*(jnp.zeros((n,) if w is None else (n, w)) for w in widths))
+        return ReplayRows(*(jnp.zeros((n,) if w is None else (n, w)) for w in widths))
 
     def _act(
         self, actor: Params, key: jax.Array, observations: jax.Array, uniform: jax.Array
@@ -252,18 +252,18 @@ class PublishedSAC:
         random = jax.random.uniform(random_key, shape, minval=-1.0, maxval=1.0)
         return jnp.where(uniform, random, drawn), key
 
-    def _insert(self, replay: Transitions, new: Transitions, at: jax.Array) -> Transitions:
+    def _insert(self, replay: ReplayRows, new: ReplayRows, at: jax.Array) -> ReplayRows:
         """Store a vector step from row ``at`` on."""
-        stored: Transitions = jax.tree.map(
+        stored: ReplayRows = jax.tree.map(
             lambda rows, row: jax.lax.dynamic_update_slice_in_dim(rows, row, at, 0), replay, new
         )
         return stored
 
-    def _update(self, state: Training, replay: Transitions, filled: jax.Array) -> Training:
+    def _update(self, state: LearnerState, replay: ReplayRows, filled: jax.Array) -> LearnerState:
         """Make all updates of one vector step."""
         recipe = self.recipe
 
-        def one(state: Training, _: None) -> tuple[Training, None]:
+        def one(state: LearnerState, _: None) -> tuple[LearnerState, None]:
             key, draw_key, *noise_keys = jax.random.split(state.key, 4)
             rows = jax.random.randint(draw_key, (recipe.batch,), 0, filled)
             batch = jax.tree.map(lambda column: column[rows], replay)
@@ -276,12 +276,12 @@ class PublishedSAC:
                 state.params["critic"],
             )
             step, moments = self._adam.update(grads, state.moments)
-            return Training(optax.apply_updates(state.params, step), target, moments, key), None
+            return LearnerState(optax.apply_updates(state.params, step), target, moments, key), None
 
         count = recipe.environments // recipe.interval
         return jax.lax.scan(one, state, None, length=count)[0]
 
-    def walker(self, body: str, state: Training) -> Walker:
+    def walker(self, body: str, state: LearnerState) -> Walker:
         """The walker as it is now."""
         layers = jax.device_get(state.params["actor"])
         size = self.observation
@@ -365,7 +365,7 @@ def train_published(
     return record
 
 
-def _stepped(episodes: RunningEpisodes, actions: np.ndarray) -> Transitions:
+def _stepped(episodes: RunningEpisodes, actions: np.ndarray) -> ReplayRows:
     """Take one step everywhere; what follows has the new command where one was drawn."""
     body, before = episodes.body, episodes.observations
     outcome = episodes.step(actions)
@@ -375,12 +375,12 @@ def _stepped(episodes: RunningEpisodes, actions: np.ndarray) -> Transitions:
     goes_on = (ended + cut == 0)[:, None]
     following = np.where(goes_on, episodes.observations, after)
     rewards = np.asarray(body.reward(features, before[:, -2:]), np.float32)
-    return Transitions(
+    return ReplayRows(
         *map(jnp.asarray, (before, actions, rewards, 1.0 - ended, following.astype(np.float32)))
     )
 
 
-def _save(path: Path, state: Training, replay: Transitions, done: int, seconds: float) -> None:
+def _save(path: Path, state: LearnerState, replay: ReplayRows, done: int, seconds: float) -> None:
     leaves = jax.tree.leaves((state._replace(key=jax.random.key_data(state.key)), replay))
     arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(leaves)}
 
@@ -392,8 +392,8 @@ def _save(path: Path, state: Training, replay: Transitions, done: int, seconds: 
 
 
 def _load(
-    path: Path, state: Training, replay: Transitions
-) -> tuple[Training, Transitions, int, float]:
+    path: Path, state: LearnerState, replay: ReplayRows
+) -> tuple[LearnerState, ReplayRows, int, float]:
     with np.load(path) as file:
         like = (state._replace(key=jax.random.key_data(state.key)), replay)
         leaves, structure = jax.tree.flatten(like)
