@@ -13,8 +13,8 @@ Audit = dict[str, Any]
 def test_everything_the_verdicts_rest_on_is_said(audit: Audit) -> None:
     audit["other_unit"] |= {"perfect": "safe", "uncertain": "inconclusive"}
     assert basis_sentences(audit) == [
-        "Gains, δ and ρ are shares of the headroom pooled over queries; values are declared to "
-        "lie between 0 and 1.",
+        "Captured shares, δ and ρ are shares of the headroom pooled over queries; values are "
+        "declared to lie between 0 and 1.",
         "Headroom differs 23-fold between queries: measuring in each query's own headroom makes "
         "“noisy” inconclusive, “constant” inconclusive and “cursed” inconclusive.",
         "Left out: 2 pools with a single candidate and 3 pools with fewer than 16 candidates.",
@@ -41,7 +41,7 @@ def test_the_other_unit(audit: Audit) -> None:
     audit["unit"] = "query"
     audit["other_unit"] = {n: s["verdict"]["status"] for n, s in audit["scorers"].items()}
     unit, other = basis_sentences(audit)[:2]
-    assert unit.startswith("Gains, δ and ρ are shares of each query's own headroom;")
+    assert unit.startswith("Captured shares, δ and ρ are shares of each query's own headroom;")
     assert other.endswith("measuring in the headroom pooled over queries gives the same verdicts.")
 
 

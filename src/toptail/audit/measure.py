@@ -128,7 +128,7 @@ def measure(
         high = scorers[name]["tau_b"]["high"]
         if high is not None and high < 0:
             warnings.append(
-                f"'{name}' is negatively correlated with the value (tau_b at most {high:.2f}): "
+                f"'{name}' is negatively correlated with the value (tau_b at most {high:.2g}): "
                 "is its sign reversed? Larger scores must mean better candidates."
             )
     top = sample.mean("oracle")

@@ -12,7 +12,7 @@ UNITS: Final = {
     "pooled": "the headroom pooled over queries",
     "query": "each query's own headroom",
 }
-"""What gains are shares of, by the name of the unit."""
+"""What a gain is divided by, by the name of the unit."""
 
 MOST_NAMES: Final = 5
 """A sentence that would name more scorers counts them."""
@@ -52,7 +52,7 @@ def _unseen(audit: Audit) -> Iterable[str]:
 def _unit(audit: Audit) -> Iterable[str]:
     if (unit := audit.get("unit")) not in UNITS:
         return
-    text = f"Gains, δ and ρ are shares of {UNITS[unit]}"
+    text = f"Captured shares, δ and ρ are shares of {UNITS[unit]}"
     if value_range := audit.get("value_range"):
         text += "; values are declared to lie between {:g} and {:g}".format(*value_range)
     yield f"{text}."
