@@ -355,6 +355,18 @@ def test_a_check_fails_where_a_group_does(
     assert main([*gate, "no gain"]) == 0
 
 
+def test_a_correlation_just_below_zero_is_not_printed_as_zero() -> None:
+    left, left_over, score = 391, list(range(40)), []  # 391 of 780 pairs the wrong way round
+    for _ in range(40):
+        at = min(left, len(left_over) - 1)
+        score.append(left_over.pop(at))
+        left -= at
+    value = np.tile(np.arange(40.0), (3, 1))
+    result = audit(ScoredPools.from_arrays({"s": np.tile(score, (3, 1))}, value), **FAST)
+    assert result["scorers"]["s"]["tau_b"]["high"] == pytest.approx(-2 / 780)
+    assert "(tau_b at most -0.0026)" in result["warnings"][0]
+
+
 def test_group_labels_too_many_to_report() -> None:
     value = np.random.default_rng(0).random((60, 2))
     pools = ScoredPools.from_arrays({"s": value}, value, group=np.arange(60))

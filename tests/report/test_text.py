@@ -132,7 +132,7 @@ def test_verbose_summary_adds_the_reason_and_the_groups(audit: dict[str, Any]) -
         "    Harm in fewer than 1 % is not excluded.",
         "    −0.021 in value per doubling of K",
     ]
-    assert lines[at + 4].startswith(f"    By {audit['group_column']}: ")
+    assert lines[at + 4].startswith(f"    By {audit['group_column']}, up to best of 16: near ")
 
 
 def test_the_note_on_noise_is_for_those_who_ask(audit: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from toptail.audit.views import Interval
 from toptail.cli import main
 from toptail.report import render_html, render_latex, render_markdown, summary_lines
 from toptail.report.chart_data import chart_data
@@ -203,6 +204,10 @@ def test_the_page_says_so_once_at_its_top(audit: Audit, picks: Audit) -> None:
 
 
 # ------------------------------------------------------------------------------- small things
+
+
+def test_no_negative_zero() -> None:
+    assert str(Interval(-0.001, -0.004, 0.003)) == "0.00 [0.00, 0.00]"
 
 
 def test_name_and_question_of_a_check_stand_apart(audit: Audit) -> None:

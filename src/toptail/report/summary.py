@@ -96,7 +96,8 @@ def _details(audit: Audit, name: str, decimals: int) -> Iterable[str]:
             f"{one_line(group)} {part['scorers'][name]['verdict']['status']}"
             for group, part in audit["groups"].items()
         )
-        yield f"By {one_line(audit.get('group_column') or 'group')}: {parts}"
+        column = one_line(audit.get("group_column") or "group")
+        yield f"By {column}, up to best of {audit['k'][-1]}: {parts}"
 
 
 def _columns(audit: Audit) -> Iterable[str]:

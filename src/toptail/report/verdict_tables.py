@@ -81,7 +81,7 @@ def _starred(rows: Iterable[tuple[Cell, ...]]) -> str:
     """What the star behind a status means, where there is one."""
     if not any(row[1].detail.startswith("*") for row in rows):
         return ""
-    return " *: a group of queries or the other unit has another status; see above."
+    return " *: a group of queries or the other unit has another status."
 
 
 def _peak_cell(audit: Audit, name: str) -> Cell:
