@@ -355,6 +355,17 @@ def test_a_check_fails_where_a_group_does(
     assert main([*gate, "no gain"]) == 0
 
 
+@pytest.mark.parametrize("scale", [1.0, 2.0**-600])
+def test_the_peak_is_the_value_at_the_best_k(scale: float) -> None:
+    pools = builtin_pools(30, 16)
+    block = next(pools.blocks())
+    score, value = block.take(pools.scores["cursed"]), block.take(pools.values["value"]) * scale
+    best = audit(ScoredPools.from_arrays({"s": score}, value), **FAST)["scorers"]["s"]
+    k = best["verdict"]["k_best"]
+    shown = audit(ScoredPools.from_arrays({"s": score}, value), k=[k], **FAST)
+    assert best["peak_value"] == shown["scorers"]["s"]["value"][shown["k"].index(k)] > 0
+
+
 def test_a_correlation_just_below_zero_is_not_printed_as_zero() -> None:
     left, left_over, score = 391, list(range(40)), []  # 391 of 780 pairs the wrong way round
     for _ in range(40):

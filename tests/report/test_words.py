@@ -147,10 +147,13 @@ def test_tables_say_where_the_curve_peaked(audit: Audit, place: str) -> None:
     assert re.search(r"0\.473\s+\(K = 4\)", texts_of(audit)[place])
 
 
-def test_a_peak_at_a_k_that_is_not_shown_has_no_value(audit: Audit) -> None:
+def test_a_peak_at_a_k_that_is_not_shown(audit: Audit) -> None:
     audit["scorers"]["cursed"]["verdict"]["k_best"] = 3
     (line,) = [line for line in summary_lines(audit) if line.startswith("unsafe")]
-    assert "peak at K = 3" in line
+    assert "peak at K = 3" in line  # an audit of before, which has no value there
+    audit["scorers"]["cursed"]["peak_value"] = 0.481
+    (line,) = [line for line in summary_lines(audit) if line.startswith("unsafe")]
+    assert "peak 0.481 at K = 3" in line
 
 
 # ---------------------------------------------------------------------------- how far safe reaches

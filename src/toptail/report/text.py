@@ -136,9 +136,10 @@ def gains(scorer: Mapping[str, Any]) -> list[float | None]:
 
 
 def peak(scorer: Mapping[str, Any], k: Sequence[int]) -> tuple[int | None, float | None]:
-    """The K at which the curve is highest, and its value where that K is shown."""
+    """The K at which the curve is highest, and its value there, where an audit has it."""
     best = scorer["verdict"]["k_best"]
-    return best, scorer["value"][k.index(best)] if best in k else None
+    shown = scorer["value"][k.index(best)] if best in k else None
+    return best, scorer.get("peak_value", shown)
 
 
 def headline(verdict: Mapping[str, Any], k_max: int) -> str:
