@@ -35,6 +35,7 @@ from toptail.commands.train import Train
 from toptail.errors import Exit, InputError, NotDoneError, printable, told
 from toptail.pools.guard import MOST, allowed_bytes, brief
 from toptail.pools.patience import MINUTES, allowed_minutes
+from toptail.report.text import NOT_MEANT
 
 _Command = (
     Annotated[Audit, tyro.conf.subcommand("audit")]
@@ -155,7 +156,7 @@ def _description() -> str:
     codes = "; ".join(f"{code.value}, {code.meaning}" for code in Exit)
     limits = "; ".join(f"{flag} N {what}" for flag, (_, _, what) in _LIMITS.items())
     asked = f"Is this critic safe to maximize? (toptail {__version__})"
-    return f"{asked}\n\nExit codes: {codes}.\n\nWith any command, {limits}."
+    return f"{asked}\n\n{NOT_MEANT}\n\nExit codes: {codes}.\n\nWith any command, {limits}."
 
 
 def _say(sentence: str, code: Exit) -> Exit:

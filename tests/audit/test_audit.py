@@ -327,12 +327,13 @@ def one_bad_group() -> ScoredPools:
 def test_a_group_that_a_safe_scorer_is_worse_than_random_in_is_named(tmp_path: Path) -> None:
     result = toptail.audit(one_bad_group(), resamples=300)
     assert result.verdicts["s"].status == "safe"
-    said = r"s is safe over all queries and worse than a random candidate in near \(.*τ_b −1.00"
-    assert re.search(said, result.summary())
+    near = r"unsafe from best of 2 in group = near \(captured −.* τ_b −1.00 .* worse than a random"
+    safe = rf"^safe .* up to best of 8 of pools like these: .*; but {near}"
+    assert re.search(safe, result.summary(), re.MULTILINE)
     result.write(tmp_path / "out")
     for name in ("report.html", "audit.md"):
         text = (tmp_path / "out" / name).read_text(encoding="utf-8")
-        assert "worse than a random candidate in near" in text
+        assert "unsafe from best of 2 in group = near" in text
     fine = ScoredPools.from_arrays({"s": np.eye(60)}, np.eye(60), group=["a"] * 30 + ["b"] * 30)
     assert "worse than" not in toptail.audit(fine, resamples=300).summary()
 
@@ -346,10 +347,35 @@ def test_a_check_fails_where_a_group_does(
     arguments = ["audit", str(table), "--out", str(tmp_path / "out"), "--resamples", "300"]
     gate = [*arguments, "--scores", "s", "--fail-on"]
     assert main([*gate, "inconclusive"]) == 1
-    assert "--fail-on: s is inconclusive in the group few" in capsys.readouterr().out
+    assert (
+        "--fail-on: s is inconclusive up to best of 8 in the group few" in capsys.readouterr().out
+    )
     assert main([*gate, "unsafe"]) == 1
-    assert "--fail-on: s is unsafe in the group near" in capsys.readouterr().out
+    assert "--fail-on: s is unsafe from best of 2 in the group near" in capsys.readouterr().out
     assert main([*gate, "no gain"]) == 0
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**-600])
+def test_the_peak_is_the_value_at_the_best_k(scale: float) -> None:
+    pools = builtin_pools(30, 16)
+    block = next(pools.blocks())
+    score, value = block.take(pools.scores["cursed"]), block.take(pools.values["value"]) * scale
+    best = audit(ScoredPools.from_arrays({"s": score}, value), **FAST)["scorers"]["s"]
+    k = best["verdict"]["k_best"]
+    shown = audit(ScoredPools.from_arrays({"s": score}, value), k=[k], **FAST)
+    assert best["peak_value"] == shown["scorers"]["s"]["value"][shown["k"].index(k)] > 0
+
+
+def test_a_correlation_just_below_zero_is_not_printed_as_zero() -> None:
+    left, left_over, score = 391, list(range(40)), []  # 391 of 780 pairs the wrong way round
+    for _ in range(40):
+        at = min(left, len(left_over) - 1)
+        score.append(left_over.pop(at))
+        left -= at
+    value = np.tile(np.arange(40.0), (3, 1))
+    result = audit(ScoredPools.from_arrays({"s": np.tile(score, (3, 1))}, value), **FAST)
+    assert result["scorers"]["s"]["tau_b"]["high"] == pytest.approx(-2 / 780)
+    assert "(tau_b at most -0.0026)" in result["warnings"][0]
 
 
 def test_group_labels_too_many_to_report() -> None:

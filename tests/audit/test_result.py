@@ -76,7 +76,7 @@ def test_a_scorer_has_its_curve_and_diagnostics(result: AuditResult, rich: Audit
     assert list(raw.seeds) == [42, 43]
     assert rich.groups["near"]["raw"].verdict.status in ("safe", "inconclusive")
     assert scorer == toptail.audit(builtin_pools(60, 16), resamples=300).scorers["noisy"]
-    assert repr(scorer).startswith("ScorerResult(noisy: safe, captured 0.")
+    assert repr(scorer).startswith("ScorerResult(noisy: safe up to best of 16 of pools ")
     assert repr(scorer.curve).startswith("Curve(K = 1 to 16, value 0.4")
 
 
@@ -84,8 +84,8 @@ def test_repr_has_one_line_for_each_scorer(result: AuditResult, rich: AuditResul
     lines = repr(result).splitlines()
     assert lines[0].startswith("AuditResult: 60 queries, 960 candidates")
     assert len(lines) == 6
-    assert lines[3].startswith("cursed: unsafe, captured ")
-    assert lines[3].endswith(f"at K = 16, best K {result.verdicts['cursed'].k_best}")
+    assert lines[3].startswith("cursed: unsafe from best of 16 of pools like these: gain +0.")
+    assert lines[3].endswith(f" at K = {result.verdicts['cursed'].k_best}")
     assert len(repr(rich).splitlines()) == 3
 
 
@@ -113,6 +113,8 @@ def test_tables_hold_every_digit(result: AuditResult, rich: AuditResult) -> None
     assert [row["status"] for row in verdicts] == [v.status for v in rich.verdicts.values()]
     seeds = rich.table("seeds").to_pylist()
     assert {row["seed"] for row in seeds} == {42, 43}
+    for row in (*seeds, *rich.table("groups").to_pylist()):  # a status names its K
+        assert row["k_safe_max"] == (8 if row["status"] == "safe" else None)
     assert len(rich.table("groups")) == 2 * 2 * len(rich.k)
     assert rich.table("comparisons").to_pylist()[0].keys() >= {"a", "b", "difference", "p_holm"}
     needed = result.table("verdicts").column("queries_needed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from itertools import cycle
@@ -371,6 +372,18 @@ def compared(audit: Audit) -> Audit:
 def alone() -> Audit:
     """A single scorer."""
     return make_audit({"noisy": SHAPES["noisy"]})
+
+
+@pytest.fixture
+def divided(alone: Audit) -> Audit:
+    """One safe scorer that is undecided among far queries, and unsafe in the other unit."""
+    audit: Audit = json.loads(json.dumps(alone))  # groups and the whole share their parts
+    audit["other_unit"] = {"noisy": "unsafe"}
+    far = audit["groups"]["far"]["scorers"]["noisy"]
+    far["verdict"] |= {"status": "inconclusive", "k_safe_max": None}
+    for part, share in (("value", -0.03), ("low", -0.11), ("high", 0.05)):
+        far["gain"][part][-1] = share
+    return audit
 
 
 @pytest.fixture

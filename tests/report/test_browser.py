@@ -86,6 +86,14 @@ def test_verdicts_are_visible(open_page: Open, audit: dict[str, Any]) -> None:
     expect(page.locator(".card .icon").first).to_be_visible()
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_exceptions_are_on_the_first_screen(open_page: Open, divided: Any, width: int) -> None:
+    page = open_page(divided, width=width)
+    said = page.locator("header .remark")
+    expect(said).to_contain_text("but inconclusive in distance = far")
+    expect(said).to_be_in_viewport(ratio=1)
+
+
 @pytest.mark.parametrize("name", ["audit", "thirty"])
 def test_a_name_opens_its_card(open_page: Open, name: str, request: pytest.FixtureRequest) -> None:
     page = open_page(request.getfixturevalue(name))
@@ -121,7 +129,7 @@ def test_an_older_audit_begins_with_its_curves(open_page: Open, first_format: An
     expect(page.locator("#chart-best-of-k .series")).to_have_count(5)
 
 
-@pytest.mark.parametrize(("width", "most"), [(1280, 2600), (390, 5400)])
+@pytest.mark.parametrize(("width", "most"), [(1280, 2600), (390, 5800)])
 def test_thirty_scorers_leave_the_first_chart_in_reach(
     open_page: Open, thirty: Any, width: int, most: int
 ) -> None:

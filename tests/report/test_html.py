@@ -90,10 +90,11 @@ def test_sections_come_in_the_order_of_the_questions(compared: dict[str, Any]) -
     html = render_html(compared)
     anchors = [
         "<h1>",
+        'class="remark warning">“perfect” is safe',
         'id="baseline"',
         'id="verdicts"',
         'class="basis"',
-        'class="remark warning"',
+        'class="remark warning"><strong>',
         'id="gain"',
         'id="chart-gain"',
         'id="scorers"',

@@ -101,14 +101,20 @@ def test_definitions_name_every_status_and_the_thresholds_used(audit: dict[str, 
 
 
 def test_summary_has_one_line_for_each_scorer(audit: dict[str, Any]) -> None:
+    audit["other_unit"] = None
     lines = summary_lines(audit)
+    reach = "up to best of 16 of pools like these:"
     assert {line for line in lines if ", captured " in line} == {
-        "safe          perfect    gain +0.285, captured 1.00 [0.92, 1.08], safe up to K = 16",
-        "safe          noisy      gain +0.128, captured 0.45 [0.37, 0.53], safe up to K = 16",
-        "inconclusive  uncertain  gain +0.043, captured 0.15 [0.07, 0.23], about 340 queries would "
-        "decide",
-        "no gain       constant   gain 0.000, captured 0.00 [−0.08, 0.08], best K = 16",
-        "unsafe        cursed     gain −0.085, captured −0.30 [−0.38, −0.22], hurts from K = 8",
+        f"safe          perfect    {reach} gain +0.285 in value, captured 1.00 [0.92, 1.08], "
+        "peak 0.695 at K = 16",
+        f"safe          noisy      {reach} gain +0.128 in value, captured 0.45 [0.37, 0.53], "
+        "peak 0.538 at K = 16",
+        f"inconclusive  uncertain  {reach} gain +0.043 in value, captured 0.15 [0.07, 0.23], "
+        "peak 0.463 at K = 8, about 340 queries would decide",
+        f"no gain       constant   {reach} gain 0.000 in value, captured 0.00 [−0.08, 0.08], "
+        "peak 0.410 at K = 16",
+        "unsafe        cursed     from best of 8 of pools like these: gain −0.085 in value, "
+        "captured −0.30 [−0.38, −0.22], peak 0.473 at K = 4",
     }
     assert not any(line.startswith(" ") for line in lines)
     assert "Nothing is extrapolated past K = 16, the largest K measured." in lines
@@ -126,7 +132,7 @@ def test_verbose_summary_adds_the_reason_and_the_groups(audit: dict[str, Any]) -
         "    Harm in fewer than 1 % is not excluded.",
         "    −0.021 in value per doubling of K",
     ]
-    assert lines[at + 4].startswith(f"    By {audit['group_column']}: ")
+    assert lines[at + 4].startswith(f"    By {audit['group_column']}, up to best of 16: near ")
 
 
 def test_the_note_on_noise_is_for_those_who_ask(audit: dict[str, Any]) -> None:
@@ -154,7 +160,7 @@ def test_summary_names_columns_that_were_left_out_and_scores_that_say_nothing(
 def test_long_names_keep_their_ends_on_the_terminal(audit: dict[str, Any]) -> None:
     audit["scorers"] = {"a" * 40 + "_end": audit["scorers"]["noisy"]}
     (line,) = [line for line in summary_lines(audit) if ", captured " in line]
-    assert f"{'a' * 15}…{'a' * 12}_end  gain" in line
+    assert f"{'a' * 15}…{'a' * 12}_end  up to best of 16 of pools" in line
 
 
 def test_summary_of_picks(picks: dict[str, Any]) -> None:

@@ -128,7 +128,7 @@ def measure(
         high = scorers[name]["tau_b"]["high"]
         if high is not None and high < 0:
             warnings.append(
-                f"'{name}' is negatively correlated with the value (tau_b at most {high:.2f}): "
+                f"'{name}' is negatively correlated with the value (tau_b at most {high:.2g}): "
                 "is its sign reversed? Larger scores must mean better candidates."
             )
     top = sample.mean("oracle")
@@ -275,6 +275,7 @@ def _curve(reading: _Reading, prefix: str) -> tuple[dict[str, Any], Estimate]:
         "captured_low": captured["low"],
         "captured_high": captured["high"],
         "gain_per_doubling": (curve.point[-1] - curve.point[0]) / np.log2(asked.family.k_max),
+        "peak_value": sample.mean(prefix + "value").point[asked.family.members].max(),
         "verdict": reading.verdict(prefix),
     }, curve
 

@@ -261,7 +261,7 @@ def _notes(judged: Judgement, several: bool, rule: Rule) -> list[str]:
 _IN_VALUE_UNITS: Final = {
     *("random", "oracle", "oracle_low", "oracle_high", "headroom", "value_range", "difference"),
     *("value", "low", "high", "band_low", "band_high", "regret", "gain_per_doubling", "mean"),
-    *("deciles", "deciles_low", "deciles_high", "deciles_within"),
+    *("deciles", "deciles_low", "deciles_high", "deciles_within", "peak_value"),
 }
 """Keys of numbers in units of the value, unless they lie under one of the next."""
 _IN_OTHER_UNITS: Final = {

@@ -35,8 +35,8 @@ class Interval:
     def __str__(self) -> str:
         if self.value is None:
             return "n/a"
-        ends = "" if self.low is None else f" [{self.low:.2f}, {self.high:.2f}]"
-        return f"{self.value:.2f}{ends}"
+        ends = "" if self.low is None else f" [{self.low:z.2f}, {self.high:z.2f}]"
+        return f"{self.value:z.2f}{ends}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,12 +122,22 @@ class ScorerResult(Container):
 
     def _summary(self) -> str:
         best = "n/a" if self.verdict.k_best is None else self.verdict.k_best
-        share = f"captured {self.captured} at K = {self.curve.k[-1]}"
-        return f"{self.name}: {self.verdict.status}, {share}, best K {best}"
+        k_max = int(self.curve.k[-1])
+        share = f"captured {self.captured} at K = {k_max}"
+        status = f"{self.verdict.status} {reach(self.verdict, k_max)}"
+        return f"{self.name}: {status}, {share}, best K {best}"
 
 
 def _interval(summary: Summary) -> Interval:
     return Interval(summary["mean"], summary["low"], summary["high"])
+
+
+def reach(verdict: Verdict, k_max: int, of: str = " of pools like these") -> str:
+    """Up to which K, and of which candidates, a status holds: the words that follow it."""
+    if verdict.status == "unsafe" and verdict.k_harm is not None:
+        return f"from best of {verdict.k_harm}{of}"
+    safe = verdict.k_safe_max if verdict.status == "safe" else None
+    return f"up to best of {safe or k_max}{of}"
 
 
 def stored_verdict(entry: Mapping[str, Any]) -> Verdict:

@@ -11,6 +11,7 @@ import tyro
 from toptail.audit import Rule, Settings
 from toptail.audit.standing import STANDINGS
 from toptail.audit.verdict import STATUSES
+from toptail.audit.views import reach
 from toptail.commands.engine import EngineFlags
 from toptail.commands.lists import names, numbers, unjudged
 from toptail.commands.options import Flag, Words, command_line
@@ -35,6 +36,9 @@ _OF_TABLES: Final = (
 @dataclass(frozen=True)
 class Audit(EngineFlags):
     """Tell whether each scorer of a table is safe to maximize.
+
+    Safe here is about taking the best of K of pools like these: not about AI safety, and not
+    about training against the score.
 
     The table (Parquet, CSV, JSON, JSON Lines, Arrow or npz) has one row per candidate with
     the columns 'query', one or more scores and a value, or one row per query with lists; or it
@@ -206,11 +210,11 @@ def _failed(result: AuditResult, fail_on: set[str]) -> list[str]:
             if not verdict.checks:
                 failed.append(f"{name}: {verdict.reason}")
             elif verdict.status in fail_on:
-                failed.append(f"{name} is {verdict.status}")
+                failed.append(f"{name} is {verdict.status} {reach(verdict, result.k[-1])}")
             failed += [
-                f"{name} is {scorers[name].verdict.status} in the group {group}"
+                f"{name} is {found.status} {reach(found, result.k[-1], '')} in the group {group}"
                 for group, scorers in result.groups.items()
-                if name in scorers and scorers[name].verdict.status in fail_on
+                if name in scorers and (found := scorers[name].verdict).status in fail_on
             ]
     if result.baseline is not None and fail_on & set(STANDINGS):
         for name, standing in result.baseline.scorers.items():

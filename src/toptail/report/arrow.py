@@ -14,6 +14,7 @@ from toptail.report.text import Audit, last
 Row = dict[str, Any]
 
 _SHARES: Final = ("captured", "captured_low", "captured_high")
+_REACH: Final = ("status", "k_safe_max", "k_harm")
 _VERDICT: Final = ("status", "k_best", "k_safe_max", "k_harm", "queries_needed", "reason")
 
 
@@ -83,7 +84,7 @@ def _off_support(audit: Audit) -> Iterable[Row]:
 def _seeds(audit: Audit) -> Iterable[Row]:
     for name, scorer in audit["scorers"].items():
         for seed, entry in scorer.get("seeds", {}).items():
-            head = {"scorer": name, "seed": int(seed), "status": entry["verdict"]["status"]}
+            head = {"scorer": name, "seed": int(seed)} | _parts(entry["verdict"], _REACH)
             yield from _over_k(head, audit["k"], entry, ("value",))
 
 
@@ -91,7 +92,7 @@ def _groups(audit: Audit) -> Iterable[Row]:
     for group, part in audit.get("groups", {}).items():
         for name, scorer in part["scorers"].items():
             head = {"group": group, "queries": part["queries"], "scorer": name}
-            head |= {"status": scorer["verdict"]["status"]}
+            head |= _parts(scorer["verdict"], _REACH)
             yield from _over_k(head, part["k"], scorer, Curve.parts())
 
 

@@ -6,16 +6,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from toptail.report.judging import judging_sentences
-from toptail.report.text import Audit, join, number, one_line, plural, ranked
+from toptail.report.text import Audit, join, number, one_line, plural
 
 UNITS: Final = {
     "pooled": "the headroom pooled over queries",
     "query": "each query's own headroom",
 }
-"""What gains are shares of, by the name of the unit."""
-
-MOST_NAMES: Final = 5
-"""A sentence that would name more scorers counts them."""
+"""What a gain is divided by, by the name of the unit."""
 
 
 def basis_sentences(audit: Audit) -> list[str]:
@@ -52,7 +49,7 @@ def _unseen(audit: Audit) -> Iterable[str]:
 def _unit(audit: Audit) -> Iterable[str]:
     if (unit := audit.get("unit")) not in UNITS:
         return
-    text = f"Gains, δ and ρ are shares of {UNITS[unit]}"
+    text = f"Captured shares, δ and ρ are shares of {UNITS[unit]}"
     if value_range := audit.get("value_range"):
         text += "; values are declared to lie between {:g} and {:g}".format(*value_range)
     yield f"{text}."
@@ -62,15 +59,12 @@ def _unit(audit: Audit) -> Iterable[str]:
 
 def _other_unit(audit: Audit, unit: str, other: dict[str, str]) -> str:
     """What the verdicts would be in the other unit, where queries' headroom is very unequal."""
-    changed = [
-        f"“{one_line(name)}” {other[name]}"
-        for name in ranked(audit)
-        if name in other and other[name] != audit["scorers"][name]["verdict"]["status"]
-    ]
+    scorers = audit["scorers"].items()
+    changed = sum(
+        other.get(n, s["verdict"]["status"]) != s["verdict"]["status"] for n, s in scorers
+    )
     spread = number(audit.get("headroom_spread"), 0, "more than 10")
-    says = f"makes {join(changed)}" if changed else "gives the same verdicts"
-    if len(changed) > MOST_NAMES:
-        says = f"changes {len(changed)} of {len(other)} verdicts"
+    says = f"changes {changed} of {len(other)} verdicts" if changed else "gives the same verdicts"
     return f"Headroom differs {spread}-fold between queries: measuring in {unit} {says}."
 
 

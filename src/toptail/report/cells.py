@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -89,33 +89,32 @@ Ends = tuple[float | None, float | None, float | None]
 
 
 def has_gains(audit: Audit) -> bool:
-    """Whether gains in headroom are stored, which they were not from the beginning."""
+    """Whether gains over headroom are stored, which they were not from the beginning."""
     scorers = audit.get("scorers") or {}
     return bool(scorers) and all("gain" in scorer for scorer in scorers.values())
 
 
-def gain_at_end(scorer: Mapping[str, Any]) -> Ends:
-    """Gain over a random pick at the largest K, in headroom, with its ends.
-
-    Where an older audit has no gain, the captured share is the same number.
-    """
+def captured_at_end(scorer: Mapping[str, Any]) -> Ends:
+    """The captured share at the largest K, with the ends behind the verdict where there are any."""
     names = ("value", "low", "high") if "gain" in scorer else _CAPTURED
     lists = scorer.get("gain", scorer)
     value, low, high = (last(lists.get(name)) for name in names)
     return value, low, high
 
 
-def gain_cells(gains: Sequence[Ends], rho: float | None) -> list[Cell]:
-    """Gains with their intervals, drawn on one axis that shows zero and the loss put up with."""
+def drawn_cells(
+    shares: Sequence[Ends], rho: float | None, make: Callable[..., Cell] = number_cell
+) -> list[Cell]:
+    """Shares of the headroom with intervals, on one axis with zero and the loss put up with."""
     limit = -(rho or 0.0)
-    shown = [0.0, limit, *(x for gain in gains for x in gain if x is not None)]
+    shown = [0.0, limit, *(x for ends in shares for x in ends if x is not None)]
     start, width = min(shown), (max(shown) - min(shown)) or 1.0
 
     def cell(value: float | None, low: float | None, high: float | None) -> Cell:
-        cell = difference_cell(value, low, high, 2)
+        cell = make(value, low, high, decimals=2)
         if value is None or low is None or high is None:
             return cell
         places = ((x - start) / width for x in (low, value, high, 0.0, limit))
         return replace(cell, whisker=Whisker(*places))
 
-    return [cell(*gain) for gain in gains]
+    return [cell(*ends) for ends in shares]

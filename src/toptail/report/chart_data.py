@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from toptail.report.palette import style
-from toptail.report.text import Audit, one_line, percent, ranked, short, value_decimals
+from toptail.report.text import (
+    Audit,
+    one_line,
+    percent,
+    ranked,
+    short,
+    status_words,
+    value_decimals,
+)
 
 
 def chart_data(audit: Audit) -> dict[str, Any]:
@@ -20,12 +28,13 @@ def chart_data(audit: Audit) -> dict[str, Any]:
 
 def _pools(audit: Audit) -> dict[str, Any]:
     whole = ("kind", "k", "random", "oracle", "oracle_low", "oracle_high")
-    scorers = [_scorer(*at, audit["scorers"][at[1]]) for at in enumerate(ranked(audit))]
+    scorers = [_scorer(audit, *at) for at in enumerate(ranked(audit))]
     margins = {part: audit["thresholds"][part] for part in ("delta", "rho")}
     return {**{part: audit[part] for part in whole}, **margins, "scorers": scorers}
 
 
-def _scorer(rank: int, name: str, scorer: Mapping[str, Any]) -> dict[str, Any]:
+def _scorer(audit: Audit, rank: int, name: str) -> dict[str, Any]:
+    scorer = audit["scorers"][name]
     over_k = ("value", "band_low", "band_high", "captured")
     deciles = ("deciles", "deciles_low", "deciles_high", "deciles_within")
     look = style(rank)
@@ -36,7 +45,7 @@ def _scorer(rank: int, name: str, scorer: Mapping[str, Any]) -> dict[str, Any]:
         "hue": look.hue,
         "dash": look.dash,
         "gain": scorer.get("gain"),
-        "status": scorer["verdict"]["status"],
+        "verdict": status_words(scorer["verdict"], audit["k"][-1]),
         "k_harm": scorer["verdict"]["k_harm"],
         "k_safe_max": scorer["verdict"]["k_safe_max"],
         "off_support": scorer.get("off_support"),

@@ -25,7 +25,7 @@ from toptail.report.text import Audit, number, one_line, percent, ranked, short
 
 FIGURES: Final[Mapping[str, Mapping[str, str]]] = {
     "pools": {
-        "gain": "Gain over a random pick",
+        "gain": "Share of the headroom captured",
         "best_of_k": "Best-of-K curves",
         "deciles": "Mean value by score decile",
     },
@@ -48,7 +48,7 @@ def figures_of(audit: Audit) -> dict[str, str]:
 
 
 def gain_figure(audit: Audit) -> Figure:
-    """Paired gain over a random pick by K, in headroom, with what the verdicts ask of it."""
+    """Paired gain over a random pick by K, over the headroom, with what verdicts ask of it."""
     with mpl.rc_context(_SETTINGS):
         k, names = np.log2(audit["k"]), ranked(audit)
         figure, axes = _figure(7.0, _height(4.2, len(names)))
@@ -61,11 +61,11 @@ def gain_figure(audit: Audit) -> Figure:
             _harm(axes, audit["k"], gain["value"], scorer["verdict"])
             labels.append((gain["value"][-1], f"{rank + 1} {short(name, 24)}", _colour(rank)))
         _k_axis(axes, audit["k"])
-        axes.set_ylabel("gain, as a share of the headroom")
+        axes.set_ylabel(f"gain / headroom at K = {audit['k'][-1]}")
         _harm_region(axes, audit["thresholds"]["rho"])
         _end_labels(axes, float(k[-1]), labels)
         with_bands = f", with {percent(audit['thresholds']['level'])} intervals"
-        title = "Gain over a random pick on the same queries"
+        title = "Share of the headroom captured, on the same queries"
         _title(axes, f"{title}{with_bands if len(names) <= MOST_BANDS else ''}")
         return figure
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from toptail.report.cells import (
+    captured_at_end,
     difference_cell,
-    gain_at_end,
-    gain_cells,
+    drawn_cells,
     k_cell,
     name_cell,
     number_cell,
@@ -20,7 +19,6 @@ from toptail.report.cells import (
 from toptail.report.table import Column, Table, numbers
 from toptail.report.text import (
     Audit,
-    join,
     last,
     one_line,
     p_value,
@@ -28,11 +26,7 @@ from toptail.report.text import (
     plural,
     ranked,
     value_decimals,
-    with_interval,
 )
-
-_NAMED = 4
-"""So many scorers are named that are worse than random in a group."""
 
 
 def groups_table(audit: Audit, names: Sequence[str] | None = None) -> Table:
@@ -44,10 +38,10 @@ def groups_table(audit: Audit, names: Sequence[str] | None = None) -> Table:
         for group, record in (audit.get("groups") or {}).items()
         if name in record["scorers"]
     ]
-    ends = [gain_at_end(record["scorers"][name]) for name, _, record in places]
-    gains = gain_cells(ends, audit["thresholds"]["rho"])  # one axis for all scorers
+    ends = [captured_at_end(record["scorers"][name]) for name, _, record in places]
+    shares = drawn_cells(ends, audit["thresholds"]["rho"])  # one axis for all scorers
     rows = []
-    for (name, group, record), gain in zip(places, gains, strict=True):
+    for (name, group, record), share in zip(places, shares, strict=True):
         if names is not None and name not in names:
             continue
         scorer = record["scorers"][name]
@@ -58,7 +52,7 @@ def groups_table(audit: Audit, names: Sequence[str] | None = None) -> Table:
                 name_cell(name),
                 replace(name_cell(group), detail=size),
                 status_cell(scorer["verdict"]["status"]),
-                gain,
+                share,
                 k_cell(scorer["verdict"]["k_safe_max"]),
                 number_cell(*value, decimals=decimals),
                 number_cell(record["random"], decimals=decimals),
@@ -75,7 +69,7 @@ def groups_table(audit: Audit, names: Sequence[str] | None = None) -> Table:
             Column("Scorer", "name"),
             Column(one_line(audit.get("group_column") or "Group"), "name"),
             Column("Verdict", "word"),
-            *numbers("Gain", "Safe up to K", "Value", "Random", "Oracle", "τ_b"),
+            *numbers("Captured share", "Safe up to K", "Value", "Random", "Oracle", "τ_b"),
         ),
         tuple(rows),
         stacked=True,
@@ -83,14 +77,14 @@ def groups_table(audit: Audit, names: Sequence[str] | None = None) -> Table:
 
 
 def group_tests_table(audit: Audit) -> Table:
-    """Differences of the gain between every two groups, the clearest first."""
+    """Differences of the captured share between every two groups, the clearest first."""
     tests = sorted(
         audit.get("group_tests") or (), key=lambda t: (t["p_holm"] is None, t["p_holm"] or 0.0)
     )
     return Table(
         "group-tests",
         "Between groups",
-        "Difference between two groups in the gain at the largest K, in headroom, with "
+        "Difference between two groups in the captured share at the largest K, with "
         f"{percent(audit['thresholds']['level'])} intervals. Holm p is corrected for the number "
         "of pairs.",
         (
@@ -113,48 +107,9 @@ def group_tests_table(audit: Audit) -> Table:
 
 
 def heterogeneity(audit: Audit, name: str) -> str:
-    """Whether a scorer's gain differs between the groups at all; empty where not tested."""
+    """Whether a scorer's captured share differs between groups at all; empty if not tested."""
     p = (audit.get("group_heterogeneity") or {}).get(name)
     return "" if p is None else f"all groups alike: p {_equals(p_value(p))}"
-
-
-def worse_in_groups(audit: Audit) -> list[str]:
-    """Say which scorers are worse than a random candidate in a group, and not unsafe overall.
-
-    By the whole interval of the gain at the group's largest K, or of the order (τ_b). Of many the
-    first are named; the groups' table has all.
-    """
-    found = []
-    for name in ranked(audit) if audit["kind"] == "pools" else ():
-        if audit["scorers"][name]["verdict"]["status"] == "unsafe":
-            continue
-        parts = [
-            f"{one_line(group)} ({words})"
-            for group, record in (audit.get("groups") or {}).items()
-            if name in record["scorers"] and (words := _worse(record["scorers"][name]))
-        ]
-        if parts:
-            overall = audit["scorers"][name]["verdict"]["status"]
-            found.append(
-                f"{one_line(name)} is {overall} over all queries and worse than a random candidate "
-                f"in {join(parts)}."
-            )
-    more = len(found) - _NAMED
-    if more > 1:
-        found[_NAMED:] = [f"So are {more} more scorers: see the table of groups."]
-    return found
-
-
-def _worse(scorer: Mapping[str, Any]) -> str:
-    """What is below zero with its whole interval; empty where nothing is."""
-    gain, order = gain_at_end(scorer), scorer["tau_b"]
-    ends = (order.get("mean"), order.get("low"), order.get("high"))
-    words = [
-        f"{what} {with_interval(*numbers)}"
-        for what, numbers in (("gain, in headroom,", gain), ("τ_b", ends))
-        if numbers[2] is not None and numbers[2] < 0
-    ]
-    return ", ".join(words)
 
 
 def _equals(p: str) -> str:

@@ -23,18 +23,23 @@ from toptail.report.basis import basis_sentences, shared_unseen, unseen
 from toptail.report.cells import has_gains
 from toptail.report.chart_data import chart_data
 from toptail.report.content import method_rows, status_lines, tables_of
-from toptail.report.group_tables import groups_table, heterogeneity, worse_in_groups
+from toptail.report.exceptions import exception_sentences, exceptions
+from toptail.report.group_tables import groups_table, heterogeneity
 from toptail.report.palette import DARK, LIGHT, style
 from toptail.report.scorer_tables import checks_table, numbers_table, steps_table
 from toptail.report.table import Table
 from toptail.report.text import (
     MISSING_SHORT,
+    NOT_MEANT,
     Audit,
     count,
     data_sentences,
+    ends_sentence,
     headline,
     k_word,
+    number,
     one_line,
+    peak,
     percent,
     question,
     ranked,
@@ -61,13 +66,14 @@ def render_html(audit: Audit) -> str:
         f"{audit['kind']}.html",
         _SCRIPTS,
         audit=audit,
-        basis=[*worse_in_groups(audit), *basis_sentences(audit)],
+        basis=basis_sentences(audit),
         many=len(audit.get("scorers", ())) > MANY_SCORERS,
         cards=[_card(audit, *at) for at in enumerate(ranked(audit))] if pools else (),
         data=chart_data(audit),
         definitions=status_lines(audit),
+        exceptions=exception_sentences(audit),
         gains=has_gains(audit),
-        measured=data_sentences(audit),
+        measured=[*data_sentences(audit), *([ends_sentence(audit)] if pools else [])],
         method=method_rows(audit),
         question=question(audit),
         scope=scope_sentence(audit) if pools else "",
@@ -86,6 +92,7 @@ def page(template: str, scripts: Sequence[str], **content: Any) -> str:
         .render(
             script=script,
             script_hash=_hash(script),
+            not_meant=NOT_MEANT,
             css=Markup(_hues() + _asset("style.css")),
             **content,
         )
@@ -100,6 +107,7 @@ def _card(audit: Audit, rank: int, name: str) -> dict[str, Any]:
         "rank": rank + 1,
         "status": verdict["status"],
         "headline": headline(verdict, audit["k"][-1]),
+        "exceptions": exceptions(audit, name),
         "reason": one_line(verdict["reason"]),
         "style": style(rank),
         "facts": _facts(audit, name),
@@ -119,11 +127,12 @@ def _facts(audit: Audit, name: str) -> list[tuple[str, str]]:
     scorer, decimals = audit["scorers"][name], value_decimals(audit)
     verdict = scorer["verdict"]
     value, low, high = (scorer[part][-1] for part in ("value", "low", "high"))
+    best, value_there = peak(scorer, audit["k"])
     facts = [
-        ("Best K", k_word(verdict["k_best"], MISSING_SHORT)),
+        ("Peak", f"{number(value_there, decimals, MISSING_SHORT)} at K = {k_word(best)}"),
         ("Safe up to K", k_word(verdict["k_safe_max"])),
         ("Hurts from K", k_word(verdict["k_harm"])),
-        ("Gain per doubling of K", signed(scorer["gain_per_doubling"], decimals)),
+        ("Gain per doubling of K (value units)", signed(scorer["gain_per_doubling"], decimals)),
         (f"Value at K = {audit['k'][-1]}", with_interval(value, low, high, decimals)),
     ]
     needed = verdict["queries_needed"]

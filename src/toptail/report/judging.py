@@ -14,6 +14,7 @@ from toptail.report.text import (
     plural,
     ranked,
     signed,
+    status_words,
     value_decimals,
 )
 
@@ -44,7 +45,7 @@ def _cheap(audit: Audit, cheap: Mapping[str, Any]) -> list[str]:
     name, alone = f"“{one_line(cheap['name'])}”", cheap["scorers"]
     known = [each for each in ranked(audit) if each in alone]
     changed = [
-        f"“{one_line(each)}” {alone[each]['status']} instead of "
+        f"“{one_line(each)}” {status_words(alone[each], audit['k'][-1], '')} instead of "
         f"{audit['scorers'][each]['verdict']['status']}"
         for each in known
         if alone[each]["status"] != audit["scorers"][each]["verdict"]["status"]

@@ -16,8 +16,9 @@ from dataclasses import replace
 from typing import Final
 
 from toptail.report.content import method_rows, status_lines, tables_of
+from toptail.report.exceptions import exception_sentences
 from toptail.report.table import Cell, Table
-from toptail.report.text import Audit, data_sentences, one_line, scope_sentence
+from toptail.report.text import NOT_MEANT, Audit, data_sentences, one_line, scope_sentence
 
 K_COLUMNS: Final = 6  # numbers with intervals that fit beside each other on a page
 HEADING: Final = 10  # characters of a line of a number's heading
@@ -110,7 +111,7 @@ def render_latex(audit: Audit) -> str:
         *(escape(sentence) for sentence in data_sentences(audit)),
     ]
     if audit["kind"] == "pools":
-        lines.append(escape(scope_sentence(audit)))
+        lines += map(escape, (scope_sentence(audit), NOT_MEANT, *exception_sentences(audit)))
     lines += [f"Warning: {escape(sentence)}" for sentence in audit["warnings"]]
     lines += [f"Note: {escape(sentence)}" for sentence in audit["notes"]]
     lines.append(r"\par\endgroup")

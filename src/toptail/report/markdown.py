@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 from toptail.report.basis import basis_sentences, shared_unseen, unseen
 from toptail.report.content import method_rows, status_lines, tables_of
+from toptail.report.exceptions import exception_sentences, exceptions
 from toptail.report.figures import figures_of
-from toptail.report.group_tables import worse_in_groups
 from toptail.report.table import Table
 from toptail.report.text import (
+    NOT_MEANT,
     Audit,
     data_sentences,
     headline,
@@ -32,13 +33,13 @@ def render_markdown(audit: Audit) -> str:
     """Render the whole audit as one Markdown document."""
     parts = [f"# {question(audit)}", " ".join(map(escape, data_sentences(audit)))]
     if audit["kind"] == "pools":
-        parts.append(escape(scope_sentence(audit)))
+        parts += [escape(f"{scope_sentence(audit)} {NOT_MEANT}")]
+    parts.append(_bullets(map(escape, exception_sentences(audit))))
     # As on the page: the leaderboard, then the charts, then the tables behind them.
     tables = tables_of(audit)
     first = [table for table in tables if table.name in ("baseline", "verdicts")]
     parts += _tables(first)
-    said = [*worse_in_groups(audit), *basis_sentences(audit)]
-    parts.append(_bullets(map(escape, said)))
+    parts.append(_bullets(map(escape, basis_sentences(audit))))
     if audit["warnings"]:
         parts += ["## Warnings", _bullets(map(escape, audit["warnings"]))]
     if audit["notes"]:
@@ -71,7 +72,8 @@ def _tables(tables: Iterable[Table]) -> Iterable[str]:
 def _verdicts(audit: Audit) -> Iterable[str]:
     for name in ranked(audit):
         verdict = audit["scorers"][name]["verdict"]
-        words = escape(headline(verdict, audit["k"][-1]))
+        but = exceptions(audit, name)
+        words = escape(headline(verdict, audit["k"][-1]) + (f"; but {but}" if but else ""))
         reason, rest = escape(verdict["reason"]), ""
         if not shared_unseen(audit) and unseen(audit, name):
             rest = f" {escape(unseen(audit, name))}"

@@ -8,13 +8,21 @@ from typing import Any, Final
 from toptail.report.cells import (
     captured_cells,
     curve_cells,
-    gain_cells,
+    difference_cell,
+    drawn_cells,
     name_cell,
     number_cell,
     status_cell,
 )
 from toptail.report.table import Cell, Column, Table, numbers
-from toptail.report.text import MISSING_SHORT, Audit, bracket, one_line, percent, value_decimals
+from toptail.report.text import (
+    MISSING_SHORT,
+    Audit,
+    bracket,
+    one_line,
+    percent,
+    value_decimals,
+)
 
 MOST_STEPS: Final = 5
 """How many steps a card shows; all are in ``audit.json``."""
@@ -25,7 +33,7 @@ def checks_table(audit: Audit, names: Sequence[str]) -> Table:
     rows = tuple(
         (
             name_cell(name),
-            Cell(one_line(check["name"]), one_line(check["question"])),
+            Cell(one_line(check["name"]), f"({one_line(check['question'])})"),
             Cell(" → ".join(map(str, check["k"] or ())) or MISSING_SHORT),
             number_cell(check["value"], check["low"], check["high"], decimals=3),
             number_cell(check["threshold"], decimals=3),
@@ -57,7 +65,8 @@ def steps_table(audit: Audit, name: str) -> Table:
     steps = audit["scorers"][name]["verdict"].get("steps") or []
     worst = sorted(steps, key=lambda s: (s["low"] is None, s["low"] or 0.0))[:MOST_STEPS]
     rho = audit["thresholds"]["rho"]
-    cells = gain_cells([(step["value"], step["low"], step["high"]) for step in worst], rho)
+    ends = [(step["value"], step["low"], step["high"]) for step in worst]
+    cells = drawn_cells(ends, rho, difference_cell)
     which = f"The {MOST_STEPS} of {len(steps)} steps" if len(steps) > MOST_STEPS else "The steps"
     return Table(
         "steps",
@@ -76,7 +85,7 @@ def numbers_table(audit: Audit, name: str) -> Table:
     """Everything measured for one scorer, one row for each K."""
     decimals, scorer = value_decimals(audit), audit["scorers"][name]
     band = zip(scorer["band_low"], scorer["band_high"], strict=True)
-    columns = _gain_column(scorer) | {
+    columns = _share_column(scorer, audit["k"][-1]) | {
         "Value": curve_cells(scorer, ("value", "low", "high"), decimals),
         "Simultaneous band": (
             Cell(bracket(low, high, decimals) or MISSING_SHORT) for low, high in band
@@ -103,8 +112,9 @@ def numbers_table(audit: Audit, name: str) -> Table:
     )
 
 
-def _gain_column(scorer: Mapping[str, Any]) -> dict[str, Iterable[Cell]]:
-    """The gain over a random pick at each K, where an audit has it."""
+def _share_column(scorer: Mapping[str, Any], k_max: int) -> dict[str, Iterable[Cell]]:
+    """The gain at each K over the headroom at the largest, where an audit has it."""
     if "gain" not in scorer:
         return {}
-    return {"Gain, in headroom": curve_cells(scorer["gain"], ("value", "low", "high"), 2)}
+    cells = curve_cells(scorer["gain"], ("value", "low", "high"), 2)
+    return {f"Gain / headroom at K = {k_max}": cells}

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from toptail.report.group_tables import worse_in_groups
+from toptail.report.exceptions import exceptions
 from toptail.report.judging import judging_sentences
 from toptail.report.text import (
     MISSING_SHORT,
     Audit,
     data_sentences,
+    ends_sentence,
+    gains,
     join,
     number,
     one_line,
     p_value,
+    peak,
     ranked,
     scope_sentence,
     short,
     signed,
+    status_words,
     value_decimals,
     with_interval,
 )
@@ -37,7 +41,7 @@ def summary_lines(audit: Audit, *, verbose: bool = False) -> list[str]:
     if audit["kind"] == "picks":
         lines += _picks(audit)
     else:
-        lines += [*_pools(audit, verbose), *worse_in_groups(audit)]
+        lines += _pools(audit, verbose)
         lines += [*judging_sentences(audit), *_columns(audit)]
         lines.append(scope_sentence(audit))
     notes = audit["notes"] or ([_NOISE] if verbose else [])  # picks have a note of their own
@@ -50,39 +54,33 @@ def _pools(audit: Audit, verbose: bool) -> list[str]:
     names = ranked(audit)
     width = max((len(short(name, _WIDTH)) for name in names), default=0)
     lines = [
-        f"Value of a random candidate {number(audit['random'], decimals)}; best possible at "
-        f"K = {k_max}: {number(audit['oracle'][-1], decimals)}. Gains at K = {k_max}, and the "
-        "share of the possible gain that is captured:",
+        f"{ends_sentence(audit)} Gain at K = {k_max} over a random candidate, the share of the "
+        "possible gain that is captured, and the peak of the curve:",
         "",
     ]
     for name in names:
-        scorer = audit["scorers"][name]
-        status = f"{scorer['verdict']['status']:<12}"
-        lines.append(f"{status}  {short(name, _WIDTH):<{width}}  {_line(scorer, decimals)}")
+        status = audit["scorers"][name]["verdict"]["status"]
+        words = scorer_words(audit, name).removeprefix(status)
+        lines.append(f"{status:<12}  {short(name, _WIDTH):<{width}} {words}")
         if verbose:
             lines += [f"    {text}" for text in _details(audit, name, decimals)]
     return [*lines, ""]
 
 
-def _line(scorer: Mapping[str, Any], decimals: int) -> str:
-    """What a scorer gains, what share of the headroom that is, and which K its verdict names."""
-    value = scorer["value"]
-    known = value[0] is not None and value[-1] is not None
-    gain = signed(value[-1] - value[0] if known else None, decimals, MISSING_SHORT)
+def scorer_words(audit: Audit, name: str) -> str:
+    """A scorer's verdict with its K and candidates, its numbers, and where it does not hold."""
+    scorer, decimals = audit["scorers"][name], value_decimals(audit)
+    verdict = scorer["verdict"]
     share = with_interval(*(scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")))
-    return f"gain {gain}, captured {share}{_k_words(scorer['verdict'])}"
-
-
-def _k_words(verdict: Mapping[str, Any]) -> str:
-    match verdict["status"]:
-        case "safe" if verdict["k_safe_max"] is not None:
-            return f", safe up to K = {verdict['k_safe_max']}"
-        case "unsafe" if verdict["k_harm"] is not None:
-            return f", hurts from K = {verdict['k_harm']}"
-        case "inconclusive" if verdict["queries_needed"] is not None:
-            return f", about {verdict['queries_needed']:,} queries would decide"
-        case _:
-            return "" if verdict["k_best"] is None else f", best K = {verdict['k_best']}"
+    words = f"{status_words(verdict, audit['k'][-1])}: gain "
+    words += f"{signed(gains(scorer)[-1], decimals, MISSING_SHORT)} in value, captured {share}"
+    k, value = peak(scorer, audit["k"])
+    if k is not None:
+        words += f", peak {'' if value is None else number(value, decimals) + ' '}at K = {k}"
+    if verdict["status"] == "inconclusive" and verdict["queries_needed"] is not None:
+        words += f", about {verdict['queries_needed']:,} queries would decide"
+    but = exceptions(audit, name)
+    return f"{words}; but {but}" if but else words
 
 
 def _details(audit: Audit, name: str, decimals: int) -> Iterable[str]:
@@ -98,7 +96,8 @@ def _details(audit: Audit, name: str, decimals: int) -> Iterable[str]:
             f"{one_line(group)} {part['scorers'][name]['verdict']['status']}"
             for group, part in audit["groups"].items()
         )
-        yield f"By {one_line(audit.get('group_column') or 'group')}: {parts}"
+        column = one_line(audit.get("group_column") or "group")
+        yield f"By {column}, up to best of {audit['k'][-1]}: {parts}"
 
 
 def _columns(audit: Audit) -> Iterable[str]:

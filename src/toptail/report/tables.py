@@ -156,6 +156,7 @@ def seeds_table(audit: Audit) -> Table:
             Cell(one_line(seed), key=one_line(seed)),
             status_cell(record["verdict"]["status"]),
             k_cell(record["verdict"]["k_best"], MISSING_SHORT),
+            k_cell(record["verdict"]["k_safe_max"]),
             k_cell(record["verdict"]["k_harm"]),
             number_cell(last(record["value"]), decimals=decimals),
         )
@@ -171,7 +172,7 @@ def seeds_table(audit: Audit) -> Table:
             NAME,
             Column("Seed", "word"),
             Column("Verdict", "word"),
-            *numbers("Best K", "Hurts from K", f"Value at K = {audit['k'][-1]}"),
+            *numbers("Best K", "Safe up to K", "Hurts from K", f"Value at K = {audit['k'][-1]}"),
         ),
         rows,
     )

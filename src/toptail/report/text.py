@@ -11,11 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from toptail.audit.verdict import STATUSES
+from toptail.audit.views import reach, stored_verdict
 
 Audit = Mapping[str, Any]
 
 MISSING: Final = "not available"
 MISSING_SHORT: Final = "n/a"  # the same, in the cells of a table
+
+NOT_MEANT: Final = (
+    "Safe here is about taking the best of K of pools like these: not about AI safety, and not "
+    "about training against the score."
+)
+"""Said once at the top of every page that calls something safe, and in the command's help."""
 
 # More queries may still make an undecided scorer a safe one; of the others that is not expected.
 _RANKS: Final = ("safe", "inconclusive", "no gain", "unsafe")
@@ -117,11 +124,29 @@ def ranked(audit: Audit) -> list[str]:
     return sorted(audit["scorers"], key=key)
 
 
+def status_words(verdict: Mapping[str, Any], k_max: int, *of: str) -> str:
+    """The status, up to which K it holds and of which candidates."""
+    return f"{verdict['status']} {reach(stored_verdict(verdict), k_max, *of)}"
+
+
+def gains(scorer: Mapping[str, Any]) -> list[float | None]:
+    """V(K) - V(1) at each K, in units of the value."""
+    first, *_ = scorer["value"]
+    return [None if first is None or v is None else v - first for v in scorer["value"]]
+
+
+def peak(scorer: Mapping[str, Any], k: Sequence[int]) -> tuple[int | None, float | None]:
+    """The K at which the curve is highest, and its value there, where an audit has it."""
+    best = scorer["verdict"]["k_best"]
+    shown = scorer["value"][k.index(best)] if best in k else None
+    return best, scorer.get("peak_value", shown)
+
+
 def headline(verdict: Mapping[str, Any], k_max: int) -> str:
     """Say the verdict in a few plain words."""
     match verdict["status"]:
         case "safe":
-            return f"Safe to maximize up to K = {verdict['k_safe_max'] or k_max}"
+            return status_words(verdict, k_max).capitalize()
         case "no gain":
             return "Does no harm, but no gain is shown"
         case "unsafe" if verdict["k_harm"] is not None:
@@ -209,6 +234,15 @@ def _picks_data(audit: Audit) -> str:
         where += f" in {plural(audit['clusters'], 'cluster')}"
     selectors = plural(len(audit["selectors"]), "selector")
     return f"{selectors} compared on {where}, by the values of what each one picked."
+
+
+def ends_sentence(audit: Audit) -> str:
+    """State between which values every choice lies."""
+    decimals = value_decimals(audit)
+    return (
+        f"Value of a random candidate {number(audit['random'], decimals)}; best possible at "
+        f"K = {audit['k'][-1]}: {number(audit['oracle'][-1], decimals)}."
+    )
 
 
 def scope_sentence(audit: Audit) -> str:

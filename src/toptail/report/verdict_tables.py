@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from toptail.report.cells import (
-    count_cell,
+    captured_at_end,
     difference_cell,
-    gain_at_end,
-    gain_cells,
+    drawn_cells,
     k_cell,
     name_cell,
     number_cell,
     status_cell,
 )
+from toptail.report.exceptions import exceptions
 from toptail.report.table import Cell, Column, Table, numbers
 from toptail.report.text import (
     Audit,
     count,
+    gains,
     number,
     one_line,
+    peak,
     percent,
     plural,
     ranked,
@@ -32,41 +34,60 @@ NAME: Final = Column("Scorer", "name")
 
 
 def verdict_table(audit: Audit) -> Table:
-    """The leaderboard: one row for each scorer, best status and highest gain first."""
+    """The leaderboard: one row for each scorer, best status and largest captured share first."""
     scorers = {name: audit["scorers"][name] for name in ranked(audit)}
-    gains = gain_cells([gain_at_end(s) for s in scorers.values()], audit["thresholds"]["rho"])
+    shares = drawn_cells([captured_at_end(s) for s in scorers.values()], audit["thresholds"]["rho"])
+    decimals, k_max = value_decimals(audit), audit["k"][-1]
     rows = tuple(
         (
             name_cell(name),
-            status_cell(scorer["verdict"]["status"]),
-            gain,
+            _verdict_cell(audit, name),
+            share,
+            difference_cell(gains(scorer)[-1], None, None, decimals),
+            _peak_cell(audit, name),
             k_cell(scorer["verdict"]["k_safe_max"]),
             k_cell(scorer["verdict"]["k_harm"]),
             number_cell((scorer["tau_b"] or {}).get("mean")),
-            _queries_cell(audit, scorer["verdict"]),
         )
-        for (name, scorer), gain in zip(scorers.items(), gains, strict=True)
+        for (name, scorer), share in zip(scorers.items(), shares, strict=True)
     )
     return Table(
         "verdicts",
-        "Verdicts",
-        "Does search hurt, and what does it gain? Gain: what the top score of K gains over a "
-        "random pick, as a share of what the best possible choice would gain (the headroom), "
-        f"with its {percent(audit['thresholds']['level'])} interval: the captured share.",
+        f"Verdicts up to best of {k_max} of pools like these",
+        f"Gain: what the top score of {k_max} is worth more than a random candidate, in units of "
+        "the value. Captured share: the gain divided by what the best possible choice among "
+        f"{k_max} would gain (the headroom), with its {percent(audit['thresholds']['level'])} "
+        f"interval. Peak: the highest value over K.{_starred(rows)}",
         (
             NAME,
             Column("Verdict", "word"),
-            Column(f"Gain at K = {audit['k'][-1]}"),
-            *numbers("Safe up to K", "Hurts from K", "τ_b", "Queries"),
+            *numbers("Captured share", "Gain (value units)", "Peak value"),
+            *numbers("Safe up to K", "Hurts from K", "τ_b"),
         ),
         rows,
     )
 
 
-def _queries_cell(audit: Audit, verdict: Mapping[str, Any]) -> Cell:
-    """How many queries there are, and about how many would decide what is undecided."""
-    cell, needed = count_cell(audit["queries"]), verdict.get("queries_needed")
-    return cell if needed is None else replace(cell, detail=f"(needs {count(needed)})")
+def _verdict_cell(audit: Audit, name: str) -> Cell:
+    """The status, how many queries would decide it, and whether a group or a unit differs."""
+    verdict = audit["scorers"][name]["verdict"]
+    needed = verdict.get("queries_needed")
+    more = ["*"] if exceptions(audit, name) else []
+    more += [] if needed is None else [f"(needs {count(needed)} queries)"]
+    return replace(status_cell(verdict["status"]), detail=" ".join(more))
+
+
+def _starred(rows: Iterable[tuple[Cell, ...]]) -> str:
+    """What the star behind a status means, where there is one."""
+    if not any(row[1].detail.startswith("*") for row in rows):
+        return ""
+    return " *: a group of queries or the other unit has another status."
+
+
+def _peak_cell(audit: Audit, name: str) -> Cell:
+    k, value = peak(audit["scorers"][name], audit["k"])
+    cell = number_cell(value, decimals=value_decimals(audit))
+    return cell if k is None else replace(cell, detail=f"(K = {k})")
 
 
 def baseline_table(audit: Audit) -> Table:

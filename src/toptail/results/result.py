@@ -21,7 +21,7 @@ from toptail.pools.container import queries
 from toptail.report.arrow import arrow_table, table_names
 from toptail.report.figures import draw
 from toptail.report.notebook import notebook_html
-from toptail.report.summary import summary_lines
+from toptail.report.summary import scorer_words, summary_lines
 from toptail.report.text import data_sentences, one_line
 from toptail.results.folder import read_audit, write_report
 
@@ -151,7 +151,7 @@ class AuditResult(Result):
         return "\n".join(["", one_line(where), *lines])
 
     def _lines(self) -> list[str]:
-        return [scorer._summary() for scorer in self.scorers.values()]
+        return [f"{name}: {scorer_words(self._content, name)}" for name in self.scorers]
 
 
 def _views(content: Mapping[str, Any]) -> dict[str, ScorerResult]:

@@ -57,6 +57,9 @@ def audit(
 ) -> AuditResult:
     """Tell whether each scorer is safe to maximize.
 
+    Safe here is about taking the best of K of pools like these: not about AI safety, and not
+    about training against the score.
+
     Parameters
     ----------
     data

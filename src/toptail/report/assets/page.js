@@ -23,7 +23,7 @@ function overDeciles(name, spec) {
   charts.push(new LineChart(figure(name), { ...chart, ...spec }));
 }
 
-/** The gain over a random pick, in headroom: what the verdict is about. */
+/** The gain over a random pick, divided by the headroom: what the verdict is about. */
 function gainOverRandom() {
   const series = data.scorers.map((scorer, index) => ({
     ...entry(scorer, index),
@@ -34,10 +34,10 @@ function gainOverRandom() {
     safe: data.k.indexOf(scorer.k_safe_max),
     facts: (i) => [
       ["K", String(data.k[i])],
-      ["gain", fixed(scorer.gain.value[i], 2)],
+      ["gain / headroom", fixed(scorer.gain.value[i], 2)],
       ["interval", bracket(scorer.gain.low[i], scorer.gain.high[i], 2) || "not available"],
       ["captured at this K", data.k[i] === 1 ? "–" : fixed(scorer.captured[i], 2)],
-      ["verdict", scorer.status],
+      ["verdict", scorer.verdict],
     ],
   }));
   const flat = (name, kind, at) => ({ name, kind, y: data.k.map(() => at) });
@@ -46,7 +46,7 @@ function gainOverRandom() {
     flat(`−δ = ${fixed(-data.delta, 2)}`, "delta", -data.delta),
     flat(`−ρ = ${fixed(-data.rho, 2)}`, "rho", -data.rho),
   ];
-  overK("gain", { series, references, yTitle: "gain, as a share of the headroom", zero: true, harmBelow: -data.rho });
+  overK("gain", { series, references, yTitle: `gain / headroom at K = ${data.k.at(-1)}`, zero: true, harmBelow: -data.rho });
 }
 
 function bestOfK() {

@@ -1,0 +1,218 @@
+"""What a reader meets first: how far *safe* reaches, where it does not hold, in which unit."""
+
+from __future__ import annotations
+
+import copy
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+
+from toptail.audit.views import Interval
+from toptail.cli import main
+from toptail.report import render_html, render_latex, render_markdown, summary_lines
+from toptail.report.chart_data import chart_data
+from toptail.report.exceptions import exception_sentences, exceptions
+from toptail.report.scorer_tables import checks_table, numbers_table
+from toptail.report.tables import seeds_table
+from toptail.report.text import NOT_MEANT
+from toptail.report.verdict_tables import verdict_table
+from toptail.results import AuditResult
+
+Audit = dict[str, Any]
+
+REACH = "up to best of 16 of pools like these"
+GROUP = "inconclusive in distance = far (captured −0.03 [−0.11, 0.05])"
+UNIT = "unsafe measured in each query's own headroom"
+
+
+@pytest.fixture
+def agreeing(alone: Audit) -> Audit:
+    """The same scorer, alike in every group and in both units."""
+    return alone | {"other_unit": {"noisy": "safe"}}
+
+
+def texts_of(audit: Audit) -> dict[str, str]:
+    """What each place shows before its first table ends."""
+    page = unescape(re.sub(r"<[^>]+>", "", render_html(audit).split("<main>")[1]))
+    return {
+        "console": "\n".join(summary_lines(audit)),
+        "print": repr(AuditResult.from_dict(audit)),
+        "notebook": unescape(AuditResult.from_dict(audit)._repr_html_()),
+        "page": page.split("How it was computed")[0],
+        "markdown": render_markdown(audit).replace("\\", ""),
+        "latex": render_latex(audit).replace(r"\ensuremath{-}", "−").replace(r"\allowbreak{}", ""),
+    }
+
+
+PLACES = ["console", "print", "notebook", "page", "markdown", "latex"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_group_and_a_unit_that_differ_are_said_first(divided: Audit, place: str) -> None:
+    text = texts_of(divided)[place]
+    verdict = text.index(REACH)
+    assert text.index(GROUP) < verdict + 400
+    assert text.index(UNIT) < verdict + 400
+    if place == "page":
+        assert text.index(GROUP) < text.index("Verdict")  # above the table
+    if place == "console":  # in the very line that says safe
+        (line,) = [line for line in summary_lines(divided) if line.startswith("safe")]
+        assert line.endswith(f"; but {GROUP} and {UNIT}")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_nothing_is_said_where_nothing_differs(agreeing: Audit, place: str) -> None:
+    assert "; but" not in texts_of(agreeing)[place]
+    assert exception_sentences(agreeing) == []
+
+
+def test_the_row_of_a_scorer_says_that_there_are_exceptions(
+    divided: Audit, agreeing: Audit
+) -> None:
+    assert verdict_table(divided).rows[0][1].plain == "safe *"
+    assert "*: a group of queries or the other unit has" in verdict_table(divided).caption
+    assert verdict_table(agreeing).rows[0][1].plain == "safe"
+    assert "*" not in verdict_table(agreeing).caption
+
+
+def test_of_many_groups_the_first_are_named_the_worst_status_first(divided: Audit) -> None:
+    near, far = divided["groups"]["near"], divided["groups"]["far"]
+    bad = copy.deepcopy(far)
+    bad["scorers"]["noisy"]["verdict"] |= {"status": "unsafe", "k_harm": 4}
+    divided["groups"] = {"near": near, **{f"far {i}": far for i in range(5)}, "bad": bad}
+    said = exceptions(divided, "noisy")
+    assert said.startswith("unsafe from best of 4 in distance = bad (captured ")
+    assert "in distance = far 0 (captured" in said
+    assert "far 3" not in said
+    assert "and 2 more" in said
+
+
+def test_of_many_scorers_the_first_is_named_and_the_others_counted(thirty: Audit) -> None:
+    first, more = exception_sentences(thirty)
+    assert first.startswith("“reward_model_v0_llama-3.1-70b-instruct_checkpoint_0” is safe up to ")
+    assert more == "25 more verdicts have exceptions by group or unit."
+
+
+def test_a_group_that_is_safe_where_the_whole_is_not_is_said_with_its_k(divided: Audit) -> None:
+    divided["scorers"]["noisy"]["verdict"] |= {"status": "inconclusive", "k_safe_max": None}
+    said = exceptions(divided, "noisy")
+    assert said.startswith("safe up to best of 16 in distance = near (captured ")
+
+
+def test_a_unit_that_is_the_pooled_one_is_named_so(divided: Audit) -> None:
+    divided["unit"] = "query"
+    assert exceptions(divided, "noisy").endswith("measured in the headroom pooled over queries")
+
+
+# ------------------------------------------------------------------------------- the unit
+
+
+def test_gain_is_in_units_of_the_value_and_a_share_is_called_captured(audit: Audit) -> None:
+    labels = [column.label for column in verdict_table(audit).columns]
+    assert labels[2:4] == ["Captured share", "Gain (value units)"]
+    row = {label: c.plain for label, c in zip(labels, verdict_table(audit).rows[1], strict=True)}
+    assert row["Gain (value units)"] == "+0.128"
+    assert row["Captured share"] == "0.45 [0.37, 0.53]"
+    assert "worth more than a random candidate" in " ".join(verdict_table(audit).caption.split())
+    assert "top score of 16" in verdict_table(audit).caption
+    numbers = [column.label for column in numbers_table(audit, "noisy").columns]
+    assert numbers[1] == "Gain / headroom at K = 16"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_place_calls_a_share_of_the_headroom_a_gain(audit: Audit, place: str) -> None:
+    text = texts_of(audit)[place]
+    share = re.compile(r"gains?\b[^./]{0,25}(in|share of the) headroom|gain [+−]?0\.45", re.I)
+    assert share.findall(text) == []
+
+
+@pytest.mark.parametrize("place", ["console", "print"])
+def test_the_gain_on_a_line_has_its_unit(audit: Audit, place: str) -> None:
+    assert "gain +0.128 in value, captured 0.45 [0.37, 0.53]" in texts_of(audit)[place]
+
+
+# ------------------------------------------------------------------------------- the peak
+
+
+@pytest.mark.parametrize("place", ["console", "print"])
+def test_where_the_curve_peaked_is_said(audit: Audit, place: str) -> None:
+    (line,) = [line for line in texts_of(audit)[place].splitlines() if "gain −0.0" in line]
+    assert "peak 0.473 at K = 4" in line
+
+
+@pytest.mark.parametrize("place", ["notebook", "page", "markdown", "latex"])
+def test_tables_say_where_the_curve_peaked(audit: Audit, place: str) -> None:
+    assert re.search(r"0\.473\s+\(K = 4\)", texts_of(audit)[place])
+
+
+def test_a_peak_at_a_k_that_is_not_shown(audit: Audit) -> None:
+    audit["scorers"]["cursed"]["verdict"]["k_best"] = 3
+    (line,) = [line for line in summary_lines(audit) if line.startswith("unsafe")]
+    assert "peak at K = 3" in line  # an audit of before, which has no value there
+    audit["scorers"]["cursed"]["peak_value"] = 0.481
+    (line,) = [line for line in summary_lines(audit) if line.startswith("unsafe")]
+    assert "peak 0.481 at K = 3" in line
+
+
+# ---------------------------------------------------------------------------- how far safe reaches
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_safe_says_up_to_which_k_and_of_which_candidates(audit: Audit, place: str) -> None:
+    assert REACH in texts_of(audit)[place]
+
+
+def test_every_line_of_the_console_that_says_safe_names_k(audit: Audit) -> None:
+    lines = [line for line in summary_lines(audit) if re.search(r"\bsafe\b", line)]
+    assert len(lines) >= 2
+    assert all("up to best of" in line for line in lines)
+    lines = repr(AuditResult.from_dict(audit)).splitlines()
+    assert [line for line in lines if re.search(r"\bsafe\b(?! up to best of 16)", line)] == []
+
+
+def test_a_scorer_s_own_line_names_k(audit: Audit) -> None:
+    assert f"noisy: safe {REACH}, captured" in repr(AuditResult.from_dict(audit).scorers["noisy"])
+
+
+def test_headings_and_rows_beside_a_bare_status_name_k(audit: Audit) -> None:
+    assert verdict_table(audit).title == f"Verdicts {REACH}"
+    labels = [column.label for column in seeds_table(audit).columns]
+    assert "Safe up to K" in labels
+    # A point of a chart is at one K; the verdict beside it is about others, too.
+    assert chart_data(audit)["scorers"][0]["verdict"] == f"safe {REACH}"
+
+
+# ------------------------------------------------------------------------- what safe does not mean
+
+
+def squeezed(text: str) -> str:
+    return " ".join(re.sub("[│╭╰╮╯─]", " ", text).split())
+
+
+@pytest.mark.parametrize("words", [["--help"], ["audit", "--help"]])
+def test_help_says_what_safe_is_not(words: list[str], capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+    assert NOT_MEANT in squeezed(capsys.readouterr().out)
+
+
+def test_the_page_says_so_once_at_its_top(audit: Audit, picks: Audit) -> None:
+    html = unescape(render_html(audit))
+    assert html.count(NOT_MEANT) == 1
+    assert html.index(NOT_MEANT) < html.index("<table")
+    assert NOT_MEANT in render_markdown(audit)
+    assert NOT_MEANT not in unescape(render_html(picks))  # where nothing is called safe
+
+
+# ------------------------------------------------------------------------------- small things
+
+
+def test_no_negative_zero() -> None:
+    assert str(Interval(-0.001, -0.004, 0.003)) == "0.00 [0.00, 0.00]"
+
+
+def test_name_and_question_of_a_check_stand_apart(audit: Audit) -> None:
+    (cell, *_) = checks_table(audit, ["noisy"]).rows[0][1:]
+    assert cell.plain == "no harmful step (Does the value fall from some K to a larger K?)"
