@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
-from toptail.pools.columns import UNSAID, Columns, check_finite, group_seeds
+from toptail.pools.columns import UNSAID, Columns, check_complete, check_finite, group_seeds
 from toptail.pools.container import Container, named, queries
 from toptail.pools.frames import as_table
 from toptail.stats.best_of_k import Floats, Ints
@@ -275,6 +275,8 @@ class ScoredPools(Container):
             arrays: Mapping[str, ArrayLike], score: bool, blank: bool = False
         ) -> dict[str, Floats]:
             result = {name: flat(name, a).astype(np.float64) for name, a in arrays.items()}
+            if score:
+                check_complete(source, {name: pa.array(c) for name, c in result.items()}, "entry")
             for name, column in result.items():
                 known = np.where(np.isnan(column), 0.0, column) if blank else column
                 if not score and np.isnan(known).any():

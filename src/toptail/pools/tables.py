@@ -22,6 +22,7 @@ from toptail.pools.columns import (
     Columns,
     Roles,
     called,
+    check_complete,
     codes,
     find_roles,
     first,
@@ -29,6 +30,7 @@ from toptail.pools.columns import (
     flags,
     holds_numbers,
     is_list,
+    lacks,
     listed,
     mostly_numbers,
     numbers,
@@ -120,11 +122,17 @@ def roles_of(
 ) -> Roles:
     """Which columns are scores and which values; ``as_numbers`` are texts that should be such."""
     numeric = {f.name: holds_numbers(f.type) or f.name in as_numbers for f in schema}
-    return _find(where, numeric, columns, (schema.metadata or {}).get(METADATA))
+    long = not any(is_list(field.type) for field in schema)
+    return _find(where, numeric, columns, (schema.metadata or {}).get(METADATA), needs_query=long)
 
 
 def _find(
-    where: str, numeric: dict[str, bool], columns: Columns, metadata: bytes | str | None
+    where: str,
+    numeric: dict[str, bool],
+    columns: Columns,
+    metadata: bytes | str | None,
+    *,
+    needs_query: bool = False,
 ) -> Roles:
     """The roles asked for, else those that the file states, else those found by name."""
     stored = {} if metadata is None else _stored_roles(where, metadata)
@@ -132,6 +140,8 @@ def _find(
     return find_roles(
         *(where, numeric, scores or stored.get("scores"), values or stored.get("values")),
         partly=columns.get("partly", False),
+        own=own_names(columns),
+        needs_query=needs_query,
     )
 
 
@@ -155,13 +165,14 @@ def pools_from_table(
     if lists:
         table = explode(table, roles, where, own)
     else:
-        check_query(where, table.column_names)
+        check_query(where, table.column_names, own)
     data = {name: plain(table[name]) for name in table.column_names}
     query_code, query = codes(where, own["query"], data["query"])
     if roles.guessed:
         skipped |= _by_content({n: data[n] for n in roles.scores}, query_code, len(query))
         roles = without(where, roles, skipped)
     # Everything is checked in the file's own order, so that errors name the file's rows.
+    check_complete(where, {name: data[name] for name in roles.scores})
     scores = {name: numbers(where, name, data[name], score=True) for name in roles.scores}
     missing = "" if columns.get("partly") or "p_judged" in data else UNSAID
     values = {name: numbers(where, name, data[name], missing=missing) for name in roles.values}
@@ -177,7 +188,7 @@ def pools_from_table(
     if candidate is not None:
         check_unique(where, own["candidate"], query_code, candidate)
     per_query = {
-        name: per_query_labels(where, own[name], data[name], query_code, len(query))
+        name: per_query_labels(where, name, own, data[name], query_code, len(query))
         for name in ("cluster", "group")
         if name in data
     }
@@ -202,13 +213,10 @@ def pools_from_table(
     )
 
 
-def check_query(where: str, names: list[str]) -> None:
+def check_query(where: str, names: list[str], own: OwnNames) -> None:
     """Raise where no column says which candidates form one pool."""
     if "query" not in names:
-        raise InputError(
-            f"{where}: there is no column 'query', which says which candidates form one pool; "
-            f"name it with {option('query')} (columns: {', '.join(names)})."
-        )
+        raise InputError(f"{where}: {lacks(('query',), [own[name] for name in names])}.")
 
 
 class OwnNames(dict[str, str]):
@@ -294,19 +302,35 @@ def check_unique(where: str, name: str, query_code: Ints, candidate: pa.Array) -
 
 
 def per_query_labels(
-    where: str, name: str, column: pa.Array, query_code: Ints, queries: int
+    where: str,
+    part: str,
+    own: Mapping[str, str],
+    column: pa.Array,
+    query_code: Ints,
+    queries: int,
 ) -> pa.Array:
     """A label that belongs to queries: the same in all rows of one query."""
-    code, _ = codes(where, name, column)
+    code, _ = codes(where, own[part], column)
     first_row = np.full(queries, -1, dtype=np.int64)
     first_row[query_code[::-1]] = np.arange(code.size - 1, -1, -1)
     differs = code != code[first_row][query_code]
-    if differs.any():
-        raise InputError(
-            f"{where}: column '{name}' must be the same for all candidates of a query, "
-            f"but changes in row {first(differs)}."
-        )
+    check_same(where, part, own, differs)
     return column.take(pa.array(first_row))
+
+
+def check_same(where: str, part: str, own: Mapping[str, str], differs: NDArray[np.bool_]) -> None:
+    """Raise where a label differs from that of its query's first candidate."""
+    if not differs.any():
+        return
+    name, query = own[part], own["query"]
+    pool = f'df["pool"] = df["{name}"].astype(str) + "/" + df["{query}"].astype(str)'
+    drop = f"leave out {option(part)}" if name != part else f"rename '{name}'"
+    raise InputError(
+        f"{where}: column '{name}' must be the same for all candidates of a query, but changes in "
+        f"row {first(differs)}. If each {name} has its own pool at the same {query}, make one "
+        f"column of both, as pandas does with {pool}, and give {option('query', 'pool')} and "
+        f"{option('cluster', query)}; or {drop}."
+    )
 
 
 def pools_from_arrays(
