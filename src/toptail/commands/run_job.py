@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import tyro
 
 from toptail.commands.data import CollectData
-from toptail.commands.options import respelled
+from toptail.commands.options import ONE_WORD, respelled
 from toptail.commands.study_controlled import StudyControlled
 from toptail.commands.study_selection import StudySelection
 from toptail.commands.study_semantics import StudySemantics
@@ -97,7 +97,9 @@ def _command(words: Sequence[str]) -> JobFlags:
         if tuple(words[: len(name)]) == name:
             rest = respelled(words)[len(name) :]
             form: Any = Annotated[command, tyro.conf.OmitArgPrefixes]
-            asked: JobFlags = tyro.cli(form, prog=f"toptail {' '.join(name)}", args=rest)
+            asked: JobFlags = tyro.cli(
+                form, prog=f"toptail {' '.join(name)}", args=rest, registry=ONE_WORD
+            )
             return asked
     raise InputError(f"'toptail {' '.join(words[:2])}' is not made of pieces.")
 
