@@ -107,6 +107,9 @@ class ScoredPools(Container):
     """Part (``group``, ``cluster``, ...) -> the column that plays it, where called otherwise."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Number column that was left out -> why it does not look like a score."""
+    lengths: Mapping[str, Floats] = field(default_factory=dict)
+    """How long candidates are ``[rows]``, NaN where unknown: at most one column, to see whether
+    score and value both follow length."""
 
     def __post_init__(self) -> None:
         for name, column in (*self.scores.items(), *self.values.items()):
@@ -207,6 +210,7 @@ class ScoredPools(Container):
             scores={name: column[rows] for name, column in self.scores.items()},
             values={name: column[rows] for name, column in self.values.items()},
             design={name: column[rows] for name, column in self.design.items()},
+            lengths={name: column[rows] for name, column in self.lengths.items()},
             support=None if self.support is None else self.support[rows],
             candidate=None if self.candidate is None else self.candidate.filter(pa.array(rows)),
             cluster=labels(self.cluster),

@@ -40,7 +40,7 @@ from toptail.pools.files import read_arrays
 from toptail.pools.frames import plain
 from toptail.pools.guard import refusing
 from toptail.pools.scored import ScoredPools
-from toptail.pools.skipped import by_content, by_look, by_name, without
+from toptail.pools.skipped import by_content, by_look, by_name, length_column, without
 from toptail.pools.table_files import (
     check_names,
     check_there,
@@ -67,6 +67,8 @@ def check_design(where: str, name: str, design: Mapping[str, Floats]) -> None:
             )
 
 
+_SMALL_FILE: Final = 1 << 26
+"""In a larger file, texts that are only measured for their length are not read."""
 UNUSABLE: Final = "cannot be used as a table"
 COLUMNS: Final = "look at its columns"
 
@@ -92,6 +94,8 @@ def _needed(path: Path, columns: Columns) -> list[str] | None:
     names = parts(str(path), schema.names, columns)
     roles = roles_of(str(path), renamed(schema.empty_table(), names).schema, columns)
     wanted = {names[n] for n in (*roles.scores, *roles.values, *RESERVED, *DESIGN) if n in names}
+    if path.stat().st_size <= _SMALL_FILE and (length := length_of(schema, roles)):
+        wanted.add(length)
     return [name for name in schema.names if name in wanted]
 
 
@@ -177,6 +181,7 @@ def pools_from_table(
     missing = "" if columns.get("partly") or "p_judged" in data else UNSAID
     values = {name: numbers(where, name, data[name], missing=missing) for name in roles.values}
     values = values or {"value": np.full(table.num_rows, np.nan)}
+    length = None if lists else length_of(table.schema, roles)
     design = {
         name: numbers(where, own[name], data[name], missing="")
         for name in DESIGN
@@ -204,6 +209,7 @@ def pools_from_table(
         values={name: column[order] for name, column in values.items()},
         design={name: column[order] for name, column in design.items()},
         support=None if support is None else support[order],
+        lengths={} if length is None else {length: _lengths(data[length])[order]},
         candidate=candidate,
         cluster=per_query.get("cluster"),
         group=per_query.get("group"),
@@ -211,6 +217,17 @@ def pools_from_table(
         called=dict(own),
         skipped=skipped,
     )
+
+
+def length_of(schema: pa.Schema, roles: Roles) -> str | None:
+    """The column that says how long candidates are, which is no value."""
+    return length_column((f.name, f.type) for f in schema if f.name not in roles.values)
+
+
+def _lengths(column: pa.Array) -> Floats:
+    """How long each candidate is: the number that stands there, or characters of its text."""
+    counts = column if holds_numbers(column.type) else pc.utf8_length(column)
+    return np.asarray(counts.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 
 def check_query(where: str, names: list[str], own: OwnNames) -> None:
