@@ -31,6 +31,7 @@ from toptail.lab.studies.figures import svg_and_png
 from toptail.lab.studies.naming import setting_text
 from toptail.lab.studies.page import data_address
 from toptail.lab.studies.show import shown_tables
+from toptail.report.table import Cell, Column, Table
 
 
 @pytest.fixture(scope="module")
@@ -300,6 +301,17 @@ class TestInput:
         printed = capsys.readouterr().out
         assert "0.050 ± 0.010" in printed
         assert "paper 0.078 ± 0.053" in printed
+
+    def test_each_line_of_a_cell_is_a_line_on_the_terminal(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        rows = ((Cell("0.6", "[0.4, 0.7]\npaper 0.5"),),)
+        print_table(Table("t", "T", "", (Column("x"),), rows))
+        printed = capsys.readouterr().out
+        assert "\\n" not in printed
+        assert [line.strip("│ ") for line in printed.splitlines()][-4:-1] == [
+            *("0.6", "[0.4, 0.7]", "paper 0.5"),
+        ]
 
     def test_an_unknown_label_names_the_known_ones(self) -> None:
         with pytest.raises(InputError, match=r"'tab:x' is not a label.*tab:toy-support"):

@@ -311,6 +311,16 @@ class TestTables:
             "Two heads, joint: f_cos",
         ]
 
+    def test_the_terminal_shows_the_controls_too(self, folder: Path, tmp_path: Path) -> None:
+        scorers = ("raw", "two_head_joint.f_cos")
+        stored = table("main", {"PointMaze": {s: {"tau": cell(0.1)} for s in scorers}})
+        shutil.copytree(folder, tmp_path / "run")
+        (tmp_path / "run/tables/main.json").write_text(json.dumps(stored))
+        first, controls = STUDY.tables(tmp_path / "run", ["main"])
+        assert [row[0].text for row in first.rows] == ["Raw bilinear"]
+        assert [row[0].text for row in controls.rows] == ["Two heads, joint: f_cos"]
+        assert controls.title == f"{first.title}: controls"
+
     def test_controls_alone_are_no_second_table(self, folder: Path) -> None:
         row = {"nce_mlp": {"tau": cell(0.1)}, "td_bilinear": {"tau": cell(0.2)}}
         stored = table("main", {"PointMaze": row})
