@@ -9,9 +9,15 @@ Processes that tests start inherit them.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As started in a script's background ('make test &'): the tests of Ctrl-C would wait for ever,
+    # and so would the processes that they start, which inherit what is ignored, but no handler.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault(
