@@ -63,9 +63,9 @@ def _one_word(
 ) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
     union = get_origin(flag.type) in (Union, UnionType)
     kinds = set(get_args(flag.type) if union else (flag.type,)) - {type(None)}
-    kind = kinds.pop() if len(kinds) == 1 else None
-    if kind not in _EXAMPLES:
+    if len(kinds) != 1 or not kinds <= _EXAMPLES.keys():
         return None
+    (kind,) = kinds
 
     def read(words: list[str]) -> Any:
         try:

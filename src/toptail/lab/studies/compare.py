@@ -69,7 +69,7 @@ class Comparison:
         low, high = min([mean - half, *ends]), max([mean + half, *ends])
         spread = self.paper.get("std", self.paper.get("std_at_most"))
         reach = _half(spread, self.paper.get("seeds", PAPER_SEEDS)) + 0.5 * 10.0**-decimals
-        return low > reported + reach or high < reported - reach
+        return bool(low > reported + reach or high < reported - reach)
 
 
 def _half(std: float | None, seeds: int) -> float:
