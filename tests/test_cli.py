@@ -42,12 +42,15 @@ def test_a_missing_module_of_our_own_is_a_bug_and_shows_as_one(
         main(["bench", "audit"])
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["audit", "--help"], ["train", "--help"]])
-def test_help_is_printed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["", "audit", "train", "check", "study selection"])
+def test_help_is_printed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(arguments)
+        main([*command.split(), "--help"])
     assert stop.value.code == 0
-    assert "toptail" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "toptail" in said
+    assert "{None}" not in said  # a type of Python, of a flag that may be left out
+    assert "FrozenQueries" not in said
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,6 +158,24 @@ def test_an_interrupted_process_does_not_run_what_could_crash_at_its_end() -> No
     assert done.stderr == "toptail: interrupted\n"
 
 
+def test_ctrl_c_that_is_ignored_from_the_start_stays_ignored() -> None:
+    """As below nohup, and in the background of a script."""
+    done = python(
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "from toptail import cli\n"
+        "from toptail.commands.bench import Bench\n"
+        "def run(self):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    print('goes on')\n"
+        "    return 0\n"
+        "Bench.run = run\n"
+        "sys.argv = ['toptail', 'bench', 'audit']\n"
+        "cli.run()\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "goes on\n", "")
+
+
 def test_ctrl_c_counts_where_python_ignores_it() -> None:
     done = python(
         "import gc, os, signal, sys, time\n"

@@ -9,6 +9,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
+from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -21,7 +23,7 @@ from toptail.commands.choose import Choose
 from toptail.commands.data import Data
 from toptail.commands.demo import Demo
 from toptail.commands.demo_pools import DemoPools
-from toptail.commands.options import respelled
+from toptail.commands.options import ONE_WORD, respelled
 from toptail.commands.output import drop, open_output
 from toptail.commands.paper import Paper
 from toptail.commands.parent import end_with_parent
@@ -69,6 +71,15 @@ _LIMITS: dict[str, tuple[str, Callable[[], object], str]] = {
     "--scorer-minutes": (MINUTES, allowed_minutes, "lets a call of your own scorer take N minutes"),
 }
 """Flags that every command takes: the variable that the rooms read, its check, what it says."""
+
+
+_JOIN = "put several into one table"
+_ONE_TABLE = {
+    "audit": f"compare it with an older one by --baseline OLD, or {_JOIN}, with a --group column",
+    "choose": _JOIN,
+    "plan": _JOIN,
+}
+"""Command that takes one table -> what to do with two."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -134,7 +145,19 @@ def _parsed(args: Sequence[str]) -> Any:
 
 
 def _asked(args: Sequence[str]) -> Any:
-    return tyro.cli(_Command, prog="toptail", description=_description(), args=args)
+    try:
+        return tyro.cli(
+            _Command, prog="toptail", description=_description(), args=args, registry=ONE_WORD
+        )
+    except SystemExit as refused:
+        if refused.code and args[0] in _ONE_TABLE and len(_files(args)) > 1:
+            _say(f"'{args[0]}' takes one table; {_ONE_TABLE[args[0]]}.", Exit.INPUT)
+        raise
+
+
+def _files(args: Sequence[str]) -> list[str]:
+    """The words that follow no flag and are files."""
+    return [w for before, w in pairwise(args) if before[:1] != "-" and Path(w).exists()]
 
 
 def _without_limits(args: list[str]) -> list[str]:

@@ -98,11 +98,13 @@ def _write_audit(folder: Path) -> None:
 
 
 def _read_audit(folder: Path) -> object:
+    from toptail.pools.guard import refusing
     from toptail.report import render_html, render_latex, render_markdown, summary_lines
     from toptail.results import read_audit
 
     content = read_audit(folder)
-    return [f(content) for f in (render_html, render_latex, render_markdown, summary_lines)]
+    with refusing(folder, "cannot be drawn", "audit the table again"):  # as 'toptail report' does
+        return [f(content) for f in (render_html, render_latex, render_markdown, summary_lines)]
 
 
 def _write_picks_audit(folder: Path) -> None:

@@ -310,7 +310,7 @@ def test_an_audit_of_picks_is_that_of_a_table_of_which_nothing_else_was_judged()
 
 def test_missing_picks_without_chances_and_chances_that_differ_are_refused() -> None:
     table = some(picks(queries=5), 0.5, 0)
-    with pytest.raises(toptail.InputError, match="column 'value' has a missing value"):
+    with pytest.raises(toptail.InputError, match="column 'value' has 40 missing values"):
         toptail.audit_picks(table.drop_columns(["p_judged", "own"]))
     chance = np.linspace(0.1, 0.9, table.num_rows)
     at = table.column_names.index("p_judged")

@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import toptail
-from toptail import AuditResult, InputError, PicksResult, ScoredPools, Verdict, builtin_pools
-from toptail.results import read_audit
+from toptail import (
+    AuditResult,
+    InputError,
+    PicksResult,
+    ScoredPools,
+    Verdict,
+    builtin_pools,
+    report,
+)
+from toptail.cli import main
+from toptail.results import folder, read_audit
 
 HOSTILE = "<script>alert(1)</script>\nname"
 
@@ -196,6 +207,29 @@ def test_results_of_the_first_edition_are_read(folder: str) -> None:
     assert result.to_dict() == read_audit(stored)
     assert set(result.verdicts) == set(result.to_dict()["scorers"])
     assert all(result.table(name).num_rows for name in result.tables)
+
+
+def test_reading_renders_nothing(
+    result: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result.write(tmp_path / "out")
+    drawn: list[str] = []
+
+    def counted(name: str, render: Callable[[Any], str]) -> Callable[[Any], str]:
+        def told(audit: Any) -> str:
+            drawn.append(name)
+            return render(audit)
+
+        return told
+
+    for name in ("render_html", "render_latex", "render_markdown"):
+        told = counted(name, getattr(report, name))
+        monkeypatch.setattr(report, name, told)
+        monkeypatch.setattr(folder, name, told, raising=False)
+    assert AuditResult.read(tmp_path / "out") == result
+    assert drawn == []
+    assert main(["report", str(tmp_path / "out")]) == 0
+    assert sorted(drawn) == ["render_html", "render_latex", "render_markdown"]
 
 
 def test_summary_is_what_the_command_prints(result: AuditResult) -> None:

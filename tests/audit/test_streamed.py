@@ -173,7 +173,7 @@ def changed(data: pa.Table, name: str, row: int, entry: Any) -> pa.Table:
         ("candidate", 1, 0, "repeats candidate '0'"),
         ("cluster", 2, 59, "'cluster' must be the same"),
         ("query", 2, None, "'query' is missing"),
-        ("support", 2, None, "'support' has a missing value"),
+        ("support", 2, None, "'support' has 1 missing value"),
     ],
 )
 def test_what_cannot_be_used_is_named(

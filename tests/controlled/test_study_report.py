@@ -8,11 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from playwright.sync_api import sync_playwright
+from scipy.stats import t
 
 from tests.controlled.synthetic import MAIN, cell, write_folder
 from tests.pages import assert_asks_for_nothing
@@ -31,6 +33,7 @@ from toptail.lab.studies.figures import svg_and_png
 from toptail.lab.studies.naming import setting_text
 from toptail.lab.studies.page import data_address
 from toptail.lab.studies.show import shown_tables
+from toptail.report.table import Cell, Column, Table
 
 
 @pytest.fixture(scope="module")
@@ -190,15 +193,33 @@ class TestComparison:
     @staticmethod
     def pair(ours: float, paper: float, ours_std: float, paper_std: float | None) -> Comparison:
         reported = {"mean": paper} | ({} if paper_std is None else {"std": paper_std})
-        measured = cell(ours) | {"std": ours_std}
+        measured = {"mean": ours, "std": ours_std, "seeds": dict.fromkeys("12345", ours)}
         return Comparison("controlled", "raw", "regret", measured, reported)
 
-    def test_larger_than_the_larger_spread(self) -> None:
-        assert not self.pair(1.0, 1.2, 0.05, 0.25).differs()
-        assert not self.pair(1.0, 1.2, 0.25, 0.05).differs()
-        assert self.pair(1.0, 1.3, 0.25, 0.05).differs()
-        assert not self.pair(1.0, 1.2, 0.25, None).differs()
-        assert self.pair(1.0, 1.2, 0.1, None).differs()
+    @pytest.mark.parametrize("paper_std", [0.05, 0.25, None])
+    @pytest.mark.parametrize("ours_std", [0.05, 0.25])
+    @pytest.mark.parametrize("paper", [1.05, 1.2, 1.4, 1.6])
+    def test_intervals_of_both_that_do_not_overlap(
+        self, paper: float, ours_std: float, paper_std: float | None
+    ) -> None:
+        """Against SciPy: five seeds here, three in the paper, or its number alone."""
+        _, high = t.interval(0.95, 4, 1.0, ours_std / 5**0.5)
+        low = paper if paper_std is None else t.interval(0.95, 2, paper, paper_std / 3**0.5)[0]
+        assert self.pair(1.0, paper, ours_std, paper_std).differs() == (high < low - 0.0005)
+        assert self.pair(-1.0, -paper, ours_std, paper_std).differs() == (high < low - 0.0005)
+
+    def test_an_interval_that_reaches_the_papers_number_is_no_difference(self) -> None:
+        """The TD-Q of PointMaze: 0.635 [0.579, 0.684] beside 0.627 ± 0.002."""
+        pair = self.pair(0.635, 0.627, 0.001, 0.002)
+        shown = {**pair.ours, "low": 0.579, "high": 0.684}
+        assert not replace(pair, ours=shown).differs()
+        assert replace(pair, ours={**shown, "low": 0.633}).differs()
+
+    def test_the_reported_cell_says_how_many_seeds_and_at_most_which_spread(self) -> None:
+        pair = self.pair(1.0, 1.05, 0.001, 0.02)
+        assert not pair.differs()  # half a width of 0.0497 over three seeds
+        assert replace(pair, paper={**pair.paper, "seeds": 5}).differs()  # 0.0248 over five
+        assert not replace(pair, paper={"mean": 1.05, "std_at_most": 0.02}).differs()
 
     def test_the_papers_rounding_is_no_difference(self) -> None:
         assert not self.pair(0.0683, 0.068, 0.0, None).differs()
@@ -300,6 +321,17 @@ class TestInput:
         printed = capsys.readouterr().out
         assert "0.050 ± 0.010" in printed
         assert "paper 0.078 ± 0.053" in printed
+
+    def test_each_line_of_a_cell_is_a_line_on_the_terminal(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        rows = ((Cell("0.6", "[0.4, 0.7]\npaper 0.5"),),)
+        print_table(Table("t", "T", "", (Column("x"),), rows))
+        printed = capsys.readouterr().out
+        assert "\\n" not in printed
+        assert [line.strip("│ ") for line in printed.splitlines()][-4:-1] == [
+            *("0.6", "[0.4, 0.7]", "paper 0.5"),
+        ]
 
     def test_an_unknown_label_names_the_known_ones(self) -> None:
         with pytest.raises(InputError, match=r"'tab:x' is not a label.*tab:toy-support"):

@@ -184,6 +184,10 @@ def test_the_objectives_factors_and_ideals() -> None:
     }
 
 
+def test_a_label_loads_its_critic() -> None:
+    assert load("raw[hidden=64]") is load("raw")
+
+
 def test_an_unknown_critic() -> None:
     with pytest.raises(InputError, match="no critic 'iql'; the critics are tdq, raw, cosine"):
         load("iql")

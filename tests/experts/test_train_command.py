@@ -15,6 +15,7 @@ import pytest
 
 from tests.experts.tiny import tiny
 from toptail.cli import main
+from toptail.commands import train_expert
 from toptail.errors import InputError
 from toptail.lab.experts import train
 from toptail.lab.experts.actor import Walker
@@ -53,6 +54,17 @@ def command(out: Path, *flags: str) -> list[str]:
 
 def lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_an_interrupt_that_is_ignored_from_the_start_stays_so() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with train_expert._interruptible() as asked:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert not asked()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_keeps_a_checkpoint_and_the_same_command_goes_on(

@@ -153,6 +153,12 @@ def test_a_piece_that_somebody_does_has_an_exit_code_of_its_own(
         ('{"id": "ab", "name": "n", "command": ["demo"]}', "ab", "is not made of pieces"),
         ('{"id": "ab", "name": "n", "command": ["demo"]}', "c", "no piece whose id begins"),
         ('{"id": "ab", "name": "n", "command": ["demo"]}', "@2", "lines 1 to 1"),
+        ('{"id": "ab", "name": "n", "command": ["demo"]}', "@²", "no line @²"),
+        (
+            '{"id": "ab", "name": "n", "command": ["train"]}',
+            "ab",
+            "'toptail train' cannot be read; list",
+        ),
     ],
 )
 def test_lists_that_cannot_be_used_are_refused(

@@ -68,6 +68,7 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
     # case: (writer, extra arguments, what the sentence must name)
     "no such file": (lambda folder: folder / "none.parquet", [], ["none.parquet", "not exist"]),
     "a folder": (lambda folder: folder, [], ["is a folder"]),
+    "a pipe": (lambda _: Path("-"), [], ["from a file", "> scores.jsonl"]),
     "unknown type": (text("t.xlsx", "x"), [], [".xlsx", ".parquet"]),
     "empty file": (text("t.csv", ""), [], ["t.csv", "empty"]),
     "header only": (text("t.csv", "query,s,value\n"), [], ["t.csv", "no rows"]),
@@ -79,8 +80,37 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
     ),
     "broken json": (text("t.jsonl", '{"query": 1, "s": \n'), [], ["not a readable JSON Lines"]),
     "no value column": (parquet(query=[1], s=[1.0]), [], ["no value column", "--values"]),
+    "neither value nor query": (
+        parquet(prompt=["a", "a"], rm=[1.0, 2.0], is_correct=[0, 1]),
+        [],
+        [
+            "no value column and no query column",
+            "perhaps --values is_correct --query prompt (columns: prompt, rm, is_correct)",
+        ],
+    ),
+    "value and query that have near names": (
+        parquet(qestion_id=["a", "a"], pred_ok=[0, 1], rm=[1.0, 2.0]),
+        [],
+        ["perhaps --values pred_ok --query qestion_id"],
+    ),
+    "columns under the file's own names": (
+        parquet(prompt=["a", "a"], rm=[1.0, 2.0], is_correct=[0, 1]),
+        ["--query", "prompt"],
+        ["no value column;", "perhaps --values is_correct (columns: rm, is_correct, prompt)"],
+    ),
+    "query under another name": (
+        parquet(prompt_id=[1, 1], rm=[1.0, 2.0], value=[0, 1], policy=["x", "x"]),
+        ["--group", "policy"],
+        ["no query column", "perhaps --query prompt_id (columns: prompt_id, rm, value, policy)"],
+    ),
+    "misspelt score": (parquet(**ok), ["--scores", "S"], ["no score column 'S'", "'s' is meant"]),
+    "misspelt group": (
+        parquet(**ok, policy=["a"] * 4),
+        ["--group", "polices"],
+        ["no column 'polices'", "'policy' is meant"],
+    ),
     "no score column": (parquet(query=[1], value=[1.0]), [], ["no score column", "--scores"]),
-    "no query column": (parquet(s=[1.0], value=[1.0]), [], ["'query'", "--query"]),
+    "no query column": (parquet(s=[1.0], value=[1.0]), [], ["no query column", "--query"]),
     "unknown score": (parquet(**ok), ["--scores", "t"], ["no score column 't'", "s, value"]),
     "unknown value": (parquet(**ok), ["--values", "t"], ["no value column 't'"]),
     "unknown group": (parquet(**ok), ["--group", "t"], ["no column 't'", "group"]),
@@ -105,7 +135,7 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
     "nan score": (
         parquet(**(ok | {"s": [1.0, 2.0, nan, 1.0]})),
         [],
-        ["'s'", "nan", "row 3"],
+        ["'s'", "NaN", "row 3"],
     ),
     "infinite score": (
         parquet(**(ok | {"s": [1.0, 2.0, inf, 1.0]})),
@@ -121,6 +151,27 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
         parquet(**(ok | {"s": [1.0, None, 3.0, 4.0]})),
         [],
         ["'s'", "missing", "row 2"],
+    ),
+    "missing scores of several scorers": (
+        parquet(**ok, bm25=[None, 1.0, None, 2.0], splade=[1.0, nan, 2.0, 3.0], rrf=[1.0] * 4),
+        [],
+        [
+            "column 'bm25' has 2 missing values in 4 rows (the first in row 1)",
+            "column 'splade' has 1 missing value in 4 rows (the first in row 2)",
+            "-inf",
+            "not retrieved",
+            "--scores s,rrf",
+        ],
+    ),
+    "missing scores of the only scorer": (
+        parquet(**(ok | {"s": [1.0, None, None, 4.0]})),
+        [],
+        ["column 's' has 2 missing values in 4 rows (the first in row 2)", "-inf"],
+    ),
+    "npz with missing scores": (
+        npz(a=np.array([[1.0, nan, nan]]), b=np.ones((1, 3)), value=np.ones((1, 3))),
+        [],
+        ["column 'a' has 2 missing values in 3 entries (the first in entry 2)", "--scores b"],
     ),
     "missing query": (
         parquet(**(ok | {"query": [1, 1, None, 2]})),
@@ -176,7 +227,13 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
     "group of one's own name": (
         parquet(**ok, policy=["a", "b", "c", "c"]),
         ["--group", "policy"],
-        ["column 'policy' must be the same", "row 2"],
+        [
+            "column 'policy' must be the same",
+            "row 2",
+            'df["pool"] = df["policy"].astype(str) + "/" + df["query"].astype(str)',
+            "--query pool",
+            "or leave out --group",
+        ],
     ),
     "cluster of one's own name": (
         parquet(**ok, document=["a", "a", None, "c"]),
@@ -246,7 +303,7 @@ CASES: dict[str, tuple[Write, list[str], list[str]]] = {
     "pickle called npz": (text("t.npz", pickle.dumps({"s": 1})), [], ["t.npz"]),
     "npz of one dimension": (npz(s=np.ones(3), value=np.ones(3)), [], ["t.npz", "no value column"]),
     "npz of two shapes": (npz(s=np.ones((2, 3)), value=np.ones((2, 2))), [], ["'s'", "(2, 3)"]),
-    "npz with nan": (npz(s=np.full((1, 2), np.nan), value=np.ones((1, 2))), [], ["'s'", "nan"]),
+    "npz with nan": (npz(s=np.full((1, 2), np.nan), value=np.ones((1, 2))), [], ["'s'", "NaN"]),
     "npz of text": (
         npz(s=np.array([["a", "b"]]), value=np.ones((1, 2))),
         ["--scores", "s"],
@@ -330,6 +387,36 @@ def test_a_file_in_the_way_of_the_output(
 def test_no_table_at_all(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit"]) == 2
     assert "--picks" in capsys.readouterr().err
+
+
+def test_a_data_set_of_the_hub(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "hf://datasets/x/y"]) == 2
+    said = capsys.readouterr().err
+    assert "hf download x/y --repo-type dataset --local-dir FOLDER" in said
+
+
+@pytest.mark.parametrize("command", ["audit", "choose", "plan"])
+def test_two_tables_at_once(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(parquet(**ok)(tmp_path))
+    with pytest.raises(SystemExit) as refused:
+        main([command, path, "--seed", "1", path])
+    assert refused.value.code == 2
+    said = capsys.readouterr().err
+    assert f"toptail: '{command}' takes one table" in said
+    assert ("--baseline" in said) == (command == "audit")
+
+
+def test_a_number_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(parquet(**ok)(tmp_path))
+    for flag, word, expected in (("--rho", "10%", "0.1"), ("--min-pool", "4.5", "64")):
+        with pytest.raises(SystemExit) as refused:
+            main(["audit", path, flag, word])
+        assert refused.value.code == 2
+        said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert f"such as {expected}, not '{word}'" in said
+        assert "NoneType" not in said
 
 
 PICKS = {"query": [1, 1], "selector": ["a", "b"], "value": [0.0, 1.0]}

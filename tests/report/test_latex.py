@@ -61,6 +61,7 @@ def test_escape(text: str, latex: str) -> None:
 def test_output_is_ascii_and_balanced(name: str, request: pytest.FixtureRequest) -> None:
     latex = render_latex(request.getfixturevalue(name))
     assert latex.isascii()
+    assert not re.search(r"\\[uUx][0-9a-f]{2,}", latex)  # no letter as Python escapes it
     code = "\n".join(line for line in latex.splitlines() if not line.startswith("%"))
     bare = re.sub(r"\\[{}%$&#_]", "", code)  # without escaped characters
     depth = 0

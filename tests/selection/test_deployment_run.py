@@ -117,7 +117,9 @@ def test_other_data_unknown_readouts_and_missing_runs_are_refused(
         deploy(runs, tmp_path, dataset=Dataset(walks(9, 80, seed=1), DATA.val, None))
     with pytest.raises(InputError, match="'raw' has no readout 'q_td'"):
         deploy(runs, tmp_path, critics=("raw.q_td",))
-    with pytest.raises(InputError, match=r"seed-7 is not the folder of a run"):
+    with pytest.raises(
+        InputError, match=r"seed-7 is not the folder of a run.*toptail train --critics raw"
+    ):
         deploy(runs, tmp_path, seeds=(7,))
     assert not (tmp_path / TASK).exists()
 

@@ -269,9 +269,9 @@ class TestTables:
     @pytest.mark.parametrize(
         ("ours", "paper", "std", "paper_std", "expected"),
         [
-            (0.50, 0.60, 0.05, 0.02, True),
-            (0.50, 0.60, 0.15, 0.02, False),
-            (0.50, 0.60, 0.05, 0.15, False),
+            (0.50, 0.60, 0.01, 0.02, True),
+            (0.50, 0.60, 0.05, 0.02, False),
+            (0.50, 0.60, 0.01, 0.05, False),
             (0.5004, 0.50, 0.0, None, False),  # the paper's rounding
             (0.5006, 0.50, 0.0, None, True),
         ],
@@ -280,7 +280,7 @@ class TestTables:
         self, ours: float, paper: float, std: float, paper_std: float | None, expected: bool
     ) -> None:
         reported = {"mean": paper} | ({} if paper_std is None else {"std": paper_std})
-        pair = Comparison("t", "raw", "tau", {"mean": ours, "std": std}, reported)
+        pair = Comparison("t", "raw", "tau", {"mean": ours, "std": std, "seeds": "123"}, reported)
         assert pair.differs(3) is expected
 
     def test_names(self) -> None:
@@ -310,6 +310,16 @@ class TestTables:
             "TD, bilinear network",
             "Two heads, joint: f_cos",
         ]
+
+    def test_the_terminal_shows_the_controls_too(self, folder: Path, tmp_path: Path) -> None:
+        scorers = ("raw", "two_head_joint.f_cos")
+        stored = table("main", {"PointMaze": {s: {"tau": cell(0.1)} for s in scorers}})
+        shutil.copytree(folder, tmp_path / "run")
+        (tmp_path / "run/tables/main.json").write_text(json.dumps(stored))
+        first, controls = STUDY.tables(tmp_path / "run", ["main"])
+        assert [row[0].text for row in first.rows] == ["Raw bilinear"]
+        assert [row[0].text for row in controls.rows] == ["Two heads, joint: f_cos"]
+        assert controls.title == f"{first.title}: controls"
 
     def test_controls_alone_are_no_second_table(self, folder: Path) -> None:
         row = {"nce_mlp": {"tau": cell(0.1)}, "td_bilinear": {"tau": cell(0.2)}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -135,6 +136,36 @@ def test_missing_cells_leave_open_what_they_could_change(
     if says == "open":
         assert found["says"] == "1 of 2 cells are missing."
     assert decide(own, cells(ends), missing[1:]) == decide(own, cells(ends))
+
+
+FAILED: dict[str, StoredCell] = {}
+"""The metrics of a cell whose seeds all failed."""
+
+
+def test_a_failed_end_leaves_open_what_grows() -> None:
+    rule = answer("grows", metric="auc", along="temperature", by=0.05)
+    low, high = cells((0.1, 0.2), (0.8, 0.9))
+    for made in ([(low[0], FAILED), high], [low, (high[0], FAILED)]):
+        assert decide(rule, made) == {**decide(rule, made), "verdict": "open", "cells": []}
+    between = [low, ({**low[0], "temperature": "0.5"}, FAILED), high]
+    assert decide(rule, between)["verdict"] == "yes"
+
+
+def test_a_failed_cell_has_no_place_in_an_order() -> None:
+    known = {"tau": stored(1, 1), "predicted_tau": stored(1, 1)}
+    made: Cells = [({}, {**known, "tau": stored(x, x)}) for x in (1, 2)]
+    rule = answer("follows", metric="tau", predicted="predicted_tau")
+    assert decide(rule, [*made, ({}, FAILED)])["verdict"] == "open"
+
+
+def test_no_data_set_is_nearest_while_one_has_failed_cells() -> None:
+    ok, bad = ({"critic": "raw", "data": d} for d in "ab")
+    rule = answer("nearest", targets={"raw": {"auc": 0.95}})
+    found = decide(rule, [(ok, {"auc": stored(0.9, 0.9)}), (bad, FAILED)])
+    assert json.loads(json.dumps(found, allow_nan=False))["verdict"] == "open"
+    assert found["distances"] == {"a": pytest.approx(0.05), "b": None}
+    none = decide(rule, [(ok, FAILED), (bad, FAILED)])
+    assert (none["verdict"], none["nearest"], none["lead"]) == ("open", None, None)
 
 
 @pytest.mark.parametrize("rule", ["grows", "follows", "nearest"])

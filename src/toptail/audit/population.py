@@ -83,7 +83,8 @@ def population(pools: ScoredPools, judged: Judgement, settings: Settings) -> Pop
     if smallest < middle / 2:
         warnings.append(
             f"K stops at {smallest}, the smallest pool, and half of the pools have {middle:g} "
-            "candidates or more; leave out the small ones to search further."
+            f"candidates or more; leave out the small ones (--min-pool {middle:.0f}, in Python "
+            f"min_pool={middle:.0f}) to search further."
         )
     return Population(*kept, least, alone, small, compared, warnings)
 

@@ -18,6 +18,7 @@ from toptail.audit.per_query import Judgement
 from toptail.audit.population import population
 from toptail.audit.record import jsonable, record_of
 from toptail.audit.settings import Rule, Settings
+from toptail.audit.shared_length import shared_length
 from toptail.audit.streamed import StreamedJudgement
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
@@ -87,7 +88,10 @@ def pools_content(
         "replicates": replicates,
         "single_candidate_pools": chosen.single,
         "notes": _notes(judged, len(pools.values) > 1, settings.rule),
-        "warnings": dropped + chosen.warnings + found.warnings,
+        "warnings": [
+            *(*dropped, *chosen.warnings, *found.warnings),
+            *shared_length(pools, judged, rule.level),
+        ],
         "thresholds": {**vars(rule), "resamples": settings.resamples},
         "record": record_of(pools, settings.seed, command or "toptail.audit(...)"),
     }

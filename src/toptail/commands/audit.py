@@ -13,7 +13,7 @@ from toptail.audit.standing import STANDINGS
 from toptail.audit.verdict import STATUSES
 from toptail.audit.views import reach
 from toptail.commands.engine import EngineFlags
-from toptail.commands.lists import names, numbers, unjudged
+from toptail.commands.lists import names, numbers, statuses, unjudged
 from toptail.commands.options import Flag, Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
@@ -130,13 +130,7 @@ class Audit(EngineFlags):
 
     def _fail_on(self) -> set[str]:
         """The statuses asked for, each of which must be one; none where the flag is not given."""
-        wanted = {part.strip() for word in self.fail_on for part in word.split(",")}
-        known = dict.fromkeys((*STATUSES, *STANDINGS))
-        unknown = sorted(wanted - set(known))
-        if unknown:
-            raise InputError(
-                f"--fail-on: '{unknown[0]}' is not a status; those are {', '.join(known)}."
-            )
+        wanted = statuses(self.fail_on, dict.fromkeys((*STATUSES, *STANDINGS)))
         compared = wanted & set(STANDINGS) - set(STATUSES)
         if compared and self.picks is None and self.baseline is None:
             raise InputError(f"--fail-on {min(compared)} compares two tables; give --baseline.")

@@ -10,12 +10,12 @@ import tyro
 
 from toptail.audit.verdict import STATUSES
 from toptail.commands.engine import EngineFlags
-from toptail.commands.lists import names
+from toptail.commands.lists import names, statuses
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.progress import progress_bar
 from toptail.commands.requirements import need_training
 from toptail.commands.terminal import say
-from toptail.errors import Exit, InputError
+from toptail.errors import Exit
 from toptail.lab.check.config import NEAREST, UNIFORM, CheckConfig
 from toptail.pools.files import check_folder
 
@@ -75,7 +75,7 @@ class CheckCommand(EngineFlags):
 
     def run(self) -> int:
         """Check, write, and print the verdicts."""
-        fail_on = self._fail_on()
+        fail_on = statuses(self.fail_on, STATUSES)
         self.check_engine()
         check_folder(self.out)
         need_training("check")
@@ -106,13 +106,3 @@ class CheckCommand(EngineFlags):
         for sentence in failed:
             say(f"--fail-on: {sentence}")
         return Exit.FAILED if failed else Exit.FINE
-
-    def _fail_on(self) -> set[str]:
-        """The statuses asked for, each of which must be one."""
-        wanted = set(names(self.fail_on))
-        unknown = sorted(wanted - set(STATUSES))
-        if unknown:
-            raise InputError(
-                f"--fail-on: '{unknown[0]}' is not a status; those are {', '.join(STATUSES)}."
-            )
-        return wanted

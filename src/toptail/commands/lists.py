@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Literal, TypeVar
 
 from toptail.errors import InputError
@@ -22,6 +22,20 @@ def parts(words: Sequence[str]) -> tuple[str, ...]:
 def names(words: Sequence[str]) -> tuple[str, ...]:
     """Names given one by one or separated by commas, each once."""
     return tuple(dict.fromkeys(parts(words)))
+
+
+def statuses(words: Sequence[str], known: Collection[str]) -> set[str]:
+    """What ``--fail-on`` asks for: nothing where it is not given, else statuses, none empty.
+
+    An empty word may be a variable that was not set, and a check of nothing would always pass.
+    """
+    wanted = {part.strip() for word in words for part in word.split(",")}
+    unknown = sorted(wanted - set(known))
+    if unknown:
+        raise InputError(
+            f"--fail-on: '{unknown[0]}' is not a status; those are {', '.join(known)}."
+        )
+    return wanted
 
 
 def numbers(flag: str, words: Sequence[str], kind: Callable[[str], Number]) -> tuple[Number, ...]:

@@ -8,7 +8,9 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass, replace
+from pathlib import Path
 from textwrap import dedent
+from types import UnionType
 from typing import (
     Annotated,
     Any,
@@ -16,6 +18,7 @@ from typing import (
     Literal,
     TypeAlias,
     TypeVar,
+    Union,
     get_args,
     get_origin,
     get_type_hints,
@@ -41,6 +44,42 @@ _OLDER: Final[Mapping[tuple[str, ...], Mapping[str, str]]] = {
     ("study", "selection"): {"--critic": "--scorer"},
 }
 """Command -> older spellings of its flags, which still work and which help leaves out."""
+
+
+ONE_WORD: Final = tyro.constructors.ConstructorRegistry()
+"""How flags that take one word are read: what is no number is refused in plain words."""
+
+_EXAMPLES: Final[Mapping[Any, str]] = {
+    float: "a number such as 0.1",
+    int: "a whole number such as 64",
+    str: "a word",
+    Path: "a path",
+}
+
+
+@ONE_WORD.primitive_rule
+def _one_word(
+    flag: tyro.constructors.PrimitiveTypeInfo,
+) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
+    union = get_origin(flag.type) in (Union, UnionType)
+    kinds = set(get_args(flag.type) if union else (flag.type,)) - {type(None)}
+    if len(kinds) != 1 or not kinds <= _EXAMPLES.keys():
+        return None
+    (kind,) = kinds
+
+    def read(words: list[str]) -> Any:
+        try:
+            return kind(words[0])
+        except ValueError:
+            raise ValueError(f"expected {_EXAMPLES[kind]}, not '{words[0]}'") from None
+
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=kind.__name__.upper(),
+        instance_from_str=read,
+        is_instance=lambda value: value is None or isinstance(value, (kind, int)),
+        str_from_instance=lambda value: [str(value)],
+    )
 
 
 def respelled(words: Sequence[str]) -> list[str]:

@@ -66,6 +66,7 @@ class Paper:
 
     def _show(self) -> None:
         from toptail.lab.paper.published import find_exhibit, measured
+        from toptail.lab.studies.compare import DIFFERS
 
         exhibit = find_exhibit(self.which)
         found = measured(exhibit.label)
@@ -77,6 +78,7 @@ class Paper:
             say(f"{exhibit.name} ({exhibit.label}): {exhibit.caption}.")
         else:
             print_table(table)
+            say(f"{DIFFERS}.")
         for each in found:
             say("\nMade by: " + "\n         ".join(each.commands or ["a call without a record"]))
             say(f"Settings: {each.settings}.")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import tyro
 
 from toptail.commands.data import CollectData
-from toptail.commands.options import respelled
+from toptail.commands.options import ONE_WORD, respelled
 from toptail.commands.study_controlled import StudyControlled
 from toptail.commands.study_selection import StudySelection
 from toptail.commands.study_semantics import StudySemantics
@@ -72,7 +72,7 @@ def _line(path: Path, identity: str) -> dict[str, Any]:
             if not all(isinstance(word, str) for word in (line["name"], *line["command"])):
                 raise ValueError("its words are no words")
     if identity.startswith("@"):
-        number = int(identity[1:]) if identity[1:].isdigit() else 0
+        number = int(identity[1:]) if identity[1:].isdecimal() else 0
         if not 1 <= number <= len(lines):
             raise InputError(f"{path} has lines 1 to {len(lines)}; there is no line {identity}.")
         return dict(lines[number - 1])
@@ -97,7 +97,13 @@ def _command(words: Sequence[str]) -> JobFlags:
         if tuple(words[: len(name)]) == name:
             rest = respelled(words)[len(name) :]
             form: Any = Annotated[command, tyro.conf.OmitArgPrefixes]
-            asked: JobFlags = tyro.cli(form, prog=f"toptail {' '.join(name)}", args=rest)
+            typed = f"toptail {' '.join(name)}"
+            try:
+                asked: JobFlags = tyro.cli(form, prog=typed, args=rest, registry=ONE_WORD)
+            except SystemExit:  # what is wrong with the words was printed
+                raise InputError(
+                    f"A piece of '{typed}' cannot be read; list the pieces again with --list-jobs."
+                ) from None
             return asked
     raise InputError(f"'toptail {' '.join(words[:2])}' is not made of pieces.")
 

@@ -16,7 +16,7 @@ def print_table(table: Table) -> None:
     for column in table.columns:
         grid.add_column(plain(column.label), justify="left" if column.kind == "name" else "right")
     for row in table.rows:
-        cells = [(plain(c.text), plain(c.detail)) for c in row]
+        cells = [(plain(c.text), "\n".join(map(plain, c.detail.splitlines()))) for c in row]
         grid.add_row(*(f"{text}\n[dim]{more}[/]" if more else text for text, more in cells))
     show(grid)
 

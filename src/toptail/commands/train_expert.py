@@ -117,8 +117,14 @@ def _standing(point: Mapping[str, Any], minutes: float) -> str:
 
 @contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Tell whether Ctrl-C was pressed; a second time it interrupts at once."""
+    """Tell whether Ctrl-C was pressed; a second time it interrupts at once.
+
+    Where it is ignored from the start, as in the background of a script, it stays so.
+    """
     asked = Event()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield asked.is_set
+        return
 
     def ask(_signal: int, _frame: object) -> None:
         asked.set()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError, option
@@ -22,6 +24,17 @@ METADATA = b"toptail"
 """Under which a file records which of its columns are scores and which values."""
 VALUE_NAMES = ("value", "values", "correct")
 SCORE_NAMES = ("score", "scores")
+_OFTEN = {
+    "values": (
+        *VALUE_NAMES,
+        *("is_correct", "pred_ok", "correctness", "passed", "accuracy", "exact_match", "relevance"),
+    ),
+    "query": (
+        *("query", "prompt", "question", "problem"),
+        *("prompt_id", "question_id", "query_id", "problem_id", "qid"),
+    ),
+}
+"""What columns of values and queries are often called; these are proposed, never taken."""
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[\d.]*\d,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 
 
@@ -53,6 +66,14 @@ UNSAID = (
 """What to do about a missing value."""
 
 
+FILL_IN = "fill them in or drop the rows"
+NOT_RETRIEVED = (
+    "a score is a number, or -inf (the lowest) where a candidate was not retrieved: fill in one or "
+    "the other in place of what is empty or NaN, or drop the rows"
+)
+"""What to do about a missing score."""
+
+
 def listed(names: str | Sequence[str] | None) -> list[str] | None:
     """One name or several as a list; None where none is given."""
     if names is None:
@@ -78,7 +99,7 @@ def play(where: str, present: Sequence[str], played: Mapping[str, str]) -> dict[
         if name not in present:
             raise InputError(
                 f"{where}: there is no column '{name}' to use as {part}; "
-                f"the columns are {', '.join(present)}."
+                f"the columns are {', '.join(present)}{meant(name, present)}."
             )
     used = {*played, *played.values()}
     return {name: name for name in present if name not in used} | dict(played)
@@ -105,6 +126,8 @@ def find_roles(
     values: Sequence[str] | None,
     *,
     partly: bool = False,
+    own: Mapping[str, str] | None = None,
+    needs_query: bool = False,
 ) -> Roles:
     """Decide which columns are scores and which are values.
 
@@ -112,17 +135,18 @@ def find_roles(
     ``raw@43``. Otherwise values are the columns called ``value``, ``values``, ``correct`` or
     ``value_...``; scores are those called ``score``, ``scores`` or ``score_...``, or, where there
     are none, every other ``numeric`` column: one that holds numbers or lists of them. A table that
-    is ``partly`` judged may have no value column yet.
+    is ``partly`` judged may have no value column yet. Errors name columns as the file does (``own``
+    has the file's names of those that play a part), and also say that ``query`` is missing where
+    the table ``needs_query``.
     """
     design = DESIGN if "p_judged" in numeric else ()  # other tables may call a score so
+    shown = [(own or {}).get(name, name) for name in numeric]
     free = [name for name in numeric if name not in (*RESERVED, *design)]
     named_values = [name for name in free if _is_called(name, "value", VALUE_NAMES)]
     chosen_values = choose(where, values, free, "value") if values else named_values
     if not chosen_values and not partly:
-        raise InputError(
-            f"{where}: no value column; expected one named 'value' or 'correct', or name it with "
-            f"{option('values')} (columns: {', '.join(numeric) or 'none'})."
-        )
+        both_missing = needs_query and "query" not in numeric
+        raise InputError(f"{where}: {lacks(('values', *('query',) * both_missing), shown)}.")
     rest = [name for name in free if name not in (*chosen_values, *named_values)]
     named_scores = [name for name in rest if _is_called(name, "score", SCORE_NAMES)]
     others = named_scores or [name for name in rest if numeric[name]]
@@ -130,12 +154,41 @@ def find_roles(
     if not chosen_scores:
         raise InputError(
             f"{where}: no score column; name at least one with {option('scores')} "
-            f"(columns: {', '.join(numeric)})."
+            f"(columns: {', '.join(shown)})."
         )
     both = [name for name in chosen_scores if name in chosen_values]
     if both:
         raise InputError(f"{where}: the column '{both[0]}' is named both as a score and a value.")
     return Roles(chosen_scores, chosen_values, guessed=not scores and not named_scores)
+
+
+_SAYS = {"values": "what a candidate is worth", "query": "which candidates form one pool"}
+
+
+def lacks(parts: Sequence[str], present: Sequence[str]) -> str:
+    """Which columns a table lacks, how to name them, and which of its own may be meant."""
+    lacking = " and ".join(f"no {'value' if p == 'values' else p} column" for p in parts)
+    how = " and ".join(f"{option(part)} ({_SAYS[part]})" for part in parts)
+    found = {part: name for part in parts if (name := _likely(_OFTEN[part], present))}
+    perhaps = ", perhaps " + " ".join(option(*pair) for pair in found.items()) if found else ""
+    return (
+        f"{lacking}; name {'it' if len(parts) == 1 else 'them'} with {how}{perhaps} "
+        f"(columns: {', '.join(present) or 'none'})"
+    )
+
+
+def _likely(known: Sequence[str], present: Sequence[str], cutoff: float = 0.85) -> str | None:
+    """The column that has one of the known names, or nearly so."""
+    lower = {name.lower(): name for name in present}
+    near = [n for name in known for n in get_close_matches(name, lower, n=1, cutoff=cutoff)]
+    found = [name for name in known if name in lower] + near
+    return lower[found[0]] if found else None
+
+
+def meant(name: str, present: Sequence[str]) -> str:
+    """Which column a name that is none of them may mean; nothing where none is near."""
+    near = _likely([name.lower()], present, 0.6)
+    return f"; perhaps '{near}' is meant" if near else ""
 
 
 def _is_called(name: str, word: str, names: Sequence[str]) -> bool:
@@ -150,7 +203,7 @@ def choose(where: str, wanted: Sequence[str], present: list[str], kind: str) -> 
         if not found:
             raise InputError(
                 f"{where}: there is no {kind} column '{name}'; "
-                f"the columns are {', '.join(present) or 'none'}."
+                f"the columns are {', '.join(present) or 'none'}{meant(name, present)}."
             )
         result += [c for c in found if c not in result]
     return result
@@ -231,7 +284,7 @@ def numbers(
     row: str = "row",
     *,
     score: bool = False,
-    missing: str = "fill it in or drop the row",
+    missing: str = FILL_IN,
 ) -> Floats:
     """A column as float64, or an :class:`InputError` naming the first bad row.
 
@@ -245,16 +298,36 @@ def numbers(
             f"{where}: column '{name}' must hold numbers, but {row} {at + 1} holds {text}."
         )
     if column.null_count and missing:
-        raise InputError(
-            f"{where}: column '{name}' has a missing value in {row} {first(column.is_null())}; "
-            f"{missing}."
-        )
+        gap = _gap(name, np.asarray(column.is_null()), row)
+        raise InputError(f"{where}: {gap}; {NOT_RETRIEVED if score else missing}.")
     if pa.types.is_boolean(kind) and not column.null_count:
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
     array = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     known = array if missing else np.where(np.isnan(array), 0.0, array)
     check_finite(where, name, known, row, score=score)
     return np.asarray(array, dtype=np.float64)
+
+
+def _gap(name: str, mask: NDArray[np.bool_], row: str) -> str:
+    """How many values of a column are missing, and where the first is."""
+    count = int(mask.sum())
+    rows = f"{mask.size:,} {'entries' if row == 'entry' else 'rows'}"
+    values = "missing value" if count == 1 else "missing values"
+    return f"column '{name}' has {count:,} {values} in {rows} (the first in {row} {first(mask)})"
+
+
+def check_complete(where: str, scores: Mapping[str, pa.Array], row: str = "row") -> None:
+    """Raise :class:`InputError` where scores are missing (empty or NaN), of all scorers at once."""
+    gaps, whole = [], []
+    for name, column in scores.items():
+        mask = np.asarray(pc.is_null(column, nan_is_null=True))
+        if mask.any():
+            gaps.append(_gap(name, mask, row))
+        else:
+            whole.append(name)
+    if gaps:
+        rest = f"; or take the complete scores alone: {option('scores', whole)}" if whole else ""
+        raise InputError(f"{where}: {'; '.join(gaps)}; {NOT_RETRIEVED}{rest}.")
 
 
 def check_finite(

@@ -18,7 +18,7 @@ class Container:
     a container equals its copy on disk.
     """
 
-    _ORIGIN: ClassVar = ("source", "sha256", "called", "skipped")
+    _ORIGIN: ClassVar = ("source", "sha256", "called", "skipped", "lengths")
     """Fields that say where the content came from."""
 
     def _summary(self) -> str:

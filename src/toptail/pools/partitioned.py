@@ -133,7 +133,14 @@ def is_partitioned(path: str | PathLike[str]) -> bool:
 def open_partitioned(path: str | PathLike[str]) -> PartitionedTable:
     """Look at the files of a folder or an address; their rows are not read."""
     where = str(path)
-    with refusing(where, _UNREADABLE, "give a folder of Parquet files, or its address"):
+    remedy = "give a folder of Parquet files, or its address"
+    if where.startswith("hf://"):
+        name = "/".join(where.removeprefix("hf://").removeprefix("datasets/").split("/")[:2])
+        remedy = (
+            f"download it (hf download {name} --repo-type dataset --local-dir FOLDER) and give the "
+            "folder with its Parquet files, or install huggingface_hub"
+        )
+    with refusing(where, _UNREADABLE, remedy):
         found = ds.dataset(where, format="parquet", partitioning="hive")
         fragments = sorted(found.get_fragments(), key=lambda fragment: fragment.path)
         if not fragments:

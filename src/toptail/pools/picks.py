@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.pools.columns import called, codes, first_repeat, numbers, play
+from toptail.pools.columns import FILL_IN, called, codes, first_repeat, numbers, play
 from toptail.pools.container import Container, named, queries
 from toptail.pools.files import atomic, sha256
 from toptail.pools.frames import as_table, plain
@@ -111,13 +111,13 @@ class JudgedPicks(Container):
             if {name, "p_judged"} <= set(data)
         }
         check_design(source, own["p_judged"], design)
-        missing = "" if design else "fill it in or drop the row"
+        missing = "" if design else FILL_IN
         value = numbers(source, own["value"], data["value"], missing=missing)
         replicate = data.get("replicate", pa.array(np.zeros(len(value), dtype=np.int64)))
         _check_once(source, query_at, selector_at, replicate, len(selector))
         _check_alike(source, own, query_at * len(selector) + selector_at, design)
         per_query = {
-            name: per_query_labels(source, own[name], data[name], query_at, len(query))
+            name: per_query_labels(source, name, own, data[name], query_at, len(query))
             for name in ("cluster", "group")
             if name in data
         }

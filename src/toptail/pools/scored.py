@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
-from toptail.pools.columns import UNSAID, Columns, check_finite, group_seeds
+from toptail.pools.columns import UNSAID, Columns, check_complete, check_finite, group_seeds
 from toptail.pools.container import Container, named, queries
 from toptail.pools.frames import as_table
 from toptail.stats.best_of_k import Floats, Ints
@@ -107,6 +107,9 @@ class ScoredPools(Container):
     """Part (``group``, ``cluster``, ...) -> the column that plays it, where called otherwise."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """Number column that was left out -> why it does not look like a score."""
+    lengths: Mapping[str, Floats] = field(default_factory=dict)
+    """How long candidates are ``[rows]``, NaN where unknown: at most one column, to see whether
+    score and value both follow length."""
 
     def __post_init__(self) -> None:
         for name, column in (*self.scores.items(), *self.values.items()):
@@ -207,6 +210,7 @@ class ScoredPools(Container):
             scores={name: column[rows] for name, column in self.scores.items()},
             values={name: column[rows] for name, column in self.values.items()},
             design={name: column[rows] for name, column in self.design.items()},
+            lengths={name: column[rows] for name, column in self.lengths.items()},
             support=None if self.support is None else self.support[rows],
             candidate=None if self.candidate is None else self.candidate.filter(pa.array(rows)),
             cluster=labels(self.cluster),
@@ -275,6 +279,8 @@ class ScoredPools(Container):
             arrays: Mapping[str, ArrayLike], score: bool, blank: bool = False
         ) -> dict[str, Floats]:
             result = {name: flat(name, a).astype(np.float64) for name, a in arrays.items()}
+            if score:
+                check_complete(source, {name: pa.array(c) for name, c in result.items()}, "entry")
             for name, column in result.items():
                 known = np.where(np.isnan(column), 0.0, column) if blank else column
                 if not score and np.isnan(known).any():

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
-from toptail.pools.columns import Roles
+from toptail.pools.columns import Roles, holds_numbers, is_list
 from toptail.stats.best_of_k import Ints
 
 _LAST_WORDS: Final = {
@@ -26,6 +27,7 @@ _LAST_WORDS: Final = {
 }
 _FIRST_WORDS: Final = {"a count": ("n", "num"), "a length": ("len",)}
 """Before one more word: ``n_gram_score`` and ``length_normalized`` may well be scores."""
+_OUTPUTS: Final = ("output", "outputs", "generation")
 _LEAST_ROWS: Final = 10
 """In fewer rows, whole numbers in order or all different say nothing."""
 
@@ -62,6 +64,22 @@ def _name_of(name: str) -> str | None:
         if words[0] in initial and len(words) == 2:
             return look
     return None
+
+
+def length_column(names: Iterable[tuple[str, pa.DataType]]) -> str | None:
+    """The column that says how long candidates are: a length in numbers, else their text."""
+    numbers, texts = [], []
+    for name, kind in names:
+        look = _name_of(name)
+        if look == "a length" and holds_numbers(kind) and not is_list(kind):
+            numbers.append(name)
+        if (look == "an answer" or name.lower() in _OUTPUTS) and _is_text(kind):
+            texts.append(name)
+    return next(iter([*numbers, *texts]), None)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def by_content(column: NDArray[np.generic], query: Ints, queries: int) -> str | None:

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from toptail.errors import InputError, NotDoneError
-from toptail.pools.columns import UNSAID, Roles, codes, first, flags, numbers
+from toptail.errors import NotDoneError
+from toptail.pools.columns import UNSAID, Roles, codes, flags, numbers
 from toptail.pools.frames import plain
 from toptail.pools.partitioned import PartitionedTable, open_partitioned
-from toptail.pools.tables import OwnNames, check_unique, explode, renamed
+from toptail.pools.tables import OwnNames, check_same, check_unique, explode, renamed
 from toptail.pools.temporary import temporary
 from toptail.stats.best_of_k import Ints
 
@@ -126,7 +126,7 @@ def surveyed(survey: Survey) -> SurveyedQueries:
         np.add.at(sizes.upto(len(queries.labels)), code, 1)
         for name, (numbered, label) in per_query.items():
             mine = numbered.codes(where, own[name], data[name])
-            _check_same(where, own[name], label.upto(len(queries.labels)), code, mine)
+            _check_same(where, name, own, label.upto(len(queries.labels)), code, mine)
         if "candidate" in data and ordered:
             tail = _checked(where, own["candidate"], code, data["candidate"], tail)
     n = len(queries.labels)
@@ -151,16 +151,11 @@ class _Growing:
         return self._room[:n]
 
 
-def _check_same(where: str, name: str, label: Ints, code: Ints, mine: Ints) -> None:
+def _check_same(where: str, part: str, own: OwnNames, label: Ints, code: Ints, mine: Ints) -> None:
     """Note the label of queries that are new; raise where a query has two."""
     new, at = np.unique(code, return_index=True)
     label[new] = np.where(label[new] < 0, mine[at], label[new])
-    differs = label[code] != mine
-    if differs.any():
-        raise InputError(
-            f"{where}: column '{name}' must be the same for all candidates of a query, "
-            f"but changes in row {first(differs)}."
-        )
+    check_same(where, part, own, label[code] != mine)
 
 
 Tail = tuple[Ints, pa.Array]

@@ -219,7 +219,7 @@ def _streamed(
     _check_streamable(where, roles, first)
     lists = any(is_list(first.schema.field(n).type) for n in (*roles.scores, *roles.values))
     if not lists:
-        check_query(where, first.column_names)
+        check_query(where, first.column_names, own)
     survey = Survey(table, names, roles, own, lists)
     found = surveyed(survey)
     made: dict[str, Any] = {"table": table, "names": names}

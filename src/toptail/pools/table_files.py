@@ -69,6 +69,11 @@ def file_format(path: Path) -> str:
 
 def check_there(path: Path) -> None:
     """Raise :class:`InputError` unless there is something to read: a file, or a log."""
+    if str(path) == "-":
+        raise InputError(
+            "A table is read from a file, not from a pipe: write it first (... > scores.jsonl), "
+            "and give that file."
+        )
     if not is_log(path):
         check_readable(path)
 

@@ -22,6 +22,7 @@ from toptail.pools.columns import (
     Columns,
     Roles,
     called,
+    check_complete,
     codes,
     find_roles,
     first,
@@ -29,6 +30,7 @@ from toptail.pools.columns import (
     flags,
     holds_numbers,
     is_list,
+    lacks,
     listed,
     mostly_numbers,
     numbers,
@@ -38,7 +40,7 @@ from toptail.pools.files import read_arrays
 from toptail.pools.frames import plain
 from toptail.pools.guard import refusing
 from toptail.pools.scored import ScoredPools
-from toptail.pools.skipped import by_content, by_look, by_name, without
+from toptail.pools.skipped import by_content, by_look, by_name, length_column, without
 from toptail.pools.table_files import (
     check_names,
     check_there,
@@ -65,6 +67,8 @@ def check_design(where: str, name: str, design: Mapping[str, Floats]) -> None:
             )
 
 
+_SMALL_FILE: Final = 1 << 26
+"""In a larger file, texts that are only measured for their length are not read."""
 UNUSABLE: Final = "cannot be used as a table"
 COLUMNS: Final = "look at its columns"
 
@@ -90,6 +94,8 @@ def _needed(path: Path, columns: Columns) -> list[str] | None:
     names = parts(str(path), schema.names, columns)
     roles = roles_of(str(path), renamed(schema.empty_table(), names).schema, columns)
     wanted = {names[n] for n in (*roles.scores, *roles.values, *RESERVED, *DESIGN) if n in names}
+    if path.stat().st_size <= _SMALL_FILE and (length := length_of(schema, roles)):
+        wanted.add(length)
     return [name for name in schema.names if name in wanted]
 
 
@@ -120,11 +126,17 @@ def roles_of(
 ) -> Roles:
     """Which columns are scores and which values; ``as_numbers`` are texts that should be such."""
     numeric = {f.name: holds_numbers(f.type) or f.name in as_numbers for f in schema}
-    return _find(where, numeric, columns, (schema.metadata or {}).get(METADATA))
+    long = not any(is_list(field.type) for field in schema)
+    return _find(where, numeric, columns, (schema.metadata or {}).get(METADATA), needs_query=long)
 
 
 def _find(
-    where: str, numeric: dict[str, bool], columns: Columns, metadata: bytes | str | None
+    where: str,
+    numeric: dict[str, bool],
+    columns: Columns,
+    metadata: bytes | str | None,
+    *,
+    needs_query: bool = False,
 ) -> Roles:
     """The roles asked for, else those that the file states, else those found by name."""
     stored = {} if metadata is None else _stored_roles(where, metadata)
@@ -132,6 +144,8 @@ def _find(
     return find_roles(
         *(where, numeric, scores or stored.get("scores"), values or stored.get("values")),
         partly=columns.get("partly", False),
+        own=own_names(columns),
+        needs_query=needs_query,
     )
 
 
@@ -155,17 +169,19 @@ def pools_from_table(
     if lists:
         table = explode(table, roles, where, own)
     else:
-        check_query(where, table.column_names)
+        check_query(where, table.column_names, own)
     data = {name: plain(table[name]) for name in table.column_names}
     query_code, query = codes(where, own["query"], data["query"])
     if roles.guessed:
         skipped |= _by_content({n: data[n] for n in roles.scores}, query_code, len(query))
         roles = without(where, roles, skipped)
     # Everything is checked in the file's own order, so that errors name the file's rows.
+    check_complete(where, {name: data[name] for name in roles.scores})
     scores = {name: numbers(where, name, data[name], score=True) for name in roles.scores}
     missing = "" if columns.get("partly") or "p_judged" in data else UNSAID
     values = {name: numbers(where, name, data[name], missing=missing) for name in roles.values}
     values = values or {"value": np.full(table.num_rows, np.nan)}
+    length = None if lists else length_of(table.schema, roles)
     design = {
         name: numbers(where, own[name], data[name], missing="")
         for name in DESIGN
@@ -177,7 +193,7 @@ def pools_from_table(
     if candidate is not None:
         check_unique(where, own["candidate"], query_code, candidate)
     per_query = {
-        name: per_query_labels(where, own[name], data[name], query_code, len(query))
+        name: per_query_labels(where, name, own, data[name], query_code, len(query))
         for name in ("cluster", "group")
         if name in data
     }
@@ -193,6 +209,7 @@ def pools_from_table(
         values={name: column[order] for name, column in values.items()},
         design={name: column[order] for name, column in design.items()},
         support=None if support is None else support[order],
+        lengths={} if length is None else {length: _lengths(data[length])[order]},
         candidate=candidate,
         cluster=per_query.get("cluster"),
         group=per_query.get("group"),
@@ -202,13 +219,21 @@ def pools_from_table(
     )
 
 
-def check_query(where: str, names: list[str]) -> None:
+def length_of(schema: pa.Schema, roles: Roles) -> str | None:
+    """The column that says how long candidates are, which is no value."""
+    return length_column((f.name, f.type) for f in schema if f.name not in roles.values)
+
+
+def _lengths(column: pa.Array) -> Floats:
+    """How long each candidate is: the number that stands there, or characters of its text."""
+    counts = column if holds_numbers(column.type) else pc.utf8_length(column)
+    return np.asarray(counts.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+
+
+def check_query(where: str, names: list[str], own: OwnNames) -> None:
     """Raise where no column says which candidates form one pool."""
     if "query" not in names:
-        raise InputError(
-            f"{where}: there is no column 'query', which says which candidates form one pool; "
-            f"name it with {option('query')} (columns: {', '.join(names)})."
-        )
+        raise InputError(f"{where}: {lacks(('query',), [own[name] for name in names])}.")
 
 
 class OwnNames(dict[str, str]):
@@ -294,19 +319,35 @@ def check_unique(where: str, name: str, query_code: Ints, candidate: pa.Array) -
 
 
 def per_query_labels(
-    where: str, name: str, column: pa.Array, query_code: Ints, queries: int
+    where: str,
+    part: str,
+    own: Mapping[str, str],
+    column: pa.Array,
+    query_code: Ints,
+    queries: int,
 ) -> pa.Array:
     """A label that belongs to queries: the same in all rows of one query."""
-    code, _ = codes(where, name, column)
+    code, _ = codes(where, own[part], column)
     first_row = np.full(queries, -1, dtype=np.int64)
     first_row[query_code[::-1]] = np.arange(code.size - 1, -1, -1)
     differs = code != code[first_row][query_code]
-    if differs.any():
-        raise InputError(
-            f"{where}: column '{name}' must be the same for all candidates of a query, "
-            f"but changes in row {first(differs)}."
-        )
+    check_same(where, part, own, differs)
     return column.take(pa.array(first_row))
+
+
+def check_same(where: str, part: str, own: Mapping[str, str], differs: NDArray[np.bool_]) -> None:
+    """Raise where a label differs from that of its query's first candidate."""
+    if not differs.any():
+        return
+    name, query = own[part], own["query"]
+    pool = f'df["pool"] = df["{name}"].astype(str) + "/" + df["{query}"].astype(str)'
+    drop = f"leave out {option(part)}" if name != part else f"rename '{name}'"
+    raise InputError(
+        f"{where}: column '{name}' must be the same for all candidates of a query, but changes in "
+        f"row {first(differs)}. If each {name} has its own pool at the same {query}, make one "
+        f"column of both, as pandas does with {pool}, and give {option('query', 'pool')} and "
+        f"{option('cluster', query)}; or {drop}."
+    )
 
 
 def pools_from_arrays(

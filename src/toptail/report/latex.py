@@ -125,8 +125,9 @@ def render_latex(audit: Audit) -> str:
 
 
 def _comment(text: str) -> str:
-    # A comment ends with its line; nothing else in it matters to TeX except bytes.
-    return text.encode("ascii", "backslashreplace").decode()
+    # A comment ends with its line; it is for people, who write \delta where they mean the letter.
+    ascii_text = "".join(c if c.isascii() else _character(c) for c in text)
+    return re.sub(r"\\ensuremath\{([^{}]*)\}", r"\1", ascii_text)
 
 
 def _for_paper(table: Table) -> Table:

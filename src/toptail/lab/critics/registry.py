@@ -261,16 +261,17 @@ def entry(name: str) -> Entry:
 
 
 def load(name: str) -> type[Critic]:
-    """The class of a critic, from its file."""
+    """The class of a critic, given by its name or a label, from its file."""
     from toptail.lab.critics.base import Critic
 
-    module = import_module(f"{__package__}.{entry(name).name}")
+    critic = entry(name).name
+    module = import_module(f"{__package__}.{critic}")
     (own,) = (
         each
         for each in vars(module).values()
         if isinstance(each, type)
         and issubclass(each, Critic)
         and each.__module__ == module.__name__
-        and each.name == name
+        and each.name == critic
     )
     return own

@@ -41,8 +41,17 @@ def cells(label: str, tasks: Mapping[str, Any]) -> Cells:
         return _deployment(tasks)
     if label == "tab:function-class" and POINT not in tasks:
         return {}
-    rows: Cells = _reported().get(label, {}).get("rows", {})
-    return rows
+    entry = _reported().get(label, {})
+    rows: Cells = entry.get("rows", {})
+    return _with(entry["each"], rows) if "each" in entry else rows
+
+
+def _with(each: Mapping[str, Any], rows: Cells) -> Cells:
+    """The cells with what holds for each of them: ``seeds``, or a ``std`` that is a bound."""
+    return {
+        task: {row: {m: {**cell, **each} for m, cell in ms.items()} for row, ms in critics.items()}
+        for task, critics in rows.items()
+    }
 
 
 def labels() -> tuple[str, ...]:

@@ -125,12 +125,19 @@ def every_cell(answer: Answer, cells: Cells) -> dict[str, Any]:
     return {"verdict": verdict, "cells": missed, "undecided": undecided}
 
 
+def _of(metrics: Mapping[str, StoredCell], name: str) -> StoredCell:
+    """A cell's number; an empty one where all of its seeds failed."""
+    return metrics.get(name, {"mean": None, "std": None, "seeds": {}})
+
+
 def grows(answer: Answer, cells: Cells) -> dict[str, Any]:
     """Yes if the metric grows by enough between the ends of a setting, whatever else is set."""
     lines: dict[tuple[tuple[str, str], ...], dict[float, StoredCell]] = {}
     for settings, metrics in cells:
         rest = tuple(sorted((k, v) for k, v in settings.items() if k != answer.along))
-        lines.setdefault(rest, {})[float(settings.get(answer.along, 0))] = metrics[answer.metric]
+        lines.setdefault(rest, {})[float(settings.get(answer.along, 0))] = _of(
+            metrics, answer.metric
+        )
     found, steps = [], []
     for rest, line in lines.items():
         first, last = line[min(line)], line[max(line)]
@@ -148,7 +155,8 @@ def grows(answer: Answer, cells: Cells) -> dict[str, Any]:
 
 def follows(answer: Answer, cells: Cells) -> dict[str, Any]:
     """Yes if the cells' means stand in the order that is predicted."""
-    pairs = [(m[answer.metric]["mean"], m[answer.predicted]["mean"]) for _, m in cells]
+    names = (answer.metric, answer.predicted)
+    pairs = [[_of(metrics, name)["mean"] for name in names] for _, metrics in cells]
     known = [(x, y) for x, y in pairs if x is not None and y is not None]
     if len(known) < 3:
         return {"verdict": "open", "tau": None}
@@ -159,15 +167,19 @@ def follows(answer: Answer, cells: Cells) -> dict[str, Any]:
 def nearest(answer: Answer, cells: Cells) -> dict[str, Any]:
     """Which data set's numbers are nearest to the targets, in root mean square.
 
-    Yes if the nearest leads the next by more than collecting again moves any distance.
+    Yes if the nearest leads the next by more than collecting again moves any distance; open where
+    a distance is not known.
     """
     squares: dict[str, list[float]] = {}
     for settings, metrics in cells:
         for name, target in answer.targets.get(settings["critic"], {}).items():
-            mean = metrics[name]["mean"]
+            mean = _of(metrics, name)["mean"]
             error = np.inf if mean is None else mean - target
             squares.setdefault(settings["data"], []).append(float(error) ** 2)
     distance = {data: float(np.sqrt(np.mean(xs))) for data, xs in squares.items()}
+    known = {data: d if np.isfinite(d) else None for data, d in distance.items()}
+    if None in known.values():
+        return {"verdict": "open", "nearest": None, "lead": None, "distances": known}
     moved = [abs(distance[a] - distance[b]) for a, b in answer.second.items()]
     first = sorted((d, data) for data, d in distance.items() if data not in answer.second.values())
     chance = max(moved, default=0.0)

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from scipy.special import stdtrit
 
 from toptail.report.table import Cell as ShownCell
 from toptail.report.text import MISSING_SHORT, bracket, number
 
 MARKS: Final = {"circular": "†", "unreliable": "‡"}
 """What stands behind the number of a cell that carries a mark."""
+
+
+PAPER_SEEDS: Final = 3
+"""Seeds behind a reported standard deviation, unless the reported cell says otherwise."""
+
+DIFFERS: Final = (
+    "▲ and ▼: above or below the paper's number, where the 95 % intervals of both do not overlap. "
+    "Ours is the interval shown, or that of the mean over seeds (t) where it reaches further; the "
+    "paper's is that of its mean over seeds, or its rounded number alone where it gives no spread"
+)
+"""What the triangles say."""
 
 
 def where_compared(text: str, *, compared: bool) -> str:
@@ -48,8 +62,19 @@ class Comparison:
         return max(self.ours.get("std") or 0.0, self.paper.get("std") or 0.0)
 
     def differs(self, decimals: int = 3) -> bool:
-        """Whether the difference is larger than the spread and than the rounding."""
-        return abs(self.difference) > max(self.spread, 0.5 * 10.0**-decimals)
+        """Whether the 95 % intervals of both do not overlap: see `DIFFERS`."""
+        mean, reported = float(self.ours["mean"]), float(self.paper["mean"])
+        half = _half(self.ours.get("std"), len(self.ours.get("seeds") or ()))
+        ends = [x for x in (self.ours.get("low"), self.ours.get("high")) if x is not None]
+        low, high = min([mean - half, *ends]), max([mean + half, *ends])
+        spread = self.paper.get("std", self.paper.get("std_at_most"))
+        reach = _half(spread, self.paper.get("seeds", PAPER_SEEDS)) + 0.5 * 10.0**-decimals
+        return bool(low > reported + reach or high < reported - reach)
+
+
+def _half(std: float | None, seeds: int) -> float:
+    """Half the width of Student's 95 % interval of a mean over seeds; 0 where none is known."""
+    return float(stdtrit(seeds - 1, 0.975)) * std / math.sqrt(seeds) if std and seeds > 1 else 0.0
 
 
 def comparisons(table: Mapping[str, Any]) -> list[Comparison]:

@@ -5,9 +5,9 @@ A study is a folder beside this file with a module ``contract.py`` that provides
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -135,12 +135,13 @@ class Study:
         with refusing(folder, _UNSHOWABLE, _AGAIN):
             results = self.read(Path(folder))
             found = [
-                shown_tables(spec, results)[0]
+                table
                 for spec in self.content
                 if isinstance(spec, TableSpec)
                 and not spec.of
                 and wanted & {spec.name, spec.label, *spec.aliases}
                 and results.tables.get(spec.stored, {}).get("rows")
+                for table in _on_terminal(spec, results)
             ]
             views = [v for v in self.content if isinstance(v, View) and v.label in wanted]
             sheets = [item for view in views for item in view.show(results)]
@@ -161,6 +162,14 @@ def studies() -> dict[str, Study]:
     names = [entry.name for entry in iter_modules([str(here)]) if entry.ispkg]
     found = [name for name in names if (here / name / "contract.py").is_file()]
     return {name: import_module(f"{__package__}.{name}.contract").STUDY for name in sorted(found)}
+
+
+def _on_terminal(spec: TableSpec, results: StudyResults) -> Iterator[Table]:
+    """A table as the terminal shows it: with its controls, where the page sets them apart."""
+    first, *controls = shown_tables(spec, results)
+    yield first
+    if spec.apart:
+        yield from (replace(table, title=f"{table.title}: controls") for table in controls)
 
 
 def study_in(folder: Path) -> Study:

@@ -24,7 +24,7 @@ class QueryConfig:
     """Which queries to freeze."""
 
     per_group: int = 500
-    """FrozenQueries in each distance group."""
+    """Queries in each distance group."""
     near: tuple[int, int] = (1, 20)
     """Smallest and largest distance of the near group, in steps along the trajectory."""
     medium: tuple[int, int] = (21, 60)

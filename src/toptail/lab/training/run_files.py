@@ -68,7 +68,9 @@ def read_run(folder: str | Path) -> Run:
     """Read a run's record and configuration; damaged files give a run with a fault."""
     folder = Path(folder)
     if not (folder / RECORD).is_file():
-        raise InputError(f"{folder} is not the folder of a run: it holds no {RECORD}.")
+        train = f"train it ('toptail train --critics {folder.parent.name}', or --train in a study)"
+        how = f"; {train}" if folder.name.startswith("seed-") else ""
+        raise InputError(f"{folder} is not the folder of a run: it holds no {RECORD}{how}.")
     stored = _object_or_empty(folder / CONFIG)
     config, config_hash = stored.get("config"), stored.get("hash")
     return Run(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from toptail.lab.studies.compare import Comparison, comparisons, with_spread
+from toptail.lab.studies.compare import DIFFERS, Comparison, comparisons, with_spread
 from toptail.lab.studies.controlled.config import SWEEPS
 from toptail.lab.studies.controlled.reasons import reason
 from toptail.lab.studies.controlled.results import SWEPT, ControlledResults, critic_name
@@ -39,7 +39,7 @@ def _stored_caption(name: str) -> Text:
 
 
 def differences(study: ControlledResults) -> list[Listing]:
-    """Every cell that differs from the paper's by more than its spread, with a reason."""
+    """Every cell whose interval does not overlap with the paper's, with a reason."""
     if not any(study.tables.get(name, {}).get("paper") for name in _COMPARED):
         return []
     rows = [
@@ -50,12 +50,9 @@ def differences(study: ControlledResults) -> list[Listing]:
         if pair.differs(_column(TABLES[name], pair).decimals or 3)
     ]
     if not rows:
-        none = "No cell differs from the paper's by more than the larger of the two standard "
-        return [Listing([], lead=f"{none}deviations.")]
-    lead = (
-        "Every cell whose mean is further from the paper's than the larger of the two standard "
-        "deviations, and why it may be."
-    )
+        none = "No cell differs from the paper's: all intervals overlap with the paper's."
+        return [Listing([], lead=none)]
+    lead = "Every cell whose interval does not overlap with the paper's, and why it may be."
     return [Listing(rows, "differences", "Where the numbers differ", lead)]
 
 
@@ -109,8 +106,7 @@ PARTS: Final = (
     Part(
         "tables",
         "⟦The paper's tables, measured again|The tables⟧",
-        "Measured mean ± standard deviation over seeds⟦, the paper's below it. ▲ and ▼: above or "
-        "below the paper's number by more than the larger of the two standard deviations⟧. The "
+        f"Measured mean ± standard deviation over seeds⟦, the paper's below it. {DIFFERS}⟧. The "
         "study's default training length was fixed, on other seeds, as the one at which TD-Q comes "
         "nearest to the regret the paper reports for it: TD-Q's agreement with the paper is partly "
         "built in, that of the other critics is not.",

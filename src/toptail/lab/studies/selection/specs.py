@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.lab.studies.compare import DIFFERS
 from toptail.lab.studies.figures import FigureSpec
 from toptail.lab.studies.naming import by_factors, factors_name
 from toptail.lab.studies.page import Listing, Part, Shown, View
@@ -34,8 +35,7 @@ def _main_meaning(study: SelectionResults) -> str:
         f"Within-pool ordering (τ_b: 1 is the judge's order) and normalized regret of the best of "
         f"{study.size} by score (0: best candidate, 1: a random one), mean ± standard deviation "
         "over training seeds, and what the pick gains in the simulator; below them, 95 % intervals"
-        "⟦ and the paper's cells. ▲ ▼ Above or below the paper's by more than the larger spread "
-        f"over seeds and the rounding⟧. {circular_words(study)}‡ The judge did not pass its "
+        f"⟦ and the paper's cells. {DIFFERS}⟧. {circular_words(study)}‡ The judge did not pass its "
         "criteria. * The interval excludes zero."
     )
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toptail.lab.studies.compare import where_compared
+from toptail.lab.studies.compare import DIFFERS, where_compared
 from toptail.lab.studies.semantics.results import read_semantics
 from toptail.lab.studies.semantics.specs import TABLES
 from toptail.lab.studies.show import markdown_sections
 
 _LEGEND = (
     "Measured mean ± standard deviation over seeds, the 95 % interval of that mean (whole "
-    "trajectories resampled)⟦, and the paper's number. ▲ and ▼: above or below the paper's by "
-    "more than the larger of the two standard deviations (ours alone where the paper gives none) "
-    "and the rounding⟧."
+    f"trajectories resampled)⟦, and the paper's number. {DIFFERS}⟧."
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
-from toptail.lab.studies.compare import where_compared
+from toptail.lab.studies.compare import DIFFERS, where_compared
 from toptail.lab.studies.naming import drawn, scorer_name
 from toptail.lab.studies.page import Texts, recorded
 from toptail.lab.studies.scale import scale_rows
@@ -26,8 +26,7 @@ _LEAD: Final = (
 _READING: Final = (
     "Cells are mean ± standard deviation over training seeds. Below them: the 95 % interval of "
     "that mean, whole trajectories resampled with the trained critics held fixed⟦, and the "
-    "paper's number. ▲ and ▼: above or below the paper's by more than the larger of the two "
-    "standard deviations (ours alone where the paper gives none) and the rounding⟧.",
+    f"paper's number. {DIFFERS}⟧.",
     "γ^d is the return-to-go of the recorded path: a value on navigation data, a lower bound "
     "where shorter ways exist, and nothing on play data, where only retrieval is measured. TD-Q "
     "is trained towards such a value: its agreement with γ^d is a check of the method, not a "
