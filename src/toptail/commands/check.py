@@ -13,7 +13,6 @@ from toptail.commands.engine import EngineFlags
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.progress import progress_bar
-from toptail.commands.requirements import need_training
 from toptail.commands.terminal import say
 from toptail.errors import Exit, InputError
 from toptail.lab.check.config import NEAREST, UNIFORM, CheckConfig
@@ -78,7 +77,6 @@ class CheckCommand(EngineFlags):
         fail_on = self._fail_on()
         self.check_engine()
         check_folder(self.out)
-        need_training("check")
         from toptail.lab.check.folder import write_check
         from toptail.lab.check.page import check_lines
         from toptail.lab.check.request import CheckRequest

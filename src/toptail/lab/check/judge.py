@@ -25,7 +25,6 @@ from toptail.lab.studies.worlds import TaskWorld
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories
 from toptail.lab.training.run_files import RECORD, run_folder
-from toptail.lab.training.runs import require_data
 from toptail.pools.files import read_arrays
 
 REFERENCE_SEEDS = (101, 102, 103)
@@ -177,6 +176,8 @@ def _reference(given: JudgeInputs) -> Judge:
             f"{given.task}/{REFERENCE_CRITIC}/seed-{REFERENCE_SEEDS[0]} to {REFERENCE_SEEDS[-1]}: "
             f"train {REFERENCE_CRITIC} with these seeds, or choose another judge."
         )
+    from toptail.lab.training.runs import require_data  # only here: it needs JAX
+
     assert given.runs is not None
     home, data = given.runs / given.task / REFERENCE_CRITIC, given.near.data
     members = [each for seed in REFERENCE_SEEDS for each in of_run(home, seed, given.task)]

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import jax
 import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.lab.check.config import BEHAVIOUR, NEAREST, SOURCES, UNIFORM, CheckConfig
-from toptail.lab.proposals.diffusion_runs import load_policy
-from toptail.lab.proposals.sampling import row_keys
 from toptail.lab.proposals.untrained import (
     CandidateSource,
     NearActions,
@@ -23,8 +20,7 @@ from toptail.lab.proposals.untrained import (
 from toptail.lab.studies.store import one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
-from toptail.lab.training.run_files import RECORD, run_folder
-from toptail.lab.training.runs import read_run, require_data
+from toptail.lab.training.run_files import RECORD, read_run, run_folder
 from toptail.pools.files import read_arrays
 
 POLICY_SEED = 42
@@ -54,6 +50,11 @@ class BehaviourModel:
     """A trained diffusion model: its own samples at queries, noisy copies of one at every step."""
 
     def __init__(self, folder: Path, task: str, data: Trajectories, seed: int) -> None:
+        import jax  # only here: other candidates need no JAX
+
+        from toptail.lab.proposals.diffusion_runs import load_policy
+        from toptail.lab.training.runs import require_data
+
         require_data(folder, read_run(folder).record["data"]["train"], data.source, data.sha256)
         self._policy, self._key = load_policy(folder, task), jax.random.key(seed)
         self._seed = seed
@@ -70,6 +71,8 @@ class BehaviourModel:
 
     def act(self, keys: IntArray, states: FloatArray, goals: FloatArray) -> FloatArray:
         """One sample for each state."""
+        from toptail.lab.proposals.sampling import row_keys
+
         own = row_keys(self._key, *keys.reshape(len(keys), -1).T)
         steps = min(DDIM_STEPS, self._policy.model.schedule.levels)
         return self._policy.sample_rows(own, states, goals, steps)

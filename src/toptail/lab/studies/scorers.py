@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.registry import CRITICS, entry
 from toptail.lab.critics.variants import without_settings
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.lab.training.config import RunConfig, changes
 from toptail.lab.training.options import labelled
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
-from toptail.lab.training.runs import load_run, stored_config
 from toptail.pools.files import entries
+
+if TYPE_CHECKING:
+    from toptail.lab.critics.base import TrainedCritic
 
 Rows: TypeAlias = NDArray[np.float32]
 
@@ -52,7 +53,7 @@ class RunScore:
     def __call__(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
         """Score rows."""
         rows = (_filled(x) for x in (states, actions, goals))
-        with jax.default_matmul_precision("highest"):
+        with _full_precision():
             return self._critic().score(*rows)[: len(states)]
 
     def towards(self, goals: Rows) -> Callable[[Rows, Rows, IntArray], Rows] | None:
@@ -64,13 +65,13 @@ class RunScore:
         numbers of a pair and of a goal; None if the readout has no factors.
         """
         critic = self._critic()
-        with jax.default_matmul_precision("highest"):
+        with _full_precision():
             psi = critic.embed_goals(_filled(goals))
         if psi is None:
             return None
 
         def score(states: Rows, actions: Rows, asked: IntArray) -> Rows:
-            with jax.default_matmul_precision("highest"):
+            with _full_precision():
                 scores = critic.score_pairs(_filled(states), _filled(actions), psi, _filled(asked))
             return scores[: len(asked)]
 
@@ -78,6 +79,13 @@ class RunScore:
 
     def _critic(self) -> TrainedCritic:
         return replace(self.trained(), readout=self.readout)
+
+
+def _full_precision() -> AbstractContextManager[Any]:
+    """Products in float32 on every device."""
+    import jax  # only here: a function of NumPy's is scored without JAX
+
+    return jax.default_matmul_precision("highest")
 
 
 def _filled(rows: NDArray[Any]) -> NDArray[Any]:
@@ -163,6 +171,10 @@ def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
     folder = run_folder(home, seed)
     if not (folder / RECORD).is_file():
         return []
+    import jax
+
+    from toptail.lab.training.runs import load_run, stored_config
+
     run = read_run(folder)
 
     @cache
