@@ -18,6 +18,7 @@ from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.pools import JudgedPicks
 from toptail.pools.columns import group_seeds
+from toptail.stats import bootstrap_sums, cluster_sums, percentile_interval
 
 BASELINE = "K = 1"
 """Who is followed where nothing is chosen."""
@@ -75,6 +76,72 @@ def follow(
         worth["" if scorer is None else scorer.column, k] = value
     seeds = group_seeds([each.column for each in scorers])
     return {name: _picks(episodes, columns, worth) for name, columns in seeds.items()}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the data's own episodes are worth, beside which a followed critic stands."""
+
+    mean: float
+    """Share of successes, or mean return."""
+    low: float
+    """Lower end of its 95 % interval over trajectories."""
+    high: float
+    """Upper end."""
+    episodes: int
+    """Episodes that it is the mean of."""
+    says: str
+    """What it is, in a sentence."""
+
+
+def recorded(episodes: Episodic, most: int, resamples: int, seed: int) -> Recorded:
+    """What the data's own episodes are worth, of ``most`` of them at most."""
+    rng, horizon = np.random.default_rng(seed), episodes.rules.horizon
+    if episodes.world.goals:
+        worth, cluster = _came_to_goals(episodes)
+        says = (
+            f"Success of the data's own episodes is how many came to the goal within {horizon} "
+            "steps: goals are states that the same episode came to later."
+        )
+    else:
+        worth, cluster = recorded_returns(episodes, most, rng), None
+        says = (
+            "The return of the data's own episodes is that of their recorded actions from the "
+            f"first row on, for up to {horizon} steps."
+        )
+    sums = cluster_sums(np.stack([worth, np.ones(len(worth))], axis=1), cluster)
+    drawn = bootstrap_sums(sums, rng, resamples)
+    low, high = percentile_interval(drawn[:, 0] / drawn[:, 1])
+    return Recorded(float(worth.mean()), float(low), float(high), len(worth), says)
+
+
+def _came_to_goals(episodes: Episodic) -> tuple[Floats, IntArray]:
+    """Whether the record came to each goal in time, and the trajectory of each."""
+    queries = episodes.queries
+    cluster = np.unique(queries.trajectory, return_inverse=True)[1].astype(np.int64)
+    return (queries.distance <= episodes.rules.horizon).astype(float), cluster
+
+
+def recorded_returns(episodes: Episodic, most: int, rng: np.random.Generator) -> Floats:
+    """Sums of rewards of recorded episodes, up to the horizon or to the environment's end.
+
+    Every row is restored and its own action is taken, so that no error grows along the way.
+    """
+    val, make = episodes.val, episodes.world.make
+    assert make is not None
+    chosen = np.sort(rng.permutation(len(val.ends))[:most])
+    lengths = np.minimum(val.lengths[chosen], episodes.rules.horizon)
+    number = np.repeat(np.arange(len(chosen)), lengths)
+    step = np.arange(len(number)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    rows = val.starts[chosen][number] + step
+
+    def policy(walks: IntArray, _taken: IntArray, _seen: FloatArray) -> FloatArray:
+        return np.asarray(val.actions[rows[walks]])
+
+    taken = walk(make, WalkStarts(val, rows, None), policy, WalkRules(horizon=1))
+    over = np.cumsum(taken.ended) - taken.ended  # ends before each row, of all episodes
+    counted = over == over[np.cumsum(lengths) - lengths][number]
+    return np.bincount(number, taken.rewards * counted, len(chosen))
 
 
 def _walked(episodes: Episodic, scorer: Scorer | None, k: int) -> Walked:

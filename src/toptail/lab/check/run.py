@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from toptail.audit.record import versions
 from toptail.errors import InputError, option
-from toptail.lab.check.closed_loop import BASELINE, Episodic, follow, walks_of, worth_of
+from toptail.lab.check.closed_loop import (
+    BASELINE,
+    Episodic,
+    Recorded,
+    follow,
+    recorded,
+    walks_of,
+    worth_of,
+)
 from toptail.lab.check.config import JUDGES, NEAREST, NOBODY, SOURCES, UNIFORM
 from toptail.lab.check.judge import (
     Judge,
@@ -22,7 +30,7 @@ from toptail.lab.check.judge import (
     judge_of,
     score_pools,
 )
-from toptail.lab.check.queries import check_queries
+from toptail.lab.check.queries import GROUPS, check_queries
 from toptail.lab.check.request import CheckRequest, CheckResult, SourceResult
 from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.sources import Source, source_of
@@ -39,6 +47,7 @@ from toptail.lab.proposals.support import local_rows, support_distance
 from toptail.lab.proposals.untrained import NearData
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.scorers import Scorer
+from toptail.lab.studies.user_scorers import fresh_modules
 from toptail.lab.studies.worlds import TaskWorld, world_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray
@@ -93,6 +102,7 @@ class _Check:
             raise InputError(
                 f"{option('pools', request.pools)}: name each kind once, and one file at most."
             )
+        fresh_modules()
         tick("data", 0.0)
         self.task = TaskDataset.load(request.task)
         self.world: TaskWorld = world_of(request.env, self.task.data, goals=request.goals)
@@ -259,6 +269,20 @@ class _Check:
             WalkRules(config.horizon, config.gamma),
         )
 
+    @cached_property
+    def recorded(self) -> Recorded | None:
+        """What the data's own episodes are worth in this environment; None if that is not known."""
+        episodes = next(filter(None, map(self._episodes, self.sources.values())), None)
+        if episodes is None:
+            return None
+        most, config = GROUPS * self.config.starts, self.config
+        try:
+            return recorded(episodes, most, config.resamples, config.seed)
+        except InputError as error:
+            needed = "recorded rows that the environment can be put into"
+            self._left("the return of the data's own episodes", str(error), needed)
+            return None
+
     def _tick(self, source: Source, stage: str, share: float) -> None:
         self.tick(f"{source.name}: {stage}", share)
 
@@ -272,6 +296,7 @@ class _Check:
             "scorers": {name: self._scorer(name, sources) for name in names},
             "judge": {"name": self.judge.name, "says": self.judge.says},
             "environment": self.world.name or None,
+            "goal_free": None if self.world.goals else self.world.goal_free,
             "candidates": {made.source.name: made.source.says for made in sources},
             "not_done": self.not_done,
             "closed_loop_rule": CLOSED_LOOP_RULE,
@@ -307,7 +332,12 @@ class _Check:
             "one_step": None if audited is None else one_step(audited.to_dict(), name, made.doubts),
             "closed_loop": None
             if followed is None
-            else closed_loop(followed.to_dict(), success=self.world.goals),
+            else closed_loop(
+                followed.to_dict(),
+                success=self.world.goals,
+                first=made.source.first,
+                data=self.recorded,
+            ),
         }
 
 

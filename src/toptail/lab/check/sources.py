@@ -44,6 +44,8 @@ class Source:
     """(queries, size) -> candidates ``[Q, size, a]``."""
     along: CandidateSource | None
     """Candidates at any state; None where there are none but those of the queries."""
+    first: str = ""
+    """What it is to take the first candidate at every step, which K = 1 does."""
 
 
 class BehaviourModel:
@@ -91,10 +93,11 @@ def source_of(
     if text == NEAREST:
         count = min(config.near, len(data.rows))
         near = NearActions(data, count, config.seed)
-        return Source(text, f"the data's actions at the {count} nearest states", _keyed(near), near)
+        says = f"the data's actions at the {count} nearest states"
+        return Source(text, says, _keyed(near), near, "a random one of these actions of the data")
     if text == UNIFORM:
         box = UniformActions(data.data.actions.shape[1], config.seed)
-        return Source(text, "the whole action box", _keyed(box), box)
+        return Source(text, "the whole action box", _keyed(box), box, "a random policy")
     if text == BEHAVIOUR:
         folder = behaviour_folder(runs, task)
         if folder is None:
@@ -104,7 +107,11 @@ def source_of(
                 f"'toptail train --critics diffusion' makes."
             )
         model = BehaviourModel(folder, task, data.data, config.seed)
-        return Source(text, "samples of a trained behaviour model", model.pool, model)
+        says, first = (
+            "samples of a trained behaviour model",
+            "a noisy sample of the behaviour model",
+        )
+        return Source(text, says, model.pool, model, first)
     return _of_file(Path(text).expanduser(), text)
 
 
