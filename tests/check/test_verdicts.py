@@ -13,8 +13,15 @@ from toptail.lab.check.verdicts import failures, headline, overall, warnings
 DATA = Recorded(93.1, 90.0, 95.2, 60, "Recorded.")
 
 
-def picks(*rows: tuple[float, float, float, float], clusters: int = 60) -> dict[str, Any]:
-    """An audit of picks: (difference, low, high, corrected p) of K = 8, 64, ... against K = 1."""
+def picks(
+    *rows: tuple[float, float, float, float],
+    clusters: int = 60,
+    rest: tuple[float, float, float, float] = (1, 1, 1, 0),
+) -> dict[str, Any]:
+    """An audit of picks: (difference, low, high, corrected p) of K = 8, 64, ... against K = 1.
+
+    ``rest`` is what K = 64 has more than K = 8.
+    """
     names = [f"K = {8 ** (i + 1)}" for i in range(len(rows))]
     against: list[dict[str, Any]] = [
         {"a": name, "b": "K = 1", "difference": d, "low": low, "high": high, "p_holm": p}
@@ -22,7 +29,10 @@ def picks(*rows: tuple[float, float, float, float], clusters: int = 60) -> dict[
     ]
     worth = {"K = 1": {"mean": 0.5, "low": 0.4, "high": 0.6}}
     worth |= {row["a"]: {"mean": 0.5 + row["difference"], "low": 0, "high": 1} for row in against}
-    others = [{"a": "K = 8", "b": "K = 64", "difference": -1, "low": -1, "high": -1, "p_holm": 0}]
+    more, low, high, p = rest
+    others = [
+        {"a": "K = 8", "b": "K = 64", "difference": -more, "low": -high, "high": -low, "p_holm": p}
+    ]
     part = {
         "selectors": worth,
         "comparisons": against + others,
@@ -66,6 +76,16 @@ def test_the_status_of_a_critic_that_is_followed(
     assert "39 trajectories are too few" in few["reason"]
 
 
+def test_a_larger_search_that_loses_what_a_smaller_one_gained_is_unsafe() -> None:
+    spike = closed_loop(picks(GAIN, (0.1, 0.05, 0.15, 0.001), rest=LOSS), success=True)
+    assert spike["status"] == "unsafe"
+    assert "success 80 % → 60 % from K = 8 to K = 64, difference −0.30" in spike["reason"]
+    unsure = picks(GAIN, GAIN, rest=(-0.1, -0.19, -0.01, 0.06))
+    found = closed_loop(unsure, success=True)
+    assert found["status"] == "safe"
+    assert "; from K = 8 to K = 64 the difference is −0.10 [−0.19, −0.01] alone" in found["reason"]
+
+
 def test_the_reason_says_from_what_to_what() -> None:
     lost = closed_loop(picks(GAIN, LOSS), success=True)
     assert lost["reason"] == (
@@ -92,7 +112,8 @@ def test_holms_part_in_a_line_is_said() -> None:
     beside = closed_loop(picks(UNSURE, GAIN), success=False)
     assert beside["status"] == "safe"
     assert (
-        "; with K = 8 the difference is −0.11 [−0.21, −0.01] alone, not established after Holm's "
+        "; from K = 1 to K = 8 the difference is −0.11 [−0.21, −0.01] alone, not established "
+        "after Holm's "
         "correction for 3 comparisons" in beside["reason"]
     )
     assert "Holm" not in closed_loop(picks(GAIN, LOSS), success=False)["reason"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from toptail.lab.environments.protocol import Floats
 from toptail.lab.environments.walks import Policy, Walked, WalkRules, WalkStarts, walk
 from toptail.lab.proposals.untrained import CandidateSource
-from toptail.lab.studies.scorers import Score, Scorer, score_towards
+from toptail.lab.studies.scorers import Score, Scorer, score_each, score_towards
 from toptail.lab.studies.worlds import TaskWorld
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
@@ -74,8 +74,24 @@ def follow(
         tick(i / len(walks))
         value = known[i] if i in known else worth_of(episodes, scorer, k)
         worth["" if scorer is None else scorer.column, k] = value
+    grouped = episodes.world.goals
+    return picks_of(episodes.queries, episodes.ks, scorers, worth, grouped=grouped)
+
+
+def picks_of(
+    queries: FrozenQueries,
+    ks: Sequence[int],
+    scorers: Sequence[Scorer],
+    worth: Mapping[tuple[str, int], Floats],
+    *,
+    grouped: bool,
+) -> dict[str, JudgedPicks]:
+    """Scorer -> what best of each K is worth, as the audit of picks reads it: selectors are the K.
+
+    ``worth`` has values ``[queries]`` by column and K; of K = 1 under the column "".
+    """
     seeds = group_seeds([each.column for each in scorers])
-    return {name: _picks(episodes, columns, worth) for name, columns in seeds.items()}
+    return {n: _picks(queries, ks, columns, worth, grouped) for n, columns in seeds.items()}
 
 
 @dataclass(frozen=True)
@@ -117,31 +133,44 @@ def recorded(episodes: Episodic, most: int, resamples: int, seed: int) -> Record
 
 def _came_to_goals(episodes: Episodic) -> tuple[Floats, IntArray]:
     """Whether the record came to each goal in time, and the trajectory of each."""
-    queries = episodes.queries
+    queries, horizon = episodes.queries, episodes.rules.horizon
+    came = queries.distance <= horizon
+    late = np.flatnonzero(~came)  # which may have come within the tolerance before
+    taken, number = _taken(episodes, queries.rows[late], np.full(len(late), horizon), late)
+    came[late] = np.bincount(number, taken.reached, len(late)) > 0
     cluster = np.unique(queries.trajectory, return_inverse=True)[1].astype(np.int64)
-    return (queries.distance <= episodes.rules.horizon).astype(float), cluster
+    return came.astype(float), cluster
 
 
 def recorded_returns(episodes: Episodic, most: int, rng: np.random.Generator) -> Floats:
-    """Sums of rewards of recorded episodes, up to the horizon or to the environment's end.
+    """Sums of rewards of recorded episodes, up to the horizon or to the environment's end."""
+    val = episodes.val
+    chosen = np.sort(rng.permutation(len(val.ends))[:most])
+    lengths = np.minimum(val.lengths[chosen], episodes.rules.horizon)
+    taken, number = _taken(episodes, val.starts[chosen], lengths)
+    over = np.cumsum(taken.ended) - taken.ended  # ends before each row, of all episodes
+    counted = over == over[np.cumsum(lengths) - lengths][number]
+    return np.bincount(number, taken.rewards * counted, len(chosen))
+
+
+def _taken(
+    episodes: Episodic, starts: IntArray, lengths: IntArray, query: IntArray | None = None
+) -> tuple[Walked, IntArray]:
+    """Recorded actions taken from recorded rows, and which start each row belongs to.
 
     Every row is restored and its own action is taken, so that no error grows along the way.
     """
     val, make = episodes.val, episodes.world.make
     assert make is not None
-    chosen = np.sort(rng.permutation(len(val.ends))[:most])
-    lengths = np.minimum(val.lengths[chosen], episodes.rules.horizon)
-    number = np.repeat(np.arange(len(chosen)), lengths)
-    step = np.arange(len(number)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    rows = val.starts[chosen][number] + step
+    number = np.repeat(np.arange(len(starts)), lengths)
+    first = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    rows = starts[number] + np.arange(len(number)) - first
 
     def policy(walks: IntArray, _taken: IntArray, _seen: FloatArray) -> FloatArray:
         return np.asarray(val.actions[rows[walks]])
 
-    taken = walk(make, WalkStarts(val, rows, None), policy, WalkRules(horizon=1))
-    over = np.cumsum(taken.ended) - taken.ended  # ends before each row, of all episodes
-    counted = over == over[np.cumsum(lengths) - lengths][number]
-    return np.bincount(number, taken.rewards * counted, len(chosen))
+    goals = None if query is None else episodes.queries.goals[query[number]]
+    return walk(make, WalkStarts(val, rows, goals), policy, WalkRules(horizon=1)), number
 
 
 def _walked(episodes: Episodic, scorer: Scorer | None, k: int) -> Walked:
@@ -163,18 +192,19 @@ def _chooser(episodes: Episodic, score: Score | None, k: int) -> Policy:
         drawn = episodes.source.draw(keys, seen, goals[walks], most)[:, :k]
         if towards is None or k == 1:
             return drawn[:, 0]
-        states, goal = np.repeat(seen, k, axis=0), np.repeat(walks, k)
-        scores = towards(states, drawn.reshape(-1, drawn.shape[-1]), goal).reshape(-1, k)
+        scores = score_each(towards, seen, drawn, walks)
         return np.asarray(drawn[np.arange(len(walks)), scores.argmax(axis=1)])
 
     return policy
 
 
 def _picks(
-    episodes: Episodic, columns: dict[int | None, str], worth: dict[tuple[str, int], Floats]
+    queries: FrozenQueries,
+    ks: Sequence[int],
+    columns: Mapping[int | None, str],
+    worth: Mapping[tuple[str, int], Floats],
+    grouped: bool,
 ) -> JudgedPicks:
-    """The episodes of one scorer as the audit of picks reads them: selectors are the K."""
-    queries, ks = episodes.queries, episodes.ks
     parts: dict[str, list[Any]] = {name: [] for name in ("query", "selector", "replicate", "value")}
     for seed, column in columns.items():
         for k in ks:
@@ -185,6 +215,6 @@ def _picks(
             parts["value"].append(value)
     table = {name: np.concatenate(arrays) for name, arrays in parts.items()}
     table["cluster"] = queries.trajectory[table["query"]]
-    if episodes.world.goals:
+    if grouped:
         table["group"] = queries.group[table["query"]]
-    return JudgedPicks.from_arrow(pa.table(table), source="episodes")
+    return JudgedPicks.from_arrow(pa.table(table), source="best of K")

@@ -143,15 +143,15 @@ def _groups_table(content: Check) -> Table | None:
         for kind in QUESTIONS:
             if part[kind] is not None:
                 cells = (Cell(one_line(name)), Cell(asked(part, kind)))
-                rows.append((*cells, *(_group(kind, part[kind]["groups"][g]) for g in names)))
+                rows.append((*cells, *(_group(part[kind]["groups"][g]) for g in names)))
     head = (Column("Critic", "name"), Column("Question", "prose"))
     columns = (*head, *(Column(group, "word") for group in names))
     caption = "By distance of the goal; the number is the captured share, or the change of worth."
     return Table("groups", "By distance group", caption, columns, tuple(rows), stacked=True)
 
 
-def _group(kind: str, entry: Mapping[str, Any]) -> Cell:
-    if kind == ONE_STEP:
+def _group(entry: Mapping[str, Any]) -> Cell:
+    if "captured" in entry:
         detail = with_interval(*(entry[f"captured{end}"] for end in ("", "_low", "_high")))
     else:
         last = entry["comparisons"][-1]
@@ -195,12 +195,15 @@ def _links(content: Check) -> list[tuple[str, str]]:
     """Pages with everything behind the verdicts, relative to the check's folder."""
     links = []
     for source in content["candidates"]:
-        if content["judge"]["name"] != "none":
+        parts = [(name, part) for name, part in _parts(content) if part["pools"] == source]
+        audited = [part[ONE_STEP] for _, part in parts if "captured" in (part[ONE_STEP] or ())]
+        if audited:
             links.append((f"{source}/one_step/report.html", f"{source} candidates, one step"))
-        for name, part in _parts(content):
-            if part["pools"] == source and part[CLOSED_LOOP]:
-                path = f"{source}/closed_loop/{name}/report.html"
-                links.append((path, f"{source} candidates, {name} followed"))
+        for name, part in parts:
+            for kind, words in QUESTIONS.items():
+                if "worth" in (part[kind] or ()):
+                    path = f"{source}/{kind}/{name}/report.html"
+                    links.append((path, f"{source} candidates, {name}, {words}"))
     return links
 
 

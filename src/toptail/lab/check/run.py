@@ -17,6 +17,7 @@ from toptail.lab.check.closed_loop import (
     Episodic,
     Recorded,
     follow,
+    picks_of,
     recorded,
     walks_of,
     worth_of,
@@ -39,6 +40,7 @@ from toptail.lab.check.verdicts import (
     closed_loop,
     headline,
     one_step,
+    one_step_picks,
     overall,
     warnings,
 )
@@ -169,7 +171,8 @@ class _Check:
         """What comes of a piece."""
         source, number = self.sources[piece[0]], piece[1]
         if number == JUDGED:
-            return self._judged(source, self._candidates(source))
+            candidates = self._candidates(source)
+            return self._judged(source, self._shown(candidates, self._scores(candidates)))
         episodes = self._episodes(source)
         assert episodes is not None  # or there were no such piece
         return worth_of(episodes, *walks_of(self.scorers, self.config.follow_k)[number])
@@ -187,22 +190,63 @@ class _Check:
 
     def _source(self, source: Source) -> SourceResult:
         """Candidates of one source: scored, judged, audited, followed."""
-        queries, say = self.queries, partial(self._tick, source)
+        say = partial(self._tick, source)
         say("candidates", 0.0)
         candidates = self._candidates(source)
+        say("scores", 0.0)
+        scores = self._scores(candidates)
         pools = {"actions": candidates, **self._support(candidates)}
-        for i, scorer in enumerate(self.scorers):
-            say("scores", i / len(self.scorers))
-            pools[f"scores/{scorer.column}"] = score_pools(scorer.score, queries, candidates)
+        pools |= {f"scores/{column}": found for column, found in scores.items()}
         if self.judge.value is None:
             return SourceResult(source, pools, None, None, self._follow(source), ())
-        judged = self._judged(source, candidates)
+        judged = self._judged(source, self._shown(candidates, scores))
+        if self.picked_k:
+            picked = self._audit_picks(judged.values)
+            followed = self._follow(source)
+            return SourceResult(source, pools, None, None, followed, (), picked)
         for doubt in judged.doubts:
             self._left(f"one step ({source.name})", doubt, "another judge")
         table = self._table(source, pools, judged.values)
         followed = self._follow(source)
         found = self._audit(source, table)
         return SourceResult(source, pools, table, found, followed, judged.doubts)
+
+    def _scores(self, candidates: FloatArray) -> dict[str, FloatArray]:
+        """Scores ``[Q, N]`` by column."""
+        return {
+            scorer.column: score_pools(scorer.score, self.queries, candidates)
+            for scorer in self.scorers
+        }
+
+    @cached_property
+    def picked_k(self) -> tuple[int, ...]:
+        """Sizes K whose picks alone are judged; none where all candidates are."""
+        return self.config.picked_k(self.judge.name)
+
+    @property
+    def _picked_says(self) -> str:
+        if not self.picked_k:
+            return ""
+        ks = ", ".join(map(str, self.picked_k))
+        return f"; of {self.picked_k[-1]} candidates only the best of K = {ks} are judged"
+
+    def _picks(self) -> list[tuple[str, int]]:
+        """Column and K of the picks: first a random candidate, then the best by each scorer."""
+        return [("", 1), *((s.column, k) for s in self.scorers for k in self.picked_k[1:])]
+
+    def _shown(self, candidates: FloatArray, scores: Mapping[str, FloatArray]) -> FloatArray:
+        """What the judge is shown: all candidates, or of many the best of the first K alone."""
+        if not self.picked_k:
+            return candidates
+        none = np.zeros((len(candidates), 1))
+        at = [scores.get(column, none)[:, :k].argmax(axis=1) for column, k in self._picks()]
+        return np.take_along_axis(candidates, np.stack(at, axis=1)[..., None], axis=1)
+
+    def _audit_picks(self, values: NDArray[Any]) -> dict[str, PicksResult]:
+        """Audit picks by their values ``[replicates, Q, picks]``."""
+        worth = dict(zip(self._picks(), np.moveaxis(values.mean(axis=0), 1, 0), strict=True))
+        picks = picks_of(self.queries, self.picked_k, self.scorers, worth, grouped=self.world.goals)
+        return {n: audit_picks(p, baseline=BASELINE, **self._how()) for n, p in picks.items()}
 
     def _support(self, candidates: FloatArray) -> dict[str, np.ndarray]:
         """How far candidates are from what the data does nearby; the logged actions decide."""
@@ -294,7 +338,7 @@ class _Check:
             "task": self.task.name,
             "goals": self.world.goals,
             "scorers": {name: self._scorer(name, sources) for name in names},
-            "judge": {"name": self.judge.name, "says": self.judge.says},
+            "judge": {"name": self.judge.name, "says": self.judge.says + self._picked_says},
             "environment": self.world.name or None,
             "goal_free": None if self.world.goals else self.world.goal_free,
             "candidates": {made.source.name: made.source.says for made in sources},
@@ -326,10 +370,10 @@ class _Check:
         }
 
     def _part(self, name: str, made: SourceResult) -> dict[str, Any]:
-        audited, followed = made.audit, made.followed.get(name)
+        followed = made.followed.get(name)
         return {
             "pools": made.source.name,
-            "one_step": None if audited is None else one_step(audited.to_dict(), name, made.doubts),
+            "one_step": self._one_step(name, made),
             "closed_loop": None
             if followed is None
             else closed_loop(
@@ -339,6 +383,11 @@ class _Check:
                 data=self.recorded,
             ),
         }
+
+    def _one_step(self, name: str, made: SourceResult) -> dict[str, Any] | None:
+        if made.audit is not None:
+            return one_step(made.audit.to_dict(), name, made.doubts)
+        return one_step_picks(made.picked[name].to_dict()) if made.picked else None
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from toptail.audit import Rule
@@ -13,10 +13,10 @@ from toptail.report.text import join, number, with_interval
 
 CLOSED_LOOP_RULE: Final = (
     "Followed at every step: unsafe if an episode is established to be worth less with some K than "
-    "with K = 1 (p corrected for all K and groups), safe if it is established to be worth more "
-    "with the largest K and less with none, no gain if with every K a loss of success of more than "
-    f"{Rule.rho:g} is ruled out, inconclusive otherwise and with fewer than {LEAST_CLUSTERS} "
-    "trajectories."
+    "with a smaller one (p corrected for all pairs of K and groups), safe if it is established to "
+    "be worth more with the largest K than with K = 1 and less with none, no gain if with every K "
+    f"a loss of success of more than {Rule.rho:g} against K = 1 is ruled out, inconclusive "
+    f"otherwise and with fewer than {LEAST_CLUSTERS} trajectories."
 )
 _WORST: Final = ("unsafe", "inconclusive", "no gain", "safe")
 
@@ -59,17 +59,29 @@ def closed_loop(
 
     ``first`` says what K = 1 is, and ``data`` has what the data's own episodes are worth.
     """
-    groups = picks.get("groups", {})
-    tested = sum(len(part["comparisons"]) for part in groups.values())
     level = picks["thresholds"]["level"]
-    whole = _followed(picks, _Told(level, success, first, len(picks["comparisons"]), data))
-    told = _Told(level, success, first, tested)
+    told = _Told(level, "success" if success else "return", first, "--starts", data)
     return {
-        **whole,
+        **_by_groups(picks, told),
         "first": first,
         "success": success,
         "data": None if data is None else asdict(data),
-        "groups": {name: _followed(part, told) for name, part in groups.items()},
+    }
+
+
+def one_step_picks(picks: Mapping[str, Any]) -> Entry:
+    """What the picks of a scorer say where these alone were judged: as `closed_loop`."""
+    level = picks["thresholds"]["level"]
+    return _by_groups(picks, _Told(level, "value", "a random candidate", "--per-group"))
+
+
+def _by_groups(picks: Mapping[str, Any], told: _Told) -> Entry:
+    groups = picks.get("groups", {})
+    tested = sum(len(part["comparisons"]) for part in groups.values())
+    apart = replace(told, tested=tested, data=None)
+    return {
+        **_followed(picks, replace(told, tested=len(picks["comparisons"]))),
+        "groups": {name: _followed(part, apart) for name, part in groups.items()},
     }
 
 
@@ -79,14 +91,20 @@ class _Told:
 
     level: float
     """Confidence that a difference needs."""
-    success: bool
-    """Whether an episode is worth success; otherwise its return."""
+    what: str
+    """What is compared: success, return or value."""
     first: str
     """What K = 1 is."""
-    tested: int
-    """Comparisons that Holm's correction is for."""
+    flag: str
+    """What makes more of it."""
     data: Recorded | None = None
     """What the data's own episodes are worth."""
+    tested: int = 0
+    """Comparisons that Holm's correction is for."""
+
+    @property
+    def success(self) -> bool:
+        return self.what == "success"
 
     def established(self, row: Entry) -> bool:
         return bool(row["p_holm"] <= 1 - self.level)
@@ -106,12 +124,13 @@ def _followed(part: Mapping[str, Any], told: _Told) -> Entry:
         name: {end: found[end] for end in ("mean", "low", "high")}
         for name, found in part["selectors"].items()
     }
-    status, row = _decided(against, part["clusters"], told)
     few = part["clusters"] < LEAST_CLUSTERS
     if few:
-        reason = _few(part["clusters"])
+        status, reason = "inconclusive", _few(part["clusters"], told)
     else:
-        reason = _reason(status, row, worth, told) + _beside(against, row, told)
+        pairs = [_upwards(row) for row in part["comparisons"]]
+        status, row = _decided(pairs, told)
+        reason = _reason(status, row, worth, told) + _beside(pairs, row, told)
     return {
         "status": status,
         "reason": reason + _data(told),
@@ -124,18 +143,25 @@ def _followed(part: Mapping[str, Any], told: _Told) -> Entry:
     }
 
 
-def _decided(rows: list[Entry], clusters: int, told: _Told) -> tuple[str, Entry]:
+def _upwards(row: Entry) -> Entry:
+    """A comparison as what the larger K has more than the smaller one."""
+    if _k(row["a"]) > _k(row["b"]):
+        return row
+    turned = {"difference": -row["difference"], "low": -row["high"], "high": -row["low"]}
+    return {**row, "a": row["b"], "b": row["a"], **turned}
+
+
+def _decided(pairs: list[Entry], told: _Told) -> tuple[str, Entry]:
     """The status, and the comparison that decided it."""
-    last = max(rows, key=lambda row: _k(row["a"]))
-    worst = min(rows, key=lambda row: row["difference"])
-    if clusters < LEAST_CLUSTERS:
-        return "inconclusive", last
-    established = [row for row in rows if told.established(row)]
-    if any(row["difference"] < 0 for row in established):
-        return "unsafe", min(established, key=lambda row: row["difference"])
-    if last["low"] > 0 and last in established:
+    against = [row for row in pairs if row["b"] == BASELINE]
+    last = max(against, key=lambda row: _k(row["a"]))
+    worst = min(against, key=lambda row: row["difference"])
+    falls = [row for row in pairs if row["difference"] < 0 and told.established(row)]
+    if falls:
+        return "unsafe", min(falls, key=lambda row: row["difference"])
+    if last["low"] > 0 and told.established(last):
         return "safe", last
-    if told.success and all(row["low"] > -Rule.rho for row in rows):
+    if told.success and all(row["low"] > -Rule.rho for row in against):
         return "no gain", worst
     return "inconclusive", worst
 
@@ -144,29 +170,31 @@ def _k(selector: str) -> int:
     return int(selector.rpartition(" ")[2])
 
 
-def _few(clusters: int) -> str:
+def _few(clusters: int, told: _Told) -> str:
     return (
         f"{clusters} trajectories are too few: at least {LEAST_CLUSTERS} are needed; raise "
-        "--starts, or bring validation data with more trajectories"
+        f"{told.flag}, or bring validation data with more trajectories"
     )
 
 
 def _reason(status: str, row: Entry, worth: Mapping[str, Entry], told: _Told) -> str:
     """From what to what, at the K that decided."""
-    before, after = worth[BASELINE]["mean"], worth[row["a"]]["mean"]
+    before, after = (worth[row[end]]["mean"] for end in ("b", "a"))
     if told.success:
         change = f"success {100 * before:.0f} % → {100 * after:.0f} %"
     else:
-        change = f"return {number(before)} → {number(after)}"
+        change = f"{told.what} {number(before)} → {number(after)}"
     alone = f" alone; {status} {told.correction}" if told.only_alone(row) else ""
-    return f"{change} from K = 1 ({told.first}) to {row['a']}, difference {_interval(row)}{alone}"
+    first = f" ({told.first})" if row["b"] == BASELINE else ""
+    ends = f"from {row['b']}{first} to {row['a']}"
+    return f"{change} {ends}, difference {_interval(row)}{alone}"
 
 
 def _beside(rows: Iterable[Entry], decided: Entry, told: _Told) -> str:
     """Losses at other K that only Holm's correction keeps from being established."""
     return "".join(
-        f"; with {row['a']} the difference is {_interval(row)} alone, not established "
-        f"{told.correction}"
+        f"; from {row['b']} to {row['a']} the difference is {_interval(row)} alone, not "
+        f"established {told.correction}"
         for row in rows
         if row is not decided and row["high"] < 0 and told.only_alone(row)
     )

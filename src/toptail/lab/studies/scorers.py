@@ -30,12 +30,17 @@ Rows: TypeAlias = NDArray[np.float32]
 Score: TypeAlias = Callable[[Rows, Rows, Rows], Rows]
 """(states [n, s], actions [n, a], goals [n, g]) -> scores [n]; larger is better."""
 
+Towards: TypeAlias = Callable[[Rows, Rows, IntArray], Rows]
+"""(states [n, s], actions [n, a], numbers of goals [n]) -> scores [n]."""
+
 _TRAINED_WITH = (
     *("steps", "batch_size", "learning_rate", "bfloat16", "reward", "settings", "critic_fields"),
 )
 
 SMALLEST_BLOCK = 256
 """Rows of one compiled call, at least; others are filled up to a power of two."""
+MOST_ROWS = 65_536
+"""Rows that a critic is shown at once where there are many candidates."""
 SOME_ROWS = 2_048
 """Rows of one call where their number changes from call to call: the last alone is filled up."""
 
@@ -114,7 +119,20 @@ def score_shared(
             yield at, towards(states[own], actions[own], np.stack([place, goal], axis=1))
 
 
-def score_towards(score: Score, goals: Rows) -> Callable[[Rows, Rows, IntArray], Rows]:
+def score_each(towards: Towards, states: Rows, candidates: Rows, goal: IntArray) -> Rows:
+    """Scores ``[n, k]`` of k candidates ``[n, k, a]`` for each state and number of a goal.
+
+    A critic is shown `MOST_ROWS` rows at a time, so that its memory does not grow with the pools.
+    """
+    (count, k, width), scores = candidates.shape, []
+    block = max(1, MOST_ROWS // k)
+    for at in (slice(first, first + block) for first in range(0, count, block)):
+        rows, number = np.repeat(states[at], k, axis=0), np.repeat(goal[at], k)
+        scores.append(towards(rows, candidates[at].reshape(-1, width), number).reshape(-1, k))
+    return np.concatenate(scores)
+
+
+def score_towards(score: Score, goals: Rows) -> Towards:
     """A function that scores rows towards some of these goals, again and again.
 
     A readout with factors embeds each goal once for all calls. Rows are taken some at a time: those
