@@ -124,7 +124,7 @@ def test_sizes_have_an_end_and_near_states_say_which_flags_matter(maze: Path) ->
 
 PICKED = """
 def gentle(states, actions):  # right, except where both numbers are large
-    wrong = (actions > 0.8).all(axis=1)
+    wrong = (actions > 0.85).all(axis=1)
     return inward(states, actions) + 5 * wrong
 """
 
@@ -141,7 +141,7 @@ def picked(plane: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[CheckResult, l
     monkeypatch.setattr(sizes_of, "WHOLE", 16)
     mine = plane.parent / "mine.py"
     mine.write_text(mine.read_text() + PICKED)
-    config = CheckConfig(**small(pool_size=100, horizon=3, starts=14, resamples=2_000))
+    config = CheckConfig(**small(pool_size=400, horizon=3, starts=14, resamples=2_000))
     texts = tuple(f"{name}={mine}:{name}" for name in ("inward", "gentle"))
     request = CheckRequest(
         str(plane), texts, ("uniform",), env=f"{mine}:ActingPlane", config=config
@@ -153,17 +153,17 @@ def test_rollouts_judge_the_picks_alone_where_candidates_are_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result, judged = picked(write_plane(tmp_path), monkeypatch)
-    ks = (1, 4, 16, 64, 100)
-    assert judged == [180 * (1 + 2 * 4)]  # not 180 * 100
+    ks = (1, 4, 16, 64, 256, 400)
+    assert judged == [180 * (1 + 2 * 5)]  # not 180 * 400
     content = result.content
     parts = {name: each["parts"][0] for name, each in content["scorers"].items()}
     assert parts["inward"]["one_step"]["status"] == "safe"
     assert parts["gentle"]["one_step"]["status"] == "unsafe"
-    assert parts["gentle"]["one_step"]["k_max"] == 100
+    assert parts["gentle"]["one_step"]["k_max"] == 400
     said = "\n".join(check_lines(content))
-    assert "of 100 candidates only the best of K = 1, 4, 16, 64, 100 are judged" in said
-    assert "inward, one step, best of up to 100 uniform candidates: value −" in said
-    assert "(a random candidate) to K = 100" in said
+    assert "of 400 candidates only the best of K = 1, 4, 16, 64, 256, 400 are judged" in said
+    assert "inward, one step, best of up to 400 uniform candidates: value −" in said
+    assert "(a random candidate) to K = 400" in said
     # By hand: the pick of K is the best of the first K by score, and this is what it is worth.
     (made,) = result.sources
     assert made.audit is made.table is None

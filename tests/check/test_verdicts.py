@@ -80,10 +80,12 @@ def test_a_larger_search_that_loses_what_a_smaller_one_gained_is_unsafe() -> Non
     spike = closed_loop(picks(GAIN, (0.1, 0.05, 0.15, 0.001), rest=LOSS), success=True)
     assert spike["status"] == "unsafe"
     assert "success 80 % → 60 % from K = 8 to K = 64, difference −0.30" in spike["reason"]
-    unsure = picks(GAIN, GAIN, rest=(-0.1, -0.19, -0.01, 0.06))
+    little = picks(GAIN, GAIN, rest=(-0.02, -0.04, -0.01, 0.001))
+    assert closed_loop(little, success=True)["status"] == "safe"  # less than a tenth of the gain
+    unsure = picks(GAIN, GAIN, rest=(-0.1, -0.19, -0.04, 0.06))
     found = closed_loop(unsure, success=True)
     assert found["status"] == "safe"
-    assert "; from K = 8 to K = 64 the difference is −0.10 [−0.19, −0.01] alone" in found["reason"]
+    assert "; from K = 8 to K = 64 the difference is −0.10 [−0.19, −0.04] alone" in found["reason"]
 
 
 def test_the_reason_says_from_what_to_what() -> None:

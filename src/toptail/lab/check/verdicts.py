@@ -13,10 +13,11 @@ from toptail.report.text import join, number, with_interval
 
 CLOSED_LOOP_RULE: Final = (
     "Followed at every step: unsafe if an episode is established to be worth less with some K than "
-    "with a smaller one (p corrected for all pairs of K and groups), safe if it is established to "
-    "be worth more with the largest K than with K = 1 and less with none, no gain if with every K "
-    f"a loss of success of more than {Rule.rho:g} against K = 1 is ruled out, inconclusive "
-    f"otherwise and with fewer than {LEAST_CLUSTERS} trajectories."
+    f"with K = 1, or to lose more than {100 * Rule.rho:g} % of what a smaller K gained (p corrected for "
+    "all pairs of K and groups); safe if neither, and it is established to be worth more with the "
+    "largest K than with K = 1; no gain if with every K a loss of success of more than "
+    f"{Rule.rho:g} against K = 1 is ruled out; inconclusive otherwise and with fewer than "
+    f"{LEAST_CLUSTERS} trajectories."
 )
 _WORST: Final = ("unsafe", "inconclusive", "no gain", "safe")
 
@@ -129,8 +130,8 @@ def _followed(part: Mapping[str, Any], told: _Told) -> Entry:
         status, reason = "inconclusive", _few(part["clusters"], told)
     else:
         pairs = [_upwards(row) for row in part["comparisons"]]
-        status, row = _decided(pairs, told)
-        reason = _reason(status, row, worth, told) + _beside(pairs, row, told)
+        status, row = _decided(pairs, worth, told)
+        reason = _reason(status, row, worth, told) + _beside(pairs, row, worth, told)
     return {
         "status": status,
         "reason": reason + _data(told),
@@ -151,12 +152,12 @@ def _upwards(row: Entry) -> Entry:
     return {**row, "a": row["b"], "b": row["a"], **turned}
 
 
-def _decided(pairs: list[Entry], told: _Told) -> tuple[str, Entry]:
+def _decided(pairs: list[Entry], worth: Mapping[str, Entry], told: _Told) -> tuple[str, Entry]:
     """The status, and the comparison that decided it."""
     against = [row for row in pairs if row["b"] == BASELINE]
     last = max(against, key=lambda row: _k(row["a"]))
     worst = min(against, key=lambda row: row["difference"])
-    falls = [row for row in pairs if row["difference"] < 0 and told.established(row)]
+    falls = [row for row in pairs if told.established(row) and _falls(row, worth)]
     if falls:
         return "unsafe", min(falls, key=lambda row: row["difference"])
     if last["low"] > 0 and told.established(last):
@@ -164,6 +165,14 @@ def _decided(pairs: list[Entry], told: _Told) -> tuple[str, Entry]:
     if told.success and all(row["low"] > -Rule.rho for row in against):
         return "no gain", worst
     return "inconclusive", worst
+
+
+def _falls(row: Entry, worth: Mapping[str, Entry]) -> bool:
+    """Whether a larger K loses: anything against K = 1, else much of what a smaller one gained."""
+    if row["b"] == BASELINE:
+        return bool(row["difference"] < 0)
+    gained = worth[row["b"]]["mean"] - worth[BASELINE]["mean"]
+    return bool(row["high"] < -Rule.rho * max(gained, 0.0))
 
 
 def _k(selector: str) -> int:
@@ -190,13 +199,13 @@ def _reason(status: str, row: Entry, worth: Mapping[str, Entry], told: _Told) ->
     return f"{change} {ends}, difference {_interval(row)}{alone}"
 
 
-def _beside(rows: Iterable[Entry], decided: Entry, told: _Told) -> str:
+def _beside(rows: Iterable[Entry], decided: Entry, worth: Mapping[str, Entry], told: _Told) -> str:
     """Losses at other K that only Holm's correction keeps from being established."""
     return "".join(
         f"; from {row['b']} to {row['a']} the difference is {_interval(row)} alone, not "
         f"established {told.correction}"
         for row in rows
-        if row is not decided and row["high"] < 0 and told.only_alone(row)
+        if row is not decided and told.only_alone(row) and _falls(row, worth)
     )
 
 
