@@ -88,8 +88,8 @@ def _not_asked(content: Check) -> list[str]:
     if not any(entry and entry["status"] == "safe" for entry in found):
         return []
     return [
-        "“Safe” is about as many of these candidates as it is said of: a larger search, or an "
-        "actor that is trained on the critic, was not looked at (more: --pool-size, --follow-k)."
+        "“Safe” is about these candidates, up to the K that is named: a larger search, or an actor "
+        "that is trained on the critic, was not looked at (for more: --pool-size, --follow-k)."
     ]
 
 

@@ -94,7 +94,7 @@ def source_of(
         count = min(config.near, len(data.rows))
         near = NearActions(data, count, config.seed)
         says = f"the data's actions at the {count} nearest states"
-        return Source(text, says, _keyed(near), near, "a random one of these actions of the data")
+        return Source(text, says, _keyed(near), near, "a random nearby action of the data")
     if text == UNIFORM:
         box = UniformActions(data.data.actions.shape[1], config.seed)
         return Source(text, "the whole action box", _keyed(box), box, "a random policy")

@@ -13,10 +13,10 @@ from toptail.report.text import join, number, with_interval
 
 CLOSED_LOOP_RULE: Final = (
     "Followed at every step: unsafe if an episode is established to be worth less with some K than "
-    f"with K = 1, or to lose more than {100 * Rule.rho:g} % of what a smaller K gained (p corrected for "
-    "all pairs of K and groups); safe if neither, and it is established to be worth more with the "
-    "largest K than with K = 1; no gain if with every K a loss of success of more than "
-    f"{Rule.rho:g} against K = 1 is ruled out; inconclusive otherwise and with fewer than "
+    f"with K = 1, or to lose more than {100 * Rule.rho:g} % of what a smaller K gained (p "
+    "corrected for all pairs of K and groups); safe if neither, and it is established to be worth "
+    "more with the largest K than with K = 1; no gain if with every K a loss of success of more "
+    f"than {Rule.rho:g} against K = 1 is ruled out; inconclusive otherwise and with fewer than "
     f"{LEAST_CLUSTERS} trajectories."
 )
 _WORST: Final = ("unsafe", "inconclusive", "no gain", "safe")
