@@ -115,7 +115,7 @@ def test_a_critic_is_shown_some_rows_at_a_time(
 def test_sizes_have_an_end_and_near_states_say_which_flags_matter(maze: Path) -> None:
     for sizes in ({"pool_size": 10_001}, {"follow_k": (1, 20_000)}):
         with pytest.raises(InputError, match="go up to 10,000 candidates"):
-            CheckConfig(**sizes)  # type: ignore[arg-type]
+            CheckConfig(**sizes)
     config = CheckConfig(**small(pool_size=30, near=20))
     task, scorer = str(maze / f"{POINT}.npz"), f"{maze / 'spike.py'}:spike"
     with pytest.raises(InputError, match=r"of 20 near states.*near=\.\.\..*pools='uniform'"):
@@ -166,7 +166,8 @@ def test_rollouts_judge_the_picks_alone_where_candidates_are_many(
     assert "(a random candidate) to K = 400" in said
     # By hand: the pick of K is the best of the first K by score, and this is what it is worth.
     (made,) = result.sources
-    assert made.audit is made.table is None
+    assert made.audit is None
+    assert made.table is None
     states, actions = result.queries.states, made.pools["actions"]
     for k in ks:
         at = made.pools["scores/gentle"][:, :k].argmax(axis=1) if k > 1 else np.zeros(180, int)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from toptail.lab.environments.protocol import Floats
+from toptail.lab.environments.protocol import Floats, Mask
 from toptail.lab.environments.walks import Policy, Walked, WalkRules, WalkStarts, walk
 from toptail.lab.proposals.untrained import CandidateSource
 from toptail.lab.studies.scorers import Score, Scorer, score_each, score_towards
@@ -148,9 +148,11 @@ def recorded_returns(episodes: Episodic, most: int, rng: np.random.Generator) ->
     chosen = np.sort(rng.permutation(len(val.ends))[:most])
     lengths = np.minimum(val.lengths[chosen], episodes.rules.horizon)
     taken, number = _taken(episodes, val.starts[chosen], lengths)
-    over = np.cumsum(taken.ended) - taken.ended  # ends before each row, of all episodes
-    counted = over == over[np.cumsum(lengths) - lengths][number]
-    return np.bincount(number, taken.rewards * counted, len(chosen))
+    ended: IntArray = taken.ended.astype(np.int64)
+    before: IntArray = np.cumsum(ended) - ended  # ends before each row, of all episodes
+    counted: Mask = before == before[np.cumsum(lengths) - lengths][number]
+    rewards: Floats = np.where(counted, taken.rewards, 0.0)
+    return np.asarray(np.bincount(number, rewards, len(chosen)), np.float64)
 
 
 def _taken(

@@ -90,7 +90,8 @@ def _full_precision() -> AbstractContextManager[Any]:
     """Products in float32 on every device."""
     import jax  # only here: a function of NumPy's is scored without JAX
 
-    return jax.default_matmul_precision("highest")
+    precision: AbstractContextManager[Any] = jax.default_matmul_precision("highest")
+    return precision
 
 
 def _filled(rows: NDArray[Any]) -> NDArray[Any]:

@@ -22,7 +22,8 @@ from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.files import sha256
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
-_MODULES: dict[Path, ModuleType] = {}
+_MODULES: dict[tuple[Path, str], ModuleType] = {}
+"""Files that were run, by path and content."""
 
 
 def user_scorers(
@@ -156,14 +157,14 @@ def user_module(path: Path) -> ModuleType:
     """A user's file as a module of its own, run once for all that name it: see `fresh_modules`."""
     if not path.is_file():
         raise InputError(f"{path} does not exist: expected a Python file with a score function.")
-    where = path.resolve()
+    where = path.resolve(), sha256(path)
     if where not in _MODULES:
         _MODULES[where] = _run(path)
     return _MODULES[where]
 
 
 def fresh_modules() -> None:
-    """Forget the files that were run: they may have changed, or what they read."""
+    """Forget the files that were run: what they read may have changed."""
     _MODULES.clear()
 
 
