@@ -118,7 +118,8 @@ def test_without_environment_and_judge_it_says_what_is_needed(plane: Path) -> No
     entry = content["scorers"]["towards"]
     assert entry["status"] == "inconclusive"
     assert entry["parts"][0]["one_step"] is entry["parts"][0]["closed_loop"] is None
-    assert "one step not judged, followed at every step not done" in entry["headline"]
+    assert "one step, nearest candidates: not judged; followed" in entry["headline"]
+    assert "followed at every step, nearest candidates: not done" in entry["headline"]
 
 
 def test_candidates_and_values_of_ones_own(plane: Path, tmp_path: Path) -> None:
@@ -253,12 +254,20 @@ def test_the_command_writes_verdicts_page_and_what_they_were_made_of(
     out = tmp_path / "out"
     assert command(plane, out, pools=("nearest", "uniform"), fail_on="unsafe").run() == Exit.FINE
     said = capsys.readouterr().out
-    assert said.startswith("safe          inward: nearest candidates: one step safe, followed")
+    lines = [line for line in said.splitlines() if line.startswith("safe ")]
+    assert len(lines) == 5
+    for kind in ("nearest", "uniform"):
+        asked_about = f"one step, best of up to 8 {kind} candidates: "
+        assert f"{asked_about}safe; followed" in lines[0]
+        assert any(line.startswith(f"safe          inward, {asked_about}") for line in lines)
+    assert "a larger search, or an actor that is trained on the critic, was not looked at" in said
+    assert "safe to maximize" not in said
     assert f"Report: {out / 'report.html'}" in said
     content = read_json(out / "check.json")
     assert content["format"] == "toptail-check-1"
     page = (out / "report.html").read_text()
-    assert page.index("one step safe, followed at every step safe") < page.index("Verdicts")
+    assert page.index("best of up to 8 nearest candidates: safe;") < page.index("Verdicts")
+    assert "safe to maximize" not in page
     for path in ("nearest/one_step/report.html", "uniform/closed_loop/inward/report.html"):
         assert f'href="{path}"' in page
         assert (out / path).is_file()
@@ -272,8 +281,8 @@ def test_the_command_writes_verdicts_page_and_what_they_were_made_of(
     worse = {"scorer": f"{plane.parent / 'mine.py'}:outward", "pools": "nearest"}
     assert command(plane, out, **worse, fail_on="unsafe").run() == Exit.FAILED
     said = capsys.readouterr().out
-    assert "--fail-on: mine, nearest candidates, one step: unsafe" in said
-    assert "--fail-on: mine, nearest candidates, followed at every step: unsafe" in said
+    for words in ("one step", "followed at every step"):
+        assert f"--fail-on: mine, {words}, best of up to 8 nearest candidates: unsafe" in said
     assert not (out / "uniform" / "pools.npz").exists()  # of the check before
     assert (out / "notes.txt").read_text() == "mine"
 
@@ -288,7 +297,9 @@ def test_an_inconclusive_group_fails_where_that_was_asked_for(plane: Path) -> No
     ]
     failed = failures(result.content, {"inconclusive"})
     assert groups
-    assert {f"towards, nearest candidates, {w}, {g}: inconclusive" for w, g in groups} <= {*failed}
+    assert {
+        f"towards, {w}, best of up to 8 nearest candidates, {g}: inconclusive" for w, g in groups
+    } <= {*failed}
     with pytest.raises(InputError, match="'bad' is not a status"):
         command(plane, plane.parent / "out", fail_on="bad").run()
     with pytest.raises(InputError, match="'' is not a status"):
@@ -309,8 +320,9 @@ def fickle(states, actions):
     request = CheckRequest(str(plane), (f"{mine}:fickle",), ("nearest",), env=env, config=config)
     content = check(request).content
     lines = check_lines(content)
-    assert lines[0].startswith("unsafe        mine: nearest candidates: one step safe, followed at")
-    assert "“safe” is about one step: followed at every step it is unsafe (return" in lines[1]
+    asked_about = "best of up to 8 nearest candidates"
+    assert lines[0].startswith(f"unsafe        mine: one step, {asked_about}: safe; followed at")
+    assert "“safe” is about one step: followed at every step, best of up to 8" in lines[1]
     page = check_html(content)
     assert page.index("is about one step") < page.index("<h2")
 

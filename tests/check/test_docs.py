@@ -78,5 +78,5 @@ def test_the_printed_verdicts_are_whole_lines_of_a_check() -> None:
     assert len(printed) == 2
     for block in printed:
         assert re.match(
-            r"(safe|no gain|unsafe|inconclusive) +\w+: nearest candidates: one step", block
+            r"(safe|no gain|unsafe|inconclusive) +\w+: one step, best of up to \d+ nearest", block
         )

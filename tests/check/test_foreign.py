@@ -74,7 +74,7 @@ def test_a_critic_of_each_kind_is_checked_to_its_verdicts(
     table = pq.read_table(tmp_path / "out" / "uniform" / "table.parquet")
     for name in KINDS:
         require_verdicts(content, name)
-        assert f"{name}, uniform, one step" in said
+        assert f"{name}, one step, best of up to 4 uniform candidates: " in said
         for column in SEEDS.get(name, [name]):
             assert origins[column]
             assert np.ptp(table[column].to_numpy()) > 0

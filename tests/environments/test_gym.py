@@ -105,3 +105,54 @@ def test_environments_that_cannot_be_used_are_refused() -> None:
         GymEnvironment("CartPole-v1")
     with pytest.raises(InputError, match="no environment 'Nothing-v0'"):
         GymEnvironment("Nothing-v0")
+
+
+class Unicycle:
+    """Has a ``state`` of three numbers, observes four, and resets to a state if it is ``able``."""
+
+    def __init__(self, able: bool) -> None:
+        from gymnasium.spaces import Box
+
+        self.action_space = Box(-1.0, 1.0, (2,))
+        self.unwrapped, self.able = self, able
+
+    def _seen(self) -> Any:
+        x, y, angle = self.state
+        return np.array([x, y, np.cos(angle), np.sin(angle)], np.float32)
+
+    def reset(self, options: Any = None, **_: Any) -> Any:
+        self.state = np.zeros(3)
+        if self.able and options is not None:
+            self.state = options["state"].copy()
+        return self._seen(), {}
+
+    def step(self, action: Any) -> Any:
+        self.state = self.state + np.append(action, 0.0)
+        return self._seen(), 0.0, False, False, {}
+
+
+def test_what_is_observed_is_the_environments_own_and_not_its_state() -> None:
+    row = StoredRow(
+        3,
+        np.array([1.0, 2.0, np.cos(0.5), np.sin(0.5)], np.float32),
+        np.array([1.0, 2.0], np.float32),
+        np.array([0.5], np.float32),
+    )
+    env = GymEnvironment(Unicycle(able=True))
+    np.testing.assert_allclose(env.restore(row), row.observation, atol=1e-6)
+    assert env.step(np.ones(2, np.float32))[0][0] == pytest.approx(2.0)
+    with pytest.raises(InputError, match=r"Unicycle.*_get_obs\(\).*reset\(options="):
+        GymEnvironment(Unicycle(able=False)).restore(row)
+
+
+class Goals(Corridor):
+    """Observes a dictionary, as gymnasium-robotics' tasks do."""
+
+    def reset(self, options: Any = None, **_: Any) -> Any:
+        at, _ = super().reset(options)
+        return {"observation": at, "desired_goal": at}, {}
+
+
+def test_dictionaries_of_gymnasium_are_refused_in_a_sentence() -> None:
+    with pytest.raises(InputError, match=r"observes a dict \(observation, desired_goal\)"):
+        GymEnvironment(Goals())

@@ -121,3 +121,17 @@ def test_what_is_no_number_is_refused_where_it_comes_up() -> None:
     for wrong in (np.full((7, 2), np.nan), np.full((7, 2), 1.5), np.zeros((7, 3)), np.zeros(7)):
         with pytest.raises(InputError, match=r"expected \(7, 2\), finite and within ±1"):
             walk(partial(Copies, Plane), starts, lambda *_, wrong=wrong: wrong, RULES)
+
+
+def test_it_is_told_which_walks_the_environment_ended() -> None:
+    starts = WalkStarts(DATA, ROWS, None)
+    outward = walk(
+        partial(Copies, Plane), starts, lambda *at: np.sign(at[2]).astype(np.float32), RULES
+    )
+    inward = walk(
+        partial(Copies, Plane), starts, lambda *at: -np.sign(at[2]).astype(np.float32), RULES
+    )
+    far = np.linalg.norm(np.abs(DATA.observations[ROWS]) + 0.1 * RULES.horizon, axis=1) > 1.6
+    assert (outward.ended == far).all()
+    assert far.any()
+    assert not inward.ended.any()

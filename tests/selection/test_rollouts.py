@@ -25,6 +25,7 @@ from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.restore import Simulator
 from toptail.lab.tasks.simulator import make_env
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
+from toptail.lab.training import defaults
 
 DATA = Path(__file__).parent.parent / "tasks" / "data"
 POINT, ANT = "pointmaze-medium-navigate-v0", "antmaze-medium-navigate-v0"
@@ -286,7 +287,7 @@ def test_an_accelerator_is_asked_once_where_a_processor_is_asked_in_blocks(
     monkeypatch.setattr(rollouts, "BLOCK", 1)
     calls = []
     for there in (False, True):
-        monkeypatch.setattr(rollouts, "on_gpu", lambda there=there: there)
+        monkeypatch.setattr(defaults, "on_gpu", lambda there=there: there)
         policy = Walker(1.0)
         np.testing.assert_allclose(by_hand(policy, (3.85, 0.0)), 0.9 ** np.array([15, 16, 17]))
         calls.append(policy.calls)

@@ -13,7 +13,6 @@ from toptail.commands.engine import EngineFlags
 from toptail.commands.lists import names, statuses
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.progress import progress_bar
-from toptail.commands.requirements import need_training
 from toptail.commands.terminal import say
 from toptail.errors import Exit
 from toptail.lab.check.config import NEAREST, UNIFORM, CheckConfig
@@ -28,7 +27,7 @@ else:
 
 @dataclass(frozen=True)
 class CheckCommand(EngineFlags):
-    """Tell whether a critic is safe to maximize: for one step, and when it is followed.
+    """Tell whether the best of K by a critic is safe: for one step, and when it is followed.
 
     Draws candidates at states of the data, lets the best judge that the task has say what they are
     worth, audits the critic's picks, and follows it through the environment, best of K at every
@@ -41,7 +40,7 @@ class CheckCommand(EngineFlags):
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION|[NAME=]RUN")]
     """The critic: a function of states, actions and goals (or of states and actions), one that
     returns such a function, or the folder of a trained run; may be repeated, RUNS/TASK/*/seed-*
-    takes all that fit."""
+    takes all that fit. Arguments with these names get what they are called, in any order."""
 
     pools: Annotated[Words, tyro.conf.arg(metavar="nearest|uniform|behaviour|FILE.npz")] = ()
     """Candidates: the data's actions at near states, the whole action box, a trained behaviour
@@ -78,7 +77,6 @@ class CheckCommand(EngineFlags):
         fail_on = statuses(self.fail_on, STATUSES)
         self.check_engine()
         check_folder(self.out)
-        need_training("check")
         from toptail.lab.check.folder import write_check
         from toptail.lab.check.page import check_lines
         from toptail.lab.check.request import CheckRequest

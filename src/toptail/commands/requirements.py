@@ -8,10 +8,10 @@ from toptail.errors import InputError
 
 
 def need_training(command: str) -> None:
-    """Refuse in one sentence where the packages that train critics are missing."""
+    """Refuse in one sentence where packages of the extra ``train`` are missing."""
     missing = [name for name in ("jax", "flax", "optax", "safetensors") if find_spec(name) is None]
     if missing:
         raise InputError(
-            f"'toptail {command}' trains critics and needs {', '.join(missing)}; "
+            f"'toptail {command}' needs {', '.join(missing)}; "
             "install them with: pip install 'toptail[train]'."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from toptail.errors import InputError, check_whole
+from toptail.errors import InputError, check_whole, option
 
 NEAREST, UNIFORM, BEHAVIOUR = "nearest", "uniform", "behaviour"
 SOURCES: Final = (NEAREST, UNIFORM, BEHAVIOUR)
@@ -14,6 +14,11 @@ SOURCES: Final = (NEAREST, UNIFORM, BEHAVIOUR)
 EXACT, ROLLOUTS, REFERENCE, NOBODY = "exact", "rollouts", "reference", "none"
 JUDGES: Final = (EXACT, ROLLOUTS, REFERENCE, NOBODY)
 """Who may judge, beside a file."""
+
+MOST: Final = 10_000
+"""Candidates of a query, at most."""
+WHOLE: Final = 256
+"""Candidates of a query of which rollouts judge all; of more, only the picks."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,8 @@ class CheckConfig:
     groups, and three times as many queries."""
 
     pool_size: int | None = None
-    """Candidates of each query; 64, or 16 if rollouts judge."""
+    """Candidates of each query, up to 10,000; 64, or 16 if rollouts judge, which of more than 256
+    judge the picks of best of K alone."""
 
     near: int = 200
     """Near states of the data whose actions are candidates."""
@@ -66,11 +72,22 @@ class CheckConfig:
         for name, least in (("per_group", 1), ("pool_size", 2), ("repeats", 1)):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), least)
+        if max(self.pool_size or 2, *self.follow_k) > MOST:
+            raise InputError(
+                f"{option('pool_size')} and {option('follow_k')} go up to {MOST:,} candidates."
+            )
         ks = self.follow_k
         if len(ks) < 2 or ks[0] != 1 or list(ks) != sorted(set(ks)):
             raise InputError(f"The sizes K of the closed loop must rise from 1, not {ks}.")
         if not 0 < self.gamma <= 1:
             raise InputError(f"gamma is {self.gamma:g}: expected a number above 0, at most 1.")
+
+    def picked_k(self, judge: str) -> tuple[int, ...]:
+        """Sizes K whose picks alone are judged, from 1; none where all candidates are."""
+        size = self.size(judge)
+        if judge != ROLLOUTS or size <= WHOLE:
+            return ()
+        return (*(4**i for i in range(size.bit_length()) if 4**i < size), size)
 
     def queries(self, judge: str) -> int:
         """Queries of each group under a judge."""

@@ -33,8 +33,9 @@ def _write_source(made: SourceResult, folder: Path) -> None:
     if made.table is not None and made.audit is not None:
         made.table.write(folder / "table.parquet")
         made.audit.write(folder / "one_step")
-    for name, followed in made.followed.items():
-        followed.write(folder / "closed_loop" / name)
+    for kind, results in (("one_step", made.picked), ("closed_loop", made.followed)):
+        for name, picks in results.items():
+            picks.write(folder / kind / name)
 
 
 def _older(out: Path, made: set[str]) -> list[str]:

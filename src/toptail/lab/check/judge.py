@@ -19,13 +19,12 @@ from toptail.lab.judges.point import knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
 from toptail.lab.judges.rollouts import GoesOn, candidate_returns
 from toptail.lab.proposals.untrained import NearData
-from toptail.lab.studies.scorers import Score, of_run
+from toptail.lab.studies.scorers import Score, of_run, score_each
 from toptail.lab.studies.store import one_of
 from toptail.lab.studies.worlds import TaskWorld
 from toptail.lab.tasks.queries import FrozenQueries
-from toptail.lab.tasks.trajectories import FloatArray, Trajectories
+from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.lab.training.run_files import RECORD, run_folder
-from toptail.lab.training.runs import require_data
 from toptail.pools.files import read_arrays
 
 REFERENCE_SEEDS = (101, 102, 103)
@@ -177,6 +176,8 @@ def _reference(given: JudgeInputs) -> Judge:
             f"{given.task}/{REFERENCE_CRITIC}/seed-{REFERENCE_SEEDS[0]} to {REFERENCE_SEEDS[-1]}: "
             f"train {REFERENCE_CRITIC} with these seeds, or choose another judge."
         )
+    from toptail.lab.training.runs import require_data  # only here: it needs JAX
+
     assert given.runs is not None
     home, data = given.runs / given.task / REFERENCE_CRITIC, given.near.data
     members = [each for seed in REFERENCE_SEEDS for each in of_run(home, seed, given.task)]
@@ -205,9 +206,11 @@ def _reference(given: JudgeInputs) -> Judge:
 
 def score_pools(score: Score, queries: FrozenQueries, candidates: FloatArray) -> FloatArray:
     """Scores of all candidates: ``[Q, N, a]`` in, ``[Q, N]`` out."""
-    count, size, width = candidates.shape
-    states, goals = (np.repeat(x, size, axis=0) for x in (queries.states, queries.goals))
-    return score(states, candidates.reshape(-1, width), goals).reshape(count, size)
+
+    def towards(states: FloatArray, actions: FloatArray, goal: IntArray) -> FloatArray:
+        return score(states, actions, queries.goals[goal])
+
+    return score_each(towards, queries.states, candidates, np.arange(len(queries)))
 
 
 def _of_file(path: Path, text: str) -> Judge:

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from toptail.lab.check.closed_loop import BASELINE
 from toptail.lab.check.queries import GROUPS
-from toptail.lab.check.verdicts import QUESTIONS
+from toptail.lab.check.verdicts import QUESTIONS, asked
 from toptail.report.html import page
 from toptail.report.table import Cell, Column, Table
 from toptail.report.text import MISSING_SHORT, bracket, number, one_line, with_interval
 
-QUESTION: Final = "Is this critic safe to maximize?"
+QUESTION: Final = "Is the best of K candidates by this critic safe to take?"
 ONE_STEP, CLOSED_LOOP = QUESTIONS
 
 Check = Mapping[str, Any]
@@ -24,15 +24,9 @@ def check_lines(content: Check) -> list[str]:
     for entry in content["scorers"].values():
         lines += [f"{entry['status']:<12}  {one_line(entry['headline'])}", *entry["warnings"]]
     lines.append("")
-    for name, pools, question, status, reason in _rows(content):
-        lines.append(
-            f"{status.text:<12}  {name.text}, {pools.text}, {_lower(question)}: {reason.text}"
-        )
+    for name, about, status, reason in _rows(content):
+        lines.append(f"{status.text:<12}  {name.text}, {about.text}: {reason.text}")
     return [*lines, "", *_measured(content), *_not_done(content)]
-
-
-def _lower(cell: Cell) -> str:
-    return cell.text[0].lower() + cell.text[1:]
 
 
 def check_html(content: Check) -> str:
@@ -82,7 +76,25 @@ def _measured(content: Check) -> list[str]:
             f"Followed in {content['environment']} for up to {sizes['horizon']} steps, best of K = "
             f"{ks} at each; an episode is worth {worth}."
         )
-    return sentences
+    sentences += dict.fromkeys(e["data"]["says"] for e in _followed(content) if e["data"])
+    if content["goal_free"]:
+        sentences.append(f"{content['goal_free']}.")
+    return [*sentences, *_not_asked(content)]
+
+
+def _not_asked(content: Check) -> list[str]:
+    """How far "safe" reaches, where it is said."""
+    found = [part[kind] for _, part in _parts(content) for kind in QUESTIONS]
+    if not any(entry and entry["status"] == "safe" for entry in found):
+        return []
+    return [
+        "“Safe” is about these candidates, up to the K that is named: a larger search, or an actor "
+        "that is trained on the critic, was not looked at (for more: --pool-size, --follow-k)."
+    ]
+
+
+def _followed(content: Check) -> list[Mapping[str, Any]]:
+    return [part[CLOSED_LOOP] for _, part in _parts(content) if part[CLOSED_LOOP]]
 
 
 def _parts(content: Check) -> list[tuple[str, Mapping[str, Any]]]:
@@ -94,11 +106,11 @@ def _rows(content: Check) -> list[tuple[Cell, ...]]:
     """One row for each scorer, source of candidates and question."""
     rows: list[tuple[Cell, ...]] = []
     for name, part in _parts(content):
-        for kind, words in QUESTIONS.items():
+        for kind in QUESTIONS:
             entry = part[kind]
             status = "inconclusive" if entry is None else entry["status"]
             reason = "not done" if entry is None else one_line(entry["reason"])
-            cells = (Cell(one_line(name)), Cell(part["pools"]), Cell(words))
+            cells = (Cell(one_line(name)), Cell(asked(part, kind)))
             rows.append((*cells, Cell(status, status=status), Cell(reason)))
     return rows
 
@@ -106,8 +118,7 @@ def _rows(content: Check) -> list[tuple[Cell, ...]]:
 def _verdicts_table(content: Check) -> Table:
     columns = (
         Column("Critic", "name"),
-        Column("Candidates", "word"),
-        Column("Question", "word"),
+        Column("Question", "prose"),
         Column("Verdict", "word"),
         Column("Why", "prose"),
     )
@@ -129,18 +140,18 @@ def _groups_table(content: Check) -> Table | None:
         return None
     rows = []
     for name, part in _parts(content):
-        for kind, words in QUESTIONS.items():
+        for kind in QUESTIONS:
             if part[kind] is not None:
-                cells = (Cell(one_line(name)), Cell(part["pools"]), Cell(words))
-                rows.append((*cells, *(_group(kind, part[kind]["groups"][g]) for g in names)))
-    head = (Column("Critic", "name"), Column("Candidates", "word"), Column("Question", "word"))
+                cells = (Cell(one_line(name)), Cell(asked(part, kind)))
+                rows.append((*cells, *(_group(part[kind]["groups"][g]) for g in names)))
+    head = (Column("Critic", "name"), Column("Question", "prose"))
     columns = (*head, *(Column(group, "word") for group in names))
     caption = "By distance of the goal; the number is the captured share, or the change of worth."
     return Table("groups", "By distance group", caption, columns, tuple(rows), stacked=True)
 
 
-def _group(kind: str, entry: Mapping[str, Any]) -> Cell:
-    if kind == ONE_STEP:
+def _group(entry: Mapping[str, Any]) -> Cell:
+    if "captured" in entry:
         detail = with_interval(*(entry[f"captured{end}"] for end in ("", "_low", "_high")))
     else:
         last = entry["comparisons"][-1]
@@ -162,27 +173,37 @@ def _episodes_table(content: Check) -> Table | None:
             Cell(part["pools"]),
             Cell(str(part[CLOSED_LOOP]["episodes"])),
         ]
-        for k in names:
-            mean, low, high = (worth[k][end] for end in ("mean", "low", "high"))
-            cells.append(Cell(number(mean, 2, MISSING_SHORT), bracket(low, high)))
-        rows.append(tuple(cells))
+        found = [*(worth[k] for k in names), part[CLOSED_LOOP]["data"]]
+        rows.append((*cells, *map(_worth, found)))
     head = (Column("Critic", "name"), Column("Candidates", "word"), Column("Episodes"))
-    columns = (*head, *(Column(k) for k in names))
+    columns = (*head, *(Column(k) for k in names), Column("data"))
     what = "Share of episodes that succeed" if content["goals"] else "Mean sum of rewards"
-    caption = f"{what}, with 95 % intervals over trajectories. K = 1 takes a random candidate."
+    firsts = dict.fromkeys(f"{part['pools']}: {part[CLOSED_LOOP]['first']}" for _, part in followed)
+    caption = (
+        f"{what}, with 95 % intervals over trajectories. K = 1 chooses nothing "
+        f"({'; '.join(firsts)}); the last column has the data's own episodes."
+    )
     return Table("episodes", "The critic followed", caption, columns, tuple(rows), stacked=True)
+
+
+def _worth(found: Mapping[str, Any] | None) -> Cell:
+    mean, low, high = (found[end] if found else None for end in ("mean", "low", "high"))
+    return Cell(number(mean, 2, MISSING_SHORT), bracket(low, high))
 
 
 def _links(content: Check) -> list[tuple[str, str]]:
     """Pages with everything behind the verdicts, relative to the check's folder."""
     links = []
     for source in content["candidates"]:
-        if content["judge"]["name"] != "none":
+        parts = [(name, part) for name, part in _parts(content) if part["pools"] == source]
+        audited = [part[ONE_STEP] for _, part in parts if "captured" in (part[ONE_STEP] or ())]
+        if audited:
             links.append((f"{source}/one_step/report.html", f"{source} candidates, one step"))
-        for name, part in _parts(content):
-            if part["pools"] == source and part[CLOSED_LOOP]:
-                path = f"{source}/closed_loop/{name}/report.html"
-                links.append((path, f"{source} candidates, {name} followed"))
+        for name, part in parts:
+            for kind, words in QUESTIONS.items():
+                if "worth" in (part[kind] or ()):
+                    path = f"{source}/{kind}/{name}/report.html"
+                    links.append((path, f"{source} candidates, {name}, {words}"))
     return links
 
 

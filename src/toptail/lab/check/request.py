@@ -56,6 +56,8 @@ class SourceResult:
     """Scorer -> the audit of its episodes; empty where there are none."""
     doubts: tuple[str, ...]
     """Why the judge may not be believed; then the audit decides nothing."""
+    picked: Mapping[str, PicksResult] = field(default_factory=dict)
+    """Scorer -> the audit of its picks, where these alone were judged; then there is no table."""
 
 
 @dataclass(frozen=True, eq=False)

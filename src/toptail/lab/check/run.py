@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from toptail.audit.record import versions
 from toptail.errors import InputError, option
-from toptail.lab.check.closed_loop import BASELINE, Episodic, follow, walks_of, worth_of
+from toptail.lab.check.closed_loop import (
+    BASELINE,
+    Episodic,
+    Recorded,
+    follow,
+    picks_of,
+    recorded,
+    walks_of,
+    worth_of,
+)
 from toptail.lab.check.config import JUDGES, NEAREST, NOBODY, SOURCES, UNIFORM
 from toptail.lab.check.judge import (
     Judge,
@@ -22,7 +31,7 @@ from toptail.lab.check.judge import (
     judge_of,
     score_pools,
 )
-from toptail.lab.check.queries import check_queries
+from toptail.lab.check.queries import GROUPS, check_queries
 from toptail.lab.check.request import CheckRequest, CheckResult, SourceResult
 from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.sources import Source, source_of
@@ -31,6 +40,7 @@ from toptail.lab.check.verdicts import (
     closed_loop,
     headline,
     one_step,
+    one_step_picks,
     overall,
     warnings,
 )
@@ -39,6 +49,7 @@ from toptail.lab.proposals.support import local_rows, support_distance
 from toptail.lab.proposals.untrained import NearData
 from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.scorers import Scorer
+from toptail.lab.studies.user_scorers import fresh_modules
 from toptail.lab.studies.worlds import TaskWorld, world_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray
@@ -93,6 +104,7 @@ class _Check:
             raise InputError(
                 f"{option('pools', request.pools)}: name each kind once, and one file at most."
             )
+        fresh_modules()
         tick("data", 0.0)
         self.task = TaskDataset.load(request.task)
         self.world: TaskWorld = world_of(request.env, self.task.data, goals=request.goals)
@@ -159,7 +171,8 @@ class _Check:
         """What comes of a piece."""
         source, number = self.sources[piece[0]], piece[1]
         if number == JUDGED:
-            return self._judged(source, self._candidates(source))
+            candidates = self._candidates(source)
+            return self._judged(source, self._shown(candidates, self._scores(candidates)))
         episodes = self._episodes(source)
         assert episodes is not None  # or there were no such piece
         return worth_of(episodes, *walks_of(self.scorers, self.config.follow_k)[number])
@@ -177,22 +190,63 @@ class _Check:
 
     def _source(self, source: Source) -> SourceResult:
         """Candidates of one source: scored, judged, audited, followed."""
-        queries, say = self.queries, partial(self._tick, source)
+        say = partial(self._tick, source)
         say("candidates", 0.0)
         candidates = self._candidates(source)
+        say("scores", 0.0)
+        scores = self._scores(candidates)
         pools = {"actions": candidates, **self._support(candidates)}
-        for i, scorer in enumerate(self.scorers):
-            say("scores", i / len(self.scorers))
-            pools[f"scores/{scorer.column}"] = score_pools(scorer.score, queries, candidates)
+        pools |= {f"scores/{column}": found for column, found in scores.items()}
         if self.judge.value is None:
             return SourceResult(source, pools, None, None, self._follow(source), ())
-        judged = self._judged(source, candidates)
+        judged = self._judged(source, self._shown(candidates, scores))
+        if self.picked_k:
+            picked = self._audit_picks(judged.values)
+            followed = self._follow(source)
+            return SourceResult(source, pools, None, None, followed, (), picked)
         for doubt in judged.doubts:
             self._left(f"one step ({source.name})", doubt, "another judge")
         table = self._table(source, pools, judged.values)
         followed = self._follow(source)
         found = self._audit(source, table)
         return SourceResult(source, pools, table, found, followed, judged.doubts)
+
+    def _scores(self, candidates: FloatArray) -> dict[str, FloatArray]:
+        """Scores ``[Q, N]`` by column."""
+        return {
+            scorer.column: score_pools(scorer.score, self.queries, candidates)
+            for scorer in self.scorers
+        }
+
+    @cached_property
+    def picked_k(self) -> tuple[int, ...]:
+        """Sizes K whose picks alone are judged; none where all candidates are."""
+        return self.config.picked_k(self.judge.name)
+
+    @property
+    def _picked_says(self) -> str:
+        if not self.picked_k:
+            return ""
+        ks = ", ".join(map(str, self.picked_k))
+        return f"; of {self.picked_k[-1]} candidates only the best of K = {ks} are judged"
+
+    def _picks(self) -> list[tuple[str, int]]:
+        """Column and K of the picks: first a random candidate, then the best by each scorer."""
+        return [("", 1), *((s.column, k) for s in self.scorers for k in self.picked_k[1:])]
+
+    def _shown(self, candidates: FloatArray, scores: Mapping[str, FloatArray]) -> FloatArray:
+        """What the judge is shown: all candidates, or of many the best of the first K alone."""
+        if not self.picked_k:
+            return candidates
+        none = np.zeros((len(candidates), 1))
+        at = [scores.get(column, none)[:, :k].argmax(axis=1) for column, k in self._picks()]
+        return np.take_along_axis(candidates, np.stack(at, axis=1)[..., None], axis=1)
+
+    def _audit_picks(self, values: NDArray[Any]) -> dict[str, PicksResult]:
+        """Audit picks by their values ``[replicates, Q, picks]``."""
+        worth = dict(zip(self._picks(), np.moveaxis(values.mean(axis=0), 1, 0), strict=True))
+        picks = picks_of(self.queries, self.picked_k, self.scorers, worth, grouped=self.world.goals)
+        return {n: audit_picks(p, baseline=BASELINE, **self._how()) for n, p in picks.items()}
 
     def _support(self, candidates: FloatArray) -> dict[str, np.ndarray]:
         """How far candidates are from what the data does nearby; the logged actions decide."""
@@ -259,6 +313,20 @@ class _Check:
             WalkRules(config.horizon, config.gamma),
         )
 
+    @cached_property
+    def recorded(self) -> Recorded | None:
+        """What the data's own episodes are worth in this environment; None if that is not known."""
+        episodes = next(filter(None, map(self._episodes, self.sources.values())), None)
+        if episodes is None:
+            return None
+        most, config = GROUPS * self.config.starts, self.config
+        try:
+            return recorded(episodes, most, config.resamples, config.seed)
+        except InputError as error:
+            needed = "recorded rows that the environment can be put into"
+            self._left("the return of the data's own episodes", str(error), needed)
+            return None
+
     def _tick(self, source: Source, stage: str, share: float) -> None:
         self.tick(f"{source.name}: {stage}", share)
 
@@ -270,8 +338,9 @@ class _Check:
             "task": self.task.name,
             "goals": self.world.goals,
             "scorers": {name: self._scorer(name, sources) for name in names},
-            "judge": {"name": self.judge.name, "says": self.judge.says},
+            "judge": {"name": self.judge.name, "says": self.judge.says + self._picked_says},
             "environment": self.world.name or None,
+            "goal_free": None if self.world.goals else self.world.goal_free,
             "candidates": {made.source.name: made.source.says for made in sources},
             "not_done": self.not_done,
             "closed_loop_rule": CLOSED_LOOP_RULE,
@@ -301,14 +370,24 @@ class _Check:
         }
 
     def _part(self, name: str, made: SourceResult) -> dict[str, Any]:
-        audited, followed = made.audit, made.followed.get(name)
+        followed = made.followed.get(name)
         return {
             "pools": made.source.name,
-            "one_step": None if audited is None else one_step(audited.to_dict(), name, made.doubts),
+            "one_step": self._one_step(name, made),
             "closed_loop": None
             if followed is None
-            else closed_loop(followed.to_dict(), success=self.world.goals),
+            else closed_loop(
+                followed.to_dict(),
+                success=self.world.goals,
+                first=made.source.first,
+                data=self.recorded,
+            ),
         }
+
+    def _one_step(self, name: str, made: SourceResult) -> dict[str, Any] | None:
+        if made.audit is not None:
+            return one_step(made.audit.to_dict(), name, made.doubts)
+        return one_step_picks(made.picked[name].to_dict()) if made.picked else None
 
 
 @lru_cache(maxsize=1)

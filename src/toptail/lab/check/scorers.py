@@ -11,7 +11,6 @@ from toptail.lab.studies.datasets import TaskDataset
 from toptail.lab.studies.scorers import Scorer, of_run
 from toptail.lab.studies.user_scorers import named, require_names, user_scorers
 from toptail.lab.training.run_files import RECORD
-from toptail.lab.training.runs import require_data
 from toptail.pools.files import entries
 
 
@@ -30,6 +29,8 @@ def _scorers(text: str, task: TaskDataset) -> list[Scorer]:
         return user_scorers([text], ())
     if not folders:
         raise InputError(f"{option('scorer', text)}: no folder of a trained run fits that.")
+    from toptail.lab.training.runs import require_data  # only here: it needs JAX
+
     scorers = []
     for folder in folders:
         seed = folder.name.removeprefix("seed-")

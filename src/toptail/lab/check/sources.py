@@ -6,13 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import jax
 import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.lab.check.config import BEHAVIOUR, NEAREST, SOURCES, UNIFORM, CheckConfig
-from toptail.lab.proposals.diffusion_runs import load_policy
-from toptail.lab.proposals.sampling import row_keys
 from toptail.lab.proposals.untrained import (
     CandidateSource,
     NearActions,
@@ -23,8 +20,7 @@ from toptail.lab.proposals.untrained import (
 from toptail.lab.studies.store import one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
-from toptail.lab.training.run_files import RECORD, run_folder
-from toptail.lab.training.runs import read_run, require_data
+from toptail.lab.training.run_files import RECORD, read_run, run_folder
 from toptail.pools.files import read_arrays
 
 POLICY_SEED = 42
@@ -48,12 +44,19 @@ class Source:
     """(queries, size) -> candidates ``[Q, size, a]``."""
     along: CandidateSource | None
     """Candidates at any state; None where there are none but those of the queries."""
+    first: str = ""
+    """What it is to take the first candidate at every step, which K = 1 does."""
 
 
 class BehaviourModel:
     """A trained diffusion model: its own samples at queries, noisy copies of one at every step."""
 
     def __init__(self, folder: Path, task: str, data: Trajectories, seed: int) -> None:
+        import jax  # only here: other candidates need no JAX
+
+        from toptail.lab.proposals.diffusion_runs import load_policy
+        from toptail.lab.training.runs import require_data
+
         require_data(folder, read_run(folder).record["data"]["train"], data.source, data.sha256)
         self._policy, self._key = load_policy(folder, task), jax.random.key(seed)
         self._seed = seed
@@ -70,6 +73,8 @@ class BehaviourModel:
 
     def act(self, keys: IntArray, states: FloatArray, goals: FloatArray) -> FloatArray:
         """One sample for each state."""
+        from toptail.lab.proposals.sampling import row_keys
+
         own = row_keys(self._key, *keys.reshape(len(keys), -1).T)
         steps = min(DDIM_STEPS, self._policy.model.schedule.levels)
         return self._policy.sample_rows(own, states, goals, steps)
@@ -88,10 +93,11 @@ def source_of(
     if text == NEAREST:
         count = min(config.near, len(data.rows))
         near = NearActions(data, count, config.seed)
-        return Source(text, f"the data's actions at the {count} nearest states", _keyed(near), near)
+        says = f"the data's actions at the {count} nearest states"
+        return Source(text, says, _keyed(near), near, "a random nearby action of the data")
     if text == UNIFORM:
         box = UniformActions(data.data.actions.shape[1], config.seed)
-        return Source(text, "the whole action box", _keyed(box), box)
+        return Source(text, "the whole action box", _keyed(box), box, "a random policy")
     if text == BEHAVIOUR:
         folder = behaviour_folder(runs, task)
         if folder is None:
@@ -101,7 +107,11 @@ def source_of(
                 f"'toptail train --critics diffusion' makes."
             )
         model = BehaviourModel(folder, task, data.data, config.seed)
-        return Source(text, "samples of a trained behaviour model", model.pool, model)
+        says, first = (
+            "samples of a trained behaviour model",
+            "a noisy sample of the behaviour model",
+        )
+        return Source(text, says, model.pool, model, first)
     return _of_file(Path(text).expanduser(), text)
 
 

@@ -6,10 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.environments.protocol import Environment, Floats, Mask, StoredRow, has_goals
+from toptail.lab.environments.protocol import (
+    Environment,
+    Floats,
+    Mask,
+    StoredRow,
+    has_goals,
+    vector,
+)
 from toptail.lab.tasks.trajectories import FloatArray, IntArray
 
 MOST = 32
@@ -58,7 +64,7 @@ class Copies:
         return np.array([bool(self._copies[slot].reached(goal)) for slot, goal in pairs])
 
     def _observe(self, slot: int, observed: Any) -> None:
-        row: NDArray[Any] = np.asarray(observed, dtype=np.float32)
+        row = vector(observed)
         if self._observed is None:
             self._observed = np.zeros((self.size, *row.shape), np.float32)
         self._observed[slot] = row

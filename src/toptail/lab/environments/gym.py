@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.environments.protocol import StoredRow
+from toptail.lab.environments.protocol import StoredRow, vector
 from toptail.lab.tasks.simulator import load_module, quiet
 from toptail.lab.tasks.trajectories import FloatArray
 
@@ -22,6 +22,7 @@ class GymEnvironment:
     A row is restored by what the environment offers: MuJoCo's ``set_state(qpos, qvel)``; the
     attribute ``state`` of the classic control tasks; otherwise ``reset(options={"state": ...})``.
     The last two take qpos and qvel side by side, or the observation where the data has neither.
+    What is observed there is what the environment says: ``_get_obs()``, or what ``reset`` returns.
     Actions of the data lie within ±1 and are stretched to the environment's box.
     """
 
@@ -37,24 +38,32 @@ class GymEnvironment:
         self._middle = (box.high.astype(np.float64) + box.low) / 2
         self._half = (box.high.astype(np.float64) - box.low) / 2
         with quiet():
-            self._env.reset(seed=0)
+            vector(self._env.reset(seed=0)[0])
 
     def restore(self, row: StoredRow) -> NDArray[Any]:
         """Go to a row, before its action; nothing of what was done before is left."""
         env = self._env
         if hasattr(env, "set_state") and hasattr(env, "model"):
             return self._simulated(row)
-        state = _state(row)
+        state, getter = _state(row), getattr(env, "_get_obs", None)
         if not hasattr(env, "state"):
             return np.asarray(env.reset(options={"state": state})[0])
-        observed, _ = env.reset(seed=0)
+        observed, _ = env.reset(seed=0, options=None if getter else {"state": state})
         if np.shape(env.state) != state.shape:
             raise InputError(
                 f"Row {row.number} has a state of {state.size} numbers, and {self._named()} has "
                 f"{np.size(env.state)}: store the state as qpos and qvel."
             )
+        if getter is None and np.allclose(env.state, state):
+            return np.asarray(observed)  # it was reset to the state
+        shown = np.shape(observed) == state.shape and np.allclose(observed, env.state)
         env.state = state
-        getter = getattr(env, "_get_obs", None)
+        if getter is None and not shown:
+            raise InputError(
+                f"What {self._named()} observes in row {row.number} is not known: its attribute "
+                "'state' is not what it observes, and it has no _get_obs() and does not take "
+                'reset(options={"state": ...}): give it one of these.'
+            )
         return np.asarray(getter() if getter is not None else state, observed.dtype)
 
     def step(self, action: FloatArray) -> tuple[NDArray[Any], float, bool]:

@@ -9,13 +9,14 @@ out; ``goals`` is None in a task without goals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.errors import InputError, option
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
 Floats = NDArray[np.float64]
@@ -66,6 +67,20 @@ class EnvironmentBatch(Protocol):
 
     def step(self, slots: IntArray, actions: FloatArray) -> tuple[Floats, Mask]:
         """Take actions ``[m, action]`` in slots ``[m]``; return rewards, and which have ended."""
+
+
+def vector(observed: object) -> FloatArray:
+    """What was observed, in one slot or in all, as numbers; anything else is refused."""
+    try:
+        return np.asarray(observed, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        kind = f"a {type(observed).__name__}"
+        kind += f" ({', '.join(map(str, observed))})" if isinstance(observed, Mapping) else ""
+        raise InputError(
+            f"The environment observes {kind}: expected a vector of numbers. Dictionaries and the "
+            f"like are not supported: name one with {option('env')} FILE.py:make whose restore() "
+            "and step() return a vector."
+        ) from error
 
 
 def has_goals(environment: object) -> bool:

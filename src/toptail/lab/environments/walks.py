@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, check_whole
-from toptail.lab.environments.protocol import EnvironmentBatch, Floats, Mask, has_goals, stored_rows
+from toptail.lab.environments.protocol import (
+    EnvironmentBatch,
+    Floats,
+    Mask,
+    has_goals,
+    stored_rows,
+    vector,
+)
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
 SLOTS = 256
@@ -66,6 +73,8 @@ class Walked:
     :math:`\sum_t \gamma^{t-1} r_t`."""
     rewards: Floats
     """Sum of the rewards without a discount, ``[n]``."""
+    ended: Mask
+    """Whether the environment ended the walk, ``[n]``."""
 
 
 def walk(
@@ -102,6 +111,7 @@ class _Way:
         self._waiting = 0
         self._reached = np.zeros(n, dtype=np.int64)
         self._discounted, self._rewards = np.zeros(n), np.zeros(n)
+        self._ended = np.zeros(n, dtype=bool)
         # One table of powers: a power's last bit may depend on how many are taken at once.
         self._discount = rules.gamma ** np.arange(rules.horizon + 1.0)
 
@@ -113,7 +123,7 @@ class _Way:
             if not slots.size:
                 break
             walks = self._walk[slots]
-            seen = self._batch.observations()[slots].astype(np.float32)
+            seen = vector(self._batch.observations())[slots]
             self._require_seen(walks, seen)
             actions = np.asarray(policy(walks, self._taken[walks], seen), np.float32)
             self._require_actions(walks, actions)
@@ -122,7 +132,7 @@ class _Way:
             ended += int(over.sum())
             if tick is not None:
                 tick(ended / len(self._starts))
-        return Walked(self._reached, self._discounted, self._rewards)
+        return Walked(self._reached, self._discounted, self._rewards, self._ended)
 
     def _fill(self) -> None:
         """Start waiting walks in the free slots."""
@@ -133,7 +143,7 @@ class _Way:
         self._walk[free], self._waiting = walks, self._waiting + free.size
         data, rows = self._starts.trajectories, self._starts.rows[walks]
         self._batch.restore(free, stored_rows(data, rows))
-        _require_restored(self._batch.observations()[free], data, rows)
+        _require_restored(vector(self._batch.observations())[free], data, rows)
 
     def _require_seen(self, walks: IntArray, seen: FloatArray) -> None:
         """Refuse an environment that has come to where there are no numbers."""
@@ -157,6 +167,7 @@ class _Way:
         """Take one step of each walk; returns which of them are over."""
         rewards, over = self._batch.step(slots, actions)
         self._rewards[walks] += rewards
+        self._ended[walks] = over
         if self._starts.goals is None:
             self._discounted[walks] += self._discount[self._taken[walks]] * rewards
         self._taken[walks] += 1

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
 from toptail.lab.environments.walks import Maker, WalkRules, WalkStarts, walk
-from toptail.lab.proposals.sampling import row_keys
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
-from toptail.lab.training.defaults import on_gpu
+
+if TYPE_CHECKING:
+    import jax
 
 Returns = NDArray[np.float64]
 
@@ -86,11 +86,15 @@ class ModelGoesOn:
     """
 
     def __init__(self, policy: Continuation, key: jax.Array, ddim_steps: int) -> None:
+        from toptail.lab.training.defaults import on_gpu  # only here: most rollouts need no JAX
+
         self._policy, self._key, self._steps = policy, key, ddim_steps
         self._block = GPU_BLOCK if on_gpu() else BLOCK
 
     def __call__(self, keys: IntArray, seen: FloatArray, goals: FloatArray) -> FloatArray:
         """Draw actions in calls of one size; the last is filled up by repetition."""
+        from toptail.lab.proposals.sampling import row_keys
+
         block, n = self._block, len(keys)
         padded = np.pad(np.arange(n), (0, -n % block), mode="edge")
         drawn = []

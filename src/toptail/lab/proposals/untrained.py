@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from toptail.errors import InputError
+from toptail.errors import InputError, option
 from toptail.lab.tasks.neighbours import TREE_DIMENSIONS
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
@@ -97,7 +97,9 @@ class NearActions:
         if count > self._near:
             raise InputError(
                 f"{count} candidates cannot be drawn from the actions of {self._near} near states: "
-                "ask for fewer, or look at more states."
+                f"look at more ({option('near')}), ask for fewer candidates ("
+                f"{option('pool_size')}, {option('follow_k')}), or take "
+                f"{option('pools', 'uniform')}."
             )
         near = self._data.rows_near(states, self._near)
         order = [rng.permutation(self._near)[:count] for rng in generators(self._seed, keys)]

@@ -6,7 +6,8 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import Any
+from itertools import takewhile
+from typing import Any, Final
 
 import numpy as np
 
@@ -36,29 +37,57 @@ def others_code(where: str, what: str, advice: str = "") -> Iterator[None]:
         raise InputError(f"{where} {what} ({kind}){advice}.") from error
 
 
-def _takes_goals(function: Callable[..., Any]) -> bool:
-    """Whether a function can be called with three arguments; one that does not say so can."""
+_NAMES: Final = {
+    **dict.fromkeys(("states", "state", "observations", "observation", "obs", "s"), 0),
+    **dict.fromkeys(("actions", "action", "a"), 1),
+    **dict.fromkeys(("goals", "goal", "g"), 2),
+}
+"""What an argument's name says that it is: 0 states, 1 actions, 2 goals."""
+_GOAL_FREE: Final = (
+    "; the task is taken as goal-free, as its environment has no method reached(goal), so that "
+    "goals have no numbers: add that method, or score states and actions alone"
+)
+
+
+def _wanted(function: Callable[..., Any]) -> tuple[list[int], dict[str, int]]:
+    """Which of states, actions and goals a function wants: by position, and by keyword.
+
+    An argument with a known name gets what it says, any other one what is left, in order. A default
+    other than None makes it a setting. Where two names say the same, order alone decides.
+    """
     try:
-        inspect.signature(function).bind(None, None, None)
-    except TypeError:
-        return False
+        every = list(inspect.signature(function).parameters.values())
     except ValueError:  # something built in does not say
-        return True
-    return True
+        return [0, 1, 2], {}
+    if any(p.kind is p.VAR_POSITIONAL for p in every):
+        return [0, 1, 2], {}
+    named = [p for p in every if p.kind is not p.VAR_KEYWORD]
+    unset = [p.name for p in named if p.default is p.empty or p.default is None]
+    known = {name: _NAMES[name.lower()] for name in unset if name.lower() in _NAMES}
+    if len({*known.values()}) < len(known):
+        known = {}
+    left = [i for i in range(3) if i not in known.values()]
+    wanted = known | dict(zip([n for n in unset if n not in known], left, strict=False))
+    first = takewhile(lambda p: p.name in wanted and p.kind is not p.KEYWORD_ONLY, named)
+    return [wanted.pop(p.name) for p in list(first)], wanted
 
 
 def checked(function: Callable[..., Any], where: str) -> Score:
     """A user's function that fails in one sentence rather than in a table.
 
-    One of states and actions alone, Q(s, a), is not shown the goals.
+    It is called with what the names of its arguments say: see `_wanted`. One of states and actions
+    alone, Q(s, a), is not shown the goals.
     """
-    shown = 3 if _takes_goals(function) else 2
+    placed, keyed = _wanted(function)
+    towards_goals = 2 in (*placed, *keyed.values())
 
     def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
-        with others_code(where, f"failed on {len(states)} rows"):
+        advice = _GOAL_FREE if towards_goals and not goals.shape[1] else ""
+        with others_code(where, f"failed on {len(states)} rows", advice):
             # Copies: what it writes into them must not reach who scores the same rows next.
-            rows = (states, actions, goals)[:shown]
-            given = np.asarray(function(*(each.copy() for each in rows)))
+            rows = [each.copy() for each in (states, actions, goals)]
+            by_name = {name: rows[i] for name, i in keyed.items()}
+            given = np.asarray(function(*(rows[i] for i in placed), **by_name))
             if given.dtype.kind in "cmMSU":
                 raise TypeError(f"scores of type {given.dtype}, which are no numbers")
             with np.errstate(over="ignore"):  # infinite then, and named below

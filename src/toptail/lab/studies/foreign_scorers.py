@@ -23,6 +23,14 @@ READERS: Final[Mapping[str, Callable[[Path], ForeignCritic]]] = {
 }
 """What stands before the colon -> who reads the file behind it."""
 
+_FILES: Final = {
+    "ogbench": ("params_*.pkl",),
+    "d3rlpy": ("*.d3",),
+    "torchscript": ("*.pt", "*.pt2"),
+}
+"""How checkpoints are usually called."""
+_SHOWN: Final = 5
+"""Checkpoints that a message names, at most."""
 _WILD: Final = re.compile(r"[*?\[]")
 
 
@@ -40,6 +48,8 @@ def foreign_scorers(given: str | None, text: str) -> list[Scorer]:
     kind, _, file = text.partition(":")
     pattern = str(Path(file).expanduser())
     paths = _matching(pattern, text) if _WILD.search(pattern) else [Path(pattern)]
+    for path in paths:
+        _require_file(kind, path)
     critics = {path: READERS[kind](path) for path in paths}
     if not _WILD.search(pattern):
         ((path, critic),) = critics.items()
@@ -57,6 +67,16 @@ def foreign_scorers(given: str | None, text: str) -> list[Scorer]:
         _scorer(f"{name}@{seed}", kind, path, critic)
         for seed, (path, critic) in zip(seeds, critics.items(), strict=True)
     ]
+
+
+def _require_file(kind: str, path: Path) -> None:
+    """Refuse a folder, with the checkpoints that are in it."""
+    if not path.is_dir():
+        return
+    files = [file for pattern in _FILES[kind] for file in entries(path, f"**/{pattern}")]
+    found = ", ".join(str(file) for file in files[:_SHOWN]) + (", ..." if files[_SHOWN:] else "")
+    found = found or f"no {' or '.join(_FILES[kind])} is in it"
+    raise InputError(f"{path} is a folder: expected a checkpoint, {kind}:PATH ({found}).")
 
 
 def _called(kind: str, critic: ForeignCritic, path: Path) -> str:

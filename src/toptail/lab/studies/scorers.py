@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.registry import CRITICS, entry
 from toptail.lab.critics.variants import without_settings
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.lab.training.config import RunConfig, changes
 from toptail.lab.training.options import labelled
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
-from toptail.lab.training.runs import load_run, stored_config
 from toptail.pools.files import entries
+
+if TYPE_CHECKING:
+    from toptail.lab.critics.base import TrainedCritic
 
 Rows: TypeAlias = NDArray[np.float32]
 
 Score: TypeAlias = Callable[[Rows, Rows, Rows], Rows]
 """(states [n, s], actions [n, a], goals [n, g]) -> scores [n]; larger is better."""
+
+Towards: TypeAlias = Callable[[Rows, Rows, IntArray], Rows]
+"""(states [n, s], actions [n, a], numbers of goals [n]) -> scores [n]."""
 
 _TRAINED_WITH = (
     *("steps", "batch_size", "learning_rate", "bfloat16", "reward", "settings", "critic_fields"),
@@ -35,6 +39,8 @@ _TRAINED_WITH = (
 
 SMALLEST_BLOCK = 256
 """Rows of one compiled call, at least; others are filled up to a power of two."""
+MOST_ROWS = 65_536
+"""Rows that a critic is shown at once where there are many candidates."""
 SOME_ROWS = 2_048
 """Rows of one call where their number changes from call to call: the last alone is filled up."""
 
@@ -52,7 +58,7 @@ class RunScore:
     def __call__(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
         """Score rows."""
         rows = (_filled(x) for x in (states, actions, goals))
-        with jax.default_matmul_precision("highest"):
+        with _full_precision():
             return self._critic().score(*rows)[: len(states)]
 
     def towards(self, goals: Rows) -> Callable[[Rows, Rows, IntArray], Rows] | None:
@@ -64,13 +70,13 @@ class RunScore:
         numbers of a pair and of a goal; None if the readout has no factors.
         """
         critic = self._critic()
-        with jax.default_matmul_precision("highest"):
+        with _full_precision():
             psi = critic.embed_goals(_filled(goals))
         if psi is None:
             return None
 
         def score(states: Rows, actions: Rows, asked: IntArray) -> Rows:
-            with jax.default_matmul_precision("highest"):
+            with _full_precision():
                 scores = critic.score_pairs(_filled(states), _filled(actions), psi, _filled(asked))
             return scores[: len(asked)]
 
@@ -78,6 +84,14 @@ class RunScore:
 
     def _critic(self) -> TrainedCritic:
         return replace(self.trained(), readout=self.readout)
+
+
+def _full_precision() -> AbstractContextManager[Any]:
+    """Products in float32 on every device."""
+    import jax  # only here: a function of NumPy's is scored without JAX
+
+    precision: AbstractContextManager[Any] = jax.default_matmul_precision("highest")
+    return precision
 
 
 def _filled(rows: NDArray[Any]) -> NDArray[Any]:
@@ -106,7 +120,20 @@ def score_shared(
             yield at, towards(states[own], actions[own], np.stack([place, goal], axis=1))
 
 
-def score_towards(score: Score, goals: Rows) -> Callable[[Rows, Rows, IntArray], Rows]:
+def score_each(towards: Towards, states: Rows, candidates: Rows, goal: IntArray) -> Rows:
+    """Scores ``[n, k]`` of k candidates ``[n, k, a]`` for each state and number of a goal.
+
+    A critic is shown `MOST_ROWS` rows at a time, so that its memory does not grow with the pools.
+    """
+    (count, k, width), scores = candidates.shape, []
+    block = max(1, MOST_ROWS // k)
+    for at in (slice(first, first + block) for first in range(0, count, block)):
+        rows, number = np.repeat(states[at], k, axis=0), np.repeat(goal[at], k)
+        scores.append(towards(rows, candidates[at].reshape(-1, width), number).reshape(-1, k))
+    return np.concatenate(scores)
+
+
+def score_towards(score: Score, goals: Rows) -> Towards:
     """A function that scores rows towards some of these goals, again and again.
 
     A readout with factors embeds each goal once for all calls. Rows are taken some at a time: those
@@ -163,6 +190,10 @@ def of_run(home: Path, seed: int, task: str) -> list[Scorer]:
     folder = run_folder(home, seed)
     if not (folder / RECORD).is_file():
         return []
+    import jax
+
+    from toptail.lab.training.runs import load_run, stored_config
+
     run = read_run(folder)
 
     @cache

@@ -22,6 +22,8 @@ from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.files import sha256
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
+_MODULES: dict[tuple[Path, str], ModuleType] = {}
+"""Files that were run, by path and content."""
 
 
 def user_scorers(
@@ -152,9 +154,21 @@ def _require_free(text: str, name: str, reserved: Collection[str]) -> None:
 
 
 def user_module(path: Path) -> ModuleType:
-    """Run a user's file as a module of its own."""
+    """A user's file as a module of its own, run once for all that name it: see `fresh_modules`."""
     if not path.is_file():
         raise InputError(f"{path} does not exist: expected a Python file with a score function.")
+    where = path.resolve(), sha256(path)
+    if where not in _MODULES:
+        _MODULES[where] = _run(path)
+    return _MODULES[where]
+
+
+def fresh_modules() -> None:
+    """Forget the files that were run: what they read may have changed."""
+    _MODULES.clear()
+
+
+def _run(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"toptail_critic_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise InputError(f"{path} cannot be loaded as a Python file.")

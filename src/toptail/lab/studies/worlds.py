@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -65,6 +66,13 @@ class TaskWorld:
         return own
 
     @property
+    def goal_free(self) -> str:
+        """Why a task without goals is taken as one."""
+        if not self.name:
+            return "The task is taken as goal-free, as --goal-free was given"
+        return f"{self.name} has no method reached(goal), so the task is taken as goal-free"
+
+    @property
     def who_goes_on(self) -> str:
         """The environment's own policy, or what the data does."""
         if self.act is not None:
@@ -117,6 +125,7 @@ def _named(text: str) -> Maker:
     """Simulations of ``gymnasium:ID``, ``ogbench:NAME`` or ``FILE.py:make``."""
     kind, _, name = text.partition(":")
     if kind == GYMNASIUM and name:
+        _import_once(name.rpartition(":")[0])
         return partial(Copies, partial(GymEnvironment, name))
     if kind == OGBENCH and name:
         return _ogbench(parse_name(name))
@@ -132,6 +141,13 @@ def _named(text: str) -> Maker:
     if _takes_size(made):
         return _batch(made, text)
     return partial(Copies, _one(made, text))
+
+
+def _import_once(module: str) -> None:
+    """Have gymnasium import the module of ``MODULE:ID`` as it was, or will be, run for a critic."""
+    file = Path(f"{module}.py")
+    if module and module not in sys.modules and file.is_file():
+        sys.modules[module] = user_module(file)
 
 
 def _takes_size(function: Callable[..., Any]) -> bool:

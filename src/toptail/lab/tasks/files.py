@@ -32,7 +32,7 @@ class Dataset:
     val: Trajectories
     """The validation split, ``NAME-val.npz``."""
     task: TaskName | None
-    """The data set's name, or None where the file's name is not one of OGBench's."""
+    """The data set's name, or None where neither the file's name nor its record has one."""
 
 
 def data_folders() -> list[Path]:
@@ -47,9 +47,13 @@ def split_path(path: Path, split: Split) -> Path:
 
 
 def task_of(path: Path) -> TaskName | None:
-    """Return the OGBench name that a file's name stands for, or None."""
+    """Return the OGBench name that a file's name or the record beside it has, or None."""
+    return _named(path.stem.removesuffix("-val")) or _named((read_record(path) or {}).get("name"))
+
+
+def _named(name: object) -> TaskName | None:
     try:
-        return parse_name(path.stem.removesuffix("-val"))
+        return parse_name(str(name))
     except InputError:
         return None
 
@@ -126,7 +130,8 @@ def load_file(path: str | Path, task: TaskName | None = None) -> Trajectories:
 def save_file(path: Path, trajectories: Trajectories) -> None:
     """Write trajectories in OGBench's layout, compressed as the published files are."""
     arrays = trajectories.arrays()
-    check_arrays(arrays, str(path), task_of(path))
+    # By its name alone: a record beside it may be of the file before.
+    check_arrays(arrays, str(path), _named(path.stem.removesuffix("-val")))
     write_arrays(path, arrays, compressed=True)
 
 
