@@ -18,6 +18,7 @@ from toptail.bench.choose_honesty import (
     World,
     bench_honesty,
     counted,
+    line,
     one_table,
     store,
     true_value,
@@ -97,6 +98,19 @@ def test_misses_are_counted_on_their_sides() -> None:
     assert (value["coverage"], value["truth_below"], value["truth_above"]) == (0.625, 0.125, 0.25)
     assert gain["coverage"] == 1.0
     assert cell["deployed"] == {"best(s)": 1.0}
+
+
+def test_the_stored_simulation_is_the_documented_one_and_holds_what_is_claimed() -> None:
+    root = Path(__file__).parents[2]
+    stored = json.loads((root / "results" / "choose" / "coverage.json").read_text())
+    documented = (root / "docs" / "choose.md").read_text(encoding="utf-8")
+    worlds = {world.name: world for world in WORLDS}
+    sizes = [(cell["world"], cell["queries"]) for cell in stored["cells"]]
+    assert sizes == [(world.name, n) for world in WORLDS for n in world.queries]
+    for cell in stored["cells"]:
+        assert line(cell) in documented
+        if worlds[cell["world"]].claimed:
+            assert min(cell[part]["coverage"] for part in ("value", "gain")) >= 0.93
 
 
 def test_cells_are_printed_and_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ import pytest
 from toptail.select.crossfit import (
     NOTHING,
     ORACLE,
+    Choices,
     Contest,
     Procedure,
-    Resampled,
     cross_fit,
     errors_to_show,
 )
@@ -35,8 +35,8 @@ def unit(columns: int = 3) -> np.ndarray:
     return np.asarray((drawn - drawn.mean(axis=0)) / drawn.std(axis=0, ddof=1))
 
 
-def resampled(data: Contest, how: dict[str, Procedure], resamples: int = 400) -> Resampled:
-    return Resampled.of(data, how, np.random.default_rng(0), resamples=resamples, level=0.95)
+def resampled(data: Contest, how: dict[str, Procedure], resamples: int = 400) -> Choices:
+    return Choices.of(data, how, np.random.default_rng(0), resamples=resamples, level=0.95)
 
 
 # ------------------------------------------------------------------------------ the rule

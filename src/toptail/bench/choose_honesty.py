@@ -38,7 +38,7 @@ SIZE: Final = 16
 """Candidates of a query."""
 CLUSTERS: Final = 20
 """Clusters of a table that has few."""
-TRUTH: Final = 100_000
+TRUTH: Final = 40_000
 """Queries of the table that knows the truth."""
 RESAMPLES: Final = 400
 _SEED: Final = 17
@@ -174,7 +174,7 @@ class Found:
     value: tuple[float, ...]
     gain: tuple[float, ...]
     naive: float
-    """The highest mean on the same queries, less what that selector is worth."""
+    """The deployed selector's mean on the queries that chose it, less what it is worth."""
     stable: float
     """In which share of the resamples the deployed selector was chosen."""
     family: str
@@ -191,11 +191,10 @@ def one_table(world: World, queries: int, seed: Sequence[int]) -> Found:
     deployed, plain = (trial.tried.selectors[found.final[name]] for name in both)
     truth = true_value(world, deployed)
     (value,), (gain,) = (found.leads([("choice", other)]) for other in (NOTHING, both[1]))
-    highest = max(trial.eligible, key=lambda at: trial.contest.mean[at])
     return Found(
         (*value.values(), truth),
         (*gain.values(), truth - true_value(world, plain)),
-        float(trial.contest.mean[highest]) - true_value(world, trial.tried.selectors[highest]),
+        float(found.mean[found.final["choice"]]) - truth,
         found.share("choice").get(found.final["choice"], 0.0),
         deployed.family,
     )
@@ -250,18 +249,29 @@ def cells(tables: int, workers: int = 1) -> Iterator[dict[str, Any]]:
 
 
 def bench_honesty(repetitions: int = 200) -> Iterator[Row]:
-    """Coverage, and the optimism of naive choice, cell by cell."""
+    """Coverage, and what choosing adds to the mean on the same queries, cell by cell."""
     for cell in cells(repetitions):
         held = " and ".join(f"{cell[part]['coverage']:.1%} ({part})" for part in ("value", "gain"))
         yield Row(
             f"{cell['world']}, {cell['queries']} queries",
             f"the 95 % intervals hold the truth in {held} of {repetitions} tables",
-            f"highest mean on the same queries: {cell['naive_bias']:+.3f} too high",
+            f"its mean on the queries that chose it: {cell['naive_bias']:+.3f} too high",
         )
 
 
+def line(cell: dict[str, Any]) -> str:
+    """A cell as a row of the documentation's table."""
+
+    def part(found: dict[str, float]) -> str:
+        below, above = (f"{100 * found[f'truth_{side}']:.1f}" for side in ("below", "above"))
+        return f"{found['coverage']:.1%} ({below} / {above})"
+
+    both = " | ".join(part(cell[name]) for name in ("value", "gain"))
+    return f"| {cell['world']} | {cell['queries']} | {both} | {cell['stable']:.0%} |"
+
+
 def store(out: Path, tables: int = 400, workers: int = 1) -> None:
-    """Write every cell to a file."""
+    """Write every cell to a file, and the documentation's table to the terminal."""
     content: dict[str, Any] = {
         "command": f"python -m toptail.bench.choose_honesty --tables {tables} --workers {workers}",
         "commit": commit(),
@@ -274,8 +284,7 @@ def store(out: Path, tables: int = 400, workers: int = 1) -> None:
     }
     for cell in cells(tables, workers):
         content["cells"].append(cell)
-        covered = {part: round(cell[part]["coverage"], 4) for part in ("value", "gain")}
-        sys.stderr.write(f"{cell['world']}, {cell['queries']} queries: {covered}\n")
+        sys.stderr.write(line(cell) + "\n")
     text = json.dumps(content, indent=1, allow_nan=False) + "\n"
     atomic(out, lambda target: target.write_text(text, encoding="utf-8"))
 

@@ -12,7 +12,7 @@ from toptail.audit.judging import labels_content
 from toptail.audit.record import jsonable, record_of
 from toptail.progress import Tick, no_tick
 from toptail.select.base import RankSelector, Selector, rank_weights
-from toptail.select.crossfit import NOTHING, Resampled
+from toptail.select.crossfit import NOTHING, Choices
 from toptail.select.exact import RandomPick, Threshold
 from toptail.select.grid import FEW
 from toptail.select.measure import Options, Tried
@@ -90,7 +90,7 @@ def choice_content(
 class Worth:
     """Values and differences with their intervals, inside the range that values have."""
 
-    found: Resampled
+    found: Choices
     """What was chosen."""
     low: float
     """The lowest that a mean value less cost can be."""
@@ -123,7 +123,7 @@ def _range(offered: Offered, trial: Trial, settings: ChoiceSettings) -> tuple[fl
     return min(ends) - settings.cost * trial.ks[-1], max(ends) - settings.cost
 
 
-def _stability(found: Resampled, tried: Tried) -> dict[str, float]:
+def _stability(found: Choices, tried: Tried) -> dict[str, float]:
     """In which share of the resamples the same was chosen: K and parameters included, or not."""
     final = found.final["choice"]
     shares = found.share("choice")
@@ -132,7 +132,7 @@ def _stability(found: Resampled, tried: Tried) -> dict[str, float]:
     return {"selector": shares.get(final, 0.0), "family": float(alike)}
 
 
-def _chosen(found: Resampled, tried: Tried) -> list[dict[str, Any]]:
+def _chosen(found: Choices, tried: Tried) -> list[dict[str, Any]]:
     """What the resamples chose, most often first."""
     shares = found.share("choice").items()
     return [{**_named(tried.selectors[at]), "share": share} for at, share in shares]
@@ -147,7 +147,7 @@ def _named(selector: Selector) -> dict[str, Any]:
     }
 
 
-def _families(found: Resampled, trial: Trial, worth: Worth) -> list[dict[str, Any]]:
+def _families(found: Choices, trial: Trial, worth: Worth) -> list[dict[str, Any]]:
     """Each family alone: the parameters and K with the highest mean."""
     tried = trial.tried
     names = [name for name in trial.procedures if name.startswith(FAMILY)]

@@ -152,7 +152,7 @@ def cross_fit(
 
 
 @dataclass(frozen=True, eq=False)
-class Resampled:
+class Choices:
     """Means of everything tried, and what is chosen, with queries weighed at random."""
 
     mean: Floats
@@ -178,7 +178,7 @@ class Resampled:
         resamples: int,
         level: float,
         tick: Tick = no_tick,
-    ) -> Resampled:
+    ) -> Choices:
         """Weigh clusters by Dirichlet weights, and choose again each time.
 
         Standard errors by which leads are shown stay those of the table: weights would add to them.

@@ -15,7 +15,7 @@ from toptail.errors import InputError, check_not_negative, check_share, check_wh
 from toptail.pools.columns import codes
 from toptail.progress import Tick, no_tick
 from toptail.select.base import Selector
-from toptail.select.crossfit import Contest, Procedure, Resampled, cross_fit, errors_to_show
+from toptail.select.crossfit import Choices, Contest, Procedure, cross_fit, errors_to_show
 from toptail.select.exact import (
     Best,
     Threshold,
@@ -90,14 +90,14 @@ class Trial:
 
     def valued(
         self, procedures: Mapping[str, Procedure], settings: ChoiceSettings, tick: Tick = no_tick
-    ) -> tuple[Resampled, float]:
+    ) -> tuple[Choices, float]:
         """What procedures choose and what that is worth; and the cross-fitted value of the choice.
 
         The second says what choosing on all but one part of the queries is worth on that part.
         """
         rng = np.random.default_rng([settings.seed, 2])
         how: dict[str, Any] = {"resamples": settings.resamples, "level": settings.level}
-        found = Resampled.of(self.contest, procedures, rng, tick=tick, **how)
+        found = Choices.of(self.contest, procedures, rng, tick=tick, **how)
         parts: dict[str, Any] = {"folds": settings.folds, "repeats": settings.repeats}
         fitted = cross_fit(self.contest.merged(rng), procedures["choice"], rng, tick=tick, **parts)
         return found, fitted
