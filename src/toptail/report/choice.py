@@ -121,9 +121,10 @@ def _families(choice: Choice) -> Table:
         "regard to the other selectors; against the plain best of the largest K, with intervals "
         "that hold together. K and parameters are those chosen on all queries."
         if _is_old(choice)
-        else "The parameters and K of each kind of selector with the highest mean, without regard "
-        "to the other kinds; against the plain best of the largest K. Intervals of the differences "
-        "hold for all rows together, and are wider than that of the deployed selector alone."
+        else "The parameters and K of each kind of selector with the highest mean. Means are those "
+        "on the queries that chose them, not corrected as in the first table; intervals allow for "
+        "that. Those of the differences from the plain best of the largest K hold for all rows "
+        "together, and are wider than that of the deployed selector alone."
     )
     return Table(
         "families",
@@ -235,6 +236,7 @@ def choice_lines(choice: Choice) -> list[str]:
     lines += [f"{BASELINES[k]:<48}{ends(entry)}" for k, entry in choice["baselines"].items()]
     optimism = number(choice["naive"]["optimism"], decimals)
     lines += ["", f"Choosing and valuing on the same queries would have said {optimism} more."]
+    lines += [] if _is_old(choice) else ["Each kind of selector alone, means on the same queries:"]
     lines += [
         f"  {short(deployed_words(each), 44):<46}{ends(each)}"
         for each in choice["families"][:MOST_CURVES]

@@ -97,12 +97,14 @@ class Worth:
     high: float
     """The highest."""
 
-    def value(self, name: str) -> dict[str, float]:
+    def value(self, name: str, *, corrected: bool = True) -> dict[str, float]:
         """What a procedure's choice is worth."""
-        (entry,) = self.found.leads([(name, NOTHING)])
+        (entry,) = self.found.leads([(name, NOTHING)], corrected=corrected)
         return {end: float(np.clip(x, self.low, self.high)) for end, x in entry.items()}
 
-    def leads(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, float]]:
+    def leads(
+        self, pairs: Sequence[tuple[str, str]], *, corrected: bool = True
+    ) -> list[dict[str, float]]:
         """How much better the first of each pair is; the ends hold for all pairs together."""
         most = self.high - self.low
         return [
@@ -110,7 +112,7 @@ class Worth:
                 "difference" if end == "value" else end: float(np.clip(x, -most, most))
                 for end, x in entry.items()
             }
-            for entry in self.found.leads(pairs)
+            for entry in self.found.leads(pairs, corrected=corrected)
         ]
 
 
@@ -148,10 +150,10 @@ def _named(selector: Selector) -> dict[str, Any]:
 
 
 def _families(found: Choices, trial: Trial, worth: Worth) -> list[dict[str, Any]]:
-    """Each family alone: the parameters and K with the highest mean."""
+    """Each family alone: the parameters and K with the highest mean, which is not corrected."""
     tried = trial.tried
     names = [name for name in trial.procedures if name.startswith(FAMILY)]
-    against = worth.leads([(name, "best_of_k_max") for name in names])
+    against = worth.leads([(name, "best_of_k_max") for name in names], corrected=False)
     rows = []
     for name, difference in zip(names, against, strict=True):
         at = found.final[name]
@@ -159,7 +161,7 @@ def _families(found: Choices, trial: Trial, worth: Worth) -> list[dict[str, Any]
             {
                 **_named(tried.selectors[at]),
                 "family": name.removeprefix(FAMILY),
-                **worth.value(name),
+                **worth.value(name, corrected=False),
                 "difference": difference,
                 "error": float(tried.error[at]),
             }

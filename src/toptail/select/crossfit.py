@@ -207,12 +207,14 @@ class Choices:
         order = np.argsort(-times, kind="stable")
         return {int(found[at]): float(times[at] / times.sum()) for at in order}
 
-    def leads(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, float]]:
+    def leads(
+        self, pairs: Sequence[tuple[str, str]], *, corrected: bool = True
+    ) -> list[dict[str, float]]:
         """By how much the first of each pair of choices is better than the second.
 
         The ends hold for all pairs together, and for everything that was chosen in a resample.
-        The number itself is the mean lead on all queries, less what choosing adds to it: the mean
-        of that over the resamples, in standard errors. NaN where a mean is not known.
+        The number itself is the mean lead on all queries, ``corrected`` for what choosing adds to
+        it: the mean of that over the resamples, in standard errors. NaN where a mean is not known.
         """
         unknown = dict.fromkeys(("value", "low", "high"), float("nan"))
         known = [pair for pair in pairs if np.isfinite(self._mean(*pair))]
@@ -231,7 +233,8 @@ class Choices:
         at, signed = place[:, 0], np.sign(draws - value) * apart
         # What is 0 on average is taken off: where the same is chosen always, nothing is added.
         added = (signed[np.arange(len(draws)), place[:, 1:]] - signed[:, at].T).mean(axis=1)
-        ends = np.stack([value[at] - added * se[at], value[at] - half[at], value[at] + half[at]])
+        own = value[at] - added * se[at] * corrected
+        ends = np.stack([own, value[at] - half[at], value[at] + half[at]])
         found = {
             pair: dict(zip(unknown, row.tolist(), strict=True))
             for pair, row in zip(known, ends.T, strict=True)
