@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,13 @@ from tests.report.conftest import HOSTILE, SPECIALS
 from tests.report.test_browser import browser as browser
 from toptail import choose
 from toptail.report.choice import choice_lines, choice_tables, shown_curves
-from toptail.report.choice_page import choice_html, choice_latex, choice_markdown, render_choice
+from toptail.report.choice_page import (
+    choice_html,
+    choice_latex,
+    choice_markdown,
+    frontier_figure,
+    render_choice,
+)
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +66,34 @@ def test_the_page_says_what_is_stored(choice: dict[str, Any]) -> None:
     assert "toptail choose" in page
     lines = "\n".join(choice_lines(choice))
     assert f"{choice['value']:.3f} [{choice['low']:.3f}, {choice['high']:.3f}]" in lines
+
+
+def test_every_column_has_a_heading(choice: dict[str, Any]) -> None:
+    assert all(column.label for table in choice_tables(choice) for column in table.columns)
+    for text in (choice_markdown(choice), choice_latex(choice), choice_html(choice)):
+        assert "(unnamed)" not in text
+
+
+def test_the_page_draws_value_against_k_once(choice: dict[str, Any]) -> None:
+    (panel,) = frontier_figure(choice, over_k=False).axes
+    assert panel.get_xlabel() == "KL to a random pick, nats"
+    assert len(frontier_figure(choice).axes) == 2
+    (picture,) = re.findall(r"<img src=.data:image/svg\+xml;base64,([^\"]+)", choice_html(choice))
+    assert b"candidates K" not in base64.b64decode(picture)
+
+
+def test_parameters_stand_in_every_table_and_line(choice: dict[str, Any]) -> None:
+    lines = "\n".join(choice_lines(choice))
+    assert re.search(r"trim\(.*; share 0\.\d+\), K = \d", lines)
+    for text in (choice_markdown(choice), choice_latex(choice)):
+        assert re.search(r"rank\(.*; rank [23]\)", text)
+
+
+def test_a_choice_of_the_first_edition_says_what_its_value_is(choice: dict[str, Any]) -> None:
+    stored = Path(__file__).parents[2] / "results" / "choose" / "realsumm" / "choice.json"
+    old = json.loads(stored.read_text())
+    assert "choosing this way" in choice_markdown(old)
+    assert "choosing this way" not in choice_markdown(choice)
 
 
 def test_curves_shown_are_few_and_hold_a_plain_best(choice: dict[str, Any]) -> None:

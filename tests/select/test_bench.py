@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from toptail.bench import choose_honesty
 from toptail.bench.choose import _against_drawn_pools
-from toptail.bench.choose_honesty import WORLDS, World, bench_honesty, one_table
+from toptail.bench.choose_honesty import (
+    WORLDS,
+    Found,
+    World,
+    bench_honesty,
+    counted,
+    line,
+    one_table,
+    store,
+    true_value,
+)
+from toptail.select import Best, Filtered, RandomPick, ScoreRule
 from toptail.select.read import read_options
 from toptail.select.trial import ChoiceSettings, trial_of
+
+CURSED, *_ = WORLDS
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The truth from fewer queries, which is enough here."""
+    monkeypatch.setattr(choose_honesty, "TRUTH", 20_000)
+    choose_honesty._large.cache_clear()
 
 
 def test_exact_values_are_those_of_drawn_pools() -> None:
@@ -21,26 +45,82 @@ def test_exact_values_are_those_of_drawn_pools() -> None:
     assert row.what.startswith("20 selectors")
 
 
-@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+@pytest.mark.parametrize("world", [w for w in WORLDS if "equally" in w.name or "nothing" in w.name])
 def test_no_selector_is_better_than_another(world: World) -> None:
-    rng = np.random.default_rng(0)
-    labels = None if world.labels is None else 4_000 * world.labels // world.queries
-    large = World(**{**vars(world), "queries": 4_000, "labels": labels})
-    trial = trial_of(read_options(large.table(rng), {}), ChoiceSettings(), list(world.selectors))
-    means = trial.contest.sums.sum(axis=0) / trial.contest.counts.sum()
-    found = means[1:] if world.slope else means
-    np.testing.assert_allclose(found, world.truth(), atol=0.09)
+    table = world.table(4_000, np.random.default_rng(0))
+    trial = trial_of(read_options(table, {}), ChoiceSettings(), list(world.selectors))
+    means = trial.contest.mean[1:]
+    expected = [true_value(world, each) for each in trial.tried.selectors[1:]]
+    np.testing.assert_allclose(means, expected, atol=0.09)
+    assert np.ptp(expected) < 0.02
 
 
-def test_a_table_gives_an_honest_and_a_naive_value() -> None:
-    value, low, high, naive, naive_low, naive_high = one_table(WORLDS[0], [1, 2, 3])
-    assert low < value < high
-    assert naive_low < naive < naive_high
-    assert naive > value
+@pytest.mark.parametrize("world", WORLDS[:4], ids=lambda world: world.name)
+def test_the_truth_is_the_mean_of_many_tables(world: World) -> None:
+    """By tables with luck, one after the other, in place of one large table without."""
+    best = Best(score=ScoreRule.of(next(iter(world.table(40, _rng()).scores))), k=8)
+    rng, found = _rng(), []
+    for _ in range(60):
+        offered = read_options(world.table(200, rng), {})
+        trial = trial_of(offered, ChoiceSettings(resamples=100), [best])
+        at = trial.tried.selectors.index(best)
+        found.append([*trial.contest.mean[[0, at]]])
+    error = np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
+    truth = [true_value(world, RandomPick()), true_value(world, best)]
+    assert (np.abs(np.mean(found, axis=0) - truth) < 4 * error + 0.02).all()
 
 
-def test_the_rows_say_how_often_the_truth_was_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toptail.bench.choose_honesty.WORLDS", WORLDS[-1:])
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(8)
+
+
+def test_the_support_repairs_the_cursed_score() -> None:
+    score = ScoreRule.of("cursed")
+    plain = true_value(CURSED, Best(score=score, k=16))
+    repaired = true_value(CURSED, Filtered(score=score, by="support", least=1.0, k=16))
+    assert repaired > plain + 0.5
+
+
+def test_a_table_gives_estimates_with_ends_and_the_truth() -> None:
+    found = one_table(CURSED, 40, [1, 2, 3])
+    for value, low, high, truth in (found.value, found.gain):
+        assert low <= value <= high
+        assert np.isfinite(truth)
+    assert found == one_table(CURSED, 40, [1, 2, 3])
+
+
+def test_misses_are_counted_on_their_sides() -> None:
+    def table(truth: float) -> Found:
+        return Found((0.5, 0.0, 1.0, truth), (0.0, 0.0, 0.0, 0.0), 0.1, 1.0, "best(s)")
+
+    cell = counted(CURSED, 40, [table(x) for x in (-0.1, 0.0, 0.5, 1.0, 1.1, 1.2, 0.7, 0.2)])
+    value, gain = cell["value"], cell["gain"]
+    assert (value["coverage"], value["truth_below"], value["truth_above"]) == (0.625, 0.125, 0.25)
+    assert gain["coverage"] == 1.0
+    assert cell["deployed"] == {"best(s)": 1.0}
+
+
+def test_the_stored_simulation_is_the_documented_one_and_holds_what_is_claimed() -> None:
+    root = Path(__file__).parents[2]
+    stored = json.loads((root / "results" / "choose" / "coverage.json").read_text())
+    documented = (root / "docs" / "choose.md").read_text(encoding="utf-8")
+    worlds = {world.name: world for world in WORLDS}
+    sizes = [(cell["world"], cell["queries"]) for cell in stored["cells"]]
+    assert sizes == [(world.name, n) for world in WORLDS for n in world.queries]
+    for cell in stored["cells"]:
+        assert line(cell) in documented
+        if worlds[cell["world"]].claimed:
+            assert min(cell[part]["coverage"] for part in ("value", "gain")) >= 0.93
+
+
+def test_cells_are_printed_and_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose_honesty, "WORLDS", (replace(CURSED, queries=(40,)),))
     (row,) = bench_honesty(3)
-    assert re.search(r"holds the truth in [\d.]+% of 3 tables", row.result)
+    assert re.search(r"hold the truth in [\d.]+% \(value\) and [\d.]+% \(gain\) of 3", row.result)
     assert "too high" in row.against
+    store(tmp_path / "one.json", tables=3)
+    store(tmp_path / "two.json", tables=3, workers=2)
+    one, two = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("one", "two"))
+    assert one["cells"] == two["cells"]
+    assert one["cells"][0]["tables"] == 3
+    assert {"command", "commit", "machine", "seed"} <= set(one)

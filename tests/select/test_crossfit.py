@@ -1,13 +1,23 @@
-"""Choosing on some clusters and valuing on others: by hand, and against a slow version."""
+"""The rule of choice, cross-fitting and resampled choices: by hand, and against slow versions."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from toptail.select.crossfit import Contest, Means, Procedure, cross_fit, errors_to_show, merged
+from toptail.select.crossfit import (
+    NOTHING,
+    ORACLE,
+    Choices,
+    Contest,
+    Procedure,
+    cross_fit,
+    errors_to_show,
+)
 
 ALL = Procedure((0, 1, 2))
+RULE = Procedure((0, 1, 2), keeps=(1,), shown=3.0)
+"""Random, plain, another one."""
 
 
 def contest(sums: np.ndarray, rank: tuple[int, ...] = (0, 1, 2)) -> Contest:
@@ -19,29 +29,108 @@ def noise(clusters: int, columns: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(clusters, columns))
 
 
-def test_a_clear_winner_is_chosen_everywhere_and_valued_at_its_mean() -> None:
+def unit(columns: int = 3) -> np.ndarray:
+    """Independent columns of 100 clusters with mean 0 and a standard error of 0.1."""
+    drawn = noise(100, columns)
+    return np.asarray((drawn - drawn.mean(axis=0)) / drawn.std(axis=0, ddof=1))
+
+
+def resampled(data: Contest, how: dict[str, Procedure], resamples: int = 400) -> Choices:
+    return Choices.of(data, how, np.random.default_rng(0), resamples=resamples, level=0.95)
+
+
+# ------------------------------------------------------------------------------ the rule
+
+
+def test_what_is_not_shown_to_be_better_is_not_chosen() -> None:
+    assert contest(unit() + np.array([0.0, 0.1, 0.2])).choose(RULE) == 0  # 1.4 standard errors
+    assert contest(unit() * 0.1 + [0.0, 1.0, 1.01]).choose(RULE) == 1
+    assert contest(unit() * 0.1 + [0.0, 1.0, 1.2]).choose(RULE) == 2
+
+
+def test_plain_is_kept_only_where_it_is_itself_shown_to_beat_a_random_pick() -> None:
+    """The third beats random; whether it beats plain is not shown, and plain is below random."""
+    sums = unit() * [0.1, 1.0, 0.1] + [0.0, -0.05, 0.1]
+    assert contest(sums).choose(RULE) == 2
+    wide = Procedure((0, 1, 2), keeps=(1,), shown=3.0, margin=0.5)  # random is within the margin
+    assert contest(sums).choose(wide) == 2
+
+
+def test_one_that_is_shown_to_beat_plain_wins_over_a_higher_mean_that_is_not() -> None:
+    how = Procedure((0, 1, 2, 3), keeps=(1,), shown=3.0)
+    sums = unit(4) * [0.1, 0.1, 0.1, 3.0] + [0.0, 1.0, 1.2, 1.5]
+    assert contest(sums, (0, 1, 2, 2)).choose(how) == 2
+
+
+def test_some_other_selector_is_chosen_where_the_highest_mean_is_not_shown_to_beat_random() -> None:
+    sums = unit() * [0.1, 0.1, 9.0] + [0.0, 0.3, 0.4]
+    assert contest(sums).choose(RULE) == 1
+
+
+def test_the_simpler_one_wins_within_the_margin_and_the_better_of_equally_simple_ones() -> None:
+    sums = unit(4) * 0.1 + [0.0, 0.95, 0.96, 1.0]
+    for margin, expected in ((0.0, 3), (0.045, 2), (0.06, 2)):
+        how = Procedure((0, 1, 2, 3), keeps=(), margin=margin)
+        assert contest(sums, (0, 1, 1, 2)).choose(how) == 3  # without a rule the highest
+        how = Procedure((0, 1, 2, 3), keeps=(1,), shown=4.0, margin=margin)
+        lower = sums - [0, 0.5, 0, 0]
+        assert contest(lower, (0, 1, 1, 2)).choose(how) == expected
+
+
+def test_the_margin_never_leads_to_what_the_winner_is_shown_to_beat() -> None:
+    """Plain with fewer candidates is within the margin, and surely worse."""
+    sums = unit() * 0.01 + [0.0, 1.0, 0.98]
+    how = Procedure((0, 1, 2), keeps=(1,), shown=3.0, margin=0.05)
+    assert contest(sums, (0, 2, 1)).choose(how) == 1
+    close = unit() * 0.1 + [0.0, 1.0, 0.98]
+    assert contest(close, (0, 2, 1)).choose(how) == 2
+
+
+def test_standard_errors_are_those_of_paired_differences() -> None:
+    sums, counts = noise(23, 4, 1), np.random.default_rng(2).integers(1, 4, 23).astype(float)
+    data = Contest(sums, counts, np.ones(23), np.arange(4))
+    for other in range(4):
+        for at in range(4):
+            lead = sums[:, at] - sums[:, other]
+            apart = lead - counts * lead.sum() / counts.sum()
+            expected = np.sqrt(23 * apart.var(ddof=1) * 22 / 22) / counts.sum()
+            assert data.errors(other)[at] == pytest.approx(expected, rel=0.01, abs=1e-12)
+
+
+def test_more_selectors_need_more_to_be_shown_and_few_clusters_more_still() -> None:
+    def needed(columns: int, clusters: int) -> float:
+        data = contest(noise(clusters, columns), tuple(range(columns)))
+        how = Procedure(tuple(range(columns)), keeps=(1,))
+        rng = np.random.default_rng(0)
+        return errors_to_show(data, how, rng, resamples=4_000, level=0.95)
+
+    assert needed(2, 400) == pytest.approx(2.24, abs=0.12)  # one difference, both ways round
+    assert needed(40, 400) > needed(2, 400) + 0.8
+    assert needed(40, 20) > needed(40, 400) + 0.3
+
+
+# -------------------------------------------------------------------------- cross-fitting
+
+
+def test_a_clear_winner_is_valued_at_its_mean() -> None:
     sums = noise(40, 3) * 0.01 + [0.0, 1.0, 0.5]
-    found = cross_fit(contest(sums), {"all": ALL}, np.random.default_rng(0))
-    assert found.final["all"] == 1
-    assert found.picked["all"] == pytest.approx({1: 1.0})
-    np.testing.assert_allclose(found.value, sums[:, 1].mean())
+    found = cross_fit(contest(sums), ALL, np.random.default_rng(0))
+    assert found == pytest.approx(sums[:, 1].mean())
 
 
 def test_no_query_is_valued_with_what_it_chose() -> None:
     """Each column is good at one half of the clusters: who looks there chooses it."""
     sums = np.zeros((2, 3))
     sums[0, 1], sums[1, 2] = 10.0, 10.0
-    found = cross_fit(contest(sums), {"all": ALL}, np.random.default_rng(0), folds=2)
-    np.testing.assert_allclose(found.value, 0.0)
+    assert cross_fit(contest(sums), ALL, np.random.default_rng(0), folds=2) == 0.0
     assert (sums.mean(axis=0)).max() == 5.0
 
 
 def test_it_is_its_slow_version() -> None:
     sums, counts = noise(23, 4, 1), np.random.default_rng(2).integers(1, 4, 23).astype(float)
     data = Contest(sums, counts, np.ones(23), np.arange(4))
-    found = cross_fit(
-        data, {"all": Procedure((0, 1, 2, 3))}, np.random.default_rng(7), folds=4, repeats=3
-    )
+    how = Procedure((0, 1, 2, 3))
+    found = cross_fit(data, how, np.random.default_rng(7), folds=4, repeats=3)
     rng, total = np.random.default_rng(7), 0.0
     for _ in range(3):
         fold = rng.permutation(np.arange(23) % 4)
@@ -50,72 +139,78 @@ def test_it_is_its_slow_version() -> None:
             means = [sum(sums[i, c] for i in train) for c in range(4)]
             best = means.index(max(means))
             total += sum(sums[i, best] for i in range(23) if fold[i] == each)
-    np.testing.assert_allclose(found.value, total / 3 / counts.sum())
+    assert found == pytest.approx(total / 3 / counts.sum())
 
 
-def test_of_equally_good_selectors_the_naive_value_is_too_high_and_the_honest_one_is_not() -> None:
-    naive, honest = [], []
+def test_of_equally_good_selectors_the_naive_value_is_too_high_and_the_others_are_not() -> None:
+    naive, fitted, corrected = [], [], []
+    how = Procedure(tuple(range(20)))
     for seed in range(60):
         sums = noise(50, 20, seed)
         data = Contest(sums, np.ones(50), np.ones(50), np.arange(20))
-        how = {"all": Procedure(tuple(range(20)))}
-        honest.append(cross_fit(data, how, np.random.default_rng(seed), repeats=3).value[0])
+        fitted.append(cross_fit(data, how, np.random.default_rng(seed), repeats=3))
+        corrected.append(resampled(data, {"all": how}, 100).leads([("all", NOTHING)])[0]["value"])
         naive.append(sums.mean(axis=0).max())
     assert np.mean(naive) > 0.2
-    assert abs(np.mean(honest)) < 4 * np.std(honest) / np.sqrt(60)
+    assert abs(np.mean(fitted)) < 4 * np.std(fitted) / np.sqrt(60)
+    assert abs(np.mean(corrected)) < np.mean(naive) / 2
 
 
-def test_what_is_not_shown_to_be_better_is_not_chosen() -> None:
-    how = Procedure((0, 1, 2), keeps=(1,), shown=3.0, margin=0.0)
-    use = np.arange(100)
-    unit = noise(100, 3) - noise(100, 3).mean(axis=0)
-    assert contest(unit + np.array([0.0, 0.1, 0.2])).choose(how, use) == 0  # two standard errors
-    assert contest(unit * 0.1 + [0.0, 1.0, 1.01]).choose(how, use) == 1
-    assert contest(unit * 0.1 + [0.0, 1.0, 1.2]).choose(how, use) == 2
-
-
-def test_the_simpler_one_wins_within_the_margin_and_the_better_of_equally_simple_ones() -> None:
-    sums = noise(100, 4) * 1e-6 + [0.0, 0.95, 0.96, 1.0]
-    use = np.arange(100)
-    for margin, expected in ((0.0, 3), (0.045, 2), (0.06, 2)):
-        how = Procedure((0, 1, 2, 3), keeps=(1,), margin=margin)
-        data = Contest(sums, np.ones(100), np.ones(100), np.array([0, 1, 1, 2]))
-        assert data.choose(how, use) == expected
+# ------------------------------------------------------------------------------ intervals
 
 
 def test_constants_choose_the_first_and_have_no_interval() -> None:
-    data = contest(np.ones((20, 3)))
-    found = cross_fit(data, {"all": ALL}, np.random.default_rng(0))
+    found = resampled(contest(np.ones((20, 3))), {"all": ALL}, 100)
     assert found.final["all"] == 0
-    means = Means.of(
-        data, found, {"all": ALL}, np.random.default_rng(0), folds=5, resamples=100, level=0.95
-    )
-    ends = means.interval("all")
-    assert ends["low"] == pytest.approx(1.0)
-    assert ends["high"] == pytest.approx(1.0)
-    assert means.differences([("oracle", "all")])[0]["low"] == pytest.approx(1.0)
+    (value,) = found.leads([("all", NOTHING)])
+    assert set(value.values()) == {1.0}
+    assert found.leads([(ORACLE, "all")])[0]["low"] == pytest.approx(1.0)
 
 
 def test_where_the_choice_is_clear_the_interval_is_the_plain_one() -> None:
     sums = noise(200, 3) + np.array([0.0, 20.0, 0.0])
-    data, how = contest(sums), {"all": ALL}
-    rng = np.random.default_rng(0)
-    found = cross_fit(data, how, rng)
-    means = Means.of(data, found, how, rng, folds=5, resamples=600, level=0.95)
-    ends = means.interval("all")
+    found = resampled(contest(sums), {"all": ALL}, 2_000)
+    assert found.share("all") == {1: 1.0}
+    (ends,) = found.leads([("all", NOTHING)])
     half = 1.97 * sums[:, 1].std(ddof=1) / np.sqrt(200)
-    assert (ends["high"] - ends["low"]) / 2 == pytest.approx(half, rel=0.1)
+    assert ends["value"] == pytest.approx(sums[:, 1].mean())
+    assert (ends["high"] - ends["low"]) / 2 == pytest.approx(half, rel=0.06)
+
+
+def test_where_the_choice_is_a_toss_up_the_interval_is_wider_and_the_value_lower() -> None:
+    sums = np.column_stack([unit(12) + 0.001 * np.arange(12)])
+    data = Contest(sums, np.ones(100), np.ones(100), np.arange(12))
+    found = resampled(data, {"all": Procedure(tuple(range(12)))}, 1_000)
+    assert len(found.share("all")) == 12
+    assert sum(found.share("all").values()) == pytest.approx(1.0)
+    (ends,) = found.leads([("all", NOTHING)])
+    best = sums.mean(axis=0).max()
+    assert ends["value"] < best - 0.05
+    assert best - ends["low"] == pytest.approx(2.9 * 0.1, rel=0.1)  # max of 12, two-sided
+
+
+def test_pairs_together_are_wider_than_each_alone_and_a_pair_with_itself_is_0() -> None:
+    found = resampled(contest(noise(60, 3)), {"all": ALL, "plain": Procedure((1,))})
+    pairs = [("all", NOTHING), ("plain", NOTHING), (ORACLE, "plain")]
+    together = found.leads(pairs)
+    for pair, both in zip(pairs, together, strict=True):
+        (alone,) = found.leads([pair])
+        assert both["low"] <= alone["low"] <= alone["high"] <= both["high"]
+        assert both["value"] == alone["value"]
+    assert found.leads([("plain", "plain")]) == [{"value": 0.0, "low": 0.0, "high": 0.0}]
+
+
+def test_what_is_not_known_is_not_a_number_and_leaves_the_others_alone() -> None:
+    data = Contest(noise(30, 3), np.ones(30), np.full(30, np.nan), np.arange(3))
+    unknown, known = resampled(data, {"all": ALL}).leads([("all", ORACLE), ("all", NOTHING)])
+    assert np.isnan(list(unknown.values())).all()
+    assert np.isfinite(list(known.values())).all()
 
 
 def test_joined_clusters_keep_every_sum() -> None:
     data = Contest(noise(50, 3), np.full(50, 2.0), np.ones(50), np.arange(3))
-    small = merged(data, np.random.default_rng(0), most=7)
+    small = data.merged(np.random.default_rng(0), most=7)
     assert small.counts.size == 7
     np.testing.assert_allclose(small.sums.sum(axis=0), data.sums.sum(axis=0))
     assert small.counts.sum() == 100
-    assert merged(data, np.random.default_rng(0), most=50) is data
-
-
-def test_more_families_need_more_to_be_shown() -> None:
-    assert errors_to_show(0.95, 1) == pytest.approx(1.96, abs=0.001)
-    assert errors_to_show(0.95, 50) > 3.2
+    assert data.merged(np.random.default_rng(0), most=50) is data

@@ -13,7 +13,7 @@ from toptail.audit.standing import STANDINGS
 from toptail.audit.verdict import STATUSES
 from toptail.audit.views import reach
 from toptail.commands.engine import EngineFlags
-from toptail.commands.lists import names, numbers, statuses, unjudged
+from toptail.commands.lists import names, numbers, statuses, unjudged, value_range
 from toptail.commands.options import Flag, Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
@@ -161,7 +161,7 @@ class Audit(EngineFlags):
                 **self._given(*RESERVED, "values", "delta", "rho", "unit", "min_pool"),
                 **self._given("baseline", "margin", "cheap", "plan", "answers", "pairs"),
                 unjudged=unjudged(self.unjudged),
-                **self._range(),
+                value_range=value_range(self.value_range),
             )
 
     def _renamed(self) -> dict[str, str] | None:
@@ -178,14 +178,6 @@ class Audit(EngineFlags):
         """The flags that were given and that the audits take under the same names."""
         given = {flag: getattr(self, flag) for flag in flags}
         return {flag: value for flag, value in given.items() if value is not None}
-
-    def _range(self) -> dict[str, Any]:
-        if not self.value_range:
-            return {}
-        ends = numbers("--value-range", self.value_range, float)
-        if len(ends) != 2:
-            raise InputError("--value-range takes the smallest and the largest value, as in 0,1.")
-        return {"value_range": ends}
 
     def _refuse(self, what: str, flags: tuple[str, ...]) -> None:
         """Raise where a flag was given that says nothing about what is audited."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from toptail.commands.lists import names, unjudged
+from toptail.commands.lists import names, unjudged, value_range
 from toptail.commands.options import Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
@@ -24,10 +24,10 @@ _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 
 @dataclass(frozen=True)
 class Choose:
-    """Choose what to deploy: selector, parameters and K, with an honest value.
+    """Choose what to deploy: selector, parameters and K, with its value and how stable that is.
 
-    The table is one that 'toptail audit' takes. The choice is made on some queries and valued on
-    others, so that the value is that of choosing this way.
+    The table is one that 'toptail audit' takes. The choice is made on all queries; the intervals of
+    the deployed selector's value and of its gain over plain best-of-K allow for the choice.
     """
 
     table: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")]
@@ -43,7 +43,7 @@ class Choose:
     cost: float = ChoiceSettings.cost
     """Price of a candidate in units of the value."""
     filter: Annotated[Words, tyro.conf.arg(metavar="COLUMN,...")] = ()
-    """Number columns that may serve as filters; 'support' does without being named."""
+    """Number columns that may serve as filters; a true/false 'support' does without being named."""
     answer: _Column = None
     """The column of answers to vote on; by default 'answer'."""
     scores: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
@@ -76,16 +76,18 @@ class Choose:
     """A true/false column: is the candidate on the data support; by default 'support'."""
     min_pool: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Leave out pools with fewer candidates; by default those below the 5 % quantile of sizes."""
+    value_range: Annotated[Words, tyro.conf.arg(metavar="LO,HI")] = ()
+    """The smallest and the largest value there can be, where that is known."""
     margin: float = ChoiceSettings.margin
     """A simpler selector is chosen within this share of the headroom of the best."""
     abstain: Annotated[float | None, tyro.conf.arg(metavar="VALUE")] = None
     """What no answer is worth; without it selectors that abstain are shown and not chosen."""
     folds: int = ChoiceSettings.folds
-    """Parts of the queries, of which each is valued with what the others chose."""
+    """Parts of the queries for the cross-fitted value."""
     repeats: int = ChoiceSettings.repeats
     """How often queries are parted."""
     resamples: int = ChoiceSettings.resamples
-    """How often everything is done again, with queries weighed at random, for the intervals."""
+    """How often the choice is made again, with queries weighed at random, for the intervals."""
     level: float = ChoiceSettings.level
     """Confidence of intervals."""
     seed: int = ChoiceSettings.seed
@@ -109,6 +111,7 @@ class Choose:
                 command=command_line(),
                 tick=tick,
                 unjudged=unjudged(self.unjudged),
+                value_range=value_range(self.value_range),
                 **{name: getattr(self, name) for name in same},
             )
         page = result.write(self.out)

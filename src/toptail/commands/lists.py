@@ -63,3 +63,13 @@ def unjudged(word: str | None) -> float | Literal["bounds"] | None:
         return 0.0 if word == "zero" else float(word)
     except ValueError:
         raise InputError(f"--unjudged {word} must be zero, a number, or bounds.") from None
+
+
+def value_range(words: Sequence[str]) -> tuple[float, float] | None:
+    """What ``--value-range`` says: the smallest and the largest value, or nothing."""
+    if not words:
+        return None
+    ends = numbers("--value-range", words, float)
+    if len(ends) != 2:
+        raise InputError("--value-range takes the smallest and the largest value, as in 0,1.")
+    return ends[0], ends[1]

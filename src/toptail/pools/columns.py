@@ -44,7 +44,8 @@ class Columns(TypedDict, total=False):
     ``query``, ``candidate``, ``support``, ``cluster``, ``group`` and ``p_judged`` name one column
     each, by default the one of that name; ``scores`` and ``values`` name one or several, by default
     those that :func:`find_roles` finds. ``partly`` lets values be missing, all of them even: it
-    is no column but the word of somebody who knows what to make of that.
+    is no column but the word of somebody who knows what to make of that. ``unplayed`` are columns
+    that are called like a part and do not play it, such as numbers called ``support``.
     """
 
     query: str | None
@@ -56,6 +57,7 @@ class Columns(TypedDict, total=False):
     scores: str | Sequence[str] | None
     values: str | Sequence[str] | None
     partly: bool
+    unplayed: Sequence[str]
 
 
 UNSAID = (
@@ -86,11 +88,12 @@ def parts(where: str, present: Sequence[str], columns: Columns) -> dict[str, str
 
     A column that plays a part takes the part's name; another of that name is left out.
     """
-    unknown = sorted(set(columns) - {*RESERVED, "scores", "values", "partly"})
+    unknown = sorted(set(columns) - {*RESERVED, "scores", "values", "partly", "unplayed"})
     if unknown:
         raise TypeError(f"there is no part '{unknown[0]}' that a column could play")
     played = {part: name for part in RESERVED if (name := columns.get(part)) is not None}
-    return play(where, present, played)  # type: ignore[arg-type]
+    unplayed = columns.get("unplayed", ())
+    return play(where, [n for n in present if n not in unplayed], played)  # type: ignore[arg-type]
 
 
 def play(where: str, present: Sequence[str], played: Mapping[str, str]) -> dict[str, str]:
@@ -141,7 +144,8 @@ def find_roles(
     """
     design = DESIGN if "p_judged" in numeric else ()  # other tables may call a score so
     shown = [(own or {}).get(name, name) for name in numeric]
-    free = [name for name in numeric if name not in (*RESERVED, *design)]
+    asked = scores or ()
+    free = [name for name in numeric if name not in (*RESERVED, *design) or name in asked]
     named_values = [name for name in free if _is_called(name, "value", VALUE_NAMES)]
     chosen_values = choose(where, values, free, "value") if values else named_values
     if not chosen_values and not partly:

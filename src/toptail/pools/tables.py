@@ -188,7 +188,9 @@ def pools_from_table(
         if name in data and "p_judged" in data
     }
     check_design(where, own["p_judged"], design)
-    support = flags(where, own["support"], data["support"]) if "support" in data else None
+    support = None
+    if "support" in data and "support" not in roles.scores:
+        support = flags(where, own["support"], data["support"])
     candidate = data.get("candidate")
     if candidate is not None:
         check_unique(where, own["candidate"], query_code, candidate)
@@ -350,6 +352,16 @@ def check_same(where: str, part: str, own: Mapping[str, str], differs: NDArray[n
     )
 
 
+def _dense_flags(
+    where: str, columns: Columns, dense: Mapping[str, NDArray[Any]], roles: Roles
+) -> NDArray[np.bool_] | None:
+    """The support as booleans ``[queries, candidates]``, where it is one."""
+    if "support" not in dense or "support" in roles.scores:
+        return None
+    array, name = dense["support"], OwnNames(own_names(columns))["support"]
+    return flags(where, name, pa.array(array.reshape(-1))).reshape(array.shape)
+
+
 def pools_from_arrays(
     where: str, arrays: Mapping[str, NDArray[Any]], columns: Columns
 ) -> ScoredPools:
@@ -371,7 +383,7 @@ def pools_from_arrays(
     pools = ScoredPools.from_arrays(
         {name: dense[name] for name in roles.scores},
         {name: dense[name] for name in roles.values},
-        support=dense.get("support"),
+        support=_dense_flags(where, columns, dense, roles),
         design={name: dense[name] for name in DESIGN if {name, "p_judged"} <= set(dense)},
         partly=columns.get("partly", False),
         query=named.get("query"),

@@ -8,6 +8,7 @@ from typing import Any, Final
 from toptail.report.cells import count_cell, difference_cell, name_cell, number_cell
 from toptail.report.table import Cell, Column, Table, numbers
 from toptail.report.text import count, decimals_for, number, one_line, percent, plural, short
+from toptail.select.base import titled
 
 Choice = Mapping[str, Any]
 
@@ -28,20 +29,6 @@ def choice_decimals(choice: Choice) -> int:
     return decimals_for(choice["headroom"] or abs(choice["value"] or 0.0))
 
 
-def parameter_words(parameters: Mapping[str, Any]) -> str:
-    """A selector's parameters in a few words; what its name says is left out."""
-    words = [
-        f"{name} {x:.4g}" if isinstance(x, float) else f"{name} {x}"
-        for name, x in parameters.items()
-        if isinstance(x, float | int) and not isinstance(x, bool)
-    ]
-    score = parameters.get("score")
-    if isinstance(score, Mapping) and score["how"] != "member":
-        words.append(str(score["scale"]))
-        words += [f"penalty {score['penalty']:g}"] if "penalty" in score else []
-    return ", ".join(words) or "none"
-
-
 def choice_sentences(choice: Choice) -> list[str]:
     """What was tried, on how much data."""
     settings = choice["settings"]
@@ -52,10 +39,20 @@ def choice_sentences(choice: Choice) -> list[str]:
         f"{where}, {plural(choice['candidates'], 'candidate')}, judged by "
         f"“{one_line(choice['value_column'])}”; {count(choice['tried'])} selectors with their "
         f"parameters and K up to {choice['k_max']}.",
-        f"Chosen on {settings['folds'] - 1} of {settings['folds']} parts of the queries and valued "
-        f"on the rest, {plural(settings['repeats'], 'time', 'times')}: the value is that of "
-        "choosing this way, on queries that the choice did not look at.",
     ]
+    if _is_old(choice):
+        sentences.append(
+            f"Chosen on {settings['folds'] - 1} of {settings['folds']} parts of the queries and "
+            f"valued on the rest, {plural(settings['repeats'], 'time', 'times')}: the value is "
+            "that of choosing this way, on queries that the choice did not look at."
+        )
+    else:
+        sentences.append(
+            "Chosen on all queries; intervals allow for the choice, which was made again in "
+            f"{plural(settings['resamples'], 'resample')} of the queries. Choosing on "
+            f"{settings['folds'] - 1} of {settings['folds']} parts and valuing on the rest gives "
+            f"{number(choice['cross_fitted'], choice_decimals(choice))}."
+        )
     if drawn := choice["monte_carlo"]:
         sentences.append(
             f"Selectors without a closed form: {drawn['draws']} drawn subsets at each of "
@@ -65,37 +62,48 @@ def choice_sentences(choice: Choice) -> list[str]:
     return sentences
 
 
-def deployed_words(choice: Choice) -> str:
-    """The selector to deploy with its K and parameters."""
-    words = parameter_words(choice["parameters"])
-    named = f"{one_line(choice['family'])}, K = {choice['k']}"
-    return named if words == "none" else f"{named}, {words}"
+def _is_old(choice: Choice) -> bool:
+    """Whether its values are those of choosing this way, as they were in the first edition."""
+    return bool(choice["format"] == "toptail-choice-1")
+
+
+def title(entry: Mapping[str, Any]) -> str:
+    """A selector's name with its parameters."""
+    return one_line(titled(entry["family"], entry["parameters"]))
+
+
+def deployed_words(entry: Mapping[str, Any]) -> str:
+    """A selector with its parameters and K."""
+    return f"{title(entry)}, K = {entry['k']}"
 
 
 def choice_tables(choice: Choice) -> list[Table]:
     """Every table of the choice; those without rows are left out."""
-    tables = [_honest(choice), _families(choice), _chosen(choice), _curves(choice)]
+    tables = [_worth(choice), _families(choice), _chosen(choice), _curves(choice)]
     return [table for table in (*tables, _coverage(choice)) if table.rows]
 
 
-def _honest(choice: Choice) -> Table:
+def _worth(choice: Choice) -> Table:
     decimals, level = choice_decimals(choice), percent(choice["settings"]["level"])
-    rows: list[tuple[Cell, ...]] = [
-        (name_cell("choosing this way"), _interval(choice, decimals), Cell("–"))
-    ]
+    old = _is_old(choice)
+    first = "choosing this way" if old else deployed_words(choice)
+    rows: list[tuple[Cell, ...]] = [(name_cell(first), _interval(choice, decimals), Cell("–"))]
     for each in choice["differences"]:
         baseline = choice["baselines"][each["against"]]
         cells = (_interval(baseline, decimals), _difference(each, decimals))
         rows.append((name_cell(BASELINES[each["against"]]), *cells))
-    return Table(
-        "worth",
-        "What it is worth",
+    caption = (
         f"Mean value on queries that were not chosen on, with {level} intervals; the differences' "
         "intervals hold together. Valuing the chosen selector on the queries that chose it would "
-        f"have said {number(choice['naive']['value'], decimals)}.",
-        (Column("", "name"), *numbers("Value", "Choosing this way is better by")),
-        tuple(rows),
+        f"have said {number(choice['naive']['value'], decimals)}."
+        if old
+        else f"Mean value with {level} intervals, each of which holds alone and allows for the "
+        "choice. The first row is the selector to deploy. Its mean on the queries that chose it, "
+        f"{number(choice['naive']['value'], decimals)}, is corrected for what choosing adds."
     )
+    gained = "Choosing this way is better by" if old else "The deployed one is better by"
+    columns = (Column("Selector", "name"), *numbers("Value", gained))
+    return Table("worth", "What it is worth", caption, columns, tuple(rows))
 
 
 def _interval(entry: Mapping[str, Any], decimals: int) -> Cell:
@@ -108,26 +116,31 @@ def _difference(entry: Mapping[str, Any], decimals: int) -> Cell:
 
 def _families(choice: Choice) -> Table:
     decimals = choice_decimals(choice)
+    caption = (
+        "Parameters and K of one selector chosen on some queries and valued on others, without "
+        "regard to the other selectors; against the plain best of the largest K, with intervals "
+        "that hold together. K and parameters are those chosen on all queries."
+        if _is_old(choice)
+        else "The parameters and K of each kind of selector with the highest mean. Means are those "
+        "on the queries that chose them, not corrected as in the first table; intervals allow for "
+        "that. Those of the differences from the plain best of the largest K hold for all rows "
+        "together, and are wider than that of the deployed selector alone."
+    )
     return Table(
         "families",
         "Each selector alone",
-        "Parameters and K of one selector chosen on some queries and valued on others, without "
-        "regard to the other selectors; against the plain best of the largest K, with intervals "
-        "that hold together. K and parameters are those chosen on all queries. Draws: the standard "
-        "error that drawn subsets leave; none where there is a closed form.",
+        f"{caption} Draws: the standard error that drawn subsets leave; none where there is a "
+        "closed form.",
         (
             Column("Selector", "name"),
-            *numbers("K", "Value", "Better than plain by"),
-            Column("Parameters", "word"),
-            *numbers("Draws"),
+            *numbers("K", "Value", "Better than plain by", "Draws"),
         ),
         tuple(
             (
-                name_cell(each["family"]),
+                name_cell(title(each)),
                 count_cell(each["k"]),
                 _interval(each, decimals),
                 _difference(each["difference"], decimals),
-                Cell(parameter_words(each["parameters"])),
                 number_cell(each["error"], decimals=decimals + 1) if each["error"] else Cell("–"),
             )
             for each in choice["families"]
@@ -136,22 +149,18 @@ def _families(choice: Choice) -> Table:
 
 
 def _chosen(choice: Choice) -> Table:
+    over = "parts" if _is_old(choice) else "resamples"
     return Table(
         "chosen",
         "What was chosen, how often",
-        "Over all parts and repeats. One selector nearly always: the choice is clear. Many: they "
-        "are about equally good, and which one is deployed hardly matters.",
-        (
-            Column("Selector", "name"),
-            *numbers("K", "Share of the parts"),
-            Column("Parameters", "word"),
-        ),
+        f"Over all {over} of the queries. One selector nearly always: the choice is clear. Many: "
+        "they are about equally good on these queries.",
+        (Column("Selector", "name"), *numbers("K", f"Share of the {over}")),
         tuple(
             (
-                name_cell(each["family"]),
+                name_cell(title(each)),
                 count_cell(each["k"]),
                 Cell(percent(round(each["share"], 3)), key=each["share"]),
-                Cell(parameter_words(each["parameters"])),
             )
             for each in choice["chosen"]
         ),
@@ -202,7 +211,7 @@ def _coverage(choice: Choice) -> Table:
 
 
 def shown_curves(choice: Choice, most: int = MOST_CURVES) -> Sequence[Mapping[str, Any]]:
-    """Curves of the families with the highest honest values; a plain best is among them."""
+    """Curves of the families with the highest values; a plain best is among them."""
     order = [each["family"] for each in choice["families"]]
     curves = {each["family"]: each for each in choice["curves"]}
     names = [name for name in order if name in curves]
@@ -222,12 +231,14 @@ def choice_lines(choice: Choice) -> list[str]:
         return f"{number(entry['value'], decimals)} [{low}, {high}]"
 
     lines = [*choice_sentences(choice), "", one_line(choice["answer"]), ""]
-    lines.append(f"{'choosing this way':<34}{ends(choice)}")
-    lines += [f"{BASELINES[k]:<34}{ends(entry)}" for k, entry in choice["baselines"].items()]
+    first = "choosing this way" if _is_old(choice) else short(deployed_words(choice), 46)
+    lines.append(f"{first:<48}{ends(choice)}")
+    lines += [f"{BASELINES[k]:<48}{ends(entry)}" for k, entry in choice["baselines"].items()]
     optimism = number(choice["naive"]["optimism"], decimals)
     lines += ["", f"Choosing and valuing on the same queries would have said {optimism} more."]
+    lines += [] if _is_old(choice) else ["Each kind of selector alone, means on the same queries:"]
     lines += [
-        f"  {short(each['family'], 40):<40}  {ends(each)}"
+        f"  {short(deployed_words(each), 44):<46}{ends(each)}"
         for each in choice["families"][:MOST_CURVES]
     ]
     lines += [f"warning: {one_line(sentence)}" for sentence in choice["warnings"]]
@@ -247,7 +258,7 @@ def choice_method(choice: Choice) -> list[tuple[str, str]]:
         ("Versions", versions),
         ("Confidence level", percent(settings["level"])),
         ("Parts and repeats", f"{settings['folds']} parts, {settings['repeats']} times"),
-        ("Resamples, everything done again", count(settings["resamples"])),
+        ("Resamples", count(settings["resamples"])),
         ("Margin in which the simpler wins", f"{number(settings['margin'])} of the headroom"),
         ("Price of a candidate", number(settings["cost"], 4)),
         ("No answer is worth", "not declared" if abstain is None else number(abstain, 3)),

@@ -52,7 +52,7 @@ def render_choice(choice: Choice, folder: Path) -> None:
 
 def choice_html(choice: Choice) -> str:
     """The choice as one self-contained page."""
-    picture = base64.b64encode(_drawn(choice, "svg")).decode()
+    picture = base64.b64encode(_drawn(choice, "svg", over_k=False)).decode()  # K has a chart
     tables = {table.name: table for table in choice_tables(choice)}
     whole = tables["families"]
     many = len(whole.rows) > MANY
@@ -69,7 +69,7 @@ def choice_html(choice: Choice) -> str:
         best=replace(whole, rows=whole.rows[:MOST_CURVES]) if many else None,
         method=choice_method(choice),
         data=_chart(choice),
-        frontier=f"data:image/svg+xml;base64,{picture}",
+        against_kl=f"data:image/svg+xml;base64,{picture}",
     )
 
 
@@ -129,48 +129,52 @@ def choice_latex(choice: Choice) -> str:
     return "\n".join(lines) + "\n"
 
 
-def frontier_figure(choice: Choice) -> Figure:
-    """Value against K, and against KL to the proposal."""
+def frontier_figure(choice: Choice, *, over_k: bool = True) -> Figure:
+    """Value against K, and against KL to the proposal; or the second alone."""
     with mpl.rc_context(SETTINGS | {"axes.grid": True, "axes.grid.axis": "y"}):
-        figure = new_figure(9.5, 4.0)
-        axes = figure.subplots(1, 2, sharey=True)
+        figure = new_figure(9.5 if over_k else 6.5, 4.0)
+        *first, last = figure.subplots(1, 2 if over_k else 1, sharey=True, squeeze=False)[0]
         curves = shown_curves(choice)
         for rank, each in enumerate(curves):
             look = style(rank)
             dashes = (0, tuple(map(float, look.dash.split()))) if look.dash else "solid"
             how = {"color": look.colour, "linestyle": dashes, "marker": "o", "markersize": 3}
-            axes[0].plot(np.log2(each["k"]), each["value"], label=short(each["family"], 30), **how)
-            axes[1].plot(each["kl"], each["value"], **how)
-        for panel in axes:
+            for panel in first:
+                panel.plot(np.log2(each["k"]), each["value"], **how)
+            last.plot(each["kl"], each["value"], label=short(each["family"], 30), **how)
+        for panel in (*first, last):
             for name, dash in (("random", "--"), ("oracle", ":")):
                 known = choice["baselines"][name]["value"]
                 if known is not None:
                     panel.axhline(known, color=NEUTRAL, linestyle=dash)
-        _deployed(choice, axes[0])
-        axes[0].set_xticks(np.log2(choice["ks"]), [str(k) for k in choice["ks"]])
-        axes[0].set_xlabel("candidates K (log scale)")
-        axes[1].set_xlabel("KL to a random pick, nats")
-        axes[0].set_ylabel("value on all queries")
-        axes[0].set_title("Value against K, best parameters at each K", fontsize=9)
-        axes[1].set_title("The same against KL to the proposal", fontsize=9)
+        for panel in first:
+            _deployed(choice, panel)
+            panel.set_xticks(np.log2(choice["ks"]), [str(k) for k in choice["ks"]])
+            panel.set_xlabel("candidates K (log scale)")
+            panel.set_title("Value against K, best parameters at each K", fontsize=9)
+        last.set_xlabel("KL to a random pick, nats")
+        last.set_title("Value against KL to the proposal", fontsize=9)
+        (*first, last)[0].set_ylabel("value on all queries")
         figure.legend(loc="outside right upper", fontsize=7.5)
         return figure
 
 
 def _deployed(choice: Choice, axes: Any) -> None:
-    """The honest value of choosing, with its interval, at the K to deploy."""
+    """The value with its interval, at the K to deploy."""
     ends = [choice[part] for part in ("value", "low", "high")]
     if None in ends:
         return
     value, low, high = ends
-    label = f"choosing, honest, {percent(choice['settings']['level'])}"
+    label = f"to deploy, {percent(choice['settings']['level'])}"
     error = [[value - low], [high - value]]
     axes.errorbar([np.log2(choice["k"])], [value], error, fmt="D", color="black", label=label)
 
 
-def _drawn(choice: Choice, ending: str) -> bytes:
+def _drawn(choice: Choice, ending: str, *, over_k: bool = True) -> bytes:
     file = BytesIO()
     with mpl.rc_context(SETTINGS):
         metadata = {"Date": None} if ending == "svg" else None
-        frontier_figure(choice).savefig(file, format=ending, dpi=160, metadata=metadata)
+        frontier_figure(choice, over_k=over_k).savefig(
+            file, format=ending, dpi=160, metadata=metadata
+        )
     return file.getvalue()

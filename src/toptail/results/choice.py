@@ -13,6 +13,7 @@ from typing import Any, Literal
 from toptail.audit import Settings
 from toptail.audit.views import Interval
 from toptail.errors import InputError
+from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns, listed
 from toptail.pools.files import staged_folder
 from toptail.pools.given import to_pools
@@ -31,7 +32,7 @@ from toptail.select.trial import ChoiceSettings
 
 
 class ChoiceResult:
-    """What to deploy, and what choosing it is worth: of :func:`toptail.choose`.
+    """What to deploy, and what it is worth: of :func:`toptail.choose`.
 
     Two results are equal if their content is.
     """
@@ -68,8 +69,18 @@ class ChoiceResult:
 
     @property
     def value(self) -> Interval:
-        """What choosing this way is worth, on queries that the choice did not look at."""
+        """What the selector to deploy is worth; its interval allows for the choice.
+
+        Of results that an earlier version stored: what choosing this way is worth.
+        """
         return _interval(self._content)
+
+    @property
+    def gain(self) -> Interval:
+        """What the selector to deploy gains over the plain best of the largest K."""
+        against = (d for d in self._content["differences"] if d["against"] == "best_of_k_max")
+        entry = next(against)
+        return Interval(entry["difference"], entry["low"], entry["high"])
 
     @property
     def baselines(self) -> Mapping[str, Interval]:
@@ -141,6 +152,7 @@ def choose(
     pairs: Any = None,
     replicates: Sequence[str] | None = None,
     min_pool: int | None = None,
+    value_range: tuple[float, float] | None = None,
     margin: float = ChoiceSettings.margin,
     abstain: float | None = None,
     folds: int = ChoiceSettings.folds,
@@ -151,10 +163,10 @@ def choose(
     command: str | None = None,
     tick: Tick = no_tick,
 ) -> ChoiceResult:
-    """Choose what to deploy: selector, parameters and K, with an honest value.
+    """Choose what to deploy: selector, parameters and K, with its value and how stable that is.
 
-    The choice is made on some queries and valued on others, over and over, so that the value is
-    that of choosing this way; what to deploy is then chosen on all queries.
+    The choice is made on all queries, and again with queries weighed at random: intervals of the
+    deployed selector's value and of its gain over plain best-of-K allow for the choice.
 
     Parameters
     ----------
@@ -168,8 +180,8 @@ def choose(
     cost
         Price of a candidate in units of the value, which is subtracted everywhere.
     filter
-        Number columns that may serve as filters (a density, a likelihood); ``support`` does
-        without being named.
+        Number columns that may serve as filters (a density, a likelihood). A true/false column
+        ``support`` does without being named; one that holds other numbers must be named here.
     answer
         The column of answers to vote on; by default ``answer``.
     query, candidate, group, cluster, support, scores, values, replicates, min_pool
@@ -181,9 +193,12 @@ def choose(
     abstain
         What no answer is worth; without it selectors that abstain are shown and not chosen.
     folds, repeats
-        Into how many parts queries are parted, and how often.
+        For the cross-fitted value: into how many parts queries are parted, and how often.
     resamples, level
-        How often everything is done again for the intervals, and their confidence.
+        How often the choice is made again for the intervals, and their confidence.
+    value_range
+        The smallest and the largest value there can be; intervals stay inside. Known without
+        being said where every value is 0 or 1.
     seed
         Seed of all that is drawn; the same seed gives the same result to the last bit.
     command, tick
@@ -213,6 +228,9 @@ def choose(
         level=level,
         seed=seed,
     )
+    filters = listed(filter) or []
+    if pairs is not None:
+        value_range = (0.0, 1.0)
     judges = Judges(values, replicates, cheap, unjudged, plan, answers, pairs)
     tick("reading the table", 0.0)
     columns = Columns(
@@ -226,15 +244,19 @@ def choose(
         values=judges.columns,
         partly=judges.partly,
     )
+    if "support" in filters and support is None and not isinstance(data, ScoredPools):
+        columns["unplayed"] = ["support"]
     pools, values = judges.joined(to_pools(data, columns))
     offered = read_options(
         data,
         columns,
-        filters=listed(filter) or (),
+        filters=filters,
         answer=answer,
         values=values,
         replicates=replicates,
-        settings=Settings(min_pool=min_pool, unjudged=unjudged, cheap=cheap, seed=seed),
+        settings=Settings(
+            min_pool=min_pool, unjudged=unjudged, cheap=cheap, seed=seed, value_range=value_range
+        ),
         pools=pools,
     )
     wanted = [selectors] if isinstance(selectors, str) else selectors

@@ -58,10 +58,11 @@ def problem(audit: Any) -> str:
 
 def choice_problem(choice: Any) -> str:
     """Why this is no choice that can be read; empty where it is one."""
-    if not isinstance(choice, dict) or choice.get("format") != "toptail-choice-1":
+    named = str(choice.get("format")) if isinstance(choice, dict) else ""
+    if named not in ("toptail-choice-1", "toptail-choice-2"):
         return "this is no result of 'toptail choose'"
     known = _known("choice")
-    found = next(_broken(choice, known["choice-1"], known), "")
+    found = next(_broken(choice, known[named.removeprefix("toptail-")], known), "")
     return f"broken, {found}; choose again" if found else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import combinations
@@ -26,6 +26,23 @@ from toptail.stats.best_of_k import Floats, Ints
 FORMAT: Final = "toptail-selector-1"
 DRAWS: Final = 256
 """Subsets of K that stand for all, where a pool is larger than K and no closed form is known."""
+
+
+def titled(family: str, parameters: Mapping[str, Any]) -> str:
+    """A family's name with a selector's parameters, as in ``trim(rm; share 0.1)``."""
+    words = [
+        f"{name} {x:.4g}"
+        for name, x in parameters.items()
+        if isinstance(x, float | int) and name != "seed"
+    ]
+    score = parameters.get("score")
+    if isinstance(score, Mapping) and score["how"] != "member":
+        words += [f"penalty {score['penalty']:g}"] if "penalty" in score else []
+        words += [str(score["scale"])] if score["scale"] != "rank" else []
+    if not words:
+        return family
+    start, reads = (family[:-1], "; ") if family.endswith(")") else (f"{family}(", "")
+    return f"{start}{reads}{', '.join(words)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +92,11 @@ class Selector(ABC):
         return f"{self.called}({' | '.join(words)})" if words else self.called
 
     @property
+    def title(self) -> str:
+        """The family with the parameters: what reports call the selector."""
+        return titled(self.family, self.parameters)
+
+    @property
     def _reads(self) -> tuple[ScoreRule | None, str | None]:
         """What candidates are ordered by, and the other column, where there are such."""
         return getattr(self, "score", None), getattr(self, "by", None)
@@ -120,9 +142,15 @@ class Selector(ABC):
         return given.joined(self.at(pool, min(self.k, pool.shape[1]), rng) for pool in given.pools)
 
     def pick(self, candidates: Any, seed: int = 0) -> Ints:
-        """Draw one candidate of each pool by its weight: positions in the pool; -1 abstains."""
+        """Draw one candidate of each pool by its weight: positions in the pool; -1 abstains.
+
+        The same pools in the same order with the same seed give the same picks. Where pools come
+        one at a time, give each call another seed: a selector that draws would else take the same
+        place in all pools of one size.
+        """
         given = Given.of(candidates, self.columns, votes=self.votes)
-        rng = np.random.default_rng(seed)
+        own = getattr(self, "seed", None)
+        rng = np.random.default_rng(seed if own is None else [seed, own])
         found = []
         for pool in given.pools:
             m, n = pool.shape

@@ -1,8 +1,9 @@
-"""What a choice stores: the selector to deploy, its honest value, and all that stands beside it."""
+"""What a choice stores: the selector to deploy, what it is worth, and what stands beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,17 +12,16 @@ from toptail.audit.judging import labels_content
 from toptail.audit.record import jsonable, record_of
 from toptail.progress import Tick, no_tick
 from toptail.select.base import RankSelector, Selector, rank_weights
-from toptail.select.crossfit import Honest, Means
-from toptail.select.exact import (
-    Threshold,
-)
+from toptail.select.crossfit import NOTHING, Choices
+from toptail.select.exact import RandomPick, Threshold
+from toptail.select.grid import FEW
 from toptail.select.measure import Options, Tried
 from toptail.select.read import Offered
 from toptail.select.trial import BASELINES, FAMILY, ChoiceSettings, Trial, is_plain, trial_of
 from toptail.stats import divergence_bound
 from toptail.stats.best_of_k import Floats
 
-FORMAT: Final = "toptail-choice-1"
+FORMAT: Final = "toptail-choice-2"
 
 
 def choice_content(
@@ -35,21 +35,34 @@ def choice_content(
     """The content of ``choice.json``, and the selector to deploy."""
     options = offered.options
     trial = trial_of(offered, settings, selectors, tick)
-    found, means = trial.valued(trial.procedures, settings, tick)
+    found, fitted = trial.valued(trial.procedures, settings, tick)
     tried, contest = trial.tried, trial.contest
     deployed = tried.selectors[found.final["choice"]]
-    naive = contest.sums.sum(axis=0) / contest.counts.sum()
+    if isinstance(deployed, RandomPick):
+        deployed = replace(deployed, seed=settings.seed)
+    worth = Worth(found, *_range(offered, trial, settings))
+    value = worth.value("choice")
+    own = float(found.mean[found.final["choice"]])
     content: dict[str, Any] = {
         "format": FORMAT,
         "kind": "choice",
         **_named(deployed),
-        **means.interval("choice"),
-        "baselines": {name: means.interval(name) for name in BASELINES},
-        "differences": _differences(means),
-        "naive": _naive(naive, found, means, trial.eligible),
+        **value,
+        "baselines": {name: worth.value(name) for name in BASELINES},
+        "differences": [
+            {"against": name, **worth.leads([("choice", name)])[0]} for name in BASELINES
+        ],
+        "plain": _named(tried.selectors[found.final["best_of_k_max"]]),
+        "stability": _stability(found, tried),
+        "cross_fitted": fitted,
+        "naive": {
+            "value": own,
+            "optimism": own - value["value"],
+            "highest": float(contest.mean[list(trial.eligible)].max()),
+        },
         "chosen": _chosen(found, tried),
-        "families": _families(found, trial, means),
-        "curves": _curves(trial, naive, int(np.median(options.pools.sizes)), settings),
+        "families": _families(found, trial, worth),
+        "curves": _curves(trial, contest.mean, int(np.median(options.pools.sizes)), settings),
         "coverage": _coverage(tried, settings),
         "tried": len(trial.eligible),
         "monte_carlo": _monte_carlo(tried, trial.headroom),
@@ -60,9 +73,10 @@ def choice_content(
         "ks": list(trial.ks),
         "headroom": trial.headroom,
         "value_column": offered.value,
+        "value_range": offered.value_range,
         "settings": {**vars(settings), "k_max": trial.ks[-1]},
         "warnings": [*offered.warnings, *_warnings(tried, options)],
-        "notes": _notes(offered, settings),
+        "notes": _notes(offered, settings, usual=selectors is None),
         "record": record_of(options.pools, settings.seed, command or "toptail.choose(...)"),
     }
     if not offered.judged.exact:
@@ -72,22 +86,57 @@ def choice_content(
     return clean, deployed
 
 
-def _differences(means: Means) -> list[dict[str, Any]]:
-    ends = means.differences([("choice", name) for name in BASELINES])
-    return [{"against": name, **each} for name, each in zip(BASELINES, ends, strict=True)]
+@dataclass(frozen=True, eq=False)
+class Worth:
+    """Values and differences with their intervals, inside the range that values have."""
+
+    found: Choices
+    """What was chosen."""
+    low: float
+    """The lowest that a mean value less cost can be."""
+    high: float
+    """The highest."""
+
+    def value(self, name: str, *, corrected: bool = True) -> dict[str, float]:
+        """What a procedure's choice is worth."""
+        (entry,) = self.found.leads([(name, NOTHING)], corrected=corrected)
+        return {end: float(np.clip(x, self.low, self.high)) for end, x in entry.items()}
+
+    def leads(
+        self, pairs: Sequence[tuple[str, str]], *, corrected: bool = True
+    ) -> list[dict[str, float]]:
+        """How much better the first of each pair is; the ends hold for all pairs together."""
+        most = self.high - self.low
+        return [
+            {
+                "difference" if end == "value" else end: float(np.clip(x, -most, most))
+                for end, x in entry.items()
+            }
+            for entry in self.found.leads(pairs, corrected=corrected)
+        ]
 
 
-def _naive(naive: Floats, found: Honest, means: Means, eligible: Sequence[int]) -> dict[str, float]:
-    """What one would have reported by choosing and valuing on the same queries."""
-    own = float(naive[found.final["choice"]])
-    honest = means.interval("choice")["value"]
-    highest = float(naive[list(eligible)].max())
-    return {"value": own, "optimism": own - honest, "highest": highest}
+def _range(offered: Offered, trial: Trial, settings: ChoiceSettings) -> tuple[float, float]:
+    """The lowest and the highest that a mean can be, costs and abstention included."""
+    if offered.value_range is None:
+        return -np.inf, np.inf
+    nothing = [] if settings.abstain is None else [settings.abstain]
+    ends = [*offered.value_range, *nothing]
+    return min(ends) - settings.cost * trial.ks[-1], max(ends) - settings.cost
 
 
-def _chosen(found: Honest, tried: Tried) -> list[dict[str, Any]]:
-    """What the folds chose, most often first."""
-    shares = sorted(found.picked["choice"].items(), key=lambda each: -each[1])
+def _stability(found: Choices, tried: Tried) -> dict[str, float]:
+    """In which share of the resamples the same was chosen: K and parameters included, or not."""
+    final = found.final["choice"]
+    shares = found.share("choice")
+    family = tried.selectors[final].family
+    alike = sum(x for at, x in shares.items() if tried.selectors[at].family == family)
+    return {"selector": shares.get(final, 0.0), "family": float(alike)}
+
+
+def _chosen(found: Choices, tried: Tried) -> list[dict[str, Any]]:
+    """What the resamples chose, most often first."""
+    shares = found.share("choice").items()
     return [{**_named(tried.selectors[at]), "share": share} for at, share in shares]
 
 
@@ -100,23 +149,21 @@ def _named(selector: Selector) -> dict[str, Any]:
     }
 
 
-def _families(found: Honest, trial: Trial, means: Means) -> list[dict[str, Any]]:
-    """Each family alone: its parameters and K chosen on some queries, valued on others."""
+def _families(found: Choices, trial: Trial, worth: Worth) -> list[dict[str, Any]]:
+    """Each family alone: the parameters and K with the highest mean, which is not corrected."""
     tried = trial.tried
     names = [name for name in trial.procedures if name.startswith(FAMILY)]
-    against = means.differences([(name, "best_of_k_max") for name in names])
+    against = worth.leads([(name, "best_of_k_max") for name in names], corrected=False)
     rows = []
     for name, difference in zip(names, against, strict=True):
-        chosen = tried.selectors[found.final[name]]
-        error = float(tried.error[found.final[name]])
-        label = name.removeprefix(FAMILY)
+        at = found.final[name]
         rows.append(
             {
-                **_named(chosen),
-                "family": label,
-                **means.interval(name),
+                **_named(tried.selectors[at]),
+                "family": name.removeprefix(FAMILY),
+                **worth.value(name, corrected=False),
                 "difference": difference,
-                "error": error,
+                "error": float(tried.error[at]),
             }
         )
     return sorted(rows, key=lambda row: -row["value"])
@@ -190,7 +237,7 @@ def _warnings(tried: Tried, options: Options) -> list[str]:
     return []
 
 
-def _notes(offered: Offered, settings: ChoiceSettings) -> list[str]:
+def _notes(offered: Offered, settings: ChoiceSettings, *, usual: bool) -> list[str]:
     notes = []
     if offered.judged.replicates is not None:
         notes.append(
@@ -201,6 +248,25 @@ def _notes(offered: Offered, settings: ChoiceSettings) -> list[str]:
         notes += _partly(offered)
     if settings.cost:
         notes.append(f"Every value is less {settings.cost:g} for each candidate looked at.")
+    return [*notes, *(_not_tried(offered) if usual else [])]
+
+
+def _not_tried(offered: Offered) -> list[str]:
+    """What a default set leaves out, and how to have it tried."""
+    notes, options = [], offered.options
+    scorers = len(options.pools.scorers)
+    if scorers > FEW:
+        votes = ", weighted_vote, best_in_majority" if options.answer is not None else ""
+        notes.append(
+            f"With {scorers} scorers (more than {FEW}), these were not tried, since they need "
+            f"draws: soft, chi2, top{votes} and fusion of ranks (mean:rank, min:rank, "
+            "pessimistic:rank); name them among the selectors to have them tried."
+        )
+    if options.answer is None:
+        notes.append(
+            "No votes were tried: majority, weighted_vote and best_in_majority need a column "
+            "'answer', or another one that is named as the answer."
+        )
     return notes
 
 
@@ -221,19 +287,29 @@ def _partly(offered: Offered) -> list[str]:
 
 
 def _answer(content: Mapping[str, Any], deployed: Selector) -> str:
-    """What to do, in a sentence."""
+    """What to do and what it gains, then how stable the choice is."""
     k_max = content["k_max"]
-    what = f"{deployed.family} with K = {deployed.k}"
-    if deployed.called == "random":
-        return "Nothing is shown to beat a random pick: take any candidate."
-    if is_plain(deployed):
-        if deployed.k == k_max:
-            return f"Plain best-of-K is as good as anything tried: keep {what}."
-        return f"Plain best-of-K is as good as anything tried, at a smaller K: {what}."
+    what = f"{deployed.title} with K = {deployed.k}"
     gain = next(d for d in content["differences"] if d["against"] == "best_of_k_max")
-    if not gain["low"] > 0:
-        return (
-            f"Deploy {what}; that choosing this way beats the plain best of {k_max} on new "
-            "queries is not shown."
+    ends = "{difference:+.3g} [{low:.3g}, {high:.3g}]".format(**gain)
+    if isinstance(deployed, RandomPick):
+        said = "Nothing is shown to beat a random pick: take any candidate."
+    elif is_plain(deployed) and deployed.k == k_max:
+        said = f"Nothing is shown to beat the plain best of {k_max}: keep {what}."
+    elif is_plain(deployed):
+        said = (
+            f"Nothing is shown to beat the plain best of {k_max}, and a smaller K does as well: "
+            f"keep {what} ({ends} against K = {k_max})."
         )
-    return f"Deploy {what}: choosing this way beats the plain best of {k_max} on new queries."
+    elif gain["low"] > 0:
+        said = f"Deploy {what}: it gains {ends} over the plain best of {k_max}."
+    else:
+        said = (
+            f"Deploy {what}: it is shown to beat a random pick. That it beats the plain best of "
+            f"{k_max} is not shown ({ends})."
+        )
+    stable = content["stability"]
+    return (
+        f"{said} The same selector and K were chosen in {stable['selector']:.0%} of the resamples, "
+        f"the same kind of selector in {stable['family']:.0%}."
+    )

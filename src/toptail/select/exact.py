@@ -15,11 +15,17 @@ from toptail.stats.best_of_k import Floats, selection_weights
 
 @dataclass(frozen=True, kw_only=True)
 class RandomPick(Selector):
-    """Any candidate: what every selector is at K = 1."""
+    """Any candidate: what every selector is at K = 1.
+
+    Which one is picked depends on the seeds and on the place and size of the pool among those
+    given, not on what the columns hold.
+    """
 
     kind: ClassVar[str] = "random"
     complexity: ClassVar[int] = 0
     exact: ClassVar[bool] = True
+    seed: int = 0
+    """Its own seed, beside the one that :meth:`pick` takes."""
 
     def cost(self, k: int) -> float:
         """One."""

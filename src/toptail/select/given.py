@@ -16,12 +16,15 @@ from toptail.errors import InputError
 from toptail.pools import ScoredPools
 from toptail.pools.columns import check_finite, codes, numbers
 from toptail.pools.frames import as_table, plain
-from toptail.pools.table_files import read_table
+from toptail.pools.partitioned import is_partitioned, open_partitioned
+from toptail.pools.table_files import read_schema, read_table
 from toptail.select.pool import Pool
 from toptail.stats.best_of_k import Floats, Ints
 
 ANSWER: Final = "answer"
 """Under which answers are found, unless a table's column is named otherwise."""
+_ANY: Final = ""
+"""Stands for the columns of a selector that reads none: a random pick."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,7 @@ class Given:
     def of(cls, data: Any, columns: Sequence[str], *, votes: bool) -> Given:
         """Read what was given, of which the ``columns`` and perhaps answers are needed."""
         if isinstance(data, (str, os.PathLike)):
-            return _from_table(read_table(Path(data)), str(data), columns, votes=votes)
+            return _from_table(read_whole(data), str(data), columns, votes=votes)
         if isinstance(data, ScoredPools):
             every = {**data.scores}
             if data.support is not None:
@@ -51,10 +54,11 @@ class Given:
         if isinstance(data, Mapping) and "query" not in data:
             return _from_arrays(data, columns, votes=votes)
         if isinstance(data, (np.ndarray, list, tuple)) and not _rows(data):
-            if len(columns) != 1:
-                names = ", ".join(columns) or "answer"
+            wanted = [*columns, *([ANSWER] if votes else [])] or [_ANY]
+            if len(wanted) != 1 or votes:
+                names = ", ".join(wanted)
                 raise InputError(f"Give the columns by their names: the selector reads {names}.")
-            return _from_arrays({columns[0]: data}, columns, votes=votes)
+            return _from_arrays({wanted[0]: data}, columns, votes=votes)
         return _from_table(as_table(data, "table"), "table", columns, votes=votes)
 
     def joined(self, found: Iterable[Floats]) -> Floats:
@@ -70,6 +74,19 @@ class Given:
         for queries, part in zip(self.queries, found, strict=True):
             result[queries] = part
         return result
+
+
+def read_whole(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pa.Table:
+    """The table in a file, a log or a folder of partitioned Parquet.
+
+    Of Parquet only those of the ``columns`` that are there are read; by default all.
+    """
+    parts = open_partitioned(path) if is_partitioned(path) else None
+    schema = read_schema(Path(path)) if parts is None else parts.schema
+    names = None
+    if schema is not None and (columns is not None or parts is not None):
+        names = [name for name in schema.names if columns is None or name in columns]
+    return read_table(Path(path), names) if parts is None else parts.read(names or [])
 
 
 def answer_codes(answers: Any) -> Ints:
@@ -101,7 +118,9 @@ def _from_arrays(data: Mapping[str, Any], columns: Sequence[str], *, votes: bool
     arrays: dict[str, NDArray[Any]] = {name: np.asarray(data[name], float) for name in columns}
     if votes:
         arrays[ANSWER] = answer_codes(data[ANSWER])
-    first = next(iter(arrays.values()), np.empty(0))
+    if not arrays:  # any column tells how many candidates there are
+        arrays = {_ANY: np.zeros(np.shape(next(iter(data.values()), ())))}
+    first = next(iter(arrays.values()))
     if first.ndim not in (1, 2) or first.size == 0:
         raise InputError(
             f"The candidates must be one pool [n] or several of one size [m, n], not {first.shape}."
@@ -147,6 +166,8 @@ def _grouped(
         members = np.flatnonzero(sizes == size)
         at = offsets[members][:, None] + np.arange(size)
         found = {name: columns[name][at] for name in needed}
+        if not found and answer is None:  # the selector reads nothing but how many there are
+            found = {_ANY: np.zeros(at.shape)}
         pools.append(Pool(found, None if answer is None else answer[at]))
         places.append(rows[at])
         queries.append(members)

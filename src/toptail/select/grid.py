@@ -77,6 +77,12 @@ class Grid:
         columns = tuple(self.options.pools.scores)
         return seeded or ([ScoreRule("all scores", columns)] if len(columns) > 1 else [])
 
+    @cached_property
+    def graded(self) -> list[str]:
+        """Filters that hold more than true and false."""
+        columns = {**self.options.pools.scores, **self.options.extra}
+        return [by for by in self.filters if not _is_flag(columns[by])]
+
     def made(self, wanted: Sequence[Any] | None, *, abstain: bool) -> list[Selector]:
         """The random pick, then all that was asked for (words, functions, selectors)."""
         words = self._usual(abstain) if wanted is None else list(wanted)
@@ -97,7 +103,7 @@ class Grid:
             words += [f"{how}:{scale}" for how in JOINED for scale in self._scales(few)]
         if few:
             words += ["soft", "chi2"]
-            if self.filters and not {*self.filters} <= {"support"}:
+            if self.graded:
                 words.append("top")
         if self.options.answer is not None:
             words.append("majority")
@@ -233,7 +239,7 @@ def _filter(grid: Grid, word: str, given: list[str]) -> Iterator[Selector]:
         )
     for by in grid.filters:
         column = {**grid.options.pools.scores, **grid.options.extra}[by]
-        usual = [1.0] if by == "support" else _quantiles(column)
+        usual = [1.0] if _is_flag(column) else _quantiles(column)
         for least in _numbers(word, given, usual):
             for rule in [*grid.scorers, *_seeded(grid)]:
                 if by not in rule.members:
@@ -248,7 +254,7 @@ def _seeded(grid: Grid) -> list[ScoreRule]:
 
 def _top(grid: Grid, word: str, given: list[str]) -> Iterator[Selector]:
     single = [rule.members[0] for rule in grid.scorers if len(rule.members) == 1]
-    others = [by for by in grid.filters if by != "support"] or single
+    others = grid.graded or single
     pairs = [(rule, by) for rule in grid.scorers for by in others if by not in rule.members]
     if not pairs:
         raise InputError(
@@ -311,6 +317,11 @@ def _answers(grid: Grid, word: str) -> None:
             f"{grid.options.pools.source}: {option('selectors', word)} votes over answers, and "
             f"there is no column 'answer'; name one with {option('answer')}."
         )
+
+
+def _is_flag(column: Floats) -> bool:
+    """Whether a column is 0 and 1 alone."""
+    return bool(np.isin(column, (0.0, 1.0)).all())
 
 
 def _quantiles(column: Floats) -> list[float]:

@@ -21,8 +21,9 @@ from toptail.pools.columns import Columns, is_list, listed
 from toptail.pools.files import read_arrays
 from toptail.pools.frames import as_table, plain
 from toptail.pools.given import to_pools
-from toptail.pools.table_files import holds_arrays, read_schema, read_table
-from toptail.select.given import ANSWER, answer_codes
+from toptail.pools.partitioned import is_partitioned
+from toptail.pools.table_files import holds_arrays
+from toptail.select.given import ANSWER, answer_codes, read_whole
 from toptail.select.measure import Options
 from toptail.stats.best_of_k import Floats
 
@@ -46,6 +47,8 @@ class Offered:
     """The largest K that every pool allows."""
     warnings: list[str]
     """What was left out."""
+    value_range: tuple[float, float] | None = None
+    """The lowest and the highest value that there can be, where that is known."""
 
 
 def read_options(
@@ -72,6 +75,8 @@ def read_options(
             f"for judging ({option('p_judged')})."
         )
     pools = to_pools(data, columns) if pools is None else pools
+    if pools.support is not None:
+        filters = [name for name in filters if name != "support"]  # it is one anyway
     extra = _filters(data, columns, pools, filters)
     codes = _answers(data, columns, pools, answer)
     asked = listed(columns.get("scores")) or []
@@ -101,7 +106,11 @@ def read_options(
         None if numbered is None else numbered.astype(np.int64),
     )
     usable = [*filters, *(["support"] if found.pools.support is not None else [])]
-    return Offered(options, found.judged, value, usable, found.k_max, [*told, *found.warnings])
+    told = [*told, *found.warnings]
+    known = settings.value_range or (
+        (0.0, 1.0) if np.isin(found.judged.seen, (0.0, 1.0)).all() else None
+    )
+    return Offered(options, found.judged, value, usable, found.k_max, told, known)
 
 
 def _filters(
@@ -112,7 +121,10 @@ def _filters(
     found = {name: pools.scores[name] for name in filters if name not in missing}
     if not missing:
         return found
-    return found | dict(to_pools(data, {**columns, "scores": missing}).scores)
+    again = columns.copy()
+    again.pop("unplayed", None)
+    again["scores"] = missing
+    return found | dict(to_pools(data, again).scores)
 
 
 def _answers(data: Any, columns: Columns, pools: ScoredPools, answer: str | None) -> Floats | None:
@@ -146,21 +158,13 @@ def _answers(data: Any, columns: Columns, pools: ScoredPools, answer: str | None
 def _answer_table(data: Any, columns: Columns, name: str) -> pa.Table | ScoredPools | None:
     """The table's queries and answers; None where it has no such column."""
     query = columns.get("query") or "query"
-    if isinstance(data, (str, os.PathLike)) and not holds_arrays(Path(data)):
-        path = Path(data)
-        schema = read_schema(path)
-        wanted = None if schema is None else [n for n in (query, name) if n in schema.names]
-        if schema is not None and name not in schema.names:
-            return None
-        table = read_table(path, wanted)
-        return table if name in table.column_names else None
-    arrays = read_arrays(Path(data)) if isinstance(data, (str, os.PathLike)) else data
-    if isinstance(arrays, Mapping) and getattr(arrays.get(name), "ndim", 1) == 2:
-        code = answer_codes(arrays[name]).astype(np.float64)
-        return ScoredPools.from_arrays({ANSWER: code}, code, size=arrays.get("size"))
     if isinstance(data, (str, os.PathLike)):
-        return None
+        arrays = not is_partitioned(data) and holds_arrays(Path(data))
+        data = read_arrays(Path(data)) if arrays else read_whole(data, (query, name))
     if isinstance(data, Mapping) and any(getattr(a, "ndim", 1) == 2 for a in data.values()):
-        return None
+        if getattr(data.get(name), "ndim", 1) != 2:
+            return None
+        code = answer_codes(data[name]).astype(np.float64)
+        return ScoredPools.from_arrays({ANSWER: code}, code, size=data.get("size"))
     table = as_table(data, "table")
     return table if name in table.column_names else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,14 +15,7 @@ from toptail.errors import InputError, check_not_negative, check_share, check_wh
 from toptail.pools.columns import codes
 from toptail.progress import Tick, no_tick
 from toptail.select.base import Selector
-from toptail.select.crossfit import (
-    Contest,
-    Honest,
-    Means,
-    Procedure,
-    cross_fit,
-    errors_to_show,
-)
+from toptail.select.crossfit import Choices, Contest, Procedure, cross_fit, errors_to_show
 from toptail.select.exact import (
     Best,
     Threshold,
@@ -54,11 +47,11 @@ class ChoiceSettings:
     abstain: float | None = None
     """What no answer is worth; None: selectors that abstain are shown and not chosen."""
     folds: int = 5
-    """Parts of the queries, of which each is valued with what the others chose."""
+    """Parts of the queries for cross-fitting: each is valued with what the others chose."""
     repeats: int = 10
     """How often queries are parted."""
     resamples: int = 400
-    """How often everything is done again, with queries weighed at random, for the intervals."""
+    """How often the choice is made again, with queries weighed at random, for the intervals."""
     level: float = 0.95
     """Confidence of intervals."""
     seed: int = 0
@@ -97,22 +90,17 @@ class Trial:
 
     def valued(
         self, procedures: Mapping[str, Procedure], settings: ChoiceSettings, tick: Tick = no_tick
-    ) -> tuple[Honest, Means]:
-        """What procedures are worth on queries that they did not look at, with intervals."""
+    ) -> tuple[Choices, float]:
+        """What procedures choose and what that is worth; and the cross-fitted value of the choice.
+
+        The second says what choosing on all but one part of the queries is worth on that part.
+        """
         rng = np.random.default_rng([settings.seed, 2])
-        folds, repeats = settings.folds, settings.repeats
-        found = cross_fit(self.contest, procedures, rng, folds=folds, repeats=repeats, tick=tick)
-        means = Means.of(
-            self.contest,
-            found,
-            procedures,
-            rng,
-            folds=folds,
-            resamples=settings.resamples,
-            level=settings.level,
-            tick=tick,
-        )
-        return found, means
+        how: dict[str, Any] = {"resamples": settings.resamples, "level": settings.level}
+        found = Choices.of(self.contest, procedures, rng, tick=tick, **how)
+        parts: dict[str, Any] = {"folds": settings.folds, "repeats": settings.repeats}
+        fitted = cross_fit(self.contest.merged(rng), procedures["choice"], rng, tick=tick, **parts)
+        return found, fitted
 
 
 def trial_of(
@@ -141,7 +129,7 @@ def trial_of(
     )
     contest = _contest(offered, tried, headroom, settings)
     eligible = _eligible(tried, settings)
-    procedures = _procedures(tried, eligible, ks[-1], settings)
+    procedures = _procedures(tried, contest, eligible, ks[-1], settings)
     return Trial(tried, contest, procedures, eligible, ks, known)
 
 
@@ -204,7 +192,7 @@ def _eligible(tried: Tried, settings: ChoiceSettings) -> list[int]:
 
 
 def _procedures(
-    tried: Tried, eligible: Sequence[int], k_max: int, settings: ChoiceSettings
+    tried: Tried, contest: Contest, eligible: Sequence[int], k_max: int, settings: ChoiceSettings
 ) -> dict[str, Procedure]:
     """The choice itself, what it is compared with, and each family of selectors alone."""
     plain = [at for at in eligible if is_plain(tried.selectors[at])]
@@ -212,9 +200,11 @@ def _procedures(
     families: dict[str, list[int]] = {}
     for at in eligible[1:]:
         families.setdefault(tried.selectors[at].family, [0]).append(at)
-    shown = errors_to_show(settings.level, len(families))
+    choice = Procedure(tuple(eligible), last, margin=settings.margin)
+    rng = np.random.default_rng([settings.seed, 3])
+    how: dict[str, Any] = {"resamples": settings.resamples, "level": settings.level}
     return {
-        "choice": Procedure(tuple(eligible), last, shown, settings.margin),
+        "choice": replace(choice, shown=errors_to_show(contest, choice, rng, **how)),
         "random": Procedure((0,)),
         "best_of_k_max": Procedure(last),
         "best_of_k_best": Procedure((0, *plain)),
