@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toptail.report.palette import style
-from toptail.report.text import Audit, one_line, percent, ranked, short, value_decimals
+from toptail.report.text import Audit, one_line, percent, ranked, short, threshold, value_decimals
 
 
 def chart_data(audit: Audit) -> dict[str, Any]:
@@ -21,7 +21,9 @@ def chart_data(audit: Audit) -> dict[str, Any]:
 def _pools(audit: Audit) -> dict[str, Any]:
     whole = ("kind", "k", "random", "oracle", "oracle_low", "oracle_high")
     scorers = [_scorer(*at, audit["scorers"][at[1]]) for at in enumerate(ranked(audit))]
-    margins = {part: audit["thresholds"][part] for part in ("delta", "rho")}
+    margins: dict[str, Any] = {}
+    for part in ("delta", "rho"):
+        margins |= {part: (loss := audit["thresholds"][part]), f"{part}_text": threshold(loss)}
     return {**{part: audit[part] for part in whole}, **margins, "scorers": scorers}
 
 
