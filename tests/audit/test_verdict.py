@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,13 @@ import pytest
 import toptail
 from toptail import InputError, ScoredPools
 from toptail.audit.family import Family
-from toptail.audit.settings import Rule, Settings
+from toptail.audit.per_query import Judgement, score_columns
+from toptail.audit.sample import Sample
+from toptail.audit.seen import seen_of
+from toptail.audit.settings import Rule, Settings, Unit
 from toptail.audit.verdict import Status, Steps, _safe_up_to, status_of
+from toptail.stats import cluster_sums, extreme_weights, oracle, unseen_cluster
+from toptail.stats.best_of_k import Ints
 
 FAST: dict[str, Any] = {"resamples": 1_000}
 
@@ -54,18 +60,34 @@ def test_safe_up_to_goes_upward_and_stops_at_the_first_failure() -> None:
             assert _safe_up_to(steps(low, high), status, rule, False) is None
 
 
-def test_the_family_is_fixed_and_ends_at_k_max() -> None:
-    family = Family.up_to(12, [5, 12, 1])
-    assert family.family == (1, 2, 4, 8, 12)
-    assert family.shown == (1, 2, 4, 5, 8, 12)
-    assert family.k_max == 12
-    assert len(family.steps) == 10
-    assert family.steps[-4:] == ((1, 12), (2, 12), (4, 12), (8, 12))
-    assert Family.up_to(8).family == (1, 2, 4, 8)
-    shown = [
-        (family.shown[a], family.shown[b]) for a, b in zip(family.first, family.second, strict=True)
+@pytest.mark.parametrize("make", [Family.up_to, Family.fine])
+def test_the_family_is_fixed_and_ends_at_k_max(make: Callable[..., Family]) -> None:
+    family = make(23, [5, 23, 1])
+    fine = (*range(1, 17), 18, 20, 22, 23)
+    assert family.family == (fine if make == Family.fine else (1, 2, 4, 8, 16, 23))
+    assert family.shown == (1, 2, 4, 5, 8, 16, 23)
+    assert set(family.measured) == {*family.shown, *family.family}
+    assert family.k_max == 23
+    assert family.steps == tuple((a, b) for b in family.family for a in family.family if a < b)
+    at = [family.measured[i] for i in family.shown_at], [family.measured[i] for i in family.members]
+    assert at == (list(family.shown), list(family.family))
+    changes = [
+        (family.measured[a], family.measured[b])
+        for a, b in zip(family.first, family.second, strict=True)
     ]
-    assert shown == [*family.steps, *((1, k) for k in family.shown)]
+    assert changes == [*family.steps, *((1, k) for k in family.shown)]
+    assert family.doublings() == Family.up_to(23, [5])
+    assert Family.fine(2).family == (1, 2)
+    assert Family.fine(70).family[-8:] == (40, 44, 48, 52, 56, 60, 64, 70)
+
+
+def test_the_family_says_which_k_it_leaves_out() -> None:
+    assert Family.fine(17).any_two == "any two K up to 17"
+    assert Family.up_to(3).any_two == "any two K up to 3"
+    assert Family.up_to(12).any_two == "any two of the K looked at (1, 2, 4, 8 and 12)"
+    every = "every K up to 16, then 8 to the octave up to 32"
+    assert Family.fine(32).any_two == f"any two of the K looked at ({every})"
+    assert every in verdict(pools(200, 32, 0.6))["reason"]
 
 
 def pools(n: int, size: int, strength: float, seed: int = 0, **extra: Any) -> ScoredPools:
@@ -96,7 +118,7 @@ def verdict(data: Any, **settings: Any) -> dict[str, Any]:
 def test_a_curve_that_rises_then_falls() -> None:
     found = verdict(cursed(400, 16, 0.05, 4.0))
     assert found["status"] == "unsafe"
-    assert (found["k_best"], found["k_safe_max"]) == (2, 2)
+    assert (found["k_best"], found["k_safe_max"]) == (2, 3)
     assert found["k_harm"] in (4, 8)
 
 
@@ -105,7 +127,8 @@ def test_best_of_all_candidates_decides() -> None:
     found = verdict(pools(200, 12, 0.5))
     assert found["k_max"] == 12
     assert found["k_safe_max"] == 12
-    assert {step["k"][1] for step in found["steps"]} == {2, 4, 8, 12}
+    assert "helps up to K = 12" in found["reason"]
+    assert "between any two K up to 12" in found["reason"]
     # Fine up to 8 of 12; the very top score is a trap.
     rng = np.random.default_rng(0)
     value = rng.normal(size=(400, 12))
@@ -114,6 +137,36 @@ def test_best_of_all_candidates_decides() -> None:
     trapped = verdict(ScoredPools.from_arrays({"s": order}, value))
     assert trapped["status"] == "unsafe"
     assert trapped["k_max"] == 12
+
+
+@pytest.mark.parametrize("unit", ["pooled", "query"])
+@pytest.mark.parametrize("cluster", [None, np.repeat(np.arange(4), 3)])
+def test_the_unseen_cluster_by_the_slow_way(unit: Unit, cluster: Ints | None) -> None:
+    """Each query's worst and best of every change, added up by cluster and weighted by headroom."""
+    rng = np.random.default_rng(2)
+    value, size = rng.random((12, 20)), np.tile([17, 20, 20], 4)
+    data = ScoredPools.from_arrays({"s": value}, value, size=size, cluster=cluster)
+    family, judged = Family.fine(17), Judgement(data.values["value"])
+    columns = score_columns(data, judged, family)
+    seen = seen_of(data, judged, family, columns, Settings(unit=unit))
+    sample = Sample(12, seen.cluster)
+    found = seen.ruler(sample, family, unit).unseen
+    own = [np.sort(row[:n]) for row, n in zip(value, size, strict=True)]
+    top = np.array([[oracle(row[None], [17])[0, 0] - row.mean()] for row in own])
+    ends = [
+        np.stack(
+            [
+                row @ extreme_weights(row.size, family.measured, family.first, family.second)[end]
+                for row in own
+            ]
+        )
+        for end in (0, 1)
+    ]
+    if unit == "query":
+        ends, top = [end / top for end in ends], np.ones_like(top)
+    slow = unseen_cluster([cluster_sums(end, cluster) for end in ends], cluster_sums(top, cluster))
+    for name in ("least", "most", "headroom"):
+        np.testing.assert_allclose(getattr(found, name), getattr(slow, name), atol=1e-12)
 
 
 @pytest.mark.parametrize("strength", [0.05, 0.15, 0.6])
@@ -390,3 +443,36 @@ def test_random_scores_rarely_decide() -> None:
         for seed in range(150)
     )
     assert wrong <= 14  # chance below 1 % at a true rate of 5 %
+
+
+def between_powers(n: int = 400) -> ScoredPools:
+    """Pools of 4 worth 1, -2, 1, 0.15 in the order of the score: V = .04, .07, .36, .15."""
+    rng = np.random.default_rng(0)
+    score = rng.permuted(np.tile(np.arange(4.0), (n, 1)), axis=1)
+    value = np.array([1.0, -2.0, 1.0, 0.15])[score.astype(int)]
+    return ScoredPools.from_arrays({"s": score}, value)
+
+
+def test_a_fall_between_the_powers_of_two_is_seen() -> None:
+    """It falls by 21 % of the headroom from K = 3 to K = 4, and rises from 1 to 2 to 4."""
+    found = verdict(between_powers())
+    assert found["status"] == "unsafe"
+    assert (found["k_best"], found["k_harm"], found["k_max"]) == (3, 4, 4)
+    assert "from K = 3 to K = 4 the value changes by −22%" in found["reason"]
+    assert [3, 4] in [step["k"] for step in found["steps"]]
+
+
+def test_thresholds_are_printed_as_they_were_tested() -> None:
+    data = pools(400, 4, 0.9)
+    found = verdict(data, rho=0.025, delta=0.005)
+    assert found["status"] == "safe"
+    assert "a fall of more than 2.5% is ruled out" in found["reason"]
+    questions = " ".join(check["question"] for check in found["checks"])
+    assert "lose more than 0.5% of the headroom" in questions
+    assert "a loss of more than 2.5% of the headroom" in questions
+    open_ = verdict(pools(50, 4, 0.1), rho=0.025)
+    assert "A fall of more than 2.5% of the headroom cannot be ruled out" in open_["reason"]
+    blind = ScoredPools.from_arrays({"s": np.zeros((900, 4))}, np.eye(4)[[0] * 900])
+    none = verdict(blind, rho=0.025)
+    assert none["status"] == "no gain"
+    assert "a fall of more than 2.5% of the headroom is ruled out" in none["reason"]

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -108,3 +109,20 @@ def test_labels_keep_their_distance_inside_the_axis(heights: list[float], gap: f
 
 def test_labels_with_room_stay_where_they_are() -> None:
     assert spread([1.0, 5.0, 9.0], 2, 0, 10) == pytest.approx([1, 5, 9])
+
+
+def test_marks_between_the_shown_k_stand_on_the_line(audit: dict[str, Any]) -> None:
+    """Verdicts look at more K than are shown; a mark must not vanish for that."""
+    audit["thresholds"]["rho"] = 0.025
+    verdict = audit["scorers"]["cursed"]["verdict"]
+    verdict["k_harm"] = 7
+    assert 7 not in audit["k"]
+    figure = gain_figure(audit)
+    assert "−ρ = −0.025" in labels(figure)
+    (mark,) = (
+        text
+        for text in figure.axes[0].texts
+        if isinstance(text, Annotation) and text.get_text() == "hurts from K = 7"
+    )
+    before, after = (audit["scorers"]["cursed"]["gain"]["value"][at] for at in (2, 3))
+    assert mark.xy == pytest.approx((np.log2(7), before + (np.log2(7) - 2) * (after - before)))

@@ -16,6 +16,7 @@ from toptail.stats import (
     unseen_cluster,
     weighted_sums,
 )
+from toptail.stats.ends import extreme_changes, moved_weight, unseen_weights
 
 K = [1, 2, 3, 5]
 
@@ -182,3 +183,61 @@ def test_rare_harm_that_nobody_saw() -> None:
     share = rare_share(n, 0.025)
     assert (1 - share) ** n == pytest.approx(0.025)
     assert share == pytest.approx(stats.binomtest(0, n).proportion_ci(0.95, "exact").high)
+
+
+def test_steps_are_the_shares_of_their_differences() -> None:
+    """Draws made a few steps at a time, variances from products: the same as all at once."""
+    rng = np.random.default_rng(5)
+    headroom = rng.gamma(4.0, 1.0, (25, 1))
+    curve = np.cumsum(rng.normal(0.1, 0.5, (25, 40)), axis=1)
+    drawn, weight = weighted_sums(np.hstack([curve, headroom]), rng, 3_000)
+    first, second = (np.array(x) for x in zip(*combinations(range(40), 2), strict=True))
+    ends = rng.uniform(-3, 0, first.size), rng.uniform(0, 3, first.size)
+    ghost = Unseen(*ends, headroom.max(axis=0))
+    top = drawn[:, -1:].T
+    fast = shares(curve, headroom, drawn[:, :-1].T, top, weight, ghost, (first, second))
+    change = curve[:, second] - curve[:, first]
+    draws = (drawn[:, second] - drawn[:, first]).T
+    whole = shares(change, headroom, draws, top, weight, ghost)
+    np.testing.assert_allclose(fast.value, whole.value)
+    np.testing.assert_allclose(fast.se, whole.se)
+    lower = (draws + ends[0][:, None] * weight) / (top + ghost.headroom * weight)
+    low = np.minimum(np.quantile(lower, 0.025, axis=1), whole.student(0.025)[0])
+    np.testing.assert_allclose(fast.low(0.025), low)
+    upper = (draws + ends[1][:, None] * weight) / (top + ghost.headroom * weight)
+    together, risk = fast.simultaneous_high(0.05, 0.025)
+    rank = np.argsort(np.argsort(upper, axis=1), axis=1)  # the slow way: rank every draw
+    c = max(np.sort(rank.max(axis=0))[int(np.ceil(0.95 * 3_000)) - 1], np.ceil(0.975 * 2_999))
+    assert risk[0] == pytest.approx(1 - c / 3_000)
+    slow_high = np.maximum(np.sort(upper, axis=1)[:, int(c)], whole.student(risk[0])[1])
+    np.testing.assert_allclose(together, slow_high)
+
+
+def test_draws_that_are_not_known_have_no_ends() -> None:
+    """Some resampled headroom is not above 0: whatever the other draws say, no end is known."""
+    headroom = np.array([[-1.0], [1.0], [0.5], [0.2]])
+    change = np.arange(8.0).reshape(4, 2)
+    drawn, weight = weighted_sums(np.hstack([change, headroom]), np.random.default_rng(0), 500)
+    ghost = Unseen(np.zeros(1), np.zeros(1), np.zeros(1))
+    steps = np.array([0]), np.array([1])
+    found = shares(change, headroom, drawn[:, :2].T, drawn[:, 2:].T, weight, ghost, steps)
+    assert (drawn[:, 2] <= 0).any()
+    assert np.isnan(found.low(0.025)).all()
+    assert np.isnan(found.simultaneous_high(0.05, 0.025)[0]).all()
+
+
+def test_extremes_of_several_pools_add_up_and_ranges_bound_them() -> None:
+    rng = np.random.default_rng(6)
+    values = np.sort(rng.random((6, 9)), axis=1)
+    first, second = (np.array(x) for x in zip(*combinations(range(5), 2), strict=True))
+    k = [1, 2, 4, 7, 9]
+    weights = extreme_weights(9, k, first, second)
+    times = rng.random(6)
+    found = extreme_changes(times @ values, k, first, second)
+    for end, weight in zip(found, weights, strict=True):
+        np.testing.assert_allclose(end, times @ (values @ weight))
+    moved = moved_weight(9, k, first, second)
+    assert (np.abs(values @ weights[0]) <= moved + 1e-12).all()
+    step = np.array([0.0] * 8 + [1.0])  # from 1 to 9 the last rank gains all but a ninth
+    assert moved[3] == pytest.approx(step @ weights[1][:, 3])
+    np.testing.assert_allclose(unseen_weights(np.array([[1.0], [2.0], [0.0]]))[:, 0] * 9, [1, 8, 0])

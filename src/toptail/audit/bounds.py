@@ -46,7 +46,7 @@ def bounds_of(
     """
     if judged.between is not None:
         return _values_between(pools, *judged.between, family)
-    if judged.sampled is None or not judged.sampled.oracle_unknown:
+    if not judged.bounded:
         return None
     changes = {n: c.value[:, family.second] - c.value[:, family.first] for n, c in columns.items()}
     low = _best_selector(pools, judged, family, columns)

@@ -47,7 +47,8 @@ def groups(
         member = code == at
         values = judged.of_queries(member, pools.sizes)
         rng = np.random.default_rng([settings.seed, at])
-        parts[str(label)] = measure(pools.select(member), values, family, settings, rng)
+        ks = family.doublings() if values.bounded else family
+        parts[str(label)] = measure(pools.select(member), values, ks, settings, rng)
         parts[str(label)].content.pop("comparisons")
     if len(parts) > _MOST_TESTED:
         warnings.append(

@@ -89,14 +89,14 @@ def measure(
         return None if tick is None else lambda share: tick(name, share)
 
     rule, queries = settings.rule, _queries(pools, settings.pools_per_query)
-    columns = score_columns(pools, judged, family.shown, stage("scoring pools"))
+    columns = score_columns(pools, judged, family, stage("scoring pools"))
     seen = seen_of(pools, judged, family, columns, settings)
     spread = _spread(seen)
     units: list[Unit] = ["pooled", "query"] if settings.unit == "pooled" else ["query", "pooled"]
     exact = judged.replicates is None and judged.exact
     wide = spread is not None and spread > _WIDE and exact
     units = units if wide else units[:1]
-    sample = _sample(pools, columns, seen, own="query" in units)
+    sample = _sample(pools, columns, seen, family if "query" in units else None)
     sample.weigh(rng, settings.resamples, stage("resampling queries"))
 
     ranged = settings.value_range is not None
@@ -120,7 +120,7 @@ def measure(
         if None not in members:
             scorers[name]["seeds"] = {
                 split_seed(column)[1]: {
-                    "value": sample.mean(f"{column}/value").point,
+                    "value": sample.mean(f"{column}/value").point[family.shown_at],
                     "verdict": reading.verdict(f"{column}/"),
                 }
                 for column in members.values()
@@ -176,12 +176,12 @@ def _spread(seen: Seen) -> float | None:
 
 
 def _sample(
-    pools: ScoredPools, columns: dict[str, ScoreColumn], seen: Seen, *, own: bool
+    pools: ScoredPools, columns: dict[str, ScoreColumn], seen: Seen, own: Family | None
 ) -> Sample:
-    """All per-query numbers; with ``own`` also the gains in each query's own headroom."""
+    """All per-query numbers; with ``own`` also its gains in each query's own headroom."""
     sample = Sample(pools.queries, seen.cluster)
     sample.add("oracle", seen.oracle)
-    if own:
+    if own is not None:
         add_own(sample, seen)
 
     if seen.bounds is not None:
@@ -191,8 +191,8 @@ def _sample(
         _register(sample, prefix, column)
         if seen.bounds is not None:
             add_changes(sample, prefix, members, seen.bounds)
-        if own:
-            add_own_gains(sample, prefix, column, seen)
+        if own is not None:
+            add_own_gains(sample, prefix, column, seen, own)
 
     for name, column in columns.items():
         register(f"{name}/", column, [name])
@@ -248,7 +248,7 @@ def _seed_mean(parts: list[ScoreColumn]) -> ScoreColumn:
 def _curve(reading: _Reading, prefix: str) -> tuple[dict[str, Any], Estimate]:
     """V(K), what it gains and what share it captures, with the verdict."""
     sample, asked, ruler = reading.sample, reading.asked, reading.ruler
-    curve, top = sample.mean(prefix + "value"), sample.mean("oracle")
+    curve, top = sample.mean(prefix + "value")[asked.family.shown_at], sample.mean("oracle")
     headroom = top - curve[0:1]
     low, high = curve.interval(reading.level)
     band = max_t_band(curve.point, curve.draws, sample.clusters, reading.level, asked.scale)

@@ -25,7 +25,7 @@ from toptail.stats.best_of_k import (
     tie_starts,
 )
 from toptail.stats.deciles import bin_shares
-from toptail.stats.ends import extreme_weights
+from toptail.stats.ends import extreme_changes, extreme_weights
 from toptail.stats.products import steady_product
 from toptail.stats.rank import dense_ranks, row_auc, tau_b_of_ranks
 from toptail.stats.resample import available_threads
@@ -39,10 +39,10 @@ _TINY = -400
 
 @dataclass(frozen=True, eq=False)
 class ScoreColumn:
-    """What one score column does, query by query (Q queries, n_k values of K)."""
+    """What one score column does, query by query (Q queries, n_k of the shown K)."""
 
     value: Floats
-    """Expected value of the pick ``[Q, n_k]``."""
+    """Expected value of the pick at every measured K ``[Q, measured]``."""
     selected_score: Floats
     """Expected score of the pick ``[Q, n_k]``."""
     tau_b: Floats
@@ -103,6 +103,13 @@ class Judgement:
         )
 
     @property
+    def bounded(self) -> bool:
+        """Whether values or the best possible are only known to lie between two ends."""
+        return self.between is not None or (
+            self.sampled is not None and self.sampled.oracle_unknown
+        )
+
+    @property
     def exact(self) -> bool:
         """Whether every candidate has its value."""
         return self.sampled is None and self.between is None
@@ -141,43 +148,73 @@ class Possible:
     oracle: Floats
     """Best possible with K ``[Q, n_k]``; split where the judge is noisy."""
     least: Floats
-    """The least that each change of the family can be, by any order ``[Q, changes]``."""
+    """The least that the change from 1 to K can be, by any order ``[Q, n_k]``."""
     most: Floats
     """The most that it can be."""
+    profile: Callable[[Floats], dict[int, Floats]]
+    """Weights ``[Q]`` -> size of a pool -> weighted sum of such pools' values, each sorted."""
+
+    def extremes(self, weight: Floats, family: Family) -> tuple[Floats, Floats]:
+        """Weighted sums over queries of the least and the most of each change ``[changes]``."""
+        ends = np.zeros((2, family.first.size))
+        for _, ordered in sorted(self.profile(weight).items()):
+            ends += extreme_changes(ordered, family.measured, family.first, family.second)
+        return ends[0], ends[1]
 
 
 def possible_per_query(pools: ScoredPools, judged: Judgement, family: Family) -> Possible:
     """What is possible in each query's pool, block by block on all cores."""
-    shape = (pools.queries, family.first.size)
-    out = Possible(np.empty((pools.queries, len(family.shown))), np.empty(shape), np.empty(shape))
+    oracle, least, most = np.empty((3, pools.queries, len(family.shown)))
 
-    def possible(at: slice) -> Possible:
-        return _possible(offsets_at(pools, at), judged.at(pools, at), family)
+    def possible(at: slice) -> Floats:
+        return _possible(offsets_at(pools, at), judged.at(pools, at), family.shown)
+
+    def profile(weight: Floats) -> dict[int, Floats]:
+        def part(at: slice) -> dict[int, Floats]:
+            return _profile(offsets_at(pools, at), judged.at(pools, at), weight[at])
+
+        found: dict[int, Floats] = {}
+        for _, sums in pools.over(part):
+            for size, ordered in sums.items():
+                found[size] = found.get(size, 0.0) + ordered
+        return found
 
     for at, part in pools.over(possible):
-        out.oracle[at], out.least[at], out.most[at] = part.oracle, part.least, part.most
-    return out
+        oracle[at], least[at], most[at] = part
+    return Possible(oracle, least, most, profile)
 
 
-def _possible(offsets: Ints, judged: Judgement, family: Family) -> Possible:
-    """What is possible in each pool of a segment."""
-    shape = (offsets.size - 1, family.first.size)
-    out = Possible(np.empty((shape[0], len(family.shown))), np.empty(shape), np.empty(shape))
+def _possible(offsets: Ints, judged: Judgement, k: tuple[int, ...]) -> Floats:
+    """Oracle, least and most of each pool of a segment ``[3, queries, n_k]``."""
+    out = np.empty((3, offsets.size - 1, len(k)))
 
     def measure(block: Block) -> None:
         value = np.sort(block.take(judged.value), axis=1)
-        least, most = _extremes(block.size, family)
-        out.least[block.queries] = steady_product(value, least)
-        out.most[block.queries] = steady_product(value, most)
+        for end, weights in zip(out[1:], _extremes(block.size, k), strict=True):
+            end[block.queries] = steady_product(value, weights)
         if judged.replicates is None:
-            out.oracle[block.queries] = steady_product(value, _weights(block.size, family.shown))
+            out[0, block.queries] = steady_product(value, _weights(block.size, k))
         else:
             halves = np.stack([block.take(replicate) for replicate in judged.replicates])
-            out.oracle[block.queries] = split_oracle(halves, family.shown)
+            out[0, block.queries] = split_oracle(halves, k)
 
     with ThreadPoolExecutor(available_threads()) as pool:
         list(pool.map(measure, blocks_of(offsets, BLOCK)))
     return out
+
+
+def _profile(offsets: Ints, judged: Judgement, weight: Floats) -> dict[int, Floats]:
+    """Size of a pool -> weighted sum of the sorted values of such pools of a segment ``[size]``."""
+
+    def measure(block: Block) -> Floats:
+        value = np.sort(block.take(judged.value), axis=1)
+        return np.asarray(steady_product(weight[None, block.queries], value)[0])
+
+    blocks, found = list(blocks_of(offsets, BLOCK)), dict[int, Floats]()
+    with ThreadPoolExecutor(available_threads()) as pool:
+        for block, ordered in zip(blocks, pool.map(measure, blocks), strict=True):
+            found[block.size] = found.get(block.size, 0.0) + ordered
+    return found
 
 
 def offsets_at(pools: ScoredPools, at: slice) -> Ints:
@@ -188,7 +225,7 @@ def offsets_at(pools: ScoredPools, at: slice) -> Ints:
 def score_columns(
     pools: ScoredPools,
     judged: Judgement,
-    k: tuple[int, ...],
+    family: Family,
     tick: Callable[[float], None] | None = None,
 ) -> dict[str, ScoreColumn]:
     """Measure every score column of ``pools``, segment by segment, block by block on all cores.
@@ -199,7 +236,7 @@ def score_columns(
     # What is no sum over candidates cannot be had from some of them.
     exact = judged.exact
     q, binary = pools.queries, judged.binary and exact
-    out = {name: _empty(q, len(k), pools.supported, binary) for name in pools.scores}
+    out = {name: _empty(q, family, pools.supported, binary) for name in pools.scores}
     edges = pooled_edges(pools, _BINS)
     cells = {n: np.empty((2, q, 2 * e.size + 1)) for n, e in edges.items()}
     inner = tick if pools.in_process and len(segments(pools.sizes)) == 1 else None
@@ -209,7 +246,7 @@ def score_columns(
         scores, support = pools.scores_at(at, pools.scores), pools.support_at(at)
         outside = None if support is None else (~support).astype(np.float64)
         part = _Part(offsets, value, exact, outside)
-        found = _measured(part, scores, k, binary, inner)
+        found = _measured(part, scores, family, binary, inner)
         return {n: (c, cell_sums(offsets, scores[n], value, edges[n])) for n, c in found.items()}
 
     for at, part in pools.over(measure):
@@ -228,10 +265,11 @@ def score_columns(
     return {n: ScoreColumn(**{**vars(c), **areas[n]}) for n, c in out.items()}
 
 
-def _empty(q: int, n_k: int, supported: bool, binary: bool) -> ScoreColumn:
+def _empty(q: int, family: Family, supported: bool, binary: bool) -> ScoreColumn:
     """Room for the numbers of a score column."""
+    n_k = len(family.shown)
     return ScoreColumn(
-        value=np.empty((q, n_k)),
+        value=np.empty((q, len(family.measured))),
         selected_score=np.empty((q, n_k)),
         tau_b=np.empty(q),
         deciles_within=np.empty((q, _BINS)),
@@ -259,23 +297,22 @@ class _Part:
 def _measured(
     part: _Part,
     columns: Mapping[str, Floats],
-    k: tuple[int, ...],
+    family: Family,
     binary: bool,
     tick: Callable[[float], None] | None,
 ) -> dict[str, ScoreColumn]:
     """Each score column of a segment, but for what looks across queries."""
     queries = part.offsets.size - 1
-    out = {n: _empty(queries, len(k), part.outside is not None, binary) for n in columns}
+    out = {n: _empty(queries, family, part.outside is not None, binary) for n in columns}
     blocks = list(blocks_of(part.offsets, BLOCK))
 
     def measure(block: Block) -> None:
         value = block.take(part.value)
         value_ranks = dense_ranks(value) if part.exact else None
         outside = None if part.outside is None else block.take(part.outside)
-        weights = _weights(block.size, k)
         for name, column in columns.items():
             scores = block.take(column)
-            _measure_block(out[name], block, weights, scores, value, value_ranks, outside)
+            _measure_block(out[name], block, family, scores, value, value_ranks, outside)
 
     with ThreadPoolExecutor(available_threads()) as pool:
         for done, _ in enumerate(pool.map(measure, blocks), start=1):
@@ -287,7 +324,7 @@ def _measured(
 def _measure_block(
     out: ScoreColumn,
     block: Block,
-    weights: Floats,
+    family: Family,
     scores: Floats,
     value: Floats,
     value_ranks: tuple[Ints, Ints] | None,
@@ -299,7 +336,8 @@ def _measure_block(
     ordered = np.take_along_axis(scores, order, axis=1)
     starts = tie_starts(ordered)
     by_score = average_ties(np.take_along_axis(value, order, axis=1), starts)
-    out.value[at] = steady_product(by_score, weights)
+    weights = _weights(block.size, family.shown)
+    out.value[at] = steady_product(by_score, _weights(block.size, family.measured))
     out.deciles_within[at] = steady_product(by_score, _shares(block.size))
     out.selected_score[at] = _expected_score(ordered, weights)
     out.tau_b[at] = np.nan
@@ -334,9 +372,10 @@ def _shares(n: int) -> Floats:
     return bin_shares(n, _BINS)
 
 
-@lru_cache(maxsize=8)
-def _extremes(n: int, family: Family) -> tuple[Floats, Floats]:
-    return extreme_weights(n, family.shown, family.first, family.second)
+@lru_cache(maxsize=256)
+def _extremes(n: int, k: tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Of the changes from k[0] to each K."""
+    return extreme_weights(n, k, np.zeros(len(k), dtype=np.int64), np.arange(len(k)))
 
 
 def values_at(pools: ScoredPools, judged: Judgement, columns: Sequence[str], k: int) -> Floats:

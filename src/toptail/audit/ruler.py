@@ -14,7 +14,15 @@ from toptail.audit.per_query import Possible, ScoreColumn
 from toptail.audit.sample import Estimate, Sample
 from toptail.audit.settings import Unit
 from toptail.stats.best_of_k import Floats, Ints
-from toptail.stats.ends import Between, Shares, Unseen, extreme_weights, shares, unseen_cluster
+from toptail.stats.ends import (
+    Between,
+    Shares,
+    Unseen,
+    moved_weight,
+    shares,
+    unseen_cluster,
+    unseen_weights,
+)
 from toptail.stats.resample import cluster_sums
 
 ROOMS = ("low", "high")
@@ -64,18 +72,18 @@ class Ruler:
         return total / Estimate(headroom[:, -1].sum(), headroom_draws[-1])
 
     def _changes(self, prefix: str, which: slice) -> Shares | Between:
-        first, second = self.family.first[which], self.family.second[which]
         unseen = Unseen(self.unseen.least[which], self.unseen.most[which], self.unseen.headroom[:1])
         if self.bounded:
             return self._between(prefix, which, unseen, -1)
         change, change_draws, headroom, headroom_draws = self._read(prefix, "gain")
         return shares(
-            change[:, second] - change[:, first],
+            change,
             headroom[:, -1:],
-            change_draws[second] - change_draws[first],
+            change_draws,
             headroom_draws[-1:],
             self.sample.unseen,
             unseen,
+            (self.family.first[which], self.family.second[which]),
         )
 
     def _between(self, prefix: str, which: slice, unseen: Unseen, at: int) -> Between:
@@ -94,7 +102,11 @@ class Ruler:
         return Between(*(part(change, room) for change in ("least", "most") for room in ROOMS))
 
     def _read(self, prefix: str, what: str) -> tuple[Floats, Floats, Floats, Floats]:
-        """Changes from 1 and headroom: by cluster ``[C, n_k]`` and drawn ``[n_k, resamples]``."""
+        """Changes from 1 and headroom, by cluster ``[C, n_k]`` and drawn ``[n_k, resamples]``.
+
+        Headroom is that of the shown K, and so are the changes for ``captured``; those for
+        ``gain`` are of every measured K.
+        """
 
         def both(name: str) -> tuple[Floats, Floats]:
             return self.sample.by_cluster(name), self.sample.total(name).draws.T
@@ -102,9 +114,10 @@ class Ruler:
         if self.unit == "query":
             return *both(f"{prefix}own {what}"), *both("own")
         (value, value_draws), (top, top_draws) = both(prefix + "value"), both("oracle")
+        at = self.family.shown_at if what == "captured" else slice(None)
         return (
-            value - value[:, :1],
-            value_draws - value_draws[:1],
+            value[:, at] - value[:, :1],
+            value_draws[at] - value_draws[:1],
             top - value[:, :1],
             top_draws - value_draws[:1],
         )
@@ -154,23 +167,32 @@ class Seen:
 
     def ruler(self, sample: Sample, family: Family, unit: Unit) -> Ruler:
         """Measure in one unit."""
-        first = len(family.steps)
-        ends = self.possible.least, self.possible.most
-        at = [end[:, first:] for end in ends]
+        gains = self.possible.least, self.possible.most
         if unit == "query":
-            own = self._sum((self.headroom[:, -1:] > self.tiny).astype(np.float64))
-            last = [self._sum(_over(end, self.headroom[:, -1:], self.tiny)) for end in ends]
-            each = [self._sum(_over(end, self.headroom, self.tiny)) for end in at]
-            return Ruler(sample, family, unit, unseen_cluster(last, own), unseen_cluster(each, own))
+            has = (self.headroom[:, -1:] > self.tiny).astype(np.float64)
+            own, times = self._sum(has), _over(has, self.headroom[:, -1:], self.tiny)
+            each = [self._sum(_over(end, self.headroom, self.tiny)) for end in gains]
+            unseen = self._unseen(family, own, times[:, 0])
+            return Ruler(sample, family, unit, unseen, unseen_cluster(each, own))
         top = np.maximum(self._sum(self.headroom), 0.0)
         if self.width is not None:
-            unseen = self._within(family, self.width, top[:, -1:])
-            return Ruler(sample, family, unit, *unseen, self.bounds is not None)
-        return Ruler(
-            *(sample, family, unit),
-            unseen_cluster([self._sum(end) for end in ends], top[:, -1:]),
-            unseen_cluster([self._sum(end) for end in at], top),
-        )
+            within = self._within(family, self.width, top[:, -1:])
+            return Ruler(sample, family, unit, *within, self.bounds is not None)
+        unseen = self._unseen(family, top[:, -1:], np.ones(len(self.headroom)))
+        at = unseen_cluster([self._sum(end) for end in gains], top)
+        return Ruler(sample, family, unit, unseen, at)
+
+    def _unseen(self, family: Family, top: Floats, times: Floats) -> Unseen:
+        """The unseen cluster for all changes, of which each query's are counted so many times."""
+        weight = unseen_weights(top)
+        of_query = weight[:, 0]
+        cluster = self.cluster if self.part is None else self.part.cluster
+        if cluster is not None:
+            of_query = of_query[np.unique(cluster, return_inverse=True)[1]]
+        if self.part is not None:
+            times = times * self.part.times
+        least, most = self.possible.extremes(of_query * times, family)
+        return Unseen(least, most, (weight * top).sum(axis=0))
 
     def _within(self, family: Family, width: float, top: Floats) -> tuple[Unseen, Unseen]:
         """The unseen cluster where values lie in a range: it may lose all of it.
@@ -179,9 +201,9 @@ class Seen:
         pick's rank, and need not have any headroom.
         """
         most = np.zeros(family.first.size)
-        for size in np.unique(self.sizes):
-            _, weights = extreme_weights(int(size), family.shown, family.first, family.second)
-            most = np.maximum(most, np.maximum(weights, 0.0).sum(axis=0))
+        for size in np.unique(self.sizes).tolist():
+            moved = moved_weight(size, family.measured, family.first, family.second)
+            most = np.maximum(most, moved)
         pools = self._sum(np.ones((len(self.headroom), 1)))
         most *= width * unseen_cluster([pools, pools], top).most
         at, none = most[len(family.steps) :], np.zeros(1)
@@ -198,11 +220,13 @@ def add_own(sample: Sample, seen: Seen) -> None:
     sample.add("own", (seen.headroom[:, -1] > seen.tiny).astype(np.float64))
 
 
-def add_own_gains(sample: Sample, prefix: str, column: ScoreColumn, seen: Seen) -> None:
+def add_own_gains(
+    sample: Sample, prefix: str, column: ScoreColumn, seen: Seen, family: Family
+) -> None:
     """Register one score column's gains, each query in its own headroom."""
     gain = column.value - column.value[:, :1]
     sample.add(f"{prefix}own gain", _over(gain, seen.headroom[:, -1:], seen.tiny))
-    sample.add(f"{prefix}own captured", _over(gain, seen.headroom, seen.tiny))
+    sample.add(f"{prefix}own captured", _over(gain[:, family.shown_at], seen.headroom, seen.tiny))
 
 
 def _over(change: Floats, headroom: Floats, tiny: float) -> Floats:

@@ -62,7 +62,9 @@ def pools_content(
         settings = replace(settings, value_range=(low, high))
     chosen = population(pools, judged, settings)
     pools, judged = chosen.pools, chosen.judged
-    family = Family.up_to(chosen.k_max, _more(pools, settings, chosen.k_max))
+    family = Family.fine(chosen.k_max, _more(pools, settings, chosen.k_max))
+    if judged.bounded:  # each step has a worst case of its own
+        family = family.doublings()
     rng = np.random.default_rng(settings.seed)
     found = measure(pools, judged, family, settings, rng, tick)
     left_out = {"single": chosen.single, "small": chosen.small, "no_headroom": 0}

@@ -49,7 +49,7 @@ class Estimate:
 
         return Estimate(ratio(self.point, other.point), ratio(self.draws, other.draws))
 
-    def __getitem__(self, at: int | slice) -> Estimate:
+    def __getitem__(self, at: int | slice | Ints) -> Estimate:
         """Entries along the last axis."""
         return Estimate(np.asarray(self.point[..., at]), self.draws[..., at])
 

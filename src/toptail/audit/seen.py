@@ -75,7 +75,8 @@ def _bounded(
 ) -> Seen:
     """Where the headroom is only bounded: the unseen cluster may lose the range of values."""
     ones = np.ones((pools.queries, len(family.shown)))
-    nothing = Possible(ones, *np.empty((2, 0, family.first.size)))
+    none = np.empty((0, len(family.shown)))
+    nothing = Possible(ones, none, none, lambda _: {})
     return Seen(ones * np.nan, nothing, ones, cluster, tiny, pools.sizes, found.width, None, found)
 
 

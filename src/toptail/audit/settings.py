@@ -15,6 +15,15 @@ Unit = Literal["pooled", "query"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
+def exact_percent(share: float) -> str:
+    """A threshold as it is tested, without rounding.
+
+    >>> exact_percent(0.025), exact_percent(0.1)
+    ('2.5%', '10%')
+    """
+    return f"{100 * share:.12g}%"
+
+
 @dataclass(frozen=True)
 class Rule:
     """Thresholds of the verdict; all in units of the headroom at k_max."""
@@ -50,7 +59,7 @@ class Settings:
     rule: Rule = Rule()
     """Thresholds of the verdict."""
     k: Sequence[int] | None = None
-    """Candidate counts to show beside 1, 2, 4, ... and k_max, which decide the verdict."""
+    """Candidate counts to show beside 1, 2, 4, ... and k_max; they do not change the verdict."""
     seed: int = 0
     """Seed of the bootstrap."""
     resamples: int = 10_000

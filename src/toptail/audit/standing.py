@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, get_args
 
 from toptail.audit.paired import Ends
+from toptail.audit.settings import exact_percent
 
 Standing = Literal["better", "not worse", "worse", "inconclusive"]
 STANDINGS: tuple[Standing, ...] = get_args(Standing)
@@ -108,7 +109,7 @@ def _needed(ends: Ends, at: Terms) -> int | None:
 
 
 def _reason(status: Standing, ends: Ends, at: Terms, needed: int | None) -> str:
-    loss = f"a loss of more than {100 * at.margin:.3g}%"
+    loss = f"a loss of more than {exact_percent(at.margin)}"
     more = f"; about {needed:,} queries would decide it" if needed else ""
     said = {
         "better": "a gain is established",

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from toptail.audit.family import Family
-from toptail.audit.settings import Rule, Unit
+from toptail.audit.settings import Rule, Unit, exact_percent
 from toptail.stats.best_of_k import Floats
 from toptail.stats.ends import Between, Shares, rare_share
 
@@ -17,6 +17,8 @@ Status = Literal["safe", "no gain", "unsafe", "inconclusive"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 CheckStatus = Literal["pass", "fail", "undecided"]
 
+NEAREST: Final = 5
+"""So many steps with the lowest lower ends are stored of every verdict."""
 LEAST_CLUSTERS: Final = 40
 """With fewer, rare harm is too rarely in the sample to be ruled out by candidates seen."""
 
@@ -63,13 +65,14 @@ class Verdict:
     checks: list[Check] = field(repr=False, hash=False)
     """The questions behind the status."""
     k_max: int | None = None
-    """The K up to which the verdict speaks."""
+    """The K up to which the verdict speaks; it says nothing about a larger one."""
     clusters: int | None = None
     """How many clusters (or queries) it rests on."""
     unit: Unit | None = None
     """What the numbers are shares of: ``pooled`` headroom, or each ``query``'s own."""
     steps: list[Step] | None = field(default=None, repr=False, hash=False)
-    """The changes behind it; ``high`` is the simultaneous end."""
+    """Changes between powers of two and k_max, and those nearest to harm; ``high`` is the
+    simultaneous end, over all steps that were looked at."""
     unseen: str | None = None
     """What no rule can exclude here, with its number."""
 
@@ -92,12 +95,15 @@ class Steps:
         """Which step goes from 1 to k_max."""
         return self.k.index((1, self.k[-1][1]))
 
-    def rounded(self) -> list[Step]:
-        """As stored."""
+    def stored(self) -> list[Step]:
+        """The steps between powers of two and k_max, and those that come nearest to harm."""
+        nearest = {*np.argsort(self.low)[:NEAREST].tolist(), int(np.argmin(self.high))}
+        powers = set(Family.up_to(self.k[-1][1]).steps)
         columns = zip(self.k, self.value, self.low, self.high, strict=True)
         return [
             {"k": list(k), "value": float(value), "low": float(low), "high": float(high)}
-            for k, value, low, high in columns
+            for at, (k, value, low, high) in enumerate(columns)
+            if at in nearest or k in powers
         ]
 
 
@@ -127,8 +133,9 @@ class Asked:
 def judge(asked: Asked, value: Floats, headroom: float, shares: Shares | Between) -> Verdict:
     """Verdict of one scorer's best-of-K curve.
 
-    All changes V(K2) - V(K1) of the family 1, 2, 4, ..., k_max, paired over clusters, in units of
-    the headroom at k_max, with ends that count a cluster that was not seen:
+    All changes V(K2) - V(K1) of the family (:meth:`Family.fine`: every K up to 16, then eight to
+    the octave), paired over clusters, in units of the headroom at k_max, with ends that count a
+    cluster that was not seen:
 
     - ``unsafe``: some upper end lies below -delta, where all upper ends hold together: a
       harmful step is established;
@@ -169,8 +176,8 @@ def judge(asked: Asked, value: Floats, headroom: float, shares: Shares | Between
         k_harm=min(fallen, default=None),
         queries_needed=needed,
         reason=_reason(status, needed, clusters, steps, asked),
-        checks=_checks(steps, headroom, clusters >= asked.enough, rule),
-        steps=steps.rounded(),
+        checks=_checks(steps, headroom, clusters >= asked.enough, asked),
+        steps=steps.stored(),
         **about,
     )
 
@@ -198,14 +205,12 @@ def _safe_up_to(steps: Steps, status: Status, rule: Rule, enough: bool) -> int |
     """k_max where that is safe; else upward in the same unit, up to the first K that is not."""
     if status == "safe":
         return steps.k[-1][1]
-    found = None
-    for k in sorted({second for _, second in steps.k}) if enough else ():
-        within = [at for at, (_, second) in enumerate(steps.k) if second <= k]
-        gain = steps.k.index((1, k))
-        unsafe = (steps.high[within] < -rule.delta).any()
-        if unsafe or not ((steps.low[within] > -rule.rho).all() and steps.low[gain] > 0):
+    fine = (steps.low > -rule.rho) & ~(steps.high < -rule.delta)
+    found, start, count = None, 0, 1
+    while enough and start < len(steps.k):  # so many steps lead to one K, that from 1 first
+        if not (fine[start : start + count].all() and steps.low[start] > 0):
             break
-        found = k
+        found, start, count = steps.k[start][1], start + count, count + 1
     return found
 
 
@@ -283,18 +288,19 @@ def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, ask
                 f"declared range of values it takes at least {LEAST_CLUSTERS}.{more}"
             )
         return (
-            f"A fall of more than {rule.rho:.0%} of {unit} cannot be ruled out: "
+            f"A fall of more than {exact_percent(rule.rho)} of {unit} cannot be ruled out: "
             f"{step(worst)} the change is {said(worst)}.{more}"
         )
-    k_max = asked.family.k_max
+    k_max, fall = asked.family.k_max, f"a fall of more than {exact_percent(rule.rho)}"
     if status == "safe":
         return (
-            f"Search helps up to K = {k_max} by {least(steps.gain)} of {unit}; a fall of more than "
-            f"{rule.rho:.0%} is ruled out at every step."
+            f"Search among candidates like these helps up to K = {k_max} by {least(steps.gain)} of "
+            f"{unit}; {fall} is ruled out between {asked.family.any_two}."
         )
     return (
-        f"Search does no harm above {rule.rho:.0%} of {unit}, but its gain up to "
-        f"K = {k_max} cannot be told from zero: {least(steps.gain)} of {unit}."
+        f"Search among candidates like these does no harm up to K = {k_max} ({fall} of {unit} is "
+        f"ruled out between {asked.family.any_two}), but its gain cannot be told from zero: "
+        f"{least(steps.gain)} of {unit}."
     )
 
 
@@ -304,8 +310,10 @@ def _percent(x: float) -> str:
     return f"{x:+.0%}".replace("-", "−") if round(x, 2) else "0%"
 
 
-def _checks(steps: Steps, headroom: float, enough: bool, rule: Rule) -> list[Check]:
+def _checks(steps: Steps, headroom: float, enough: bool, asked: Asked) -> list[Check]:
     """The questions that decided the status, each with its own numbers and advice."""
+    rule, any_two = asked.rule, asked.family.any_two
+    lost, ruled_out = exact_percent(rule.delta), exact_percent(rule.rho)
 
     def check(
         name: str, question: str, at: int, threshold: float, status: CheckStatus, advice: str
@@ -327,13 +335,13 @@ def _checks(steps: Steps, headroom: float, enough: bool, rule: Rule) -> list[Che
     harmed = bool(steps.high[fall] < -rule.delta)
     excluded = enough and bool((steps.low > -rule.rho).all())
     gained = bool(steps.low[gain] > 0)
-    lost = bool(steps.high[gain] < 0)
+    worse = bool(steps.high[gain] < 0)
     stop = f"Do not search past K = {steps.k[fall][0]} with this score."
     more = stop if harmed else "Judge more queries before trusting a larger K."
     return [
         check(
             "no established fall",
-            f"Is some step established to lose more than {rule.delta:.0%} of the headroom?",
+            f"Is some step established to lose more than {lost} of the headroom?",
             fall,
             -rule.delta,
             "fail" if harmed else "pass",
@@ -341,7 +349,7 @@ def _checks(steps: Steps, headroom: float, enough: bool, rule: Rule) -> list[Che
         ),
         check(
             "harm ruled out",
-            f"Is a loss of more than {rule.rho:.0%} of the headroom ruled out at every step?",
+            f"Is a loss of more than {ruled_out} of the headroom ruled out between {any_two}?",
             risk,
             -rule.rho,
             "pass" if excluded else ("fail" if harmed else "undecided"),
@@ -352,7 +360,7 @@ def _checks(steps: Steps, headroom: float, enough: bool, rule: Rule) -> list[Che
             f"Is best-of-{k_max} better than a random candidate?",
             gain,
             0.0,
-            "pass" if gained else ("fail" if lost else "undecided"),
+            "pass" if gained else ("fail" if worse else "undecided"),
             "Searching pays on average."
             if gained
             else "Do not pay for K candidates on the strength of this score.",

@@ -13,9 +13,7 @@ from typing import Final, Literal
 import numpy as np
 
 from toptail.audit.family import Family
-from toptail.audit.per_query import Judgement
 from toptail.stats.best_of_k import Floats, best_of_k, oracle, split_oracle
-from toptail.stats.ends import extreme_weights
 
 _PART = 8_000
 """Queries in each part of a population."""
@@ -25,14 +23,12 @@ _PART = 8_000
 class Clusters:
     """Sums of clusters: what one part of a population is made of."""
 
-    change: Floats
-    """The family's steps ``[clusters, steps]``."""
+    value: Floats
+    """V(K) at the family's K ``[clusters, n_k]``."""
     headroom: Floats
     """Headroom at k_max ``[clusters]``."""
-    least: Floats
-    """The least that each step can be ``[clusters, steps]``."""
-    most: Floats
-    """The most that it can be."""
+    ordered: Floats
+    """The values of each pool in ascending order, added up ``[clusters, candidates]``."""
     queries: Floats
     """Queries of each cluster ``[clusters]``."""
 
@@ -51,20 +47,16 @@ class Case:
     """Share of bad clusters."""
     family: Family
     """The K of the verdict."""
-    scale: float = 1.0
-    """Size of the values."""
     width: float | None = None
     """Width of the range of values, if it is declared."""
-    power: int = 0
-    """The rule before saw the values times two to this power; the rule scales them first."""
     true_headroom: float | None = None
     """Mean headroom that the truth is a share of, where it is not the measured one."""
 
     def truth(self) -> Floats:
         """The true change of every step, as a share of the headroom ``[steps]``."""
-        good, bad = (part.change.mean(axis=0) for part in self.parts)
-        change = (1 - self.bad) * good + self.bad * bad
-        return np.asarray(change / self.unit())
+        good, bad = (part.value.mean(axis=0) for part in self.parts)
+        value = (1 - self.bad) * good + self.bad * bad
+        return changes(value, self.family) / self.unit()
 
     def unit(self) -> float:
         """The true headroom."""
@@ -72,6 +64,12 @@ class Case:
             return self.true_headroom
         good, bad = (float(part.headroom.mean()) for part in self.parts)
         return (1 - self.bad) * good + self.bad * bad
+
+
+def changes(value: Floats, family: Family) -> Floats:
+    """The family's steps of curves ``[..., n_k]``."""
+    first, second = np.searchsorted(family.family, family.steps).T
+    return np.asarray(value[..., second] - value[..., first])
 
 
 def clusters_of(
@@ -87,38 +85,31 @@ def clusters_of(
 
     Clusters are ``per_cluster`` neighbours; with ``unequal`` from 1 to twice as many.
     """
-    steps = np.array([[family.family.index(k) for k in step] for step in family.steps])
     curve = best_of_k(score, value, family.family)
-    least, most = extreme_weights(value.shape[1], family.family, steps[:, 0], steps[:, 1])
-    ordered = np.sort(value, axis=1)
     top = (
         oracle(value, [family.k_max])
         if replicates is None
         else split_oracle(replicates, [family.k_max])
     )
-    columns = [
-        curve[:, steps[:, 1]] - curve[:, steps[:, 0]],
-        top - curve[:, :1],
-        ordered @ least,
-        ordered @ most,
-        np.ones((len(value), 1)),
-    ]
+    columns = [curve, top - curve[:, :1], np.sort(value, axis=1), np.ones((len(value), 1))]
     if unequal is not None:
         sizes = unequal.integers(1, 2 * per_cluster + 1, len(value))
     else:
         sizes = np.full(len(value), per_cluster)
     ends = np.cumsum(sizes)
     starts = np.concatenate([[0], ends[ends < len(value)]])
-    change, headroom, low, high, queries = (
+    curve, headroom, ordered, queries = (
         np.add.reduceat(column, starts, axis=0)[:-1] if per_cluster > 1 else column
         for column in columns
     )
-    return Clusters(change, headroom[:, 0], low, high, queries[:, 0])
+    return Clusters(curve, headroom[:, 0], ordered, queries[:, 0])
 
 
 def _share(parts: tuple[Clusters, Clusters], target: float, family: Family, which: str) -> float:
     """Share of bad clusters that makes the worst step (or the gain) exactly the target."""
-    (good, top), (bad, low_top) = ((p.change.mean(axis=0), float(p.headroom.mean())) for p in parts)
+    (good, top), (bad, low_top) = (
+        (changes(p.value.mean(axis=0), family), float(p.headroom.mean())) for p in parts
+    )
     # (1 - b) good + b bad = target ((1 - b) top + b low_top), for every step
     ahead, behind = good - target * top, bad - target * low_top
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -149,15 +140,14 @@ def _exact(
     family: Family,
     target: float,
     which: str = "worst",
-    scale: float = 1.0,
     width: float | None = None,
 ) -> Case:
-    return Case(name, wrong, parts, _share(parts, target, family, which), family, scale, width)
+    return Case(name, wrong, parts, _share(parts, target, family, which), family, width)
 
 
 RHO: Final = 0.10
 DELTA: Final = 0.02
-_EIGHT, _TWO, _FOUR, _SIXTEEN = (Family.up_to(k) for k in (8, 2, 4, 16))
+_TWO, _FOUR, _EIGHT, _SIXTEEN, _LARGE = (Family.fine(k) for k in (2, 4, 8, 16, 32))
 
 
 def _plain(rng: np.random.Generator, depth: float = 0.0) -> tuple[Clusters, Clusters]:
@@ -285,7 +275,7 @@ def _noisy(rng: np.random.Generator, wrong: Literal["safe", "unsafe"], twice: bo
         return _exact(name, wrong, pair, _EIGHT, target)
     tops = [float(p.headroom.mean()) for p in truth]
     real = tuple(
-        Clusters(p.change, np.full(len(p.headroom), top), p.least, p.most, p.queries)
+        Clusters(p.value, np.full(len(p.headroom), top), p.ordered, p.queries)
         for p, top in zip(pair, tops, strict=True)
     )
     bad = _share((real[0], real[1]), target, _EIGHT, "worst")
@@ -294,32 +284,59 @@ def _noisy(rng: np.random.Generator, wrong: Literal["safe", "unsafe"], twice: bo
     )
 
 
-def _tiny(rng: np.random.Generator) -> Case:
-    score, value = _correlated(rng, 8, 0.1)
-    value = value * 1e-310
-    judged, power = Judgement(value.reshape(-1)).rescaled()
-    value = judged.value.reshape(value.shape)
-    parts = clusters_of(score, value, _EIGHT), clusters_of(-score, value, _EIGHT)
-    name, scale = "gain = 0, denormal values", float(np.abs(value).max())
-    case = _exact(name, "safe", parts, _EIGHT, 0.0, "gain", scale=scale)
-    return replace(case, power=power)
-
-
 def _no_variance(_: np.random.Generator) -> Case:
     value = np.tile([0.0, 1.0, 1.0, 1.0], (100, 1))
     parts = clusters_of(value, value, _FOUR), clusters_of(-value, value, _FOUR)
     return _exact("loss = ρ, all good queries identical", "safe", parts, _FOUR, -RHO)
 
 
-def _good(rng: np.random.Generator, strength: float) -> Case:
-    both = clusters_of(*_correlated(rng, 16, strength), _SIXTEEN)
-    return Case(f"good, correlation {strength:g}", "none", (both, both), 0.0, _SIXTEEN)
+def _jackpot(rng: np.random.Generator, declared: bool) -> Case:
+    good, (score, value) = _correlated(rng, 4, 0.6), _correlated(rng, 4, 0.6)
+    value[np.arange(_PART), score.argmin(axis=1)] = 100.0
+    parts = clusters_of(*good, _FOUR), clusters_of(score, value, _FOUR)
+    name = "a jackpot in 5 % of the queries, which the score avoids"
+    if declared:
+        return Case(f"{name}, range declared", "safe", parts, 0.05, _FOUR, 105.0)
+    return Case(name, "safe", parts, 0.05, _FOUR)
 
 
-def _bad(rng: np.random.Generator) -> Case:
-    good, bad = _correlated(rng, 16, 0.6), _correlated(rng, 16, 0.6)
-    parts = clusters_of(*good, _SIXTEEN), clusters_of(*_trapped(*bad, 0.0), _SIXTEEN)
-    case = _exact("harmful, −30 %", "unsafe", parts, _SIXTEEN, -0.30)
+def _between(rng: np.random.Generator) -> tuple[Clusters, Clusters]:
+    """Good pools, and pools that fall from K = 3 to K = 4 and rise from 1 to 2 to 4."""
+    noise = rng.normal(0, 0.1, (_PART, 4))
+    bad = np.tile(np.arange(4.0), (_PART, 1)), np.array([1.0, -2.0, 1.0, 0.15]) + noise
+    return clusters_of(*_correlated(rng, 4, 0.6), _FOUR), clusters_of(*bad, _FOUR)
+
+
+def _loss_between(rng: np.random.Generator) -> Case:
+    name = "loss = ρ, from K = 3 to K = 4 alone"
+    return _exact(name, "safe", _between(rng), _FOUR, -RHO)
+
+
+def _bad_between(rng: np.random.Generator) -> Case:
+    _, bad = _between(rng)
+    return Case("harmful, from K = 3 to K = 4 alone", "none", (bad, bad), 0.0, _FOUR)
+
+
+def _trapping(rng: np.random.Generator, family: Family) -> tuple[Clusters, Clusters]:
+    size = family.k_max
+    good, bad = _correlated(rng, size, 0.6), _correlated(rng, size, 0.6)
+    return clusters_of(*good, family), clusters_of(*_trapped(*bad, 0.0), family)
+
+
+def _many(rng: np.random.Generator, wrong: Literal["safe", "unsafe"]) -> Case:
+    name, target = ("ρ", -RHO) if wrong == "safe" else ("δ", -DELTA)
+    return _exact(f"loss = {name}, pools of 32", wrong, _trapping(rng, _LARGE), _LARGE, target)
+
+
+def _good(rng: np.random.Generator, strength: float, family: Family = _SIXTEEN) -> Case:
+    both = clusters_of(*_correlated(rng, family.k_max, strength), family)
+    name = f"good, correlation {strength:g}, pools of {family.k_max}"
+    return Case(name, "none", (both, both), 0.0, family)
+
+
+def _bad(rng: np.random.Generator, family: Family = _SIXTEEN) -> Case:
+    name = f"harmful, −30 %, pools of {family.k_max}"
+    case = _exact(name, "unsafe", _trapping(rng, family), family, -0.30)
     return replace(case, wrong="none")
 
 
@@ -335,11 +352,14 @@ CASES: Final[tuple[Callable[[np.random.Generator], Case], ...]] = (
     lambda rng: _clusters(rng, "loss = ρ", "safe", -RHO, "worst"),
     lambda rng: _clusters(rng, "gain = 0", "safe", 0.0, "gain"),
     _no_variance,
-    _tiny,
     lambda rng: _noisy(rng, "safe", twice=False),
     lambda rng: _noisy(rng, "safe", twice=True),
     lambda rng: _beyond(rng, declared=True),
     lambda rng: _beyond(rng, declared=False),
+    lambda rng: _jackpot(rng, declared=True),
+    lambda rng: _jackpot(rng, declared=False),
+    _loss_between,
+    lambda rng: _many(rng, "safe"),
     _loss_delta,
     _no_effect,
     lambda _: _coin("unsafe"),
@@ -347,8 +367,12 @@ CASES: Final[tuple[Callable[[np.random.Generator], Case], ...]] = (
     lambda rng: _clusters(rng, "loss = δ", "unsafe", -DELTA, "worst"),
     lambda rng: _noisy(rng, "unsafe", twice=False),
     lambda rng: _noisy(rng, "unsafe", twice=True),
+    lambda rng: _many(rng, "unsafe"),
     lambda rng: _good(rng, 0.3),
     lambda rng: _good(rng, 0.5),
+    lambda rng: _good(rng, 0.3, _LARGE),
     _bad,
+    lambda rng: _bad(rng, _LARGE),
+    _bad_between,
 )
 """Errors first (wrong *safe*, then wrong *unsafe*), then power."""

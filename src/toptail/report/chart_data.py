@@ -13,6 +13,7 @@ from toptail.report.text import (
     ranked,
     short,
     status_words,
+    threshold,
     value_decimals,
 )
 
@@ -29,7 +30,9 @@ def chart_data(audit: Audit) -> dict[str, Any]:
 def _pools(audit: Audit) -> dict[str, Any]:
     whole = ("kind", "k", "random", "oracle", "oracle_low", "oracle_high")
     scorers = [_scorer(audit, *at) for at in enumerate(ranked(audit))]
-    margins = {part: audit["thresholds"][part] for part in ("delta", "rho")}
+    margins: dict[str, Any] = {}
+    for part in ("delta", "rho"):
+        margins |= {part: (loss := audit["thresholds"][part]), f"{part}_text": threshold(loss)}
     return {**{part: audit[part] for part in whole}, **margins, "scorers": scorers}
 
 

@@ -9,7 +9,7 @@ from toptail.report.cells import has_gains
 from toptail.report.picks import picks_tables
 from toptail.report.table import Table
 from toptail.report.tables import pools_tables
-from toptail.report.text import Audit, count, definitions, number, one_line, percent
+from toptail.report.text import Audit, count, definitions, one_line, percent, threshold
 
 
 def tables_of(audit: Audit) -> list[Table]:
@@ -33,8 +33,8 @@ def method_rows(audit: Audit) -> list[tuple[str, str]]:
     if audit["kind"] == "picks":
         rows.append(("Power of the detectable effect", percent(thresholds["power"])))
     else:
-        rows.append(("Harm established (δ)", f"{number(thresholds['delta'])} of the headroom"))
-        rows.append(("Harm ruled out (ρ)", f"{number(thresholds['rho'])} of the headroom"))
+        rows.append(("Harm established (δ)", f"{threshold(thresholds['delta'])} of the headroom"))
+        rows.append(("Harm ruled out (ρ)", f"{threshold(thresholds['rho'])} of the headroom"))
     return [(label, "not recorded" if text is None else one_line(text)) for label, text in rows]
 
 
@@ -47,7 +47,7 @@ def status_lines(audit: Audit) -> list[tuple[str, str]]:
 
 
 def _meanings(thresholds: Mapping[str, Any]) -> list[tuple[str, str]]:
-    delta, rho = number(thresholds["delta"]), number(thresholds["rho"])
+    delta, rho = threshold(thresholds["delta"]), threshold(thresholds["rho"])
     tail = percent((1 - thresholds["level"]) / 2)
     loss = f"a loss of more than ρ = {rho} of the headroom"
     return [

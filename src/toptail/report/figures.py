@@ -21,7 +21,7 @@ from toptail.errors import InputError
 from toptail.report.cells import has_gains
 from toptail.report.palette import HARM, NEUTRAL, SAFE, style
 from toptail.report.strokes import SETTINGS, new_figure
-from toptail.report.text import Audit, number, one_line, percent, ranked, short
+from toptail.report.text import Audit, one_line, percent, ranked, short, threshold
 
 FIGURES: Final[Mapping[str, Mapping[str, str]]] = {
     "pools": {
@@ -222,7 +222,7 @@ def _margins(axes: Axes, thresholds: Mapping[str, Any]) -> list[tuple[float | No
     for part, sign, dashes in (("delta", "δ", ":"), ("rho", "ρ", "-")):
         loss = thresholds[part]
         axes.axhline(-loss, color=HARM, linestyle=dashes, linewidth=1)
-        labels.append((-loss, f"−{sign} = {number(-loss)}", HARM))
+        labels.append((-loss, f"−{sign} = −{threshold(loss)}", HARM))
     return labels
 
 
@@ -237,9 +237,8 @@ def _safe_end(
     axes: Axes, ks: Sequence[int], curve: Sequence[float | None], verdict: Mapping[str, Any]
 ) -> None:
     """Ring the largest K up to which the scorer is safe."""
-    k = verdict["k_safe_max"]
-    if k in ks and (height := curve[ks.index(k)]) is not None:
-        ring = axes.plot([float(np.log2(k))], [height], "o", markersize=9, color=SAFE)[0]
+    if (at := _on_line(ks, curve, verdict["k_safe_max"])) is not None:
+        ring = axes.plot(*([x] for x in at), "o", markersize=9, color=SAFE)[0]
         ring.set_markerfacecolor("none")
 
 
@@ -248,11 +247,11 @@ def _harm(
 ) -> None:
     """Mark the first K of an established fall."""
     k_harm = verdict["k_harm"]
-    if k_harm not in ks or curve[ks.index(k_harm)] is None:
+    if (at := _on_line(ks, curve, k_harm)) is None:
         return
     axes.annotate(
         f"hurts from K = {k_harm}",
-        (float(np.log2(k_harm)), curve[ks.index(k_harm)] or 0.0),
+        at,
         xytext=(0, -16),
         textcoords="offset points",
         ha="center",
@@ -261,6 +260,19 @@ def _harm(
         path_effects=[withStroke(linewidth=2, foreground="white")],
         arrowprops={"arrowstyle": "-|>", "color": HARM},
     )
+
+
+def _on_line(
+    ks: Sequence[int], curve: Sequence[float | None], k: int | None
+) -> tuple[float, float] | None:
+    """Where a K stands on the line that is drawn, which may not show it; None where there is none.
+
+    Verdicts look at more K than are shown.
+    """
+    if k is None:
+        return None
+    height = float(np.interp(np.log2(k), np.log2(ks), _floats(curve)))
+    return None if np.isnan(height) else (float(np.log2(k)), height)
 
 
 def _end_labels(axes: Axes, x_end: float, labels: Sequence[tuple[float | None, str, str]]) -> None:

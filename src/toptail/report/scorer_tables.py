@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from toptail.audit.verdict import NEAREST
 from toptail.report.cells import (
     captured_cells,
     curve_cells,
@@ -24,8 +25,8 @@ from toptail.report.text import (
     value_decimals,
 )
 
-MOST_STEPS: Final = 5
-"""How many steps a card shows; all are in ``audit.json``."""
+MOST_STEPS: Final = NEAREST
+"""How many steps a card shows."""
 
 
 def checks_table(audit: Audit, names: Sequence[str]) -> Table:
@@ -62,12 +63,13 @@ def checks_table(audit: Audit, names: Sequence[str]) -> Table:
 
 def steps_table(audit: Audit, name: str) -> Table:
     """The steps between two K that come nearest to harm; none where an audit has no steps."""
-    steps = audit["scorers"][name]["verdict"].get("steps") or []
+    steps, family = audit["scorers"][name]["verdict"].get("steps") or [], audit.get("family") or []
+    asked = max(len(steps), len(family) * (len(family) - 1) // 2)  # not all of them are stored
     worst = sorted(steps, key=lambda s: (s["low"] is None, s["low"] or 0.0))[:MOST_STEPS]
     rho = audit["thresholds"]["rho"]
     ends = [(step["value"], step["low"], step["high"]) for step in worst]
     cells = drawn_cells(ends, rho, difference_cell)
-    which = f"The {MOST_STEPS} of {len(steps)} steps" if len(steps) > MOST_STEPS else "The steps"
+    which = f"The {MOST_STEPS} of {asked} steps" if asked > MOST_STEPS else "The steps"
     return Table(
         "steps",
         "Steps nearest to harm",

@@ -44,6 +44,15 @@ def number(x: float | None, decimals: int = 2, missing: str = MISSING) -> str:
     return text.replace("-", "−")
 
 
+def threshold(x: float) -> str:
+    """Format a threshold as it was tested: with two decimals, or as many as it has.
+
+    >>> threshold(0.1), threshold(0.025)
+    ('0.10', '0.025')
+    """
+    return number(x, max(2, len(f"{x:.12f}".rstrip("0").partition(".")[2])))
+
+
 def signed(x: float | None, decimals: int = 2, missing: str = MISSING) -> str:
     """Format a difference, with its sign in front unless it rounds to zero."""
     text = number(x, decimals, missing)
@@ -170,7 +179,7 @@ def tally(audit: Audit) -> list[tuple[str, int]]:
 
 def definitions(thresholds: Mapping[str, Any]) -> list[tuple[str, str]]:
     """One line for each status, with the thresholds that were used."""
-    delta, rho = number(thresholds["delta"], 2), number(thresholds["rho"], 2)
+    delta, rho = threshold(thresholds["delta"]), threshold(thresholds["rho"])
     band = f"{percent(thresholds['level'])} band over all pairs of K"
     meanings = {
         "safe": f"a fall of more than ρ = {rho} of the headroom is ruled out for every pair of K, "

@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from toptail.stats.best_of_k import Floats, Ints, selection_weights
+from toptail.stats.products import steady_product
 
 
 def extreme_weights(n: int, k: Sequence[int], first: Ints, second: Ints) -> tuple[Floats, Floats]:
@@ -52,6 +53,44 @@ class Unseen:
     """Its headroom ``[entries]`` or ``[1]``."""
 
 
+def extreme_changes(
+    ordered: Floats, k: Sequence[int], first: Ints, second: Ints
+) -> tuple[Floats, Floats]:
+    """The least and the most that V(K2) - V(K1) can be for values in ascending order ``[n]``.
+
+    The product with :func:`extreme_weights`, some steps at a time. A weighted sum of several
+    pools of one size, each in ascending order, gives the same sum of their ends.
+    """
+    least, most = np.empty((2, first.size))
+    for at in _parts(first.size, ordered.size):
+        for end, weights in zip(
+            (least, most), extreme_weights(ordered.size, k, first[at], second[at]), strict=True
+        ):
+            end[at] = steady_product(ordered[None], weights)[0]
+    return least, most
+
+
+def moved_weight(n: int, k: Sequence[int], first: Ints, second: Ints) -> Floats:
+    """Total variation ``[steps]`` between the laws of the pick's rank at two K in a pool of ``n``.
+
+    Where values lie in a range, a step changes V by at most this times its width.
+    """
+    weights, moved = selection_weights(n, k), np.empty(first.size)
+    for at in _parts(first.size, n):
+        change = weights[second[at]] - weights[first[at]]
+        moved[at] = np.maximum(change, 0.0).sum(axis=1)
+    return moved
+
+
+def unseen_weights(headroom: Floats) -> Floats:
+    r"""How much each seen cluster counts in the unseen one: :math:`H^3 / \sum H^3`.
+
+    ``headroom`` is ``[clusters, entries]``, not negative. NaN without headroom.
+    """
+    relative = headroom / _positive(headroom.max(axis=-2, keepdims=True))
+    return np.asarray(relative**3 / (relative**3).sum(axis=-2, keepdims=True))
+
+
 def unseen_cluster(ends: Sequence[Floats], headroom: Floats) -> Unseen:
     r"""A cluster like those seen that have the most to lose.
 
@@ -60,8 +99,7 @@ def unseen_cluster(ends: Sequence[Floats], headroom: Floats) -> Unseen:
     axis before the last). By H alone, harm that sits in the clusters with the most headroom is
     counted too low. NaN without headroom.
     """
-    relative = headroom / _positive(headroom.max(axis=-2, keepdims=True))
-    weight = relative**3 / (relative**3).sum(axis=-2, keepdims=True)
+    weight = unseen_weights(headroom)
 
     def weighted(column: Floats) -> Floats:
         return np.asarray((weight * column).sum(axis=-2))
@@ -72,21 +110,25 @@ def unseen_cluster(ends: Sequence[Floats], headroom: Floats) -> Unseen:
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Changes over headroom: what was seen, and draws with a cluster that was not."""
+    """Changes over headroom: what was seen, and draws with a cluster that was not.
+
+    Everything is over the mean headroom of the clusters that were seen.
+    """
 
     value: Floats
     """``[entries]``: sum of changes over sum of headroom."""
-    lower: Floats
-    """``[entries, resamples]``: draws with the unseen cluster at its worst."""
-    upper: Floats
-    """``[entries, resamples]``: draws with the unseen cluster at its best."""
+    points: Floats
+    """``[points, resamples]``: draws of the shares that entries are differences of."""
+    steps: tuple[Ints, Ints] | None
+    """Which two points make each entry; None: every point is one."""
+    weight: Floats
+    """``[entries, resamples]`` or ``[1, resamples]``: the unseen cluster's weight over headroom."""
     moments: tuple[Floats, Floats, Floats]
-    """Variances of the means of change and headroom and their covariance, over headroom
-    squared; each ``[entries]``."""
+    """Variances of the means of change and headroom and their covariance; each ``[entries]``."""
     clusters: int
     """How many clusters were seen."""
     unseen: Unseen
-    """The cluster that was not seen, over the mean headroom of those that were."""
+    """The cluster that was not seen."""
 
     @property
     def se(self) -> Floats:
@@ -94,13 +136,64 @@ class Shares:
         dd, hh, dh = self.moments
         return np.sqrt(np.maximum(dd - 2 * self.value * dh + self.value**2 * hh, 0.0))
 
+    @property
+    def lower(self) -> Floats:
+        """``[entries, resamples]``: draws with the unseen cluster at its worst."""
+        return self._drawn(self.unseen.least, slice(None))
+
+    @property
+    def upper(self) -> Floats:
+        """``[entries, resamples]``: draws with the unseen cluster at its best."""
+        return self._drawn(self.unseen.most, slice(None))
+
+    def _drawn(self, extra: Floats, at: slice) -> Floats:
+        """The draws of some entries, where the unseen cluster changes by ``extra``."""
+        if self.steps is None:
+            change = self.points[..., at, :].copy()
+        else:
+            first, second = (end[at] for end in self.steps)
+            change = self.points[..., second, :]
+            change -= self.points[..., first, :]
+        own = self.weight if self.weight.shape[-2] == 1 else self.weight[..., at, :]
+        change += extra[..., at, None] * own
+        return change
+
+    def _furthest(self, extra: Floats, count: int, sign: int) -> tuple[Ints, Floats]:
+        """Of each entry the ``count`` largest draws (sign 1) or smallest (-1), nearest first.
+
+        Which they are, and the draws ``[entries, count]``; NaN where a draw is not known.
+        """
+        resamples = self.points.shape[-1]
+        likely = -ndtri(min(0.5, 3 * count / resamples))  # about three times as many lie beyond
+        limit = sign * (self.value + extra * self.weight.mean(axis=-1)) + likely * self.se
+        at = np.empty((*self.value.shape, count), dtype=np.int64)
+        drawn = np.empty(at.shape)
+        for part in _parts(self.value.shape[-1], self.points.size // self.points.shape[-2]):
+            draws = sign * self._drawn(extra, part)
+            rows = zip(draws.reshape(-1, resamples), limit[..., part].reshape(-1), strict=True)
+            found = np.array([_largest(row, beyond, count) for row, beyond in rows])
+            at[..., part, :] = found.reshape(*draws.shape[:-1], count)
+            drawn[..., part, :] = sign * np.take_along_axis(draws, at[..., part, :], axis=-1)
+        unknown = np.isnan(self.weight).any(axis=-1) | np.isnan(self.value)
+        drawn[unknown] = np.nan
+        return at, drawn
+
+    def _quantile(self, extra: Floats, tail: float, sign: int) -> Floats:
+        """The end of each entry's draws beyond which a share ``tail`` of them lies."""
+        resamples = self.points.shape[-1]
+        place = tail * (resamples - 1)
+        before = int(place)
+        _, drawn = self._furthest(extra, min(before + 2, resamples), sign)
+        inner, outer = drawn[..., 0], drawn[..., min(1, resamples - 1)]
+        return np.asarray(outer + (inner - outer) * (place - before))
+
     def low(self, tail: float) -> Floats:
         """Lower ends of one-sided error ``tail``: the draws', and no higher than Student's."""
-        return np.minimum(np.quantile(self.lower, tail, axis=-1), self.student(tail)[0])
+        return np.minimum(self._quantile(self.unseen.least, tail, -1), self.student(tail)[0])
 
     def high(self, tail: float) -> Floats:
         """Upper ends of one-sided error ``tail``: the draws', and no lower than Student's."""
-        return np.maximum(np.quantile(self.upper, 1.0 - tail, axis=-1), self.student(tail)[1])
+        return np.maximum(self._quantile(self.unseen.most, tail, 1), self.student(tail)[1])
 
     def student(self, tail: float | Floats) -> tuple[Floats, Floats]:
         r"""Fieller's ends: where Student's test of :math:`E[D - rH] = 0` stops rejecting.
@@ -122,18 +215,19 @@ class Shares:
         c-th smallest draw in any entry, and at most ``tail`` in one; the ends are those draws,
         and no lower than Student's at the same risk (Besag et al., 1995, for such bands).
         """
-        resamples = self.upper.shape[-1]
-        order = np.argsort(self.upper, axis=-1, kind="stable")
-        rank = np.empty_like(order)
-        np.put_along_axis(rank, order, np.arange(resamples), axis=-1)
-        worst = np.sort(rank.max(axis=-2), axis=-1)
-        together = int(np.ceil((1.0 - error) * resamples)) - 1
+        resamples = self.points.shape[-1]
         alone = int(np.ceil((1.0 - tail) * (resamples - 1)))  # no lower than the quantile
-        at = np.maximum(worst[..., together, None], alone)
-        chosen = np.take_along_axis(order, at[..., None], axis=-1)
-        drawn = np.take_along_axis(self.upper, chosen, axis=-1)[..., 0]
-        risk = np.minimum(1.0 - at / resamples, tail)
-        return np.maximum(drawn, self.student(risk)[1]), risk
+        at, drawn = self._furthest(self.unseen.most, resamples - alone, 1)
+        worst = np.zeros((*self.points.shape[:-2], resamples), dtype=np.int64)
+        ranks = np.arange(alone, resamples)
+        for entry in np.moveaxis(at, -2, 0):
+            found = np.maximum(np.take_along_axis(worst, entry, axis=-1), ranks)
+            np.put_along_axis(worst, entry, found, axis=-1)
+        together = int(np.ceil((1.0 - error) * resamples)) - 1
+        rank = np.maximum(np.sort(worst, axis=-1)[..., together, None], alone)
+        ends = np.take_along_axis(drawn, (rank - alone)[..., None], axis=-1)[..., 0]
+        risk = np.minimum(1.0 - rank / resamples, tail)
+        return np.maximum(ends, self.student(risk)[1]), risk
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,20 +294,24 @@ def shares(
     headroom_draws: Floats,
     weight: Floats,
     unseen: Unseen,
+    steps: tuple[Ints, Ints] | None = None,
 ) -> Shares:
     """Shares of the headroom with their draws.
 
     Parameters
     ----------
     change, headroom
-        Sums of each cluster ``[clusters, entries]``; the headroom may be one column.
+        Sums of each cluster ``[clusters, entries]``; the headroom may be one column. With
+        ``steps`` the changes are ``[clusters, points]``, and the headroom is one column.
     change_draws, headroom_draws
-        Their resampled sums ``[entries, resamples]``.
+        Their resampled sums ``[entries, resamples]``, or ``[points, resamples]``.
     weight
         The unseen cluster's weight in each resample ``[resamples]``, where a seen one's is 1 on
         average.
     unseen
         The cluster that was not seen.
+    steps
+        Entry i is the change from point ``steps[0][i]`` to point ``steps[1][i]``.
     """
     clusters = change.shape[-2]
     mean = _positive(headroom.mean(axis=-2))
@@ -221,16 +319,35 @@ def shares(
     value = d.mean(axis=-2)
     d, h = d - value[..., None, :], h - 1.0
     pairs = float(clusters * max(clusters - 1, 1))
-    dd, hh, dh = ((x * y).sum(axis=-2) / pairs for x, y in ((d, d), (h, h), (d, h)))
-    moments = dd, hh, dh
-    base = _positive(headroom_draws + unseen.headroom[..., None] * weight)
-
-    def drawn(change: Floats) -> Floats:
-        return (change_draws + change[..., None] * weight) / base
-
+    hh, dh = ((x * h).sum(axis=-2) / pairs for x in (h, d))
+    if steps is None:
+        dd = (d * d).sum(axis=-2) / pairs
+    else:
+        first, second = steps
+        across = np.swapaxes(d, -1, -2)
+        gram = (steady_product(across, d) if d.ndim == 2 else np.matmul(across, d)) / pairs
+        own = np.diagonal(gram, axis1=-2, axis2=-1)
+        dd = own[..., first] + own[..., second] - 2 * gram[..., first, second]
+        value, dh = (x[..., second] - x[..., first] for x in (value, dh))
     relative = Unseen(unseen.least / mean, unseen.most / mean, unseen.headroom / mean)
-    lower, upper = drawn(unseen.least), drawn(unseen.most)
-    return Shares(value, lower, upper, moments, clusters, relative)
+    drawn = _positive(headroom_draws + unseen.headroom[..., None] * weight)
+    points, own = np.divide(change_draws, drawn, order="C"), mean[..., None] * weight / drawn
+    moments = np.maximum(dd, 0.0), hh, dh
+    return Shares(value, points, steps, own, moments, clusters, relative)
+
+
+def _largest(row: Floats, limit: float, count: int) -> Ints:
+    """Where the ``count`` largest numbers are, ascending; most of them should lie above a limit."""
+    at = np.flatnonzero(row > limit)
+    if at.size < count:
+        at = np.arange(row.size)
+    return np.asarray(at[np.argsort(row[at])[at.size - count :]])
+
+
+def _parts(entries: int, size: int) -> list[slice]:
+    """Cuts so many entries, each with ``size`` numbers, into parts that stay in the cache."""
+    step = max(1, (1 << 17) // max(size, 1))
+    return [slice(start, start + step) for start in range(0, entries, step)]
 
 
 def _positive(x: Floats) -> Floats:

@@ -1,10 +1,18 @@
 // A line chart with bands, names at the line ends, and a tooltip for pointer, touch and keys.
 
+/** The height of a drawn line at a position; null where it has none. */
+function heightAt(xs, ys, at) {
+  const next = missing(at) ? -1 : xs.findIndex((x) => x >= at);
+  if (next <= 0 || xs[next] === at) return ys[next] ?? null;
+  if (missing(ys[next - 1]) || missing(ys[next])) return null;
+  return ys[next - 1] + ((at - xs[next - 1]) / (xs[next] - xs[next - 1])) * (ys[next] - ys[next - 1]);
+}
+
 class LineChart {
   /**
    * @param figure the chart's <figure>
    * @param spec x (positions), xNames, xTitle, yTitle, decimals, and
-   *   series: [{id, rank, name, colour, dash, y, low, high, harm, safe, facts(i)}]; harm and safe are indices
+   *   series: [{id, rank, name, colour, dash, y, low, high, harm, safe, facts(i)}]; harm and safe are positions on x
    *   references: [{id, name, kind, y}]: lines without a band
    *   harmBelow: where the shaded region of harm begins, if there is one
    */
@@ -121,11 +129,11 @@ class LineChart {
     series.y.forEach((value, i) => {
       if (!missing(value)) draw(group, "circle", { cx: x(spec.x[i]), cy: y(value), r: 2.4 });
     });
-    const safe = series.safe ?? -1;
-    if (safe >= 0 && !missing(series.y[safe])) draw(group, "circle", { class: "safe-end", cx: x(spec.x[safe]), cy: y(series.y[safe]), r: 6 });
-    const harm = series.harm ?? -1;
-    if (harm >= 0 && !missing(series.y[harm])) {
-      const [hx, hy] = [x(spec.x[harm]), y(series.y[harm])];
+    const safe = heightAt(spec.x, series.y, series.safe);
+    if (!missing(safe)) draw(group, "circle", { class: "safe-end", cx: x(series.safe), cy: y(safe), r: 6 });
+    const harm = heightAt(spec.x, series.y, series.harm);
+    if (!missing(harm)) {
+      const [hx, hy] = [x(series.harm), y(harm)];
       draw(group, "path", { class: "harm", d: `M${hx - 7},${hy - 16}h14l-7,11z` });
       draw(group, "text", { class: "harm", x: hx, y: hy - 20, "text-anchor": "middle" }, "hurts");
     }

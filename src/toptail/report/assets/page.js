@@ -23,6 +23,9 @@ function overDeciles(name, spec) {
   charts.push(new LineChart(figure(name), { ...chart, ...spec }));
 }
 
+/** Where a K that a verdict names stands, which need not be one of the K shown. */
+const position = (k) => (missing(k) ? null : Math.log2(k));
+
 /** The gain over a random pick, divided by the headroom: what the verdict is about. */
 function gainOverRandom() {
   const series = data.scorers.map((scorer, index) => ({
@@ -30,8 +33,8 @@ function gainOverRandom() {
     y: scorer.gain.value,
     low: scorer.gain.low,
     high: scorer.gain.high,
-    harm: data.k.indexOf(scorer.k_harm),
-    safe: data.k.indexOf(scorer.k_safe_max),
+    harm: position(scorer.k_harm),
+    safe: position(scorer.k_safe_max),
     facts: (i) => [
       ["K", String(data.k[i])],
       ["gain / headroom", fixed(scorer.gain.value[i], 2)],
@@ -43,8 +46,8 @@ function gainOverRandom() {
   const flat = (name, kind, at) => ({ name, kind, y: data.k.map(() => at) });
   const references = [
     flat("random pick", "none", 0),
-    flat(`−δ = ${fixed(-data.delta, 2)}`, "delta", -data.delta),
-    flat(`−ρ = ${fixed(-data.rho, 2)}`, "rho", -data.rho),
+    flat(`−δ = −${data.delta_text}`, "delta", -data.delta),
+    flat(`−ρ = −${data.rho_text}`, "rho", -data.rho),
   ];
   overK("gain", { series, references, yTitle: `gain / headroom at K = ${data.k.at(-1)}`, zero: true, harmBelow: -data.rho });
 }
@@ -55,7 +58,7 @@ function bestOfK() {
     y: scorer.value,
     low: scorer.band_low,
     high: scorer.band_high,
-    harm: data.k.indexOf(scorer.k_harm),
+    harm: position(scorer.k_harm),
     facts: (i) => [
       ["K", String(data.k[i])],
       ["value", fixed(scorer.value[i], data.decimals)],
