@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toptail.audit.bounds import Bounds
 from toptail.audit.family import Family
@@ -14,11 +13,31 @@ from toptail.audit.per_query import Possible, ScoreColumn
 from toptail.audit.sample import Estimate, Sample
 from toptail.audit.settings import Unit
 from toptail.stats.best_of_k import Floats, Ints
-from toptail.stats.ends import Between, Shares, Unseen, extreme_weights, shares, unseen_cluster
+from toptail.stats.ends import (
+    Between,
+    Shares,
+    Unseen,
+    Widened,
+    extreme_weights,
+    shares,
+    unseen_cluster,
+)
 from toptail.stats.resample import cluster_sums
 
 ROOMS = ("low", "high")
 """The least and the most that the headroom can be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Undrawn:
+    """The unseen cluster as one that was drawn to be judged whole; each ``[n_k]``."""
+
+    missed: Floats
+    """By how much its headroom exceeds the prediction, over the chance to be drawn."""
+    weight: Floats
+    """One over that chance."""
+    predicted: Floats
+    """Its headroom as it is predicted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +56,8 @@ class Ruler:
     """The same for the changes from 1 to each K, over the headroom at that K."""
     bounded: bool = False
     """Whether changes and headroom are only bounded."""
+    undrawn: Undrawn | None = None
+    """A query that could have been judged whole and was not, where only some were."""
 
     def steps(self, prefix: str) -> Shares | Between:
         """The family's steps over the headroom at k_max."""
@@ -51,8 +72,8 @@ class Ruler:
         if self.bounded:
             return self._between(prefix, slice(len(self.family.steps), None), self.unseen_at, 0)
         change, change_draws, headroom, headroom_draws = self._read(prefix, "captured")
-        return shares(
-            change, headroom, change_draws, headroom_draws, self.sample.unseen, self.unseen_at
+        return self._shares(
+            slice(None), change, headroom, change_draws, headroom_draws, self.unseen_at
         )
 
     def gain_at_k_max(self, prefix: str) -> Estimate:
@@ -69,14 +90,41 @@ class Ruler:
         if self.bounded:
             return self._between(prefix, which, unseen, -1)
         change, change_draws, headroom, headroom_draws = self._read(prefix, "gain")
-        return shares(
+        return self._shares(
+            slice(-1, None),
             change[:, second] - change[:, first],
             headroom[:, -1:],
             change_draws[second] - change_draws[first],
             headroom_draws[-1:],
-            self.sample.unseen,
             unseen,
         )
+
+    def _shares(
+        self,
+        at: slice,
+        change: Floats,
+        headroom: Floats,
+        change_draws: Floats,
+        headroom_draws: Floats,
+        unseen: Unseen,
+    ) -> Shares:
+        """Changes over the headroom at the K numbered ``at``.
+
+        Where the headroom is from queries judged whole, a large one may not be among them: the
+        ends hold with one more as well.
+        """
+        weight, more = self.sample.unseen, self.undrawn
+        found = shares(change, headroom, change_draws, headroom_draws, weight, unseen)
+        if more is None:
+            return found
+        seen, both = (
+            self.sample.missed("oracle", *unseen).T[at]
+            for unseen in ((), (more.missed, more.weight))
+        )
+        unseen = replace(unseen, headroom=more.predicted[at])
+        headroom_draws = headroom_draws - seen + both
+        missed = shares(change, headroom, change_draws, headroom_draws, weight, unseen)
+        return Widened(**vars(found), missed=missed)
 
     def _between(self, prefix: str, which: slice, unseen: Unseen, at: int) -> Between:
         """Least and most of changes over the least and the most headroom, from K number ``at``."""
@@ -118,15 +166,23 @@ class WholePart:
     """The cluster of each; None: every query its own."""
     times: Floats
     """How many pools each stands for: those of its cluster over those of it judged whole."""
+    missed: Floats
+    """By how much headroom exceeds its prediction, over the chance to be judged whole
+    ``[all queries, n_k]``; 0 where a query was not."""
+    weight: Floats
+    """One over that chance ``[all queries]``; 0 where a query was not judged whole."""
+    wider: float
+    """How many times as far off predictions are in some query as in any of these; at least 1."""
 
     @classmethod
-    def of(cls, full: NDArray[np.bool_], cluster: Ints | None) -> WholePart:
-        """The part where ``full [queries]`` is true."""
+    def of(cls, cluster: Ints | None, missed: Floats, weight: Floats, wider: float) -> WholePart:
+        """The pools with a weight."""
+        full = weight > 0
         if cluster is None:
-            return cls(None, np.ones(int(full.sum())))
+            return cls(None, np.ones(int(full.sum())), missed, weight, wider)
         whole = np.bincount(cluster[full], minlength=int(cluster.max()) + 1)
         times = np.bincount(cluster) / np.maximum(whole, 1)
-        return cls(cluster[full], times[cluster[full]])
+        return cls(cluster[full], times[cluster[full]], missed, weight, wider)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,14 +219,35 @@ class Seen:
             each = [self._sum(_over(end, self.headroom, self.tiny)) for end in at]
             return Ruler(sample, family, unit, unseen_cluster(last, own), unseen_cluster(each, own))
         top = np.maximum(self._sum(self.headroom), 0.0)
+        undrawn = self._undrawn(top)
         if self.width is not None:
             unseen = self._within(family, self.width, top[:, -1:])
-            return Ruler(sample, family, unit, *unseen, self.bounds is not None)
+            return Ruler(sample, family, unit, *unseen, self.bounds is not None, undrawn)
         return Ruler(
             *(sample, family, unit),
-            unseen_cluster([self._sum(end) for end in ends], top[:, -1:]),
-            unseen_cluster([self._sum(end) for end in at], top),
+            self._widened(unseen_cluster([self._sum(end) for end in ends], top[:, -1:])),
+            self._widened(unseen_cluster([self._sum(end) for end in at], top)),
+            undrawn=undrawn,
         )
+
+    def _widened(self, unseen: Unseen) -> Unseen:
+        """The unseen cluster, larger where labels of other queries show that they are larger."""
+        wider = 1.0 if self.part is None else self.part.wider
+        return Unseen(unseen.least * wider, unseen.most * wider, unseen.headroom * wider)
+
+    def _undrawn(self, top: Floats) -> Undrawn | None:
+        """The unseen cluster as one that was judged whole; None where all were."""
+        part = self.part
+        if part is None:
+            return None
+        full = part.weight > 0
+        weight = part.weight[full, None]
+        more = part.missed[full] / weight
+        predicted = self.headroom - more
+        missed = weight * (more + (part.wider - 1.0) * self.headroom)
+        found = unseen_cluster([cluster_sums(x, part.cluster) for x in (missed, weight)], top)
+        base = unseen_cluster([self._sum(predicted)] * 2, top).least
+        return Undrawn(found.least, found.most, base)
 
     def _within(self, family: Family, width: float, top: Floats) -> tuple[Unseen, Unseen]:
         """The unseen cluster where values lie in a range: it may lose all of it.
