@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from toptail.bench.judging import WAYS, outcome, wrong_under_looks
-from toptail.bench.judging_cases import POPULATIONS
+from toptail.bench import judging_coverage
+from toptail.bench.judging import WAYS, outcome, planned, wrong_under_looks
+from toptail.bench.judging_cases import CANDIDATES, POPULATIONS, SCALED
 from toptail.bench.judging_savings import savings
 from toptail.pools.builtin import builtin_pools
 
@@ -21,6 +25,38 @@ def test_the_truth_is_what_the_name_says(make) -> None:  # type: ignore[no-untyp
         assert worst == pytest.approx(-0.02)
     else:
         assert population.captured == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("make", SCALED)
+def test_the_truth_where_headroom_differs_is_that_of_many_queries(make) -> None:  # type: ignore[no-untyped-def]
+    population = make(0.8)
+    table = population.table(30_000, np.random.default_rng(0))
+    score, value = (
+        column.reshape(-1, CANDIDATES) for column in (table.scores["score"], table.values["value"])
+    )
+    gain = value[np.arange(len(value)), score.argmax(axis=1)] - value.mean(axis=1)
+    headroom = value.max(axis=1) - value.mean(axis=1)
+    error = np.std(gain - population.captured * headroom) / headroom.mean() / np.sqrt(len(value))
+    assert abs(gain.sum() / headroom.sum() - population.captured) < 4 * error
+
+
+def test_lower_ends_stay_below_the_truth_where_headroom_differs() -> None:
+    """One of forty may lie above it; before the headroom's own sample counted, eight of 60 did."""
+    found = outcome(SCALED[1](1.2), planned, None, 60, labels=320, queries=100)
+    assert found.low_above <= 0.05
+    assert found.covered >= 0.93
+
+
+def test_coverage_is_stored_with_how_it_was_made(tmp_path: Path) -> None:
+    where = tmp_path / "coverage.json"
+    assert judging_coverage.main(["--tables", "1", "--ways", "4", "--out", str(where)]) == 0
+    content = json.loads(where.read_text())
+    assert len(content["cells"]) == len(SCALED) * 2 * 2
+    for cell in content["cells"]:
+        missed = cell["low_above"] + cell["high_below"]
+        assert cell["covered"] == pytest.approx(1.0 - missed)
+    assert {"command", "commit", "machine", "tables", "labels"} < set(content)
+    assert len(judging_coverage.rows(content)) == len(SCALED) * 2
 
 
 def test_every_way_runs_and_a_good_cheap_judge_narrows() -> None:

@@ -56,6 +56,14 @@ def test_some_pairs_give_it_on_average(pools: toptail.ScoredPools) -> None:
     assert (off < 5 * error + 1e-9).all()
 
 
+def test_pairs_bound_the_headroom_and_give_no_captured_share(pools: toptail.ScoredPools) -> None:
+    table = judged(pools, 0.5, np.random.default_rng(0))
+    result = toptail.audit(pools, pairs=table, resamples=200)
+    for scorer in result.to_dict()["scorers"].values():
+        assert set(scorer["captured"] + scorer["captured_high"]) == {None}
+    assert "There is no captured share" in result.summary()
+
+
 def test_verdicts_from_pairs(pools: toptail.ScoredPools) -> None:
     pairs = judged(pools, 0.5, np.random.default_rng(1))
     result = toptail.audit(pools, pairs=pairs, resamples=300)

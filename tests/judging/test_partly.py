@@ -13,11 +13,19 @@ import pytest
 import toptail
 from toptail.audit.bounds import _values_between
 from toptail.audit.family import Family
+from toptail.audit.per_query import score_columns
 from toptail.audit.ruler import WholePart
+from toptail.audit.run import judgement
+from toptail.audit.sample import Sample
+from toptail.audit.seen import seen_of
+from toptail.audit.settings import Settings
 from toptail.audit.views import Interval
 from toptail.cli import main
+from toptail.pools.columns import Columns
+from toptail.pools.given import to_pools
 from toptail.results.schema import problem
 from toptail.stats import best_of_k
+from toptail.stats.ends import Widened
 
 QUERIES, SIZE = 120, 8
 Arrays = dict[str, np.ndarray]
@@ -87,6 +95,18 @@ def test_verdicts_and_headroom_from_some_labels(table: Arrays) -> None:
     assert "were judged" in result.summary()
 
 
+def has_no_share(result: toptail.AuditResult) -> None:
+    """Whether captured shares are left out everywhere, with a reason."""
+    content = result.to_dict()
+    for scorer in content["scorers"].values():
+        for name in ("captured", "captured_low", "captured_high", "nregret"):
+            assert set(scorer[name]) == {None}
+        assert {number for ends in scorer["gain"].values() for number in ends} == {None}
+    assert not problem(content)
+    assert "captured not available" in result.summary()
+    assert "There is no captured share" in result.summary()
+
+
 def test_without_whole_queries_the_headroom_is_bounded(table: Arrays) -> None:
     data = sampled(table, 0.6)
     del data["p_whole"], data["own"]
@@ -95,9 +115,8 @@ def test_without_whole_queries_the_headroom_is_bounded(table: Arrays) -> None:
     assert open_range.verdicts["bad"].status == "inconclusive"  # nothing says how much there is
     declared = audit(data, value_range=(0, 1))
     assert declared.verdicts["bad"].status == "unsafe"
-    low, _, high = ends(declared.scorers["good"].captured)
-    assert low < ends(audit(table).scorers["good"].captured)[1] < high
-    assert not problem(declared.to_dict())
+    for result in (open_range, declared):
+        has_no_share(result)
 
 
 def test_whole_queries_or_none_give_the_headroom(table: Arrays) -> None:
@@ -127,9 +146,12 @@ def test_bounds_decide_only_what_both_cases_agree_on(table: Arrays) -> None:
     blank[::10, 0] = np.nan
     few = audit(table | {"value": blank}, unjudged="bounds", value_range=(0, 1))
     assert {n: v.status for n, v in few.verdicts.items()} == {"good": "safe", "bad": "unsafe"}
-    for name, scorer in audit(table).scorers.items():
-        low, _, high = ends(few.scorers[name].captured)
-        assert low < ends(scorer.captured)[1] < high
+    for verdict, known in zip(few.verdicts.values(), audit(table).verdicts.values(), strict=True):
+        for step, truth in zip(verdict.steps or (), known.steps or (), strict=True):
+            assert step["low"] is not None
+            assert step["high"] is not None
+            assert step["low"] <= truth["value"] <= step["high"]
+    has_no_share(few)
     many = np.where(np.arange(SIZE) % 2 > 0, table["value"], np.nan)
     unknown = audit(table | {"value": many}, unjudged="bounds")
     assert {v.status for v in unknown.verdicts.values()} == {"inconclusive"}
@@ -248,11 +270,12 @@ def test_a_partly_judged_table_is_not_compared_with_another(table: Arrays) -> No
 def test_pools_judged_whole_stand_for_those_of_their_cluster() -> None:
     cluster = np.array([0, 0, 0, 1, 1, 2, 3])
     full = np.array([True, False, True, True, True, False, True])
-    part = WholePart.of(full, cluster)
+    missed, weight = np.zeros((7, 2)), np.where(full, 4.0, 0.0)
+    part = WholePart.of(cluster, missed, weight, 1.0)
     assert part.cluster is not None
     assert part.cluster.tolist() == [0, 0, 1, 1, 3]
     np.testing.assert_array_equal(part.times, [1.5, 1.5, 1.0, 1.0, 1.0])
-    assert WholePart.of(full, None).times.tolist() == [1.0] * 5
+    assert WholePart.of(None, missed, weight, 1.0).times.tolist() == [1.0] * 5
 
 
 def test_clusters_judged_whole_are_as_narrow_as_the_full_table() -> None:
@@ -265,3 +288,67 @@ def test_clusters_judged_whole_are_as_narrow_as_the_full_table() -> None:
         low, _, high = ends(audit(each | cluster, scores="good").scorers["good"].captured)
         widths.append(high - low)
     assert widths[1] < 1.2 * widths[0]
+
+
+def test_no_more_than_all_of_the_headroom_is_captured() -> None:
+    rng = np.random.default_rng(2)
+    value = rng.random((QUERIES, SIZE)) * np.exp(rng.normal(size=(QUERIES, 1)))
+    for seed in range(4):
+        content = audit(sampled({"best": value, "value": value}, 0.3, 0.2, seed)).to_dict()
+        scorer = content["scorers"]["best"]
+        for name in ("captured", "captured_low", "captured_high"):
+            assert max(share for share in scorer[name] if share is not None) <= 1.0
+
+
+def test_ends_count_a_large_query_that_was_not_drawn_to_be_judged_whole() -> None:
+    """The ends of the captured share, resample by resample, from the weights of the queries."""
+    rng = np.random.default_rng(4)
+    value = rng.random((QUERIES, SIZE)) * np.exp(rng.normal(size=(QUERIES, 1)))
+    table = sampled({"good": value + rng.normal(0, 0.3, value.shape), "value": value}, 0.3, 0.2)
+    pools = to_pools(table, Columns(scores=["good"]))
+    settings, family = Settings(), Family.up_to(SIZE)
+    judged, _ = judgement(pools, "value", None, settings)
+    columns = score_columns(pools, judged, family.shown)
+    seen = seen_of(pools, judged, family, columns, settings)
+    sample = Sample(QUERIES, None)
+    sample.add("oracle", seen.oracle)
+    assert seen.part is not None
+    sample.add_missed("oracle", seen.part.missed, seen.part.weight)
+    sample.add("good/value", columns["good"].value)
+    sample.add("weights", np.eye(QUERIES))
+    sample.weigh(np.random.default_rng(0), 300)
+    share = seen.ruler(sample, family, "pooled").captured("good/")
+
+    known = table["value"]
+    whole = ~np.isnan(known).any(axis=1)
+    p, z = table["p_judged"], judged.value.reshape(QUERIES, SIZE)
+    off = np.fmax.reduce(np.abs(z - known) * p / (1 - p), axis=1)  # z = f + (y - f)/p
+    wider = np.nanmax(off) / off[whole].max()
+    assert wider > 1.0  # the value furthest off is that of a query judged in part
+    curve = columns["good"].value
+    change, headroom = curve[:, -1] - curve[:, 0], seen.oracle[:, -1] - curve[:, 0]
+    truth = (known.max(axis=1) - known.mean(axis=1))[whole]
+    chance = 1 / seen.part.weight[whole]
+    predicted = (headroom[whole] - truth / chance) / (1 - 1 / chance)
+    base = np.where(whole, 0.0, headroom)
+    base[whole] = predicted
+    like = truth**3 / (truth**3).sum()
+    pools_of_best = np.sort(known[whole], axis=1)
+    least = like @ (pools_of_best[:, 0] - known[whole].mean(axis=1)) * wider
+    unseen_missed = like @ ((truth * wider - predicted) / chance)
+    unseen_weight, unseen_base = like @ (1 / chance), like @ predicted
+    draws, extra = sample.total("weights").draws, sample.unseen
+    drawn = []
+    for w, w0 in zip(draws, extra, strict=True):
+        weights, found = w[whole] / chance, truth - predicted
+        seen_only = (
+            QUERIES * (weights @ found) / weights.sum() + w @ base + w0 * (like @ truth * wider)
+        )
+        both = (weights @ found + w0 * unseen_missed) / (weights.sum() + w0 * unseen_weight)
+        with_it = QUERIES * both + w @ base + w0 * unseen_base
+        drawn.append([(w @ change + w0 * least) / room for room in (seen_only, with_it)])
+    slow = np.quantile(drawn, 0.025, axis=0)
+    assert slow[1] < slow[0]
+    assert isinstance(share, Widened)
+    assert slow.min() < share.student(0.025)[0][-1]
+    assert share.low(0.025)[-1] == pytest.approx(slow[1])

@@ -172,8 +172,22 @@ def test_from_the_command_line_plan_judge_audit(
     assert not problem(stored)
     assert stored["judging"]["look"] == {"at": 1, "of": 2, "level": 0.95}
     assert stored["thresholds"]["level"] > 0.99
-    assert main(["plan", str(unjudged), "--for", "half-width 0.2", "--out", to_judge]) == 0
-    assert main(["plan", str(unjudged), "--for", "soon", "--out", to_judge]) == 2
+    assert main(["plan", str(unjudged), "--half-width", "0.2", "--out", to_judge]) == 0
+    capsys.readouterr()
+    assert main(["plan", str(unjudged), "--out", to_judge]) == 2
+    assert "Give either --labels or --half-width." in capsys.readouterr().err
+
+
+def test_a_plan_of_arrays_needs_no_values(pools: toptail.ScoredPools) -> None:
+    scores = {name: column.reshape(pools.queries, -1) for name, column in pools.scores.items()}
+    plan = toptail.plan(scores, labels=500)
+    assert plan.table.equals(toptail.plan(pools, labels=500).table)
+    given = answers(pools, plan.table)
+    said = toptail.audit(scores, plan=plan, answers=given, resamples=200).to_dict()
+    assert (
+        said["scorers"]
+        == (toptail.audit(pools, plan=plan, answers=given, resamples=200).to_dict()["scorers"])
+    )
 
 
 def test_answers_meet_the_plan(pools: toptail.ScoredPools) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from toptail.audit.per_query import Judgement
 from toptail.audit.settings import Settings
 from toptail.pools import ScoredPools
+
+_NO_SHARE: Final = "There is no captured share, since the headroom is only known within bounds."
 
 
 def judging_content(
@@ -65,8 +67,8 @@ def how_judged(judged: Judgement, settings: Settings) -> str:
     ends = "the declared range" if ranged else "the range of the judged values"
     if judged.between is not None:
         return (
-            f"Unjudged candidates may be worth anything in {ends}: every number is an interval, "
-            "and a status is given only where the worst and the best case agree."
+            f"Unjudged candidates may be worth anything in {ends}: a status is given only where "
+            f"the worst and the best case agree. {_NO_SHARE}"
         )
     if judged.sampled is None:
         return "Every candidate was judged."
@@ -74,7 +76,7 @@ def how_judged(judged: Judgement, settings: Settings) -> str:
         return (
             "Pairs were judged: a candidate's value is its chance to beat a random other one of "
             "its query. The headroom is bounded: at least the gain of the best selector, chosen on "
-            "other queries; at most certain victory."
+            f"other queries; at most certain victory. {_NO_SHARE}"
         )
     if not judged.sampled.oracle_unknown:
         return (
@@ -85,7 +87,8 @@ def how_judged(judged: Judgement, settings: Settings) -> str:
     return (
         "Curves are weighted by the chances of the design. It does not say of enough queries that "
         "they were judged whole, so the headroom is bounded: at least the gain of the best "
-        f"selector, chosen on other queries; at most {most}. An unseen cluster may lose {ends}."
+        f"selector, chosen on other queries; at most {most}. An unseen cluster may lose {ends}. "
+        f"{_NO_SHARE}"
     )
 
 

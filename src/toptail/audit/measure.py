@@ -181,6 +181,8 @@ def _sample(
     """All per-query numbers; with ``own`` also its gains in each query's own headroom."""
     sample = Sample(pools.queries, seen.cluster)
     sample.add("oracle", seen.oracle)
+    if seen.part is not None:
+        sample.add_missed("oracle", seen.part.missed, seen.part.weight)
     if own is not None:
         add_own(sample, seen)
 
@@ -252,15 +254,12 @@ def _curve(reading: _Reading, prefix: str) -> tuple[dict[str, Any], Estimate]:
     headroom = top - curve[0:1]
     low, high = curve.interval(reading.level)
     band = max_t_band(curve.point, curve.draws, sample.clusters, reading.level, asked.scale)
-    gain = _ends(ruler.gains(prefix), asked.rule.tail)
+    gain, captured = (
+        _ends(found, asked.rule.tail) for found in (ruler.gains(prefix), ruler.captured(prefix))
+    )
     usable = headroom.point > 1e-12 * asked.scale
-    if ruler.bounded:
-        usable = np.array(asked.family.shown) > 1
-    captured = {
-        end: np.where(usable, numbers, np.nan)
-        for end, numbers in _ends(ruler.captured(prefix), asked.rule.tail).items()
-    }
     for end, numbers in captured.items():
+        numbers[~usable] = np.nan
         numbers[-1] = gain[end][-1]  # at k_max they are one number
     return {
         "value": curve.point,
@@ -281,10 +280,13 @@ def _curve(reading: _Reading, prefix: str) -> tuple[dict[str, Any], Estimate]:
 
 
 def _ends(found: Shares | Between, tail: float) -> dict[str, Floats]:
-    """Shares with their ends."""
+    """Shares with their ends: none where only bounds are known, and no more than all of it."""
+    if isinstance(found, Between):
+        return {end: np.full(found.value.shape, np.nan) for end in ("value", "low", "high")}
     ends = {"value": found.value, "low": found.low(tail), "high": found.high(tail)}
-    # Rounding is no share.
-    return {name: np.where(np.abs(x) <= 1e-9, 0.0, x) for name, x in ends.items()}
+    # Rounding is no share; an infinite end is not known.
+    ends = {name: np.where(np.abs(x) <= 1e-9, 0.0, x) for name, x in ends.items()}
+    return {name: np.where(np.isinf(x), x, np.minimum(x, 1.0)) for name, x in ends.items()}
 
 
 def _scorer(

@@ -29,6 +29,8 @@ class Sampled:
     """The chance that all candidates of the row's query were judged; NaN unless they were."""
     fold: Ints
     """The part of the clusters that the row's query lies in."""
+    off: Floats
+    """How far a judged value lies from what was predicted; NaN where there is none."""
     cheap: Floats | None = None
     """What a cheap judge says of every candidate."""
     pairs: Floats | None = None
@@ -61,7 +63,7 @@ class Sampled:
         more = (
             None if each is None else each[rows] for each in (self.cheap, self.pairs, self.known)
         )
-        return Sampled(self.value[rows], self.whole[rows], self.fold[rows], *more)
+        return Sampled(self.value[rows], self.whole[rows], self.fold[rows], self.off[rows], *more)
 
 
 def check_design(pools: ScoredPools, value: Floats, name: str) -> Floats:
@@ -111,7 +113,7 @@ def sampled(
     whole = _whole(pools.design, value, query, pools.queries)
     if (~np.isnan(whole[pools.offsets[:-1]])).sum() < LEAST_WHOLE:
         whole = np.full(value.size, np.nan)
-    found = Sampled(value, whole, fold, cheap, known=known)
+    found = Sampled(value, whole, fold, np.abs(value - predicted), cheap, known=known)
     return difference_values(value, chance, predicted), found
 
 
@@ -119,7 +121,7 @@ def preferred(pools: ScoredPools, seed: int) -> Sampled:
     """What is known of a table of which pairs were judged: no value for certain."""
     fold = np.repeat(folds(pools, seed), pools.sizes)
     none = np.full(pools.rows, np.nan)
-    return Sampled(none, none, fold, pairs=pools.design["pairs"])
+    return Sampled(none, none, fold, none, pairs=pools.design["pairs"])
 
 
 def folds(pools: ScoredPools, seed: int) -> Ints:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toptail.audit.bounds import Bounds
 from toptail.audit.family import Family
@@ -18,6 +17,7 @@ from toptail.stats.ends import (
     Between,
     Shares,
     Unseen,
+    Widened,
     moved_weight,
     shares,
     unseen_cluster,
@@ -27,6 +27,18 @@ from toptail.stats.resample import cluster_sums
 
 ROOMS = ("low", "high")
 """The least and the most that the headroom can be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Undrawn:
+    """The unseen cluster as one that was drawn to be judged whole; each ``[n_k]``."""
+
+    missed: Floats
+    """By how much its headroom exceeds the prediction, over the chance to be drawn."""
+    weight: Floats
+    """One over that chance."""
+    predicted: Floats
+    """Its headroom as it is predicted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +57,8 @@ class Ruler:
     """The same for the changes from 1 to each K, over the headroom at that K."""
     bounded: bool = False
     """Whether changes and headroom are only bounded."""
+    undrawn: Undrawn | None = None
+    """A query that could have been judged whole and was not, where only some were."""
 
     def steps(self, prefix: str) -> Shares | Between:
         """The family's steps over the headroom at k_max."""
@@ -59,8 +73,8 @@ class Ruler:
         if self.bounded:
             return self._between(prefix, slice(len(self.family.steps), None), self.unseen_at, 0)
         change, change_draws, headroom, headroom_draws = self._read(prefix, "captured")
-        return shares(
-            change, headroom, change_draws, headroom_draws, self.sample.unseen, self.unseen_at
+        return self._shares(
+            slice(None), change, headroom, change_draws, headroom_draws, self.unseen_at
         )
 
     def gain_at_k_max(self, prefix: str) -> Estimate:
@@ -76,15 +90,43 @@ class Ruler:
         if self.bounded:
             return self._between(prefix, which, unseen, -1)
         change, change_draws, headroom, headroom_draws = self._read(prefix, "gain")
-        return shares(
+        return self._shares(
+            slice(-1, None),
             change,
             headroom[:, -1:],
             change_draws,
             headroom_draws[-1:],
-            self.sample.unseen,
             unseen,
             (self.family.first[which], self.family.second[which]),
         )
+
+    def _shares(
+        self,
+        at: slice,
+        change: Floats,
+        headroom: Floats,
+        change_draws: Floats,
+        headroom_draws: Floats,
+        unseen: Unseen,
+        steps: tuple[Ints, Ints] | None = None,
+    ) -> Shares:
+        """Changes over the headroom at the K numbered ``at``; with ``steps`` between two of them.
+
+        Where the headroom is from queries judged whole, a large one may not be among them: the
+        ends hold with one more as well.
+        """
+        weight, more = self.sample.unseen, self.undrawn
+        found = shares(change, headroom, change_draws, headroom_draws, weight, unseen, steps)
+        if more is None:
+            return found
+        seen, both = (
+            self.sample.missed("oracle", *unseen).T[at]
+            for unseen in ((), (more.missed, more.weight))
+        )
+        unseen = replace(unseen, headroom=more.predicted[at])
+        headroom_draws = headroom_draws - seen + both
+        missed = shares(change, headroom, change_draws, headroom_draws, weight, unseen, steps)
+        return Widened(**vars(found), missed=missed)
 
     def _between(self, prefix: str, which: slice, unseen: Unseen, at: int) -> Between:
         """Least and most of changes over the least and the most headroom, from K number ``at``."""
@@ -131,15 +173,23 @@ class WholePart:
     """The cluster of each; None: every query its own."""
     times: Floats
     """How many pools each stands for: those of its cluster over those of it judged whole."""
+    missed: Floats
+    """By how much headroom exceeds its prediction, over the chance to be judged whole
+    ``[all queries, n_k]``; 0 where a query was not."""
+    weight: Floats
+    """One over that chance ``[all queries]``; 0 where a query was not judged whole."""
+    wider: float
+    """How many times as far off predictions are in some query as in any of these; at least 1."""
 
     @classmethod
-    def of(cls, full: NDArray[np.bool_], cluster: Ints | None) -> WholePart:
-        """The part where ``full [queries]`` is true."""
+    def of(cls, cluster: Ints | None, missed: Floats, weight: Floats, wider: float) -> WholePart:
+        """The pools with a weight."""
+        full = weight > 0
         if cluster is None:
-            return cls(None, np.ones(int(full.sum())))
+            return cls(None, np.ones(int(full.sum())), missed, weight, wider)
         whole = np.bincount(cluster[full], minlength=int(cluster.max()) + 1)
         times = np.bincount(cluster) / np.maximum(whole, 1)
-        return cls(cluster[full], times[cluster[full]])
+        return cls(cluster[full], times[cluster[full]], missed, weight, wider)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,12 +225,14 @@ class Seen:
             unseen = self._unseen(family, own, times[:, 0])
             return Ruler(sample, family, unit, unseen, unseen_cluster(each, own))
         top = np.maximum(self._sum(self.headroom), 0.0)
+        undrawn = self._undrawn(top)
         if self.width is not None:
             within = self._within(family, self.width, top[:, -1:])
-            return Ruler(sample, family, unit, *within, self.bounds is not None)
+            return Ruler(sample, family, unit, *within, self.bounds is not None, undrawn)
         unseen = self._unseen(family, top[:, -1:], np.ones(len(self.headroom)))
         at = unseen_cluster([self._sum(end) for end in gains], top)
-        return Ruler(sample, family, unit, unseen, at)
+        widened = self._widened(unseen), self._widened(at)
+        return Ruler(sample, family, unit, *widened, undrawn=undrawn)
 
     def _unseen(self, family: Family, top: Floats, times: Floats) -> Unseen:
         """The unseen cluster for all changes, of which each query's are counted so many times."""
@@ -193,6 +245,25 @@ class Seen:
             times = times * self.part.times
         least, most = self.possible.extremes(of_query * times, family)
         return Unseen(least, most, (weight * top).sum(axis=0))
+
+    def _widened(self, unseen: Unseen) -> Unseen:
+        """The unseen cluster, larger where labels of other queries show that they are larger."""
+        wider = 1.0 if self.part is None else self.part.wider
+        return Unseen(unseen.least * wider, unseen.most * wider, unseen.headroom * wider)
+
+    def _undrawn(self, top: Floats) -> Undrawn | None:
+        """The unseen cluster as one that was judged whole; None where all were."""
+        part = self.part
+        if part is None:
+            return None
+        full = part.weight > 0
+        weight = part.weight[full, None]
+        more = part.missed[full] / weight
+        predicted = self.headroom - more
+        missed = weight * (more + (part.wider - 1.0) * self.headroom)
+        found = unseen_cluster([cluster_sums(x, part.cluster) for x in (missed, weight)], top)
+        base = unseen_cluster([self._sum(predicted)] * 2, top).least
+        return Undrawn(found.least, found.most, base)
 
     def _within(self, family: Family, width: float, top: Floats) -> tuple[Unseen, Unseen]:
         """The unseen cluster where values lie in a range: it may lose all of it.

@@ -87,6 +87,16 @@ class Sample:
         self.add(name, np.where(defined, per_query, 0.0))
         self.add(f"{name} defined", defined.astype(np.float64))
 
+    def add_missed(self, name: str, missed: Floats, weight: Floats) -> None:
+        """Say that a column is known in part: the rest was seen in a draw of queries.
+
+        ``missed [queries, c]`` is that part of the column, each query over its chance to be drawn,
+        and ``weight [queries]`` is one over that chance; both are 0 where a query was not drawn.
+        Every resample then divides by its own sum of weights, as the estimate itself does.
+        """
+        self.add(f"{name} missed", missed)
+        self.add(f"{name} weight", weight)
+
     def resample(
         self, rng: np.random.Generator, resamples: int, tick: Callable[[float], None] | None = None
     ) -> None:
@@ -122,7 +132,24 @@ class Sample:
     def total(self, name: str) -> Estimate:
         """Sum over queries."""
         at = self._slices[name]
-        return Estimate(self._point[at], self._draws[:, at])
+        draws = self._draws[:, at]
+        if f"{name} missed" in self._slices:
+            draws = draws - self._draws[:, self._slices[f"{name} missed"]] + self.missed(name)
+        return Estimate(self._point[at], draws)
+
+    def missed(
+        self, name: str, missed: Floats | float = 0.0, weight: Floats | float = 0.0
+    ) -> Floats:
+        """Resampled sums of the part from :meth:`add_missed` ``[resamples, c]``.
+
+        ``missed`` and ``weight`` are those of a cluster that was not seen, if it is to count.
+        """
+        queries, part, weights = (
+            self._draws[:, self._slices[column]]
+            for column in ("", f"{name} missed", f"{name} weight")
+        )
+        unseen = self.unseen[:, None]
+        return np.asarray(queries * (part + missed * unseen) / (weights + weight * unseen))
 
     def ratio(self, name: str, by: str) -> Estimate:
         """Sum of one column over the sum of another, entry by entry."""

@@ -16,7 +16,7 @@ from toptail.audit.settings import Settings
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes
 from toptail.stats.best_of_k import Floats, Ints
-from toptail.stats.sampled import cross_fitted, difference_values
+from toptail.stats.sampled import Flags, cross_fitted
 
 _FITTED = 20
 """With fewer queries judged whole, what single labels say of the headroom is not listened to."""
@@ -42,7 +42,8 @@ def seen_of(
         headroom, oracle = possible.oracle - random, possible.oracle
         return Seen(oracle, possible, headroom, cluster, tiny, pools.sizes, width)
     found = judged_whole(pools, judged.sampled, family)
-    part = WholePart.of(~np.isnan(judged.sampled.whole[pools.offsets[:-1]]), cluster)
+    wider = _wider(pools, judged.sampled.off, found.weight > 0)
+    part = WholePart.of(cluster, found.missed, found.weight, wider)
     oracle = random + found.expected
     return Seen(oracle, found.possible, found.headroom, cluster, tiny, pools.sizes, width, part)
 
@@ -57,6 +58,10 @@ class JudgedWhole:
     """Their headroom ``[queries judged whole, n_k]``."""
     expected: Floats
     """Headroom that is right on average, of every query ``[queries, n_k]``."""
+    missed: Floats
+    """What the queries judged whole add to the prediction in it, each over its chance."""
+    weight: Floats
+    """One over the chance of a query to be judged whole ``[queries]``; 0 where it was not."""
 
 
 def judged_whole(pools: ScoredPools, sampled: Sampled, family: Family) -> JudgedWhole:
@@ -67,7 +72,20 @@ def judged_whole(pools: ScoredPools, sampled: Sampled, family: Family) -> Judged
     exact = Judgement(sampled.value[np.repeat(full, pools.sizes)])
     possible = possible_per_query(whole, exact, family)
     headroom = possible.oracle - _means(whole, exact.value)
-    return JudgedWhole(possible, headroom, _expected(pools, sampled, headroom, chance, family))
+    predicted = _predicted(pools, sampled, headroom, chance, family)
+    weight = np.where(full, 1.0 / np.where(full, chance, 1.0), 0.0)
+    missed = np.zeros(predicted.shape)
+    missed[full] = headroom - predicted[full]
+    mean = np.einsum("q,qk->k", weight, missed) / weight.sum()
+    missed = weight[:, None] * (missed - mean)
+    return JudgedWhole(possible, headroom, predicted + mean + missed, missed, weight)
+
+
+def _wider(pools: ScoredPools, off: Floats, full: Flags) -> float:
+    """How many times as far off a judged value is in some query as in any that was judged whole."""
+    furthest = np.fmax.reduceat(off, pools.offsets[:-1])
+    most = furthest[full].max()
+    return max(1.0, float(np.nanmax(furthest) / most)) if most > 0 else 1.0
 
 
 def _bounded(
@@ -85,13 +103,13 @@ def _means(pools: ScoredPools, value: Floats) -> Floats:
     return np.asarray((np.add.reduceat(value, pools.offsets[:-1]) / pools.sizes)[:, None])
 
 
-def _expected(
+def _predicted(
     pools: ScoredPools, sampled: Sampled, headroom: Floats, chance: Floats, family: Family
 ) -> Floats:
-    """Headroom that is right on average, query by query ``[queries, n_k]``.
+    """Headroom of each query, predicted from other folds ``[queries, n_k]``.
 
-    It is predicted by the headroom that the labels of single candidates show (their largest value,
-    where the rest is predicted), or else by the cheap judge's.
+    By the headroom that the labels of single candidates show (their largest value, where the
+    rest is predicted), or else by the cheap judge's.
     """
     known = np.full((pools.queries, len(family.shown)), np.nan)
     known[~np.isnan(chance)] = headroom
@@ -104,7 +122,6 @@ def _expected(
         likely = possible_per_query(pools, Judgement(by), family).oracle - _means(pools, by)
         features = [column[:, None] for column in likely.T]
     result = [
-        difference_values(column, chance, cross_fitted(column, chance, x, fold))
-        for column, x in zip(known.T, features, strict=True)
+        cross_fitted(column, chance, x, fold) for column, x in zip(known.T, features, strict=True)
     ]
     return np.stack(result, axis=1)

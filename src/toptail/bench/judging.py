@@ -110,22 +110,36 @@ class Outcome:
 
     wrong: float
     """Share of tables with the wrong verdict."""
-    covered: float
-    """Share of tables whose 95 % interval of the captured share holds the truth."""
+    low_above: float
+    """Share of tables whose 95 % interval of the captured share lies above the truth."""
+    high_below: float
+    """Share of tables whose interval lies below the truth."""
+    unknown: float
+    """Share of tables in which an end of the interval is not known: it excludes nothing."""
     bias: float
     """Mean of the captured share less the truth."""
     half_width: float
-    """Median half-width of the captured share."""
+    """Median half-width of the captured share; infinite where an end is not known."""
+
+    @property
+    def covered(self) -> float:
+        """Share of tables whose interval holds the truth."""
+        return 1.0 - self.low_above - self.high_below
 
 
 def outcome(
-    population: Mixture, way: Way, cheap: str | None, repetitions: int, labels: int = _LABELS
+    population: Mixture,
+    way: Way,
+    cheap: str | None,
+    repetitions: int,
+    labels: int = _LABELS,
+    queries: int = _QUERIES,
 ) -> Outcome:
     """One way of judging, on many tables of one population."""
     said, ends = [], []
     for at in range(repetitions):
         rng = np.random.default_rng([_SEED, at])
-        table = population.table(_QUERIES, rng)
+        table = population.table(queries, rng)
         if cheap is not None:
             table = _cheap(table, cheap, rng)
         settings = Settings(resamples=_RESAMPLES, seed=at, cheap=None if cheap is None else "cheap")
@@ -134,12 +148,15 @@ def outcome(
         said.append(scorer["verdict"]["status"] == population.wrong)
         ends.append([scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")])
     value, low, high = np.array(ends, dtype=np.float64).T
+    unknown = np.isnan(low) | np.isnan(high)
     truth = population.captured
     return Outcome(
         wrong=float(np.mean(said)),
-        covered=float(((low <= truth) & (truth <= high)).mean()),
-        bias=float(value.mean() - truth),
-        half_width=float(np.median((high - low) / 2)),
+        low_above=float((low > truth).mean()),
+        high_below=float((high < truth).mean()),
+        unknown=float(unknown.mean()),
+        bias=float(np.nanmean(value) - truth),
+        half_width=float(np.median(np.where(unknown, np.inf, (high - low) / 2))),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from toptail.audit.family import Family
 from toptail.pools import ScoredPools
@@ -33,10 +34,17 @@ class Mixture:
     """The share of bad ones."""
     per_cluster: int = 1
     """Queries of one kind that come together."""
+    sd: float = 0.0
+    """Values of a query are multiplied by exp(sd N), with N standard normal."""
+    largest: bool = False
+    """Whether the bad ones are those with the largest factors."""
 
     def truth(self) -> Floats:
         """The family's steps over the headroom at the largest K."""
-        return _shares(self.parts, self.bad)
+        (d0, h0), (d1, h1) = map(_moments, self.parts)
+        # E[exp(sd N); N > t] / E[exp(sd N)] = P(N > t - sd)
+        bad = float(ndtr(ndtri(self.bad) + self.sd)) if self.largest else self.bad
+        return np.asarray(((1 - bad) * d0 + bad * d1) / ((1 - bad) * h0 + bad * h1))
 
     @property
     def captured(self) -> float:
@@ -46,12 +54,15 @@ class Mixture:
     def table(self, queries: int, rng: np.random.Generator) -> ScoredPools:
         """A table of so many queries."""
         clusters = queries // self.per_cluster
-        kind = np.repeat(rng.random(clusters) < self.bad, self.per_cluster)
+        size = rng.normal(size=clusters) if self.sd else np.zeros(clusters)
+        drawn = ndtr(-size) if self.largest else rng.random(clusters)
+        kind = np.repeat(drawn < self.bad, self.per_cluster)
         at = rng.integers(_PART, size=kind.size)
         score, value = (
             np.where(kind[:, None], bad[at], good[at])
             for good, bad in zip(*self.parts, strict=True)
         )
+        value = value * np.exp(self.sd * np.repeat(size, self.per_cluster))[:, None]
         cluster = np.repeat(np.arange(clusters), self.per_cluster)
         return ScoredPools.from_arrays({"score": score}, value, cluster=cluster)
 
@@ -63,11 +74,6 @@ def _moments(part: Part) -> tuple[Floats, float]:
         value[_FAMILY.family.index(b)] - value[_FAMILY.family.index(a)] for a, b in _FAMILY.steps
     ]
     return np.array(change), top - float(value[0])
-
-
-def _shares(parts: tuple[Part, Part], bad: float) -> Floats:
-    (d0, h0), (d1, h1) = map(_moments, parts)
-    return np.asarray(((1 - bad) * d0 + bad * d1) / ((1 - bad) * h0 + bad * h1))
 
 
 def _mixed(
@@ -136,3 +142,24 @@ POPULATIONS: Final[tuple[Callable[[], Mixture], ...]] = (
     lambda: _no_gain("gain = 0, weak", "unsafe", 0.1),
 )
 """Where *safe* would be wrong, then where *unsafe* would."""
+
+
+def _skills(name: str, good: float, bad: float) -> Mixture:
+    """A score of one strength, and of another in the sixth of the queries with most headroom."""
+    rng = np.random.default_rng(21)
+    parts = tuple(
+        (strength * value + np.sqrt(1 - strength**2) * rng.normal(size=value.shape), value)
+        for strength, value in ((s, rng.normal(size=(_PART, CANDIDATES))) for s in (good, bad))
+    )
+    return Mixture(name, "unsafe", (parts[0], parts[1]), 1 / 6, largest=True)
+
+
+SCALED: Final[tuple[Callable[[float], Mixture], ...]] = (
+    lambda sd: replace(_skills("skill 0.6", 0.6, 0.6), sd=sd),
+    lambda sd: replace(_skills("skill 0.9, 0 where headroom is large", 0.9, 0.0), sd=sd),
+    lambda sd: replace(_skills("skill 0.9, -0.3 where headroom is large", 0.9, -0.3), sd=sd),
+    lambda sd: replace(POPULATIONS[0](), sd=sd),
+    lambda sd: replace(POPULATIONS[4](), sd=sd),
+)
+"""Populations whose headroom is lognormal over queries, by the sd of its logarithm."""
+SDS: Final = (0.8, 1.2)

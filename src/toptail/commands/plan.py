@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,6 @@ import tyro
 from toptail.commands.lists import names
 from toptail.commands.options import Words
 from toptail.commands.terminal import say
-from toptail.errors import InputError
 from toptail.results import plan
 
 _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
@@ -32,7 +30,7 @@ class PlanCommand:
     """File of the plan: Parquet or Arrow, which can be extended, CSV or JSON."""
     labels: Annotated[int | None, tyro.conf.arg(metavar="M")] = None
     """The most candidates that may be judged, those of --extend included."""
-    reach: Annotated[str | None, tyro.conf.arg(name="for", metavar='"half-width X"')] = None
+    half_width: Annotated[float | None, tyro.conf.arg(metavar="X")] = None
     """Instead of --labels: the half-width that every captured share should have."""
     scores: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
     """Score columns, separated by commas; by default every number column that may be one."""
@@ -60,7 +58,7 @@ class PlanCommand:
         found = plan(
             self.table,
             labels=self.labels,
-            half_width=self._half_width(),
+            half_width=self.half_width,
             query=self.query,
             candidate=self.candidate,
             scores=names(self.scores) or None,
@@ -78,16 +76,3 @@ class PlanCommand:
             say(f"{found.fresh:,} of them are new, batch {max(found.table['batch'].to_pylist())}.")
         say(f"\nTo judge: {self.out}")
         return 0
-
-    def _half_width(self) -> float | None:
-        if self.reach is None:
-            return None
-        read = re.fullmatch(r"\s*half-width\s+([0-9.eE+-]+)\s*", self.reach)
-        try:
-            return float(read.group(1)) if read else _unread(self.reach)
-        except ValueError:
-            return _unread(self.reach)
-
-
-def _unread(text: str) -> float:
-    raise InputError(f'--for "{text}" does not read as "half-width 0.05".')

@@ -380,9 +380,10 @@ def pools_from_arrays(
             why = by_content(dense[name].reshape(-1), np.repeat(np.arange(m), n), m)
             skipped |= {name: why} if why else {}
         roles = without(where, roles, skipped)
+    scores, values = ({n: dense[n] for n in names} for names in (roles.scores, roles.values))
     pools = ScoredPools.from_arrays(
-        {name: dense[name] for name in roles.scores},
-        {name: dense[name] for name in roles.values},
+        scores,
+        values or {"value": np.full(scores[roles.scores[0]].shape, np.nan)},
         support=_dense_flags(where, columns, dense, roles),
         design={name: dense[name] for name in DESIGN if {name, "p_judged"} <= set(dense)},
         partly=columns.get("partly", False),

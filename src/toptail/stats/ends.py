@@ -274,6 +274,28 @@ class Between:
         return _upper(over_least, over_most), np.minimum(risk, other)
 
 
+@dataclass(frozen=True, eq=False)
+class Widened(Shares):
+    """Shares whose headroom is from a sample of queries, which may have missed a large one."""
+
+    missed: Shares
+    """The same shares, where the headroom counts a query that was not drawn."""
+
+    def low(self, tail: float) -> Floats:
+        """Lower ends of one-sided error ``tail``."""
+        return np.minimum(super().low(tail), self.missed.low(tail))
+
+    def high(self, tail: float) -> Floats:
+        """Upper ends of one-sided error ``tail``."""
+        return np.maximum(super().high(tail), self.missed.high(tail))
+
+    def simultaneous_high(self, error: float, tail: float) -> tuple[Floats, Floats]:
+        """Upper ends that hold together with this error, and the risk ``[1]`` of each alone."""
+        high, risk = super().simultaneous_high(error, tail)
+        other, its_risk = self.missed.simultaneous_high(error, tail)
+        return np.maximum(high, other), np.minimum(risk, its_risk)
+
+
 def _lower(over_least: Floats, over_most: Floats) -> Floats:
     """The smaller share; over headroom of unknown size a gain is above 0, and no more is known."""
     positive = np.where(over_least > 0, np.finfo(np.float64).tiny, over_least)
