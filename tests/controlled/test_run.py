@@ -90,7 +90,7 @@ def test_tables_have_the_promised_shape(folder: Path) -> None:
     trained = [row for name, row in rows.items() if name not in IDEALS]
     assert main["paper"] == {}
     paper = reported.cells(main["label"], main["rows"])["controlled"]
-    assert paper["raw"]["regret"] == {"mean": 0.978, "std": 0.106}
+    assert paper["raw"]["regret"] == {"mean": 0.978, "std": 0.106, "seeds": 5}
     within = table(folder, "toy-within")
     assert set(within["rows"]["controlled"]) == {"f_cos", "q_td", "q_hybrid"}
     for critics in (trained, within["rows"]["controlled"].values()):
