@@ -14,6 +14,8 @@ from toptail.bench.judging_cases import CANDIDATES, POPULATIONS, SCALED
 from toptail.bench.judging_savings import savings
 from toptail.pools.builtin import builtin_pools
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.mark.parametrize("make", POPULATIONS)
 def test_the_truth_is_what_the_name_says(make) -> None:  # type: ignore[no-untyped-def]
@@ -56,7 +58,15 @@ def test_coverage_is_stored_with_how_it_was_made(tmp_path: Path) -> None:
         missed = cell["low_above"] + cell["high_below"]
         assert cell["covered"] == pytest.approx(1.0 - missed)
     assert {"command", "commit", "machine", "tables", "labels"} < set(content)
-    assert len(judging_coverage.rows(content)) == len(SCALED) * 2
+    assert len(judging_coverage.rows(content, "planned")) == len(SCALED) * 2
+
+
+def test_the_documentation_has_the_stored_coverage() -> None:
+    stored = json.loads((ROOT / "results" / "judging" / "coverage.json").read_text())
+    text = (ROOT / "docs" / "judging.md").read_text()
+    for row in judging_coverage.rows(stored, "planned"):
+        assert row in text
+    assert f"{stored['tables']} tables a cell" in text
 
 
 def test_every_way_runs_and_a_good_cheap_judge_narrows() -> None:

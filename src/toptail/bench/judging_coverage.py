@@ -77,26 +77,24 @@ def main(given: list[str] | None = None) -> int:
     }
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     asked.out.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
-    sys.stdout.write("\n".join([*rows(content), ""]))
+    for way in dict.fromkeys(cell["way"] for cell in found):
+        sys.stdout.write("\n".join([f"{way}:", *rows(content, way), ""]))
     return 0
 
 
-def rows(content: dict[str, Any]) -> list[str]:
-    """The table of docs/judging.md: one row for each population, sd and way."""
-    lines = []
+def rows(content: dict[str, Any], way: str) -> list[str]:
+    """The table of docs/judging.md for one way: a row for each population and sd."""
+    lines: dict[str, list[str]] = {}
     for cell in content["cells"]:
-        if cell["queries"] != QUERIES[0]:
-            continue
-        same = ("population", "sd", "way")
-        both = [c for c in content["cells"] if all(c[name] == cell[name] for name in same)]
-        numbers = (
-            f"{100 * c['covered']:.1f} ({100 * c['low_above']:.1f} / {100 * c['high_below']:.1f}); "
-            f"{100 * c['unknown']:.0f}; {100 * c['wrong']:.1f}"
-            for c in both
-        )
-        head = f"{cell['population']}, {cell['captured']:.2f}"
-        lines.append(f"| {head} | {cell['sd']} | {cell['way']} | {' | '.join(numbers)} |")
-    return lines
+        if cell["way"] == way:
+            shares = (100 * cell[name] for name in ("covered", "low_above", "high_below", "wrong"))
+            width = "–" if cell["half_width"] is None else f"{cell['half_width']:.3f}"
+            head = f"| {cell['population']}; {cell['captured']:.2f} | {cell['sd']} |"
+            lines.setdefault(head, []).append(
+                "{:.1f} ({:.1f} / {:.1f}); {:.1f}; ".format(*shares)
+                + f"{width}; {100 * cell['unknown']:.0f}"
+            )
+    return [f"{head} {' | '.join(cells)} |" for head, cells in lines.items()]
 
 
 if __name__ == "__main__":
