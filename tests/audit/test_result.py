@@ -95,8 +95,10 @@ def test_repr_has_one_line_for_each_scorer(result: AuditResult, rich: AuditResul
     lines = repr(result).splitlines()
     assert lines[0].startswith("AuditResult: 60 queries, 960 candidates")
     assert len(lines) == 6
-    assert lines[3].startswith("cursed: unsafe from best of 16 of pools like these: gain +0.")
-    assert lines[3].endswith(f" at K = {result.verdicts['cursed'].k_best}")
+    cursed = result.verdicts["cursed"]
+    said = f"cursed: unsafe from best of {cursed.k_harm} of pools like these: gain +0."
+    assert lines[3].startswith(said)
+    assert lines[3].endswith(f" at K = {cursed.k_best}")
     assert len(repr(rich).splitlines()) == 3
 
 
