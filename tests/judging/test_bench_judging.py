@@ -57,7 +57,7 @@ def test_coverage_is_stored_with_how_it_was_made(tmp_path: Path) -> None:
     for cell in content["cells"]:
         missed = cell["low_above"] + cell["high_below"]
         assert cell["covered"] == pytest.approx(1.0 - missed)
-    assert {"command", "commit", "machine", "tables", "labels"} < set(content)
+    assert {"command", "commit", "machine", "seed", "resamples", "tables", "labels"} < set(content)
     assert len(judging_coverage.rows(content, "planned")) == len(SCALED) * 2
 
 

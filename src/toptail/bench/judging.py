@@ -17,11 +17,11 @@ from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats
 from toptail.stats.looks import level_at
 
-_SEED = 18
+SEED: Final = 18
 _QUERIES = 200
 _LABELS = 640
 """A fifth of the candidates."""
-_RESAMPLES = 400
+RESAMPLES: Final = 400
 
 
 def _with(pools: ScoredPools, design: dict[str, Floats], judged: Any) -> ScoredPools:
@@ -138,11 +138,11 @@ def outcome(
     """One way of judging, on many tables of one population."""
     said, ends = [], []
     for at in range(repetitions):
-        rng = np.random.default_rng([_SEED, at])
+        rng = np.random.default_rng([SEED, at])
         table = population.table(queries, rng)
         if cheap is not None:
             table = _cheap(table, cheap, rng)
-        settings = Settings(resamples=_RESAMPLES, seed=at, cheap=None if cheap is None else "cheap")
+        settings = Settings(resamples=RESAMPLES, seed=at, cheap=None if cheap is None else "cheap")
         entry = pools_content(way(table, labels, rng), settings, values="value")
         scorer = entry["scorers"]["score"]
         said.append(scorer["verdict"]["status"] == population.wrong)
@@ -164,14 +164,14 @@ def wrong_under_looks(population: Mixture, repetitions: int, looks: int = 10) ->
     """Share of tables that get the wrong verdict at some of so many looks, one batch each."""
     wrong = 0
     for at in range(repetitions):
-        rng = np.random.default_rng([_SEED, 2, at])
+        rng = np.random.default_rng([SEED, 2, at])
         table = population.table(_QUERIES, rng)
         about = Contrasts.of(table)
         for look in range(1, looks + 1):
             labels = 300 + (2 * _LABELS - 300) * look // looks
             found = drawn_within(about, labels, Guess(), at, 0.5)
             rule = Rule(level=level_at(Rule.level, look, looks))
-            settings = Settings(rule=rule, resamples=_RESAMPLES, seed=at)
+            settings = Settings(rule=rule, resamples=RESAMPLES, seed=at)
             entry = pools_content(asked(table, *found), settings, values="value")
             status = entry["scorers"]["score"]["verdict"]["status"]
             if status != "inconclusive":
@@ -190,7 +190,7 @@ def bench_judging(repetitions: int = 200, table: Path | None = None) -> Iterator
     yield Row(
         f"{repetitions:,} tables a cell of {_QUERIES} queries of {CANDIDATES}, {_LABELS} labels",
         "wrong verdicts / intervals that hold the truth, in percent / bias / half-width",
-        f"seed {_SEED}, {_RESAMPLES} resamples",
+        f"seed {SEED}, {RESAMPLES} resamples",
     )
     for make in POPULATIONS:
         population = make()

@@ -3,8 +3,8 @@ r"""Captured shares of partly judged tables where headroom differs between queri
     python -m toptail.bench.judging_coverage --tables 400 --workers 16 \
         --out results/judging/coverage.json
 
-Every cell has tables of its own seeds (18 and the table's number), so that the result does not
-depend on the number of workers.
+A table's seed is 18 and its number, so that the result does not depend on how many workers
+there are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.bench.judging import WAYS, outcome
+from toptail.bench.judging import RESAMPLES, SEED, WAYS, outcome
 from toptail.bench.judging_cases import CANDIDATES, SCALED, SDS
 from toptail.provenance import commit
 
@@ -71,6 +71,8 @@ def main(given: list[str] | None = None) -> int:
         "commit": commit(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python "
         f"{platform.python_version()}, NumPy {np.__version__}",
+        "seed": SEED,
+        "resamples": RESAMPLES,
         "tables": asked.tables,
         "labels": SHARE,
         "cells": found,
