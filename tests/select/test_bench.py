@@ -55,7 +55,7 @@ def test_no_selector_is_better_than_another(world: World) -> None:
     assert np.ptp(expected) < 0.02
 
 
-@pytest.mark.parametrize("world", WORLDS[:4], ids=lambda world: world.name)
+@pytest.mark.parametrize("world", WORLDS[:2] + WORLDS[5:6], ids=lambda world: world.name)
 def test_the_truth_is_the_mean_of_many_tables(world: World) -> None:
     """By tables with luck, one after the other, in place of one large table without."""
     best = Best(score=ScoreRule.of(next(iter(world.table(40, _rng()).scores))), k=8)
@@ -104,13 +104,11 @@ def test_the_stored_simulation_is_the_documented_one_and_holds_what_is_claimed()
     root = Path(__file__).parents[2]
     stored = json.loads((root / "results" / "choose" / "coverage.json").read_text())
     documented = (root / "docs" / "choose.md").read_text(encoding="utf-8")
-    worlds = {world.name: world for world in WORLDS}
     sizes = [(cell["world"], cell["queries"]) for cell in stored["cells"]]
     assert sizes == [(world.name, n) for world in WORLDS for n in world.queries]
     for cell in stored["cells"]:
         assert line(cell) in documented
-        if worlds[cell["world"]].claimed:
-            assert min(cell[part]["coverage"] for part in ("value", "gain")) >= 0.93
+        assert min(cell[part]["coverage"] for part in ("value", "gain")) >= 0.93
 
 
 def test_cells_are_printed_and_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

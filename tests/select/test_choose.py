@@ -132,8 +132,9 @@ def test_the_answer_says_the_gain_and_how_stable_the_choice_is() -> None:
     assert stable["family"] >= stable["selector"]
     assert sum(each["share"] for each in content["chosen"]) == pytest.approx(1.0)
     (row,) = [f for f in content["families"] if f["family"] == content["family"]]
-    if row["k"] == content["k"]:  # together with the others it is wider, about the same number
-        assert row["difference"]["low"] <= gain["low"] <= gain["high"] <= row["difference"]["high"]
+    assert row["k"] == content["k"]
+    assert [row["difference"][end] for end in ("low", "high")] == [gain["low"], gain["high"]]
+    assert [row[end] for end in ("low", "high")] == [content["low"], content["high"]]
 
 
 def test_intervals_of_a_share_stay_between_0_and_1() -> None:

@@ -97,9 +97,10 @@ def _worth(choice: Choice) -> Table:
         "intervals hold together. Valuing the chosen selector on the queries that chose it would "
         f"have said {number(choice['naive']['value'], decimals)}."
         if old
-        else f"Mean value with {level} intervals, each of which holds alone and allows for the "
-        "choice. The first row is the selector to deploy. Its mean on the queries that chose it, "
-        f"{number(choice['naive']['value'], decimals)}, is corrected for what choosing adds."
+        else f"Mean value with {level} intervals that hold together for everything tried, and so "
+        "for what was chosen. The first row is the selector to deploy. Its mean on the queries "
+        f"that chose it, {number(choice['naive']['value'], decimals)}, is corrected for what "
+        "choosing adds."
     )
     gained = "Choosing this way is better by" if old else "The deployed one is better by"
     columns = (Column("Selector", "name"), *numbers("Value", gained))
@@ -122,9 +123,8 @@ def _families(choice: Choice) -> Table:
         "that hold together. K and parameters are those chosen on all queries."
         if _is_old(choice)
         else "The parameters and K of each kind of selector with the highest mean. Means are those "
-        "on the queries that chose them, not corrected as in the first table; intervals allow for "
-        "that. Those of the differences from the plain best of the largest K hold for all rows "
-        "together, and are wider than that of the deployed selector alone."
+        "on the queries that chose them, not corrected as in the first table. Intervals hold "
+        "together, as there; differences are from the plain best of the largest K."
     )
     return Table(
         "families",

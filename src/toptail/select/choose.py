@@ -49,9 +49,7 @@ def choice_content(
         **_named(deployed),
         **value,
         "baselines": {name: worth.value(name) for name in BASELINES},
-        "differences": [
-            {"against": name, **worth.leads([("choice", name)])[0]} for name in BASELINES
-        ],
+        "differences": [{"against": name, **worth.lead("choice", name)} for name in BASELINES],
         "plain": _named(tried.selectors[found.final["best_of_k_max"]]),
         "stability": _stability(found, tried),
         "cross_fitted": fitted,
@@ -99,21 +97,14 @@ class Worth:
 
     def value(self, name: str, *, corrected: bool = True) -> dict[str, float]:
         """What a procedure's choice is worth."""
-        (entry,) = self.found.leads([(name, NOTHING)], corrected=corrected)
+        entry = self.found.lead(name, NOTHING, corrected=corrected)
         return {end: float(np.clip(x, self.low, self.high)) for end, x in entry.items()}
 
-    def leads(
-        self, pairs: Sequence[tuple[str, str]], *, corrected: bool = True
-    ) -> list[dict[str, float]]:
-        """How much better the first of each pair is; the ends hold for all pairs together."""
-        most = self.high - self.low
-        return [
-            {
-                "difference" if end == "value" else end: float(np.clip(x, -most, most))
-                for end, x in entry.items()
-            }
-            for entry in self.found.leads(pairs, corrected=corrected)
-        ]
+    def lead(self, first: str, second: str, *, corrected: bool = True) -> dict[str, float]:
+        """How much better one procedure's choice is than another's."""
+        entry, most = self.found.lead(first, second, corrected=corrected), self.high - self.low
+        value, low, high = (float(np.clip(x, -most, most)) for x in entry.values())
+        return {"difference": value, "low": low, "high": high}
 
 
 def _range(offered: Offered, trial: Trial, settings: ChoiceSettings) -> tuple[float, float]:
@@ -152,17 +143,15 @@ def _named(selector: Selector) -> dict[str, Any]:
 def _families(found: Choices, trial: Trial, worth: Worth) -> list[dict[str, Any]]:
     """Each family alone: the parameters and K with the highest mean, which is not corrected."""
     tried = trial.tried
-    names = [name for name in trial.procedures if name.startswith(FAMILY)]
-    against = worth.leads([(name, "best_of_k_max") for name in names], corrected=False)
     rows = []
-    for name, difference in zip(names, against, strict=True):
+    for name in (name for name in trial.procedures if name.startswith(FAMILY)):
         at = found.final[name]
         rows.append(
             {
                 **_named(tried.selectors[at]),
                 "family": name.removeprefix(FAMILY),
                 **worth.value(name, corrected=False),
-                "difference": difference,
+                "difference": worth.lead(name, "best_of_k_max", corrected=False),
                 "error": float(tried.error[at]),
             }
         )

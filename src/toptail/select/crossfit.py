@@ -1,16 +1,16 @@
 """Choosing among selectors: the rule, what the chosen one is worth, and how stable the choice is.
 
 What is deployed is chosen on all queries, and the same queries say what it is worth. Chosen for
-its high mean, it looks better than it is. Its interval allows for that: the choice is repeated
-with queries weighed at random, and the ends hold together for everything that was chosen in any of
-the resamples (a resampled form of Zrnic and Fithian, 2024, "Locally simultaneous inference"). Where
-one selector wins every time, that is its plain interval. Cross-fitting, by which no query is valued
-by what it chose, gives one more number: what choosing on four fifths of the queries is worth.
+its high mean, it looks better than it is. Its interval allows for that: ends hold together for
+everything that was tried (max-t), and so for whatever was chosen. The choice is made again with
+queries weighed at random, which says how stable it is, and how much choosing adds to a mean.
+Cross-fitting, by which no query is valued by what it chose, gives one more number: what choosing
+on four fifths of the queries is worth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -163,10 +163,13 @@ class Choices:
     """Procedure -> what it chooses on all queries."""
     picked: Mapping[str, Ints]
     """Procedure -> what it chooses in each resample ``[resamples]``."""
+    among: tuple[int, ...]
+    """Everything that some procedure looks at."""
     clusters: int
     """How many clusters there are."""
     level: float
     """Confidence of intervals."""
+    _criticals: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -199,7 +202,8 @@ class Choices:
         mean = np.array([*contest.mean, best, 0.0])
         for at, name in ((mean.size - 2, ORACLE), (mean.size - 1, NOTHING)):
             final[name], picked[name] = at, np.full(resamples, at)
-        return cls(mean, draws, final, picked, contest.counts.size, level)
+        among = tuple(sorted({at for how in procedures.values() for at in how.among}))
+        return cls(mean, draws, final, picked, among, contest.counts.size, level)
 
     def share(self, name: str) -> dict[int, float]:
         """What a procedure chooses, in which share of the resamples, most often first."""
@@ -207,42 +211,37 @@ class Choices:
         order = np.argsort(-times, kind="stable")
         return {int(found[at]): float(times[at] / times.sum()) for at in order}
 
-    def leads(
-        self, pairs: Sequence[tuple[str, str]], *, corrected: bool = True
-    ) -> list[dict[str, float]]:
-        """By how much the first of each pair of choices is better than the second.
+    def lead(self, first: str, second: str, *, corrected: bool = True) -> dict[str, float]:
+        """By how much one procedure's choice is better than another's.
 
-        The ends hold for all pairs together, and for everything that was chosen in a resample.
-        The number itself is the mean lead on all queries, ``corrected`` for what choosing adds to
-        it: the mean of that over the resamples, in standard errors. NaN where a mean is not known.
+        The ends hold together for everything tried, against whatever the second may choose: so
+        they hold for what the first chose. The number itself is the mean lead on all queries,
+        ``corrected`` for what choosing adds to it: the mean of that over the resamples, in standard
+        errors. NaN where a mean is not known.
         """
-        unknown = dict.fromkeys(("value", "low", "high"), float("nan"))
-        known = [pair for pair in pairs if np.isfinite(self._mean(*pair))]
-        if not known:
-            return [unknown for _ in pairs]
-        first, second = (
-            np.array([[self.final[pair[at]], *self.picked[pair[at]]] for pair in known])
-            for at in (0, 1)
-        )
-        cells, place = np.unique(first * self.mean.size + second, return_inverse=True)
-        one, other = np.divmod(cells, self.mean.size)
-        value, draws = self.mean[one] - self.mean[other], self.draws[:, one] - self.draws[:, other]
+        chosen = [np.append(self.picked[name], self.final[name]) for name in (first, second)]
+        pairs, place = np.unique(np.stack(chosen), axis=1, return_inverse=True)
+        value, draws = (x[..., pairs[0]] - x[..., pairs[1]] for x in (self.mean, self.draws))
         se, apart = standardized(value, draws, self.clusters, _size(self.mean))
-        half = critical_value(apart.max(axis=1), self.clusters, self.level) * se
-        place = place.reshape(first.shape)
-        at, signed = place[:, 0], np.sign(draws - value) * apart
+        place = place.reshape(-1)
+        at, signed = place[-1], np.sign(draws - value) * apart
         # What is 0 on average is taken off: where the same is chosen always, nothing is added.
-        added = (signed[np.arange(len(draws)), place[:, 1:]] - signed[:, at].T).mean(axis=1)
-        own = value[at] - added * se[at] * corrected
-        ends = np.stack([own, value[at] - half[at], value[at] + half[at]])
-        found = {
-            pair: dict(zip(unknown, row.tolist(), strict=True))
-            for pair, row in zip(known, ends.T, strict=True)
-        }
-        return [found.get(pair, unknown) for pair in pairs]
+        added = (signed[np.arange(len(draws)), place[:-1]] - signed[:, at]).mean() * se[at]
+        half = self._critical(second) * se[at]
+        own = float(value[at] - added) if corrected else float(value[at])
+        return {"value": own, "low": float(value[at] - half), "high": float(value[at] + half)}
 
-    def _mean(self, first: str, second: str) -> float:
-        return float(self.mean[self.final[first]] - self.mean[self.final[second]])
+    def _critical(self, second: str) -> float:
+        """Standard errors within which the leads of everything tried lie together."""
+        if second not in self._criticals:
+            among, largest = np.array(self.among), np.zeros(len(self.draws))
+            for other in np.unique([*self.picked[second], self.final[second]]):
+                value = self.mean[among] - self.mean[other]
+                draws = self.draws[:, among] - self.draws[:, [other]]
+                _, apart = standardized(value, draws, self.clusters, _size(self.mean))
+                np.maximum(largest, apart.max(axis=1), out=largest)
+            self._criticals[second] = critical_value(largest, self.clusters, self.level)
+        return self._criticals[second]
 
 
 def errors_to_show(
