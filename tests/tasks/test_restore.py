@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from toptail.lab.tasks.names import PAPER_TASKS, parse_name
 from toptail.lab.tasks.restore import MAZE_TOLERANCE, Simulator, restore_errors
 from toptail.lab.tasks.trajectories import Trajectories
 
-simulator_of = cache(Simulator)
+simulator_of = lru_cache(maxsize=1)(Simulator)  # a quarter of a gigabyte each
 MAZE_NAMES = [name for name in PAPER_TASKS.values() if "navigate" in name]
 PLAY_NAMES = [name for name in PAPER_TASKS.values() if "play" in name]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import as_completed
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
@@ -316,9 +316,9 @@ def _collect_group(collection: Collection, parts: Path, group: _Group) -> None:
         write_arrays(_part(parts, group.split, number), arrays)
 
 
-@cache
+@lru_cache(maxsize=1)
 def _collector_of_this_process(collection: Collection) -> Collector:
-    """Making an environment costs a second: a process does it once."""
+    """Making an environment costs a second: a process does it once for a collection."""
     return make_collector(collection)
 
 
