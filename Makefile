@@ -5,16 +5,17 @@ BIN := $(VENV)/bin
 .PHONY: demo test attack ray lint stamp clean
 
 # The virtual environment is rebuilt only when the dependencies change.
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.ready: pyproject.toml paper/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "toptail needs Python 3.11 or newer; this is %s. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version.split()[0])'
 	@echo "Setting up $(VENV) (once; a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[train,sim,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[train,sim,dev]' -e paper
 	@$(BIN)/python -W ignore -m compileall -qq -j 0 $(VENV)/lib || true  # on all cores, as pip does not
 	@touch $@
 
 demo: $(VENV)/.ready
-	@$(BIN)/toptail demo --out toptail-demo
+	@$(BIN)/toptail demo --out toptail-demo/five-scorers
+	@$(BIN)/toptail-paper demo --out toptail-demo/controlled
 
 test: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """A critic of one's own, in NumPy: how near the goal is to where the action points.
 
-    toptail study semantics --task pointmaze-medium-navigate-v0 --runs RUNS --out OUT \
+    toptail-paper study semantics --task pointmaze-medium-navigate-v0 --runs RUNS --out OUT \
         --scorer examples/numpy_critic.py:score
 
 The score is minus the straight-line distance from the state, moved by the action, to the goal. It

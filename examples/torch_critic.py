@@ -1,6 +1,6 @@
 """A critic of one's own, in PyTorch: a module behind a function of NumPy arrays.
 
-    TORCH_CRITIC=weights.pt toptail study semantics --task antmaze-medium-navigate-v0 \
+    TORCH_CRITIC=weights.pt toptail-paper study semantics --task antmaze-medium-navigate-v0 \
         --runs RUNS --out OUT --scorer mine@42=examples/torch_critic.py:make_score
 
 ``make_score`` takes no argument and is called once; what it returns is called with blocks of rows.

@@ -8,7 +8,7 @@ import pytest
 
 import toptail
 from toptail.cli import main
-from toptail.commands.bench import Bench
+from toptail.commands.demo import Demo
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ def test_a_missing_extra_is_named_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def missing(_: Bench) -> int:
+    def missing(_: Demo) -> int:
         raise ModuleNotFoundError(f"No module named '{package}'", name=package)
 
-    monkeypatch.setattr(Bench, "run", missing)
-    assert main(["bench", "train"]) == 2
+    monkeypatch.setattr(Demo, "run", missing)
+    assert main(["demo"]) == 2
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert f"toptail[{extra}]" in message
@@ -34,12 +34,12 @@ def test_a_missing_extra_is_named_in_one_sentence(
 def test_a_missing_module_of_our_own_is_a_bug_and_shows_as_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def broken(_: Bench) -> int:
+    def broken(_: Demo) -> int:
         raise ModuleNotFoundError("No module named 'toptail.gone'", name="toptail.gone")
 
-    monkeypatch.setattr(Bench, "run", broken)
+    monkeypatch.setattr(Demo, "run", broken)
     with pytest.raises(ModuleNotFoundError):
-        main(["bench", "audit"])
+        main(["demo"])
 
 
 @pytest.mark.parametrize("command", ["", "audit", "train", "check", "study selection"])

@@ -13,7 +13,7 @@ import pytest
 import toptail
 from tests.light import HEAVY, run_light
 from toptail.cli import main
-from toptail.commands.bench import Bench
+from toptail.commands.demo import Demo
 from toptail.errors import Exit, InputError, NotDoneError, option, printable, told
 from toptail.pools.guard import MOST
 
@@ -81,11 +81,11 @@ def test_what_a_command_raises_decides_its_code(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def broken(_: Bench) -> int:
+    def broken(_: Demo) -> int:
         raise error
 
-    monkeypatch.setattr(Bench, "run", broken)
-    assert main(["bench", "audit"]) == code
+    monkeypatch.setattr(Demo, "run", broken)
+    assert main(["demo"]) == code
     message = capsys.readouterr().err
     assert message.startswith("toptail: ")
     assert message.count("\n") == 1
@@ -136,7 +136,17 @@ run()
 
 @pytest.mark.parametrize("module", ["numpy", "pyarrow", "toptail.results.run", "tyro", "jax"])
 def test_interrupted_while_importing_is_130_in_one_line(module: str, tmp_path: Path) -> None:
-    words = ["study", "controlled", "--out", str(tmp_path / "out")]
+    words = [
+        "train",
+        "--task",
+        "x",
+        "--critics",
+        "raw",
+        "--steps",
+        "1",
+        "--out",
+        str(tmp_path / "o"),
+    ]
     done = python(HOOK.format(module=module, words=words))
     assert (done.returncode, done.stderr) == (Exit.INTERRUPTED, "toptail: interrupted\n")
 
@@ -145,13 +155,13 @@ def test_an_interrupted_process_does_not_run_what_could_crash_at_its_end() -> No
     done = python(
         "import atexit, os, signal, sys\n"
         "from toptail import cli\n"
-        "from toptail.commands.bench import Bench\n"
+        "from toptail.commands.demo import Demo\n"
         "atexit.register(lambda: print('the end'))\n"
         "def run(self):\n"
         "    print('begun')\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
-        "Bench.run = run\n"
-        "sys.argv = ['toptail', 'bench', 'audit']\n"
+        "Demo.run = run\n"
+        "sys.argv = ['toptail', 'demo']\n"
         "cli.run()\n"
     )
     assert (done.returncode, done.stdout) == (Exit.INTERRUPTED, "begun\n")
@@ -164,13 +174,13 @@ def test_ctrl_c_that_is_ignored_from_the_start_stays_ignored() -> None:
         "import os, signal, sys\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "from toptail import cli\n"
-        "from toptail.commands.bench import Bench\n"
+        "from toptail.commands.demo import Demo\n"
         "def run(self):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    print('goes on')\n"
         "    return 0\n"
-        "Bench.run = run\n"
-        "sys.argv = ['toptail', 'bench', 'audit']\n"
+        "Demo.run = run\n"
+        "sys.argv = ['toptail', 'demo']\n"
         "cli.run()\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "goes on\n", "")
@@ -180,7 +190,7 @@ def test_ctrl_c_counts_where_python_ignores_it() -> None:
     done = python(
         "import gc, os, signal, sys, time\n"
         "from toptail import cli\n"
-        "from toptail.commands.bench import Bench\n"
+        "from toptail.commands.demo import Demo\n"
         "def press(*_):\n"
         "    gc.callbacks.clear()\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
@@ -188,8 +198,8 @@ def test_ctrl_c_counts_where_python_ignores_it() -> None:
         "    gc.callbacks.append(press)\n"
         "    gc.collect()\n"
         "    time.sleep(2)\n"
-        "Bench.run = run\n"
-        "sys.argv = ['toptail', 'bench', 'audit']\n"
+        "Demo.run = run\n"
+        "sys.argv = ['toptail', 'demo']\n"
         "cli.run()\n"
     )
     assert (done.returncode, done.stderr) == (Exit.INTERRUPTED, "toptail: interrupted\n")
@@ -220,15 +230,15 @@ def test_what_catches_ctrl_c_is_left_the_third_time() -> None:
     done = python(
         "import os, signal, sys\n"
         "from toptail import cli\n"
-        "from toptail.commands.bench import Bench\n"
+        "from toptail.commands.demo import Demo\n"
         "def run(self):\n"
         "    while True:\n"
         "        try:\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "        except BaseException:\n"
         "            pass\n"
-        "Bench.run = run\n"
-        "sys.argv = ['toptail', 'bench', 'audit']\n"
+        "Demo.run = run\n"
+        "sys.argv = ['toptail', 'demo']\n"
         "cli.run()\n"
     )
     assert (done.returncode, done.stderr) == (Exit.INTERRUPTED, "toptail: interrupted\n")
@@ -238,9 +248,9 @@ def test_a_bug_shows_as_one_and_is_not_a_failed_check() -> None:
     done = python(
         "import sys\n"
         "from toptail import cli\n"
-        "from toptail.commands.bench import Bench\n"
-        "Bench.run = lambda self: 1 / 0\n"
-        "sys.argv = ['toptail', 'bench', 'audit']\n"
+        "from toptail.commands.demo import Demo\n"
+        "Demo.run = lambda self: 1 / 0\n"
+        "sys.argv = ['toptail', 'demo']\n"
         "cli.run()\n"
     )
     assert done.returncode == Exit.NOT_DONE
@@ -263,7 +273,7 @@ def test_more_may_be_allowed_with_any_command(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["demo-pools", "--seed", "-1"], "--seed -1 must be a whole number of at least 0"),
+        (["demo", "--seed", "-1"], "--seed -1 must be a whole number of at least 0"),
         (
             ["audit", "TABLE", "--resamples", str(10**20)],
             f"must be a whole number of at most {2**63 - 1}",
@@ -317,7 +327,8 @@ def test_a_system_without_fcntl_audits_and_says_that_it_cannot_train(tmp_path: P
         f"home = pathlib.Path({str(tmp_path)!r})\n"
         "assert not in_training(home)\n"
         "toptail.audit(toptail.builtin_pools(queries=50), resamples=100).write(home / 'out')\n"
-        "code = toptail.cli.main(['study', 'chain', '--task', 'x', '--out', 'o', '--runs', 'r',"
+        "from toptail_paper.cli import main\n"
+        "code = main(['study', 'chain', '--task', 'x', '--out', 'o', '--runs', 'r',"
         " '--data', 'd'])\n"
         "assert code == 3, code\n"
         "try:\n"

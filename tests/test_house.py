@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -14,23 +13,19 @@ import toptail
 from tests.light import HEAVY
 from toptail.lab.critics.full import full_size
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.paper.reported import WITHOUT_CELLS
-from toptail.lab.studies.study import studies
 
 ROOT = Path(toptail.__file__).parent
 DOWNSTAIRS = ("stats", "pools", "jobs", "audit", "select", "report", "results")
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = (
     *("tasks", "environments", "foreign", "critics", "training", "experts", "proposals", "judges"),
-    *("studies", "settle", "check", "paper"),
+    *("store", "scorers", "check"),
 )
 """The lab, left to right; every room of it may use the instrument."""
 SMALL = {"errors", "interrupts", "memory", "progress", "provenance"}
 """What everybody may import."""
-ABOVE = ("bench", "commands", "cli")
+ABOVE = ("commands", "cli")
 """What uses both storeys."""
-DRAWN_BY_NOBODY = {"tab:critics"}
-"""What the paper has and no run makes: a table that says what the critics are."""
 
 
 def imports(path: Path) -> set[str]:
@@ -87,24 +82,13 @@ def test_only_commands_and_benchmarks_import_from_above() -> None:
             assert own(path) <= allowed, f"{path} imports {own(path) - allowed}"
 
 
-def test_no_study_imports_another() -> None:
-    folder = ROOT / "lab" / "studies"
-    names = {path.parent.name for path in folder.glob("*/contract.py")}
-    assert {"controlled", "semantics", "selection"} <= names
-    for path in folder.rglob("*.py"):
-        own_study = path.relative_to(folder).parts[0]
-        others = {f"toptail.lab.studies.{name}" for name in names - {own_study}}
-        for module in imports(path):
-            assert not any(f"{module}.".startswith(f"{other}.") for other in others), (
-                f"{path} imports {module}"
-            )
-
-
-def test_only_commands_import_the_paper() -> None:
+def test_the_library_knows_nothing_of_the_paper_s_project() -> None:
     for path in ROOT.rglob("*.py"):
-        room = path.relative_to(ROOT).parts
-        if room[0] != "commands" and room[:2] != ("lab", "paper"):
-            assert "lab.paper" not in own(path), f"{path} imports the paper"
+        others = {module.split(".")[0] for module in imports(path)} & {
+            "toptail_paper",
+            "validation",
+        }
+        assert not others, f"{path} imports {others}"
 
 
 def test_folders_are_listed_by_one_function_that_leaves_temporary_files_out() -> None:
@@ -133,14 +117,6 @@ def test_every_critic_is_classified() -> None:
         readouts = {each.name for each in found.readouts}
         assert found.deployed in readouts, name
         assert readouts == set(full_size(name).readouts()), name
-
-
-def test_every_label_of_the_paper_is_in_a_spec() -> None:
-    source = (ROOT / "lab" / "paper" / "reported.json").read_text(encoding="utf-8")
-    labels = {label for label in json.loads(source) if label.startswith(("tab:", "fig:"))}
-    labels |= set(WITHOUT_CELLS) - DRAWN_BY_NOBODY
-    known = {label for study in studies().values() for label in study.labels}
-    assert labels - known == set()
 
 
 def test_every_room_has_its_place() -> None:

@@ -27,7 +27,7 @@ SAID = (
 def test_it_is_no_bug_and_no_bad_file(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(_words: object) -> int:
+    def fail(_words: object, _program: object) -> int:
         raise error
 
     assert scarce(error)
@@ -40,7 +40,7 @@ def test_it_is_no_bug_and_no_bad_file(
 
 
 def test_other_errors_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_words: object) -> int:
+    def fail(_words: object, _program: object) -> int:
         raise RuntimeError("something else")
 
     monkeypatch.setattr(cli, "_run", fail)

@@ -1,10 +1,10 @@
 """How many labels tables take: measured, stored, and drawn for docs/judging.md.
 
-    python tools/judging_savings.py NAME TABLE [SCORES]    # measures: results/judging/NAME.json
+    python tools/judging_savings.py NAME TABLE [SCORES]    # measures, and stores NAME.json
     python tools/judging_savings.py                        # draws docs/figures/judging_savings.*
 
 TABLE has every value, and may have a column 'cheap'; SCORES are separated by commas. What is
-measured is what ``toptail bench judging --table TABLE`` prints.
+measured is what ``python -m validation judging --table TABLE`` prints.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 
 import matplotlib as mpl
 
-from toptail.bench.judging_savings import TIMES, Saving, table_savings
 from toptail.pools import ScoredPools
 from toptail.pools.columns import listed
 from toptail.report.figures import SETTINGS, new_figure
 from toptail.report.palette import NEUTRAL
+from validation.judging_savings import TIMES, Saving, table_savings
 
 ROOT = Path(__file__).parents[1]
-STORED = ROOT / "results" / "judging"
+STORED = ROOT / "validation" / "results" / "judging"
 TITLES = {
     "realsumm": "REALSumm, 100 × 25",
     "game24": "game of 24, 281 × 8–40",

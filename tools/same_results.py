@@ -1,9 +1,9 @@
 """Whether two checkouts give the same results: small runs of everything, compared bit for bit.
 
 A change that only moves code must leave what the code makes as it was. ``make`` runs the command
-line of one checkout on small inputs (collection, training of every critic, the three studies,
-audits) and renders the pages and ledgers of the stored results again; ``compare`` holds what two
-checkouts made against each other:
+line of one checkout on small inputs (collection, training of every critic, the three studies, a
+grid, audits of every kind, plans, choices, a check) and renders the pages and ledgers of the
+stored results again; ``compare`` holds what two checkouts made against each other:
 
     python tools/same_results.py make OLD_CHECKOUT /tmp/old
     python tools/same_results.py make NEW_CHECKOUT /tmp/new
@@ -17,6 +17,7 @@ were worded anew are counted apart. Run it with a Python that has the package's 
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import html
 import json
@@ -32,6 +33,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
 
 TASK = "pointmaze-medium-navigate-v0"
 SMALL = "--steps 20 --batch-size 64 --hidden 32 --depth 2"
@@ -52,9 +55,21 @@ COMMANDS = {
     "selection-tables": f"study selection --task data/{TASK}.npz --stage tables --out selection",
     "controlled": "study controlled --radii none --seeds 42,43 --steps 100 --sweep loss --workers 2"
     " --out controlled",
-    "demo-pools": "demo-pools --out demo-pools",
+    "demo": "demo --out demo",
     "audit": "audit scores.csv --out audit",
+    "audit-groups": "audit scores.csv --group group --cluster cluster --unit query --out groups",
     "audit-picks": "audit --picks picks.csv --out picks",
+    "audit-baseline": "audit scores.csv --baseline scores.csv --scores b --out baseline",
+    "audit-streamed": "audit parts --out streamed",
+    "plan": "plan candidates.csv --scores b --labels 300 --out to_judge.csv",
+    "audit-planned": "audit candidates.csv --scores b --plan to_judge.csv --answers answers.csv "
+    "--out planned",
+    "audit-bounds": "audit gaps.csv --scores b --unjudged bounds --value-range 0,1 --out bounds",
+    "choose": "choose scores.csv --out chosen",
+    "choose-votes": "choose votes.csv --out voted",
+    "check": f"check --task data/{TASK}.npz --scorer mine=critic.py:score --pools uniform "
+    "--per-group 8 --pool-size 16 --starts 14 --horizon 20 --follow-k 1,4,16 --out checked",
+    "grid": "grid grid.json --small --out grid",
 }
 """One command line of the package each, run in this order in an empty folder."""
 
@@ -65,29 +80,14 @@ def score(states, actions, goals):
     return -np.abs(states[:, :2] + 0.2 * actions - goals[:, :2]).sum(axis=1)
 """
 
-RENDER_OLD = """
-from pathlib import Path
-from toptail.report.study_page import write_study_report
-from toptail.report.semantics_page import write_semantics_report
-from toptail.report.selection_page import write_selection_report
-from toptail.studies.claims import FIXED_QUERY, SEMANTICS
-from toptail.studies.finish import decide_stored, write_claims
-from toptail.studies.common import read_json
-
-stored = Path("stored")
-write_claims(stored / "controlled")
-write_study_report(stored / "controlled")
-curves = read_json(stored / "semantics" / "curves.json")
-decide_stored(stored / "semantics", SEMANTICS, curves=curves)
-write_semantics_report(stored / "semantics")
-for folder in (stored / "selection").iterdir():
-    decide_stored(folder, FIXED_QUERY)
-    write_selection_report(folder)
-"""
 RENDER = """
 from pathlib import Path
-from toptail.lab import paper
-from toptail.lab.studies.study import studies
+try:
+    from toptail_paper import claims as paper
+    from toptail_paper.study.study import studies
+except ImportError:  # a checkout before there were two projects
+    from toptail.lab import paper
+    from toptail.lab.studies.study import studies
 
 stored = Path("stored")
 folders = {"controlled": [stored / "controlled"], "semantics": [stored / "semantics"]}
@@ -110,19 +110,42 @@ def make(tree: Path, out: Path) -> None:
     out.mkdir(parents=True)
     (out / "critic.py").write_text(CRITIC)
     _write_tables(out)
+    home = tree / "paper" if (tree / "paper").is_dir() else tree
+    shutil.copy(home / "plans" / "positives.json", out / "grid.json")
     for name, command in COMMANDS.items():
-        print(f"{name}: toptail {command}", flush=True)
-        _run(tree, out, name, "-m", "toptail", *command.split())
-    results = tree / "results"
+        typed = _typed(command.split(), two_projects=home != tree)
+        print(f"{name}: {' '.join(typed)}", flush=True)
+        _run(tree, out, name, "-m", *typed)
+        if name == "plan":
+            _answer(out)
     for name in ("controlled", "semantics", "selection"):
-        shutil.copytree(results / name, out / "stored" / name)
-    render = RENDER if (tree / "src" / "toptail" / "lab").is_dir() else RENDER_OLD
+        shutil.copytree(home / "results" / name, out / "stored" / name)
     print("pages and ledgers of the stored results", flush=True)
-    _run(tree, out, "render", "-c", render)
+    _run(tree, out, "render", "-c", RENDER)
+
+
+def _typed(words: list[str], *, two_projects: bool) -> list[str]:
+    """A command line as a checkout spells it: module, command, flags."""
+    if two_projects:
+        return ["toptail_paper" if words[0] in ("study", "grid") else "toptail", *words]
+    older = {"grid": ["study", "settle"], "demo": ["demo-pools"]}
+    return ["toptail", *older.get(words[0], words[:1]), *words[1:]]
+
+
+def _answer(out: Path) -> None:
+    """Answer what the plan asks for with the table's values."""
+    with (out / "scores.csv").open() as file:
+        truth = {(row["query"], row["candidate"]): row["value"] for row in csv.DictReader(file)}
+    with (out / "to_judge.csv").open() as file:
+        asked = [(row["query"], row["candidate"]) for row in csv.DictReader(file)]
+    lines = ["query,candidate,value", *(f"{q},{c},{truth[q, c]}" for q, c in asked)]
+    (out / "answers.csv").write_text("\n".join(lines) + "\n")
 
 
 def _run(tree: Path, out: Path, name: str, *arguments: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(tree.resolve() / "src"), "COLUMNS": "200"}
+    home = tree.resolve()
+    paths = os.pathsep.join(str(path) for path in (home / "src", home / "paper" / "src"))
+    environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=out, env=environment, capture_output=True, text=True
     )
@@ -143,6 +166,20 @@ def _write_tables(out: Path) -> None:
             row = f"q{query},{candidate},g{query % 3},c{query // 2}"
             lines.append(f"{row},{a:.6f},{b:.6f},{rng.integers(5)},{value:.6f}")
     (out / "scores.csv").write_text("\n".join(lines) + "\n")
+    rows = [line.split(",") for line in lines]
+    for name, cells in {
+        "candidates": [row[:-1] for row in rows],
+        "gaps": [[*row[:-1], "" if i % 9 == 1 else row[-1]] for i, row in enumerate(rows)],
+        "votes": [
+            [*row, "answer" if i == 0 else f"x{int(float(row[-1]) * 4)}"]
+            for i, row in enumerate(rows)
+        ],
+    }.items():
+        (out / f"{name}.csv").write_text("\n".join(map(",".join, cells)) + "\n")
+    (out / "parts").mkdir()
+    table = pyarrow.csv.read_csv(out / "scores.csv")
+    for i, start in enumerate(range(0, len(table), 300)):
+        pyarrow.parquet.write_table(table.slice(start, 300), out / "parts" / f"part-{i}.parquet")
     picks = ["query,selector,replicate,value"]
     for query in range(40):
         for place, selector in enumerate(("random", "best", "second")):

@@ -2,13 +2,13 @@
 
     python tools/selection_table.py FOLDER OUT.parquet [GROUP|all|judging|rollouts [JUDGE]]
 
-FOLDER is ``OUT/TASK`` of ``toptail study selection``. Beside scores, support and the judge's values
-(the reference's members as replicates, unless another judge is named), the table has a number
-column ``nearness``: minus the distance of a candidate to the nearest action of the data. GROUP
-keeps one distance group of the queries.
+FOLDER is ``OUT/TASK`` of ``toptail-paper study selection``. Beside scores, support and the judge's
+values (the reference's members as replicates, unless another judge is named), the table has a
+number column ``nearness``: minus the distance of a candidate to the nearest action of the data.
+GROUP keeps one distance group of the queries.
 
-For ``toptail bench judging --table``: ``judging`` keeps every fifteenth pool with the scores of one
-seed, the mean of all members but the first as the value and the first as a cheap judge;
+For ``python -m validation judging --table``: ``judging`` keeps every fifteenth pool with the scores
+of one seed, the mean of all members but the first as the value and the first as a cheap judge;
 ``rollouts`` has what was rolled out of each pool, its mean return as the value and the reference as
 a cheap judge.
 """
@@ -21,11 +21,11 @@ from pathlib import Path
 
 import numpy as np
 
-from toptail.lab.studies.selection.audits import to_pools
-from toptail.lab.studies.selection.files import REFERENCE
-from toptail.lab.studies.selection.load import TaskSelection, read_selection
-from toptail.lab.studies.selection.rollout_design import POOL, audited_columns
 from toptail.pools import ScoredPools
+from toptail_paper.selection.audits import to_pools
+from toptail_paper.selection.files import REFERENCE
+from toptail_paper.selection.load import TaskSelection, read_selection
+from toptail_paper.selection.rollout_design import POOL, audited_columns
 
 EVERY = 15
 """Which pools ``judging`` keeps."""

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
@@ -17,22 +18,17 @@ import tyro
 
 from toptail import __version__, interrupts, memory
 from toptail.commands.audit import Audit
-from toptail.commands.bench import Bench
 from toptail.commands.check import CheckCommand
 from toptail.commands.choose import Choose
 from toptail.commands.data import Data
 from toptail.commands.demo import Demo
-from toptail.commands.demo_pools import DemoPools
 from toptail.commands.options import ONE_WORD, respelled
 from toptail.commands.output import drop, open_output
-from toptail.commands.paper import Paper
 from toptail.commands.parent import end_with_parent
 from toptail.commands.plan import PlanCommand
 from toptail.commands.report import Report
-from toptail.commands.reproduce import Reproduce
 from toptail.commands.run_job import RunJob
 from toptail.commands.runs import Runs
-from toptail.commands.study import StudyCommand
 from toptail.commands.train import Train
 from toptail.errors import Exit, InputError, NotDoneError, printable, told
 from toptail.pools.guard import MOST, allowed_bytes, brief
@@ -45,16 +41,11 @@ _Command = (
     | Annotated[Choose, tyro.conf.subcommand("choose")]
     | Annotated[PlanCommand, tyro.conf.subcommand("plan")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]
-    | Annotated[DemoPools, tyro.conf.subcommand("demo-pools")]
     | Annotated[Data, tyro.conf.subcommand("data")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[RunJob, tyro.conf.subcommand("run-job")]
     | Annotated[Runs, tyro.conf.subcommand("runs")]
-    | Annotated[StudyCommand, tyro.conf.subcommand("study")]
-    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
-    | Annotated[Paper, tyro.conf.subcommand("paper")]
     | Annotated[Report, tyro.conf.subcommand("report")]
-    | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
 
 
@@ -82,7 +73,22 @@ _ONE_TABLE = {
 """Command that takes one table -> what to do with two."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+@dataclass(frozen=True)
+class Program:
+    """A command line: its name, its commands, and what it is for."""
+
+    name: str
+    """What is typed."""
+    commands: Any
+    """The union of its subcommands, as tyro takes it."""
+    purpose: str
+    """One sentence for the help."""
+
+
+TOPTAIL = Program("toptail", _Command, "Is this critic safe to maximize?")
+
+
+def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
     """Run one command and return its exit code; see :class:`toptail.errors.Exit`.
 
     What a person or the machine caused is one sentence on stderr; anything else is a bug, and
@@ -90,10 +96,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = list(sys.argv[1:] if argv is None else argv)
     if args == ["--version"]:
-        sys.stdout.write(f"toptail {__version__}\n")
+        sys.stdout.write(f"{program.name} {__version__}\n")
         return Exit.FINE
     try:
-        return _run(_without_limits(args))
+        return _run(_without_limits(args), program)
     except (InputError, NotDoneError) as error:
         return _say(error.for_command_line, error.code)
     except ModuleNotFoundError as error:
@@ -120,8 +126,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(f"the memory of this machine is not enough for that{why}.", Exit.NOT_DONE)
 
 
-def _run(args: Sequence[str]) -> int:
-    command = _parsed(respelled(args))
+def _run(args: Sequence[str], program: Program) -> int:
+    command = _parsed(respelled(args), program)
     try:
         return int(command.run())
     except SystemExit as error:  # of something that the command calls: the work is not done
@@ -130,24 +136,25 @@ def _run(args: Sequence[str]) -> int:
         ) from error
 
 
-def _parsed(args: Sequence[str]) -> Any:
+def _parsed(args: Sequence[str], program: Program) -> Any:
     """The command that the words ask for; tyro says what is wrong with them, and repeats them."""
     if all(map(str.isprintable, args)):
-        return _asked(args)
+        return _asked(args, program)
     out, err = StringIO(), StringIO()
     try:
         with redirect_stdout(out), redirect_stderr(err):
-            return _asked(args)
+            return _asked(args, program)
     except SystemExit:
         said = f"{out.getvalue()}{err.getvalue()}".splitlines()
         sys.stderr.write("".join(f"{printable(line)}\n" for line in said))
         raise
 
 
-def _asked(args: Sequence[str]) -> Any:
+def _asked(args: Sequence[str], program: Program) -> Any:
+    said = _description(program)
     try:
         return tyro.cli(
-            _Command, prog="toptail", description=_description(), args=args, registry=ONE_WORD
+            program.commands, prog=program.name, description=said, args=args, registry=ONE_WORD
         )
     except SystemExit as refused:
         if refused.code and args[0] in _ONE_TABLE and len(_files(args)) > 1:
@@ -175,11 +182,12 @@ def _without_limits(args: list[str]) -> list[str]:
     return args
 
 
-def _description() -> str:
+def _description(program: Program) -> str:
     codes = "; ".join(f"{code.value}, {code.meaning}" for code in Exit)
     limits = "; ".join(f"{flag} N {what}" for flag, (_, _, what) in _LIMITS.items())
-    asked = f"Is this critic safe to maximize? (toptail {__version__})"
-    return f"{asked}\n\n{NOT_MEANT}\n\nExit codes: {codes}.\n\nWith any command, {limits}."
+    asked = f"{program.purpose} ({program.name} {__version__})"
+    meant = f"{NOT_MEANT}\n\n" if program is TOPTAIL else ""
+    return f"{asked}\n\n{meant}Exit codes: {codes}.\n\nWith any command, {limits}."
 
 
 def _say(sentence: str, code: Exit) -> Exit:
@@ -188,21 +196,21 @@ def _say(sentence: str, code: Exit) -> Exit:
     return code
 
 
-def _ended() -> int:
+def _ended(program: Program) -> int:
     """The exit code of the command, or the one that tyro asks for after its help."""
     try:
-        return main()
+        return main(program=program)
     except SystemExit as asked:
         return int(asked.code or Exit.FINE)
 
 
-def run() -> None:
+def run(program: Program = TOPTAIL) -> None:
     """Entry point of the console script: leaves with the exit code, whatever happens."""
     interrupts.while_running()
     end_with_parent()
     open_output()
     try:
-        code = _ended()
+        code = _ended(program)
         sys.stdout.flush()
     except KeyboardInterrupt:
         interrupts.leave()

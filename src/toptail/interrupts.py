@@ -88,7 +88,8 @@ def _press_again(what: sys.UnraisableHookArgs) -> None:
 def is_command() -> bool:
     """Whether the process was started as ``toptail`` or as ``python -m toptail``."""
     first = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""  # noqa: PTH119
-    return first in ("toptail", "toptail.exe") or (first == "-m" and "toptail" in sys.orig_argv)
+    started = {*sys.orig_argv} & {"toptail", "toptail_paper"} if first == "-m" else set()
+    return first.removesuffix(".exe") in ("toptail", "toptail-paper") or bool(started)
 
 
 _while_importing()

@@ -12,7 +12,7 @@ def install() -> None:
     toptail.cli.run = _run
 
 
-def _run() -> None:
+def _run(program: object = None) -> None:  # noqa: ARG001
     if Path("first").exists() and not Path("second").exists():
         raise SystemExit(_refuse())
     for name in ("first", "second"):

@@ -13,6 +13,8 @@ from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
 from tests.attack.world import CUBE, POINT, almost_finished_chain
+from toptail import cli
+from toptail_paper.cli import PAPER
 
 _SMALL_STUDY: Final = (
     "--scorer mine=critic.py:score --triples 300 --negatives 4 --support-queries 10 "
@@ -87,7 +89,7 @@ CASES: Final = (
     Case("choose-table", "choose", f"choose scores.csv {_CHOICE} --out out", whole=("out",)),
     Case("critic", "check", CHECK, whole=("out",)),
     Case("plan", "plan", "plan scores.csv --labels 150 --out to_judge.csv"),
-    Case("demo-pools", "demo-pools", "demo-pools --out out", whole=("out",)),
+    Case("demo", "demo", "demo --out out", whole=("out",)),
     Case("get", "data get", f"data get {POINT} --folder got"),
     Case(
         "collect",
@@ -106,9 +108,9 @@ CASES: Final = (
         f"data check data/{POINT}.npz --reference-episodes 0 --restore-rows 0 --picture maze.png",
     ),
     Case(
-        "train-expert",
-        "data train-expert",
-        "data train-expert ant --minutes 0.02 --envs 4 --threads 1 --out walker",
+        "train-walker",
+        "train-walker",
+        "train-walker ant --minutes 0.02 --envs 4 --threads 1 --out walker",
         again=False,
         slow=True,
     ),
@@ -142,8 +144,8 @@ CASES: Final = (
     ),
     Case(
         "settle",
-        "study settle",
-        "study settle plan.json --out settled",
+        "grid",
+        "grid plan.json --out settled",
         prepare=lambda folder: _plan(folder / "plan.json"),
         slow=True,
     ),
@@ -153,15 +155,13 @@ CASES: Final = (
         "reproduce tab:main --out semantics",
         before=(SEMANTICS,),
     ),
-    Case("demo", "demo", "demo --out two-d", first=_TINY, slow=True),
 )
 """One case at least of every command that writes."""
 
 READING: Final[Mapping[str, str]] = {
     "data list": "data list",
     "data info": f"data info data/{POINT}.npz",
-    "bench": "bench verdict --repetitions 1",
-    "paper": "paper tab:main",
+    "show": "show tab:main",
 }
 """Commands that write nothing, and a line that shows it."""
 
@@ -199,9 +199,9 @@ def _listed(folder: Path) -> None:
 
 def commands() -> Iterator[tuple[str, type]]:
     """Every command of the command line, as typed, with the class that holds its flags."""
-    from toptail.cli import _Command
-
-    yield from _commands(_Command, "")
+    yield from _commands(cli.TOPTAIL.commands, "")
+    known = {"demo", "run-job"}  # of both programs
+    yield from ((n, c) for n, c in _commands(PAPER.commands, "") if n not in known)
 
 
 def _commands(kind: Any, typed: str) -> Iterator[tuple[str, type]]:

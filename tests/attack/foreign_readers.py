@@ -50,7 +50,7 @@ def _scores(text: str, width: int) -> Callable[[Path], object]:
     """Load a critic and let it score rows."""
 
     def read(folder: Path) -> object:
-        from toptail.lab.studies.user_scorers import user_scorers
+        from toptail.lab.scorers.user import user_scorers
 
         kind, _, name = text.partition(":")
         (scorer,) = user_scorers([f"mine={kind}:{folder / name}"], reserved=())

@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from tests.attack.events import Act, Events
+from tests.programs import program_of
 
 ROOT: Final = Path(__file__).parents[2]
 """The checkout."""
@@ -226,11 +227,12 @@ def _child(line: Line, files: Mapping[str, Path]) -> None:
 
 def _main(words: Sequence[str]) -> Any:
     """The exit code that the console script would end with."""
-    from toptail.cli import run
+    from toptail import cli
 
-    sys.argv = ["toptail", *words]
+    program = program_of(words)
+    sys.argv = [program.name, *words]
     try:
-        run()
+        cli.run(program)
     except SystemExit as end:
         if isinstance(end.code, str):
             sys.stderr.write(f"{end.code}\n")

@@ -16,7 +16,7 @@ from tests.attack.foreign_readers import FOREIGN
 from tests.attack.forks import ROOT
 from tests.attack.world import CRITIC, DATA, POINT
 
-RESULTS: Final = ROOT / "results"
+RESULTS: Final = ROOT / "paper" / "results"
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ def _pools() -> Any:
 
 
 def _write_question(folder: Path) -> None:
-    shutil.copy(ROOT / "plans" / "tdq_manipulation.json", folder / "plan.json")
+    shutil.copy(ROOT / "paper" / "plans" / "tdq_manipulation.json", folder / "plan.json")
 
 
 def _read_question(folder: Path) -> object:
-    from toptail.lab.settle.plan import read_plan
+    from toptail_paper.grids.plan import read_plan
 
     return [list(read_plan(folder / "plan.json", small=small).cells()) for small in (True, False)]
 
@@ -158,7 +158,7 @@ def _write_critic(folder: Path) -> None:
 
 
 def _read_critic(folder: Path) -> object:
-    from toptail.lab.studies.user_scorers import user_scorer
+    from toptail.lab.scorers.user import user_scorer
 
     rows = np.zeros((5, 2), np.float32)
     return user_scorer(f"mine={folder / 'critic.py'}:score").score(rows, rows, rows)
@@ -169,7 +169,7 @@ def _write_judge(folder: Path) -> None:
 
 
 def _read_judge(folder: Path) -> object:
-    from toptail.lab.studies.selection.run import read_judge
+    from toptail_paper.selection.run import read_judge
 
     return read_judge(f"mine={folder / 'judge.npz'}")
 
@@ -199,7 +199,7 @@ def _read_params(folder: Path) -> object:
 
 
 def _write_run(folder: Path) -> None:
-    from tests.semantics_study.fake_runs import write_run
+    from paper.tests.semantics.fake_runs import write_run
     from tests.training.toy import toy_config
 
     write_run(toy_config(), 42, folder)
@@ -228,7 +228,7 @@ def _write_study(name: str) -> Callable[[Path], None]:
 
 def _read_study(name: str) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
-        from toptail.lab.studies.study import studies, study_in
+        from toptail_paper.study.study import studies, study_in
 
         study_in(folder)
         study = studies()[name]

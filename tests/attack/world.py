@@ -65,13 +65,13 @@ def _write_tables(folder: Path) -> None:
 
 def almost_finished_chain(folder: Path) -> None:
     """Mark every piece of a chain as finished but the last, whose study and runs are there."""
-    from tests.semantics_study.fake_runs import write_run
+    from paper.tests.semantics.fake_runs import write_run
     from tests.training.toy import toy_config
-    from toptail.commands.chain import ChainConfig, chain
-    from toptail.commands.chain_run import ChainRun
     from toptail.lab.critics.registry import MAIN
-    from toptail.lab.studies.semantics.config import SemanticsConfig
     from toptail.lab.tasks.files import load_file
+    from toptail_paper.commands.chain import ChainConfig, chain
+    from toptail_paper.commands.chain_run import ChainRun
+    from toptail_paper.semantics.config import SemanticsConfig
 
     data = load_file(folder / "data" / f"{CUBE}.npz")
     widths = data.observations.shape[1], data.actions.shape[1]
@@ -91,9 +91,9 @@ def tiny_controlled() -> None:
     """Make the 2-D study one of seconds, in this process."""
     from dataclasses import replace
 
-    from tests.controlled.tiny import TINY
-    from toptail.commands import study_controlled
-    from toptail.lab.studies.controlled import config
+    from paper.tests.controlled.tiny import TINY
+    from toptail_paper.commands import study_controlled
+    from toptail_paper.controlled import config
 
     study_controlled.BASE = replace(TINY, seeds=(1,))  # type: ignore[misc]
     config.StudyConfig = lambda: replace(TINY, seeds=(1,))  # type: ignore[misc, assignment]

@@ -11,8 +11,9 @@ import pytest
 import toptail
 from toptail.audit.family import Family
 from toptail.audit.settings import Rule
-from toptail.bench import verdict
-from toptail.bench.verdict import (
+from toptail.stats.best_of_k import selection_weights
+from validation import verdict
+from validation.verdict import (
     QUERIES,
     _shares,
     _some,
@@ -23,11 +24,10 @@ from toptail.bench.verdict import (
     hidden_fall,
     markdown,
 )
-from toptail.bench.verdict_cases import CASES, Case, clusters_of
-from toptail.stats.best_of_k import selection_weights
+from validation.verdict_cases import CASES, Case, clusters_of
 
 ROOT = Path(__file__).parents[2]
-STORED = ROOT / "results" / "verdict" / "rates.json"
+STORED = ROOT / "validation" / "results" / "verdict" / "rates.json"
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_what_a_family_can_overlook() -> None:
 
 
 def test_the_documentation_has_what_is_stored() -> None:
-    """`python -m toptail.bench.verdict --stored STORED --docs docs/audit.md` writes it."""
+    """`python -m validation.verdict --stored STORED --docs docs/audit.md` writes it."""
     found = json.loads(STORED.read_text(encoding="utf-8"))
     page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
     assert documented(page) == markdown(found)

@@ -204,7 +204,7 @@ def test_picks_show_each_selector(picks: PicksResult) -> None:
 
 @pytest.mark.parametrize("folder", ["controlled/audit"])
 def test_results_of_the_first_edition_are_read(folder: str) -> None:
-    stored = Path(__file__).parents[2] / "results" / folder
+    stored = Path(__file__).parents[2] / "paper" / "results" / folder
     result = AuditResult.read(stored)
     assert result.to_dict() == read_audit(stored)
     assert set(result.verdicts) == set(result.to_dict()["scorers"])

@@ -20,7 +20,7 @@ from toptail.results import read_audit, schema
 from toptail.results.schema import problem
 
 ROOT = Path(__file__).parents[2]
-STORED = sorted(path.parent for path in ROOT.glob("results/*/audit*/audit.json"))
+STORED = sorted(path.parent for path in ROOT.glob("paper/results/*/audit*/audit.json"))
 VALIDATOR = jsonschema.Draft202012Validator(schema())
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from examples.gym_data import episode
 
+from examples.gym_data import episode
+from paper.tests.semantics.fake_runs import write_run
 from tests.asked import asked
 from tests.environments.plane import small, write_plane
-from tests.semantics_study.fake_runs import write_run
 from tests.tasks.conftest import DATA
 from tests.training.toy import toy_config
 from toptail.commands.check import CheckCommand
@@ -26,8 +26,8 @@ from toptail.lab.check.run import check
 from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.verdicts import QUESTIONS, failures
 from toptail.lab.environments.gym import unlogged
-from toptail.lab.studies.datasets import TaskDataset
-from toptail.lab.studies.folder import read_json
+from toptail.lab.store.folder import read_json
+from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.queries import load_queries
 from toptail.pools import ScoredPools
 from toptail.results import AuditResult, PicksResult

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.selection.conftest import write_audit
+from paper.tests.selection.conftest import write_audit
 from toptail.cli import main
 from toptail.errors import Exit
-from toptail.lab.studies.folder import read_json
+from toptail.lab.store.folder import read_json
 from toptail.results import result
 
 ROOT = Path(__file__).parent.parent.parent

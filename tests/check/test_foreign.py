@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from paper.tests.selection.conftest import write_audit
 from tests.foreign.fixtures import DATA, FOREIGN, POINT, checkpoint
-from tests.selection.conftest import write_audit
 from toptail.audit.verdict import STATUSES
 from toptail.cli import main
 from toptail.lab.tasks.files import save_file

@@ -20,9 +20,9 @@ from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.request import CheckRequest
 from toptail.lab.check.run import check
-from toptail.lab.studies.checked import checked
-from toptail.lab.studies.datasets import TaskDataset
-from toptail.lab.studies.foreign_scorers import foreign_scorers
+from toptail.lab.scorers.checked import checked
+from toptail.lab.scorers.foreign import foreign_scorers
+from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.files import load_file, record_path, save_file, write_json
 
 POINT = "pointmaze-medium-navigate-v0"

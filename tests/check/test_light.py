@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from paper.tests.selection.conftest import write_audit
 from tests.asked import asked
 from tests.environments.plane import small
 from tests.light import run_light
-from tests.selection.conftest import write_audit
 from tests.tasks.conftest import DATA
 from toptail.commands.check import CheckCommand
 from toptail.commands.requirements import need_training

@@ -20,7 +20,7 @@ from toptail.lab.check.run import check
 from toptail.lab.check.verdicts import failures
 from toptail.lab.judges import rollouts
 from toptail.lab.judges.point import next_positions
-from toptail.lab.studies import scorers
+from toptail.lab.scorers import base as scorers
 from toptail.lab.tasks.files import load_file, save_file
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.results import PicksResult

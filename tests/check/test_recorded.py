@@ -13,6 +13,7 @@ import pytest
 from tests.environments.plane import NEAR, GoalPlane, Plane, records, small, write_plane
 from toptail.lab.check.closed_loop import Episodic, recorded, recorded_returns
 from toptail.lab.check.config import CheckConfig
+from toptail.lab.check.environments import TaskWorld
 from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.queries import check_queries
 from toptail.lab.check.request import CheckRequest
@@ -21,7 +22,6 @@ from toptail.lab.environments.copies import Copies
 from toptail.lab.environments.protocol import stored_rows
 from toptail.lab.environments.walks import WalkRules
 from toptail.lab.proposals.untrained import UniformActions
-from toptail.lab.studies.worlds import TaskWorld
 
 DATA = records(12, 15, 3)
 

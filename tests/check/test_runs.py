@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from paper.tests.selection.small import DIFFUSION
+from paper.tests.semantics.fake_runs import write_run
 from tests.environments.plane import small, write_plane
-from tests.selection.small import DIFFUSION
-from tests.semantics_study.fake_runs import write_run
 from tests.training.toy import toy_config
 from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.judge import REFERENCE_SEEDS

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from toptail.bench.score import bench_blocks, bench_factors
 from toptail.lab.critics.base import CPU_BLOCK, in_blocks
 from toptail.lab.critics.learner import Params
+from validation.score import bench_blocks, bench_factors
 
 
 @pytest.mark.parametrize("n", [1, CPU_BLOCK, CPU_BLOCK + 1, 3 * CPU_BLOCK, 3 * CPU_BLOCK - 5])

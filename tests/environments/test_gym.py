@@ -7,8 +7,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from examples.gym_data import episode
 
+from examples.gym_data import episode
 from toptail.errors import InputError
 from toptail.lab.environments.gym import GymEnvironment, unlogged
 from toptail.lab.environments.protocol import StoredRow, stored_rows

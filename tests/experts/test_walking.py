@@ -251,5 +251,5 @@ def test_experts_travel_to_other_processes_and_say_what_they_are() -> None:
 
 
 def test_missing_walkers_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"train-expert ant --out"):
+    with pytest.raises(InputError, match=r"train-walker ant --out"):
         guide_of(parse_name("antmaze-medium-navigate-v0"), tmp_path)

@@ -16,8 +16,9 @@ from toptail import audit
 from toptail.audit.verdict import STATUSES
 from toptail.cli import main
 from toptail.errors import InputError
-from toptail.lab.studies.user_scorers import user_scorer, user_scorers
+from toptail.lab.scorers.user import user_scorer, user_scorers
 from toptail.lab.tasks.files import load_file
+from toptail_paper.cli import PAPER
 
 MINE = """
 import numpy as np
@@ -153,6 +154,6 @@ def test_the_studies_take_them_from_the_command_line(
     )
     scorers = [KINDS["ogbench-gciql"], KINDS["d3rlpy-td3_plus_bc"], f"own={mine}:make(run='a')"]
     flags = [word for scorer in scorers for word in ("--scorer", scorer)]
-    assert main([*shlex.split(line), *flags]) == 0
+    assert main([*shlex.split(line), *flags], PAPER) == 0
     told = json.loads(Path("selection/walks/tables/fixed-query.json").read_text())
     assert {"ogbench-gciql", "d3rlpy-td3_plus_bc", "own"} <= set(json.dumps(told).split('"'))

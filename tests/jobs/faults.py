@@ -25,8 +25,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toptail.bench.scale import write_table
+from tests.programs import program_of
 from toptail.errors import Exit
+from validation.scale import write_table
 
 SMALL = (
     *("--batch-size", "16", "--hidden", "8", "--depth", "1", "--embed-dim", "4"),
@@ -95,7 +96,8 @@ class Killed:
 
 def command(*words: object) -> list[str]:
     """A command of toptail in a process of its own."""
-    return [sys.executable, "-m", "toptail", *map(str, words)]
+    typed = list(map(str, words))
+    return [sys.executable, "-m", program_of(typed).name.replace("-", "_"), *typed]
 
 
 def collected(folder: Path) -> list[Path]:

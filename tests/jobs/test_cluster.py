@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.programs import program_of
 from toptail.cli import main
 from toptail.errors import BusyError, Exit, InputError, NotDoneError
 from toptail.jobs import cluster
@@ -185,7 +186,7 @@ def test_a_light_installation_says_what_is_missing(
     table = tmp_path / "t.csv"
     table.write_text("query,score,value\n" + "".join(f"{q},{c},{c}\n" for q in "ab" for c in "12"))
     words = ["study", "controlled", "--out", str(tmp_path / "out"), "--engine", "ray"]
-    assert main(words) == Exit.INPUT
+    assert main(words, program_of(words)) == Exit.INPUT
     assert "pip install 'toptail[ray]'" in capsys.readouterr().err
 
 

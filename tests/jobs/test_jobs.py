@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.programs import program_of
 from tests.training.toy import toy_file
 from toptail.cli import main
 from toptail.commands.engine import own_words
@@ -28,8 +29,10 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Type a command."""
 
     def call(*words: object) -> int:
-        monkeypatch.setattr(sys, "argv", ["toptail", *map(str, words)])
-        return main()
+        typed = list(map(str, words))
+        program = program_of(typed)
+        monkeypatch.setattr(sys, "argv", [program.name, *typed])
+        return main(program=program)
 
     return call
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toptail.bench import judging_coverage
-from toptail.bench.judging import WAYS, outcome, planned, wrong_under_looks
-from toptail.bench.judging_cases import CANDIDATES, POPULATIONS, SCALED
-from toptail.bench.judging_savings import savings
 from toptail.pools.builtin import builtin_pools
+from validation import judging_coverage
+from validation.judging import WAYS, outcome, planned, wrong_under_looks
+from validation.judging_cases import CANDIDATES, POPULATIONS, SCALED
+from validation.judging_savings import savings
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,7 +62,7 @@ def test_coverage_is_stored_with_how_it_was_made(tmp_path: Path) -> None:
 
 
 def test_the_documentation_has_the_stored_coverage() -> None:
-    stored = json.loads((ROOT / "results" / "judging" / "coverage.json").read_text())
+    stored = json.loads((ROOT / "validation" / "results" / "judging" / "coverage.json").read_text())
     text = (ROOT / "docs" / "judging.md").read_text()
     for row in judging_coverage.rows(stored, "planned"):
         assert row in text

@@ -14,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import toptail
-from tests.selection.conftest import write_audit
+from paper.tests.selection.conftest import write_audit
 from toptail.cli import main
 from toptail.errors import InputError
 from toptail.pools import ScoredPools

@@ -90,7 +90,9 @@ def test_parameters_stand_in_every_table_and_line(choice: dict[str, Any]) -> Non
 
 
 def test_a_choice_of_the_first_edition_says_what_its_value_is(choice: dict[str, Any]) -> None:
-    stored = Path(__file__).parents[2] / "results" / "choose" / "realsumm" / "choice.json"
+    stored = (
+        Path(__file__).parents[2] / "validation" / "results" / "choose" / "realsumm" / "choice.json"
+    )
     old = json.loads(stored.read_text())
     assert "choosing this way" in choice_markdown(old)
     assert "choosing this way" not in choice_markdown(choice)

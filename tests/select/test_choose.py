@@ -19,7 +19,7 @@ from toptail.results import ChoiceResult
 from toptail.select import Best, Majority, ScoreRule
 
 FAST: dict[str, Any] = {"resamples": 100, "repeats": 3}
-STORED = Path(__file__).parents[2] / "results" / "choose"
+STORED = Path(__file__).parents[2] / "validation" / "results" / "choose"
 POOLS = builtin_pools(queries=120, candidates=16)
 
 

@@ -14,11 +14,11 @@ import pytest
 
 import toptail
 from toptail import InputError, ScoredPools, choose
-from toptail.bench.choose_honesty import WORLDS, one_table
-from toptail.bench.judging import planned
 from toptail.cli import main
 from toptail.select.read import read_options
 from toptail.select.trial import ChoiceSettings, trial_of
+from validation.choose_honesty import WORLDS, one_table
+from validation.judging import planned
 
 FAST: dict[str, Any] = {"resamples": 100, "repeats": 2}
 QUERIES, SIZE = 100, 8

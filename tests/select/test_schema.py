@@ -16,7 +16,9 @@ from toptail import InputError, builtin_pools, choose
 from toptail.results import ChoiceResult, schema
 from toptail.results.schema import choice_problem
 
-STORED = sorted((Path(__file__).parents[2] / "results" / "choose").glob("*/choice.json"))
+STORED = sorted(
+    (Path(__file__).parents[2] / "validation" / "results" / "choose").glob("*/choice.json")
+)
 VALIDATOR = jsonschema.Draft202012Validator(schema("choice"))
 POOLS = builtin_pools(60, 8)
 

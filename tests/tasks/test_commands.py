@@ -8,10 +8,10 @@ import pytest
 import tyro
 
 from tests.tasks.conftest import DATA
-from toptail.bench.sim import bench_sim
 from toptail.commands.data import Data
 from toptail.errors import InputError
 from toptail.lab.tasks.files import load, load_file
+from validation.sim import bench_sim
 
 POINT = "pointmaze-medium-navigate-v0"
 

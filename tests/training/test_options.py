@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from paper.tests.semantics.fake_runs import write_run
 from tests.critics.full_cases import DIMS, make, random_batch, random_params
-from tests.semantics_study.fake_runs import write_run
 from tests.training.toy import toy_config, toy_data
 from toptail.errors import InputError
 from toptail.lab.critics.losses import binary_nce
 from toptail.lab.critics.networks import all_pairs
-from toptail.lab.studies.scorers import critics_in, of_run, of_runs
+from toptail.lab.scorers.base import critics_in, of_run, of_runs
 from toptail.lab.training.config import RunConfig
 from toptail.lab.training.offline import GoalSampling
 from toptail.lab.training.options import RunOptions, labelled

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from toptail.lab.studies.page import recorded
 from toptail.provenance import PACKAGE, VARIABLE, checked_out, commit
+from toptail_paper.study.page import recorded
 
 ROOT = PACKAGE.parent.parent
 

@@ -1,4 +1,4 @@
-"""``toptail data``: list, get, info, collect, import and check data sets, train their walkers."""
+"""``toptail data``: list, get, info, collect, import and check data sets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import tyro
 from toptail.commands.engine import JobFlags
 from toptail.commands.progress import bars
 from toptail.commands.terminal import plain, show, simple_grid
-from toptail.commands.train_expert import TrainExpert
 from toptail.errors import InputError, check_whole
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ class CollectData(JobFlags):
     out: Path | None = None
     """The training file, with the validation file beside it; by default in the data folder."""
     walkers: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Folder with walkers of your own, DIR/BODY as 'toptail data train-expert' leaves them; by
+    """Folder with walkers of your own, DIR/BODY as 'toptail-paper train-walker' leaves them; by
     default the package's."""
 
     def run(self) -> int:
@@ -355,7 +354,6 @@ class Data:
             | Annotated[CollectData, tyro.conf.subcommand("collect")]
             | Annotated[ImportData, tyro.conf.subcommand("import")]
             | Annotated[CheckData, tyro.conf.subcommand("check")]
-            | Annotated[TrainExpert, tyro.conf.subcommand("train-expert")]
         ]
     ]
     """What to do."""

@@ -1,40 +1,46 @@
-"""``toptail demo``: the controlled study in a few minutes, and its report page."""
+"""``toptail demo``: the audit on built-in pools whose truth is known in closed form."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from toptail.commands.requirements import need_training
-from toptail.commands.studying import run_study
-from toptail.commands.terminal import print_table, say
+from toptail.commands.terminal import say
 
 
 @dataclass(frozen=True)
 class Demo:
-    """Train the paper's critics in its 2-D world, let them search, and report what happens.
-
-    Takes a few minutes on two cores: main table, within-model control, best-of-K curves,
-    support decomposition, noise, theory checks, claims, and one page with all of it.
-    """
+    """Audit five built-in scorers whose best-of-K curves are known in closed form."""
 
     out: Path = Path("toptail-demo")
-    """Folder of the run; a killed demo goes on where it stopped."""
+    """Folder for the report."""
+    seed: int = 0
+    """Seed of the pools and of the bootstrap."""
 
     def run(self) -> int:
-        """Run the study's default setting, render everything, and say where it is."""
-        need_training("demo")
-        from toptail.lab.paper import tally
-        from toptail.lab.studies.controlled.config import StudyConfig
-        from toptail.lab.studies.controlled.contract import STUDY
-        from toptail.lab.studies.study import Request
+        """Audit, write, print the summary and the closed form beside the measured curve."""
+        import numpy as np
+        from rich.console import Console
+        from rich.table import Table
 
-        request = Request(StudyConfig(), self.out, f"toptail demo --out {self.out}")
-        report = run_study(STUDY, request)
-        for table in STUDY.tables(self.out, STUDY.labels):
-            print_table(table)
-        counts = tally(STUDY.read(self.out).claims)
-        words = ", ".join(f"{count} {status}" for status, count in counts.items())
-        say(f"Of the paper's statements about this part: {words}.")
+        from toptail import audit, builtin_pools
+        from toptail.pools.builtin import expected
+
+        result = audit(builtin_pools(seed=self.seed), seed=self.seed, command="toptail demo")
+        report = result.write(self.out)
+        say(result.summary())
+        k = np.array(result.k, dtype=float)
+        table = Table(title="Value of best-of-K: measured (closed form)")
+        table.add_column("scorer")
+        for count in result.k:
+            table.add_column(f"K={count}", justify="right")
+        for name, scorer in result.scorers.items():
+            try:
+                truth = [f" ({v:.3f})" for v in expected(name)(k)]
+            except KeyError:
+                truth = [""] * len(k)
+            cells = [f"{v:.3f}{t}" for v, t in zip(scorer.curve.value, truth, strict=True)]
+            table.add_row(name, *cells)
+        Console().print(table)
         say(f"Report: {report}")
         return 0

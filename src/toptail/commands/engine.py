@@ -67,13 +67,18 @@ class JobFlags(EngineFlags):
             for job in self.jobs():
                 say(job.line(words))
         elif self.engine == "ray":
-            from toptail.commands.run_job import on_a_node
+            from toptail.commands.run_job import COMMANDS, on_a_node
             from toptail.jobs.cluster import run_jobs
 
             begun = time.monotonic()
             with progress_bar() as tick:
                 jobs = [job for job in self.jobs() if not job.last]
-                done = run_jobs(jobs, partial(on_a_node, own_words()), self.address, tick)
+                done = run_jobs(
+                    jobs,
+                    partial(on_a_node, own_words(), commands=dict(COMMANDS)),
+                    self.address,
+                    tick,
+                )
             work, nodes = (
                 sum(each.seconds for each in done.values()),
                 {d.node for d in done.values()},

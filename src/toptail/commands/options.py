@@ -88,9 +88,17 @@ def respelled(words: Sequence[str]) -> list[str]:
     return ["".join((flags.get((p := w.partition("="))[0], p[0]), *p[1:])) for w in words]
 
 
+def program_name() -> str:
+    """The program that runs: ``toptail``, or one that is built on it."""
+    started = Path(sys.argv[0] if sys.argv else "")
+    name = started.parent.name if started.name == "__main__.py" else started.stem
+    name = name.replace("_", "-")
+    return name if name.startswith("toptail-") else "toptail"
+
+
 def command_line() -> str:
     """What was typed, for the record."""
-    return shlex.join(["toptail", *sys.argv[1:]])
+    return shlex.join([program_name(), *sys.argv[1:]])
 
 
 @dataclass(frozen=True)

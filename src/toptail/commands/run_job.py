@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import tyro
 
 from toptail.commands.data import CollectData
-from toptail.commands.options import ONE_WORD, respelled
-from toptail.commands.study_controlled import StudyControlled
-from toptail.commands.study_selection import StudySelection
-from toptail.commands.study_semantics import StudySemantics
+from toptail.commands.options import ONE_WORD, program_name, respelled
 from toptail.commands.terminal import say
 from toptail.commands.train import Train
 from toptail.errors import BusyError, InputError
@@ -27,14 +24,11 @@ from toptail.pools.guard import refusing
 if TYPE_CHECKING:
     from toptail.commands.engine import JobFlags
 
-_COMMANDS: Final[dict[tuple[str, ...], Any]] = {
+COMMANDS: Final[dict[tuple[str, ...], Any]] = {
     ("train",): Train,
     ("data", "collect"): CollectData,
-    ("study", "controlled"): StudyControlled,
-    ("study", "selection"): StudySelection,
-    ("study", "semantics"): StudySemantics,
 }
-"""Commands that are made of pieces."""
+"""Commands that are made of pieces; another program adds its own."""
 
 _PATIENCE: Final = 600.0
 """Seconds that a node waits for somebody else who does its piece, and may be gone."""
@@ -92,12 +86,12 @@ def do_piece(words: Sequence[str], identity: str) -> bool:
 
 def _command(words: Sequence[str]) -> JobFlags:
     """What the words ask for."""
-    sys.argv = ["toptail", *words]  # records name what was typed
-    for name, command in _COMMANDS.items():
+    sys.argv = [program_name(), *words]  # records name what was typed
+    for name, command in COMMANDS.items():
         if tuple(words[: len(name)]) == name:
             rest = respelled(words)[len(name) :]
             form: Any = Annotated[command, tyro.conf.OmitArgPrefixes]
-            typed = f"toptail {' '.join(name)}"
+            typed = f"{program_name()} {' '.join(name)}"
             try:
                 asked: JobFlags = tyro.cli(form, prog=typed, args=rest, registry=ONE_WORD)
             except SystemExit:  # what is wrong with the words was printed
@@ -108,9 +102,18 @@ def _command(words: Sequence[str]) -> JobFlags:
     raise InputError(f"'toptail {' '.join(words[:2])}' is not made of pieces.")
 
 
-def on_a_node(words: Sequence[str], folder: str, identity: str) -> None:
-    """Do a piece on a node of a cluster, once nobody else does it."""
+def on_a_node(
+    words: Sequence[str],
+    folder: str,
+    identity: str,
+    commands: Mapping[tuple[str, ...], Any] | None = None,
+) -> None:
+    """Do a piece on a node of a cluster, once nobody else does it.
+
+    ``commands`` are those of the program that asks, which the node may not have loaded.
+    """
     os.chdir(folder)
+    COMMANDS.update(commands or {})
     patience = time.monotonic() + _PATIENCE
     while True:
         try:

@@ -110,7 +110,7 @@ class Train(JobFlags, RunOptions, _What):
 
     def jobs(self) -> list[Job]:
         """One piece per critic: all of its seeds."""
-        from toptail.lab.studies.trained import TrainingJob
+        from toptail.lab.scorers.training import TrainingJob
 
         seeds, every, line = self._seeds(), self._checkpoint_every(), command_line()
         trainings = [TrainingJob(config, seeds, self.out) for config in self.chosen()]

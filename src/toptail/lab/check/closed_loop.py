@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from toptail.lab.check.environments import TaskWorld
 from toptail.lab.environments.protocol import Floats, Mask
 from toptail.lab.environments.walks import Policy, Walked, WalkRules, WalkStarts, walk
 from toptail.lab.proposals.untrained import CandidateSource
-from toptail.lab.studies.scorers import Score, Scorer, score_each, score_towards
-from toptail.lab.studies.worlds import TaskWorld
+from toptail.lab.scorers.base import Score, Scorer, score_each, score_towards
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.pools import JudgedPicks

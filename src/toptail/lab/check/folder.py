@@ -6,7 +6,7 @@ from pathlib import Path
 
 from toptail.lab.check.page import check_html
 from toptail.lab.check.request import CheckResult, SourceResult
-from toptail.lab.studies.folder import write_json
+from toptail.lab.store.folder import write_json
 from toptail.pools.files import entries, staged_folder, write_arrays
 
 

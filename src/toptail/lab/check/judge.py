@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.lab.check.config import EXACT, JUDGES, NOBODY, REFERENCE, ROLLOUTS, CheckConfig
+from toptail.lab.check.environments import TaskWorld
 from toptail.lab.check.sources import BehaviourModel, behaviour_folder
 from toptail.lab.environments.walks import WalkRules, WalkStarts
 from toptail.lab.judges.exact import exact_values
@@ -19,9 +20,8 @@ from toptail.lab.judges.point import knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
 from toptail.lab.judges.rollouts import GoesOn, candidate_returns
 from toptail.lab.proposals.untrained import NearData
-from toptail.lab.studies.scorers import Score, of_run, score_each
-from toptail.lab.studies.store import one_of
-from toptail.lab.studies.worlds import TaskWorld
+from toptail.lab.scorers.base import Score, of_run, score_each
+from toptail.lab.store.units import one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.lab.training.run_files import RECORD, run_folder

@@ -23,6 +23,7 @@ from toptail.lab.check.closed_loop import (
     worth_of,
 )
 from toptail.lab.check.config import JUDGES, NEAREST, NOBODY, SOURCES, UNIFORM
+from toptail.lab.check.environments import TaskWorld, world_of
 from toptail.lab.check.judge import (
     Judge,
     JudgedValues,
@@ -47,10 +48,9 @@ from toptail.lab.check.verdicts import (
 from toptail.lab.environments.walks import WalkRules
 from toptail.lab.proposals.support import local_rows, support_distance
 from toptail.lab.proposals.untrained import NearData
-from toptail.lab.studies.datasets import TaskDataset
-from toptail.lab.studies.scorers import Scorer
-from toptail.lab.studies.user_scorers import fresh_modules
-from toptail.lab.studies.worlds import TaskWorld, world_of
+from toptail.lab.scorers.base import Scorer
+from toptail.lab.scorers.user import fresh_modules
+from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray
 from toptail.pools import ScoredPools

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from toptail.errors import InputError, option
-from toptail.lab.studies.datasets import TaskDataset
-from toptail.lab.studies.scorers import Scorer, of_run
-from toptail.lab.studies.user_scorers import named, require_names, user_scorers
+from toptail.lab.scorers.base import Scorer, of_run
+from toptail.lab.scorers.user import named, require_names, user_scorers
+from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.training.run_files import RECORD
 from toptail.pools.files import entries
 

@@ -17,7 +17,7 @@ from toptail.lab.proposals.untrained import (
     UniformActions,
     generators,
 )
-from toptail.lab.studies.store import one_of
+from toptail.lab.store.units import one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.lab.training.run_files import RECORD, read_run, run_folder

@@ -40,7 +40,7 @@ def _walker_file(body: str, walkers: Path | None) -> Path:
     path = shipped_path(body) if walkers is None else walkers / body / "actor.safetensors"
     if not path.is_file():
         raise InputError(
-            f"{path} does not exist: train the walker with `toptail data train-expert {body} "
+            f"{path} does not exist: train the walker with `toptail-paper train-walker {body} "
             f"--out {path.parent}`, or leave it out to use the package's own."
         )
     return path

@@ -38,7 +38,7 @@ _FORMATS: Final = {1: "contiguous_format", 4: "preserve_format"}
 
 
 @dataclass(frozen=True)
-class Program:
+class ExportedProgram:
     """Operators in their order, and the tensors that they begin with."""
 
     nodes: Sequence[Mapping[str, Any]]
@@ -66,7 +66,7 @@ class Program:
         return run
 
 
-def read_program(path: Path) -> Program:
+def read_program(path: Path) -> ExportedProgram:
     """The program of a ``.pt2`` file; raises where it asks for more than arithmetic."""
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
@@ -92,7 +92,7 @@ def read_program(path: Path) -> Program:
     if [*map(list, signature["output_specs"])] != [["user_output"]]:
         raise ValueError("it has other outputs than one tensor")
     output = signature["output_specs"][0]["user_output"]["arg"]["as_tensor"]["name"]
-    return Program(nodes, tuple(inputs), str(output), tensors)
+    return ExportedProgram(nodes, tuple(inputs), str(output), tensors)
 
 
 def _stored(archive: zipfile.ZipFile, root: str, kind: str) -> dict[str, Array]:

@@ -1,0 +1,97 @@
+"""What holds for every test: JAX compiles in a hurry, and no worker needs more than 2 GB.
+
+Nearly all programs of the tests run for less time than they take to compile, so they are compiled
+without optimization, by the older and quicker of the two ways to write loops. Whoever sets these
+variables decides: ``JAX_DISABLE_MOST_OPTIMIZATIONS=0 XLA_FLAGS= pytest`` compiles as usual.
+Processes that tests start inherit them. Compiled programs are dropped between modules once they are
+large; the last lines of a run say how much memory each worker needed at most.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from typing import Any, Final
+
+import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As started in a script's background ('make test &'): the tests of Ctrl-C would wait for ever,
+    # and so would the processes that they start, which inherit what is ignored, but no handler.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+)
+
+
+LARGE: Final = 1 << 30
+"""Bytes of a test process from which on compiled programs are dropped after a module."""
+
+_peaks: Final[dict[str, int]] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_process() -> Iterator[None]:
+    """Give compiled programs back, which JAX keeps for as long as the process lives."""
+    yield
+    pages = Path("/proc/self/statm")
+    if not pages.exists() or int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") < LARGE:
+        return
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
+    gc.collect()
+    with suppress(OSError, AttributeError):  # another C library keeps what it has
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Note the most memory that this process had; a worker tells the one that started it."""
+    peak = getrusage(RUSAGE_SELF).ru_maxrss << 10  # Linux counts in kilobytes
+    getattr(session.config, "workeroutput", _peaks)["here"] = peak
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """What a worker told at its end; one that died tells nothing."""
+    _peaks[node.gateway.id] = getattr(node, "workeroutput", {}).get("here", 0)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how much memory each process needed."""
+    said = ", ".join(f"{name} {size / 2**30:.1f} GB" for name, size in sorted(_peaks.items()))
+    terminalreporter.write_line(f"Memory at most: {said}")
+
+
+@pytest.fixture
+def usual_compiler() -> Iterator[None]:
+    """Compile with optimization: long training, or bits that two programs must share."""
+    import jax
+
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture(scope="module")
+def blank_figures() -> Iterator[None]:
+    """Figures of studies are drawn and not rendered, which takes longer than all the rest."""
+    from toptail_paper.study import page
+    from toptail_paper.study.figures import Drawing
+
+    def drawn(drawing: Drawing) -> tuple[bytes, bytes]:
+        drawing.draw()
+        return b"<svg/>", b""
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page, "svg_and_png", drawn)
+        yield

@@ -1,0 +1,1 @@
+"""The reproduction of "Good Rankers, Bad Objectives", made with toptail."""

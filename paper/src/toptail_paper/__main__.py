@@ -1,0 +1,5 @@
+"""``python -m toptail_paper``."""
+
+from toptail_paper.cli import run
+
+run()

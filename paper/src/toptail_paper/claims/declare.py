@@ -1,0 +1,158 @@
+"""What was declared before a critic was trained on the tasks of `vocabulary.DECLARED`.
+
+``declared.json`` holds settings, admissions and the criterion of every claim that these tasks
+decide, made from the configurations and the claims themselves. It keeps the hash that each part
+had when it was first declared: a part that is another one now needs an entry in ``changes`` that
+names it, ``{"date": …, "what": …, "why": …, "parts": [names as in "first"]}``, written by hand.
+``python -m toptail_paper.claims.declare`` writes the rest of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from toptail.lab.store.folder import write_json
+from toptail.lab.store.units import plain
+from toptail.lab.tasks.names import PAPER_TASKS, parse_name, published_recipe
+from toptail.lab.training.records import digest
+from toptail_paper.claims.annotate import CLAIMS
+from toptail_paper.claims.criteria import WEAK_MEANS, Criterion
+from toptail_paper.claims.findings import INTERVALS, STATUSES, Ruling
+from toptail_paper.claims.ledger import Claim
+from toptail_paper.claims.packaged import packaged
+from toptail_paper.claims.vocabulary import DECLARED
+
+FORMAT = "toptail-declared-claims-1"
+
+SEED_POLICY = (
+    "A run is repeated, with the same seed, only if it is invalid: steps missing, an unreadable "
+    "checkpoint, non-finite parameters or losses, a wrong task or configuration, or a confirmed "
+    "bug. Results never decide. HumanoidMaze's TD-Q of seed 43, which the paper trained again, is "
+    "repeated once, and only in that case."
+)
+EXCLUSION = (
+    "A task enters the selection analysis through the reference ensemble, through the rollouts, or "
+    "through both. One that passes neither is reported as excluded with the numbers that exclude "
+    "it, and its selection claims are not decided by it. It stays in the score semantics."
+)
+COLLECTION = (
+    "collected anew at the published size by the rules of OGBench's own collection, with the "
+    "low-level walkers of this package in place of OGBench's"
+)
+
+
+def declared_claims() -> Iterator[tuple[str, Claim, Criterion | Ruling]]:
+    """Study, claim and criterion of every claim that a declared task decides."""
+    for study, claims in CLAIMS.items():
+        for claim in claims:
+            criterion = claim.criterion
+            if isinstance(criterion, Criterion | Ruling) and set(criterion.tasks) & set(DECLARED):
+                yield study, claim, criterion
+
+
+def declared(before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The content of ``declared.json``; ``before`` is the file as it was declared earlier."""
+    parts = dict(_parts())
+    now = {name: digest(part) for name, part in parts.items()}
+    content = {
+        "format": FORMAT,
+        "parts": {name: {**part, "hash": now[name]} for name, part in parts.items()},
+        "first": now if before is None else before["first"],
+        "changes": [] if before is None else before["changes"],
+    }
+    content = plain(content)
+    return {**content, "hash": digest(content)}
+
+
+def undeclared(content: Mapping[str, Any]) -> list[str]:
+    """Parts that were added, dropped or changed without an entry in ``changes``."""
+    first = content["first"]
+    now = {name: part["hash"] for name, part in content["parts"].items()}
+    named = {name for change in content["changes"] for name in change["parts"]}
+    return sorted(
+        n for n in first.keys() | now.keys() if first.get(n) != now.get(n) and n not in named
+    )
+
+
+def read_declared() -> dict[str, Any]:
+    """The file that is part of the package."""
+    content: dict[str, Any] = packaged("declared.json")
+    return content
+
+
+def _parts() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Everything that is declared, by name."""
+    yield "rules", {"statuses": STATUSES, "intervals": INTERVALS, "weak": WEAK_MEANS}
+    yield "seed policy", {"rule": SEED_POLICY}
+    yield "admission", {"rule": EXCLUSION}
+    yield "training", _training()
+    for task in DECLARED:
+        yield f"task {task}", _task(task)
+    for study, claim, criterion in declared_claims():
+        yield f"{study}/{claim.id}", _claim(claim, criterion)
+
+
+def _claim(claim: Claim, criterion: Criterion | Ruling) -> dict[str, Any]:
+    """A claim with its criterion in words; the limits that its words do not say stand apart."""
+    words, conditions = (
+        (criterion.said, [])
+        if isinstance(criterion, Ruling)
+        else (criterion.stated(), criterion.conditions())
+    )
+    return {
+        "sentence": claim.sentence,
+        "where": claim.label,
+        "tasks": list(criterion.tasks),
+        "criterion": words,
+        "conditions": conditions,
+        "before_the_runs": True,
+    }
+
+
+def _training() -> dict[str, Any]:
+    """What all critics share, and every field of each."""
+    from toptail.lab.critics.full import full_size
+    from toptail.lab.critics.learner import recorded
+    from toptail.lab.critics.registry import names
+    from toptail.lab.scorers.training import TrainingSettings
+    from toptail.lab.training.config import RunConfig
+
+    declared = names("main", "two_head", "control")
+    return {
+        **asdict(TrainingSettings()),
+        "gamma": RunConfig.gamma,
+        "reward": RunConfig.reward,
+        "critics": {name: recorded(full_size(name)) for name in declared},
+    }
+
+
+def _task(task: str) -> dict[str, Any]:
+    """Data and settings of one task, as the studies' configurations have them."""
+    from toptail.lab.tasks.collect import Collection
+    from toptail_paper.selection.config import SelectionConfig
+    from toptail_paper.selection.deployment.config import DeploymentConfig
+    from toptail_paper.semantics.config import SemanticsConfig
+
+    name = PAPER_TASKS[task]
+    recipe = published_recipe(parse_name(name))
+    assert recipe is not None, name
+    return {
+        "data": {"name": name, "how": COLLECTION, "seed": Collection.seed, **asdict(recipe)},
+        "semantics": SemanticsConfig((name,)).described(),
+        "selection": asdict(SelectionConfig.for_task(name)),
+        "deployment": asdict(DeploymentConfig.for_task(name)),
+    }
+
+
+def main() -> None:
+    """Write ``declared.json`` beside this file, on top of what was declared before."""
+    path = Path(str(files("toptail_paper.claims") / "declared.json"))
+    write_json(path, declared(read_declared() if path.is_file() else None))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Cells of the 2-D world: every critic decomposed after every training length, in every box."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toptail.audit.sample import Estimate
+from toptail.errors import InputError
+from toptail.lab.critics.base import Critic
+from toptail.lab.critics.learner import Params
+from toptail.lab.critics.variants import split_label
+from toptail.lab.tasks.controlled import ControlledWorld
+from toptail.lab.training.loop import TrainConfig
+from toptail.lab.training.options import typed_settings
+from toptail.lab.training.policy import is_finite
+from toptail.lab.training.seeds import train_seeds
+from toptail.progress import Tick
+from toptail_paper.controlled.cells import training_data
+from toptail_paper.controlled.config import CriticSettings, StudyConfig
+from toptail_paper.controlled.decomposition import counterfactual_scores, picks_of
+from toptail_paper.controlled.evaluate import Pools, read_scores, retrieval_auc
+from toptail_paper.controlled.picks import bootstrap_means
+from toptail_paper.grids.cells import Reading, SeedCell, fixed
+from toptail_paper.grids.plan import WHOLE, PlanPart, SettlePlan
+from toptail_paper.grids.sizes import Sizes
+
+WORLD = ("box", "proposal_scale")
+"""What may differ between the worlds of a plan: not the data, so that one training serves all."""
+
+DEPTH = 2
+"""Hidden layers, unless a setting says otherwise."""
+
+
+def run_controlled_cells(
+    plan: SettlePlan, folder: Path, tick: Tick, part: PlanPart = WHOLE
+) -> None:
+    """Train and decompose what is missing, one critic after another; a part takes every n-th."""
+    sizes, labels = plan.amounts, plan.labels()
+    shared = {name: x for name, x in plan.shared.items() if name in ("batch_size", "data_size")}
+    config = replace(
+        StudyConfig(), queries=sizes.queries, pool=sizes.k, pool_seed=sizes.draw_seed + 1,
+        resamples=sizes.resamples, **shared,
+    )  # fmt: skip
+    pools = {data: Pools.draw(config, world_of(data)) for data in plan.data}
+    for number, label in enumerate(labels):
+
+        def share(stage: str, done: float, label: str = label, number: int = number) -> None:
+            tick(f"{label}: {stage}", (number + done) / len(labels))
+
+        missing = {
+            (cell, seed): unit
+            for cell in plan.cells()
+            if cell.label == label
+            for seed in plan.seeds
+            if not (unit := SeedCell.of(folder, plan, cell, seed)).unit.finished
+        }
+        if not missing or not part.has(number):
+            continue
+        seeds = sorted({seed for _, seed in missing})
+        critic = critic_of_label(label)
+        training = TrainConfig(critic, plan.steps[-1], config.batch_size, config.learning_rate)
+        data = {seed: training_data(config, world_of(plan.data[0]), seed) for seed in seeds}
+        for snapshot in train_seeds(training, data, plan.steps, share):
+            for (cell, seed), unit in missing.items():
+                if cell.steps == snapshot.step:
+                    _store(unit, critic, snapshot.params[seed], pools[cell.data], config, sizes)
+
+
+def world_of(data: str) -> ControlledWorld:
+    """The world of ``controlled[box=1.6]``."""
+    settings = split_label(data)[1]
+    for name in settings:
+        if name not in WORLD:
+            raise InputError(
+                f"{data}: worlds of a plan differ in {' and '.join(WORLD)} alone, not '{name}'."
+            )
+    return ControlledWorld(**{name: float(text) for name, text in settings.items()})
+
+
+def critic_of_label(label: str) -> Critic:
+    """The critic of the 2-D world that a label describes; others than its settings are refused."""
+    name, written = split_label(label)
+    given: dict[str, Any] = typed_settings(label, written)
+    if "layer_norm" in given:
+        given["layer_norm"] = given["layer_norm"] == "on"
+    width, depth = given.pop("hidden", None), given.pop("depth", DEPTH)
+    if width is not None:
+        given["hidden"] = (width,) * depth
+    unknown = sorted(given.keys() - set(vars(CriticSettings())))
+    if unknown:
+        raise InputError(f"{label}: the 2-D world's critics have no setting '{unknown[0]}'.")
+    return replace(CriticSettings(), **given).make(name)
+
+
+def _store(
+    unit: SeedCell, critic: Critic, params: Params, pools: Pools, config: StudyConfig, sizes: Sizes
+) -> None:
+    if not is_finite(params):
+        unit.store({}, "parameters are not finite")
+        return
+    scores = read_scores(critic, params, pools)
+    reading = decomposed(scores, critic.deployed, pools, config)
+    auc = retrieval_auc(critic, params, critic.deployed, pools)
+    unit.store({**reading, "auc": fixed(auc, sizes.resamples)})
+
+
+def decomposed(
+    scores: Mapping[str, Any], deployed: str, pools: Pools, config: StudyConfig
+) -> Reading:
+    """Regret, off-support rate, and the share of the regret that each counterfactual removes.
+
+    ``norm_ratio`` is ||phi|| of the pick over its mean on the support.
+    """
+    changed = counterfactual_scores(scores, deployed, pools.support)
+    picked = {name: picks_of(score, pools) for name, score in changed.items()}
+    columns = {f"regret/{name}": regret for name, (regret, _) in picked.items()}
+    columns["off_support"] = picked["deployed"][1]
+    top = np.argmax(scores[deployed], axis=1)
+    norms = np.take_along_axis(scores["phi_norm"], top[:, None], axis=1)[:, 0]
+    columns["norm_ratio"] = norms / scores["phi_norm"][pools.support].mean()
+    per_query = np.stack([np.asarray(x, np.float64) for x in columns.values()], axis=1)
+    draws = bootstrap_means(per_query, config)
+    found = {
+        name: Estimate(np.asarray(per_query[:, i].mean()), draws[:, i])
+        for i, name in enumerate(columns)
+    }
+    whole = found["regret/deployed"]
+    one = fixed(1.0, len(whole.draws))
+    for name in picked.keys() - {"deployed"}:
+        found[f"share/{name}"] = one - found[f"regret/{name}"] / whole
+    return {"regret": whole, **{name: found[name] for name in sorted(found)}}

@@ -1,0 +1,207 @@
+"""Plans: what is trained, what is read, and what would count as an answer, as one JSON file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+from toptail.errors import InputError, check_whole
+from toptail.lab.critics.variants import label_of, split_label
+from toptail.lab.training.options import SETTINGS, typed_settings
+from toptail.pools.guard import read_object, refusing
+from toptail_paper.grids.rules import RULES, Answer
+from toptail_paper.grids.sizes import Sizes
+
+REPORTED: Final = (42, 43, 44)
+"""Seeds whose numbers stand in the main tables: nothing is chosen by them."""
+
+CONTROLLED: Final = "controlled"
+"""The data set that is none: the 2-D world."""
+
+MOST: Final = 10_000
+"""Trainings of a plan, at most."""
+
+READS: Final = ("triples", "queries", "seen", "ideal", "search", "actors", "decomposition")
+"""What can be read from a trained critic."""
+
+_AGAIN: Final = "see docs/settle.md for what a plan holds"
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """One critic with settings on one data set, read after so many steps."""
+
+    data: str
+    """The data set, as `SettlePlan.data` has it."""
+
+    label: str
+    """The critic with its settings, without its steps."""
+
+    steps: int
+    """Training length that it is read at."""
+
+    @property
+    def name(self) -> str:
+        """The critic with its settings and its steps, as tables have it."""
+        critic, settings = split_label(self.label)
+        return label_of(critic, {**settings, "steps": self.steps})
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Everything that tells this cell from others, as it is written in a plan."""
+        critic, settings = split_label(self.label)
+        data, more = split_label(self.data)
+        return {**settings, **more, "steps": str(self.steps), "critic": critic, "data": data}
+
+
+@dataclass(frozen=True)
+class SettlePlan:
+    """One question, declared before it is asked."""
+
+    question: str
+    """What is to be settled, in a sentence."""
+
+    data: tuple[str, ...]
+    """Data sets by name or path; ``NAME[coordinates=8]`` has so many constant random coordinates
+    per trajectory beside the observation's, and ``controlled[box=1.6]`` is the 2-D world."""
+
+    critics: tuple[str, ...]
+    """Critics, which may have settings of their own."""
+
+    seeds: tuple[int, ...]
+    """Training seeds: never those of the main tables."""
+
+    steps: tuple[int, ...]
+    """Training lengths that are read, ascending, all of one run."""
+
+    reads: tuple[str, ...]
+    """What is read: see `READS`."""
+
+    answer: Answer
+    """What would count as an answer."""
+
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Setting -> values that are crossed with each other, for every critic."""
+
+    shared: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of all trainings."""
+
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    """How much is read: queries, triples, candidates; see `toptail_paper.grids.sizes`."""
+
+    lanes: int = 32
+    """Trainings that share one program, at most."""
+
+    small: Mapping[str, Any] = field(default_factory=dict)
+    """What is smaller in the trial that ``--small`` runs; it answers nothing."""
+
+    def __post_init__(self) -> None:
+        both = sorted(set(self.seeds) & set(REPORTED))
+        if both:
+            raise InputError(
+                f"Seed {both[0]} is reported in the main tables, and nothing may be chosen by it: "
+                "give the plan other seeds."
+            )
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+            raise InputError(f"seeds must be different whole numbers from 0, not {self.seeds}.")
+        if not self.steps or list(self.steps) != sorted(set(self.steps)) or self.steps[0] < 1:
+            raise InputError(f"steps must ascend from at least 1, not {list(self.steps)}.")
+        for name in self.reads:
+            if name not in READS:
+                raise InputError(f"'{name}' cannot be read; what can is {', '.join(READS)}.")
+        worlds = {split_label(name)[0] == CONTROLLED for name in self.data}
+        if len(worlds) != 1 or worlds != {"decomposition" in self.reads}:
+            raise InputError(
+                "The 2-D world is read by 'decomposition', and recorded data by the others: give "
+                "a plan data of one kind, and reads that fit it."
+            )
+        if self.price > MOST:
+            raise InputError(
+                f"The grid has {self.price:,} trainings: at most {MOST:,} are asked for."
+            )
+        for length in (*self.steps, self.lanes):
+            check_whole("steps and lanes", length, 1)
+        for name in self.shared:
+            if name not in (*SETTINGS, "data_size"):
+                raise InputError(f"'{name}' is no setting; the settings are {', '.join(SETTINGS)}.")
+        _ = self.amounts  # says which size is none
+        self.labels()  # and which setting
+
+    @property
+    def amounts(self) -> Sizes:
+        """How much of everything is read."""
+        known = {each.name for each in fields(Sizes)}
+        for name in self.sizes:
+            if name not in known:
+                raise InputError(f"'{name}' is no size; the sizes are {', '.join(sorted(known))}.")
+        listed: dict[str, Any] = {
+            name: tuple(x) if isinstance(x, list) else x for name, x in self.sizes.items()
+        }
+        return Sizes(**listed)
+
+    def labels(self) -> list[str]:
+        """Every critic with every combination of settings, in order."""
+        found = []
+        for label, values in product(self.critics, product(*self.grid.values())):
+            critic, own = split_label(label)
+            settings = {**typed_settings(label, own), **dict(zip(self.grid, values, strict=True))}
+            made = label_of(critic, settings)
+            typed_settings(made, split_label(made)[1])
+            found.append(made)
+        return list(dict.fromkeys(found))
+
+    def cells(self) -> Iterator[PlannedCell]:
+        """Every cell, data set by data set."""
+        for data, label, steps in product(self.data, self.labels(), self.steps):
+            yield PlannedCell(data, label, steps)
+
+    @property
+    def price(self) -> int:
+        """Trainings that it takes; one serves all boxes of the 2-D world."""
+        sets = 1 if "decomposition" in self.reads else len(self.data)
+        return sets * len(self.critics) * prod(map(len, self.grid.values())) * len(self.seeds)
+
+
+@dataclass(frozen=True)
+class PlanPart:
+    """Which groups of trainings one call takes, where several share a plan."""
+
+    number: int = 1
+    """Which part, from 1."""
+
+    count: int = 1
+    """How many parts there are."""
+
+    def has(self, group: int) -> bool:
+        """Whether a group, by its number from 0 on, belongs to it."""
+        return group % self.count == self.number - 1
+
+
+WHOLE = PlanPart()
+"""All groups."""
+
+
+def read_plan(path: str | Path, *, small: bool = False) -> SettlePlan:
+    """Read a plan; ``small`` is the trial that the file declares beside it."""
+    content = read_object(Path(path), _AGAIN)
+    with refusing(path, "is not a plan", _AGAIN):
+        known = {each.name for each in fields(SettlePlan)}
+        unknown = sorted(content.keys() - known)
+        if unknown:
+            raise InputError(f"{path}: a plan has no '{unknown[0]}'; it has {', '.join(known)}.")
+        whole = {**content, **(content.get("small", {}) if small else {})}
+        answer = dict(whole.pop("answer"))
+        if answer.get("rule") not in RULES:
+            raise InputError(
+                f"{path}: there is no rule '{answer.get('rule')}'; the rules are "
+                f"{', '.join(RULES)}."
+            )
+        listed: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in whole.items()
+        }
+        listed["grid"] = {name: tuple(v) for name, v in whole.get("grid", {}).items()}
+        return SettlePlan(**listed, answer=Answer(**answer))

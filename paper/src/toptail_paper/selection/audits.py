@@ -1,0 +1,101 @@
+"""The study's verdicts: its pools and picks through the same audit that any table goes through."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toptail.audit import Settings, picks_content, pools_content
+from toptail.lab.critics.registry import IDEALS
+from toptail.pools import ScoredPools
+from toptail.results import write_report
+from toptail_paper.selection.load import TaskSelection, read_selection
+from toptail_paper.selection.rollout_plan import audit_planned
+from toptail_paper.selection.rollout_results import RANDOM
+from toptail_paper.study.kept import is_kept
+
+AUDIT = "audit"
+"""Folder of the audit under the first judge; the others are in ``audit_JUDGE``."""
+ROLLOUTS = "audit_rollouts"
+"""Folder of the audit of the simulator's picks."""
+PLANNED = "audit_planned"
+"""Folder of the audit by planned rollouts."""
+PICKS_RESAMPLES = 20_000
+"""Resamples of the rollouts' audit, at least; there are few queries and many selectors."""
+
+
+def to_pools(folder: str | Path | TaskSelection, judge: str) -> ScoredPools:
+    """The pools of a task as the audit reads them, with one judge's values.
+
+    A row is one pool of one query (label ``QUERY/POOL``); its cluster is the query's trajectory,
+    in which pools and queries are nested, and its group the distance group. A judge with several
+    members gives one value column for each (``value_reference_0``, ...): independent replicates
+    of one noisy judge. The logged action is not part of a pool, and ideal critics are not audited.
+    """
+    data = folder if isinstance(folder, TaskSelection) else read_selection(folder)
+    queries, pools, size = data.on_support.shape
+    flat = (queries * pools, size)
+    members = data.members(judge)
+    values = {
+        name: member.reshape(flat)
+        for name, member in zip(value_columns(judge, len(members)), members, strict=True)
+    }
+    result = ScoredPools.from_arrays(
+        {c: data.candidate_scores(c).reshape(flat) for c in data.scores if c not in IDEALS},
+        values,
+        support=data.on_support.reshape(flat),
+        query=np.array([f"{q}/{p}" for q in range(queries) for p in range(pools)]),
+        cluster=np.repeat(data.trajectory, pools),
+        group=np.repeat(data.group, pools),
+        source=f"{data.task}, judged by {judge}",
+    )
+    return replace(result, called={"group": "distance group", "cluster": "trajectory"})
+
+
+def value_columns(judge: str, members: int) -> list[str]:
+    """Names of a judge's value columns: one, or one for each member."""
+    if members == 1:
+        return [f"value_{judge}"]
+    return [f"value_{judge}_{member}" for member in range(members)]
+
+
+def audit_pools(data: TaskSelection, judge: str, resamples: int = 10_000) -> dict[str, Any]:
+    """Audit every scorer under one judge; members of an ensemble are its replicates."""
+    columns = value_columns(judge, len(data.values[judge]))
+    return pools_content(
+        to_pools(data, judge),
+        Settings(k=data.k, resamples=resamples, pools_per_query=data.on_support.shape[1]),
+        command=f"toptail-paper study selection --task {data.task}",
+        **({"values": columns[0]} if len(columns) == 1 else {"replicates": columns}),
+    )
+
+
+def write_audits(data: TaskSelection, resamples: int = 10_000) -> dict[str, dict[str, Any]]:
+    """Write the audit of every judge into the task's folder; return those written, by judge.
+
+    The first judge's report is ``audit/``, another's ``audit_JUDGE/``, and that of the simulator's
+    picks ``audit_rollouts/``, that of its planned rollouts ``audit_planned/``. In a kept folder
+    those of the pools stay as they are: an audit compares all scorers, and tells the scores that
+    were picked.
+    """
+    results: dict[str, dict[str, Any]] = {}
+    for judge in data.judges if data.scores and not is_kept(data.folder) else []:
+        results[judge] = audit_pools(data, judge, resamples)
+        folder = AUDIT if judge == data.judges[0] else f"{AUDIT}_{judge}"
+        write_report(results[judge], data.folder / folder)
+    if data.picks is not None:
+        results["rollouts"] = picks_content(
+            data.picks,
+            baseline=RANDOM,
+            # Dozens of pairs are compared: fewer resamples could not give a small p-value.
+            resamples=max(resamples, PICKS_RESAMPLES),
+            command=f"toptail-paper study selection --task {data.task}",
+        )
+        write_report(results["rollouts"], data.folder / ROLLOUTS)
+    if data.planned is not None and not is_kept(data.folder):
+        results["planned"] = audit_planned(data, data.planned, resamples)
+        write_report(results["planned"], data.folder / PLANNED)
+    return results

@@ -1,0 +1,223 @@
+"""A task's folder as tables, audits and pages read it: stored stages, checked to fit each other.
+
+Needs neither a network nor a simulator: everything downstream of the stages can be made again
+from their files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.lab.judges.point import EXACT
+from toptail.lab.judges.reference import ensemble_value
+from toptail.lab.store.folder import read_json
+from toptail.lab.store.units import Stored, require_fit
+from toptail.lab.tasks.names import PAPER_TASKS
+from toptail.lab.tasks.queries import load_queries
+from toptail.pools import JudgedPicks
+from toptail.pools.columns import group_seeds
+from toptail.pools.files import entries
+from toptail.stats.best_of_k import Floats
+from toptail_paper.selection.declare import read_declared
+from toptail_paper.selection.files import REFERENCE, SelectionFolder, check_shape
+from toptail_paper.selection.measure import JudgedPools
+from toptail_paper.selection.pools import CandidatePools
+from toptail_paper.selection.rollout_design import pools_sha256, selector_picks
+from toptail_paper.selection.rollout_plan import PlannedRollouts
+from toptail_paper.selection.rollout_results import RolloutAudit
+from toptail_paper.study.kept import columns_left_behind
+
+GROUPS = ("near", "medium", "far")
+"""Distance groups, in the order of tables."""
+NO_SEED = 0
+"""The seed under which a scorer without training seeds stands in a table."""
+
+
+@dataclass(frozen=True, eq=False)
+class TaskSelection:
+    """Everything that the stages of one task left behind."""
+
+    folder: Path
+    """``OUT/TASK``."""
+    task: str
+    """The data set's name."""
+    declared: Mapping[str, Any]
+    """``declared.json``: the criteria that were fixed before anything was scored."""
+    trajectory: NDArray[np.int64]
+    """Trajectory of each query, ``[Q]``; intervals resample these."""
+    group: NDArray[np.str_]
+    """Distance group of each query, ``[Q]``."""
+    on_support: NDArray[np.bool_]
+    """Whether a candidate is near the actions of the data, ``[Q, P, N]``."""
+    support_distance: Floats
+    """Distance of a candidate to the nearest of those actions, ``[Q, P, N]``."""
+    threshold: float
+    """Largest distance that counts as on support."""
+    scores: Mapping[str, NDArray[np.float32]]
+    """Column (``raw@42``) to ``[Q, P, N + 1]``; the last entry is the logged action."""
+    values: Mapping[str, NDArray[np.float32]]
+    """Judge to ``[members, Q, P, N + 1]``."""
+    picks: JudgedPicks | None
+    """What the simulator says of each selector's pick, if rollouts were made."""
+    rollouts: RolloutAudit | None
+    """Returns of picks and random candidates, if the rollouts were made here."""
+    planned: PlannedRollouts | None
+    """Returns of planned candidates, if there are such."""
+    deployment: Mapping[str, Any]
+    """``deployment/NAME.json`` by name."""
+    norms: Mapping[str, NDArray[np.float32]]
+    """Column to the norms of phi, as `scores`; critics with embeddings alone, where stored."""
+
+    @property
+    def key(self) -> str:
+        """The task's name in tables: the paper's, where the data set is one of its."""
+        return next((paper for paper, name in PAPER_TASKS.items() if name == self.task), self.task)
+
+    @property
+    def size(self) -> int:
+        """Candidates in a pool, N."""
+        return int(self.on_support.shape[2])
+
+    @property
+    def k(self) -> tuple[int, ...]:
+        """Candidate counts of the curves, as declared, and the whole pool."""
+        return tuple(sorted({1, *self.declared["k"], self.size}))
+
+    @property
+    def groups(self) -> dict[str, NDArray[np.bool_]]:
+        """Group to which queries are in it, ``[Q]``; known groups first."""
+        found = set(self.group.tolist())
+        names = [g for g in GROUPS if g in found] + sorted(found - set(GROUPS))
+        return {name: self.group == name for name in names}
+
+    @property
+    def slices(self) -> dict[str, NDArray[np.bool_]]:
+        """How a metric's name ends, to the queries that it is over: all, and each group."""
+        groups = {f"/{name}": keep for name, keep in self.groups.items()}
+        return {"": np.ones(len(self.group), dtype=bool), **groups}
+
+    @property
+    def critics(self) -> dict[str, dict[int, str]]:
+        """Scorer to its columns by training seed."""
+        return {
+            name: {NO_SEED if seed is None else seed: column for seed, column in seeds.items()}
+            for name, seeds in group_seeds(self.scores).items()
+        }
+
+    @property
+    def known(self) -> list[str]:
+        """Scorers that results are about: those with scores, and those left behind by keeping."""
+        gone = columns_left_behind(self.folder / "scores")
+        return list(group_seeds(sorted([*self.scores, *gone], key=lambda name: f"{name}.npz")))
+
+    @property
+    def judges(self) -> list[str]:
+        """The judges that value every candidate, the reference and the exact value first."""
+        return sorted(self.values, key=lambda name: (name != REFERENCE, name != EXACT, name))
+
+    def candidate_scores(self, column: str) -> Floats:
+        """Scores of the pools' candidates without the logged action, ``[Q, P, N]``."""
+        return self.scores[column][..., : self.size].astype(np.float64)
+
+    def members(self, judge: str) -> Floats:
+        """A judge's members on the pools' candidates, ``[members, Q, P, N]``."""
+        return self.values[judge][..., : self.size].astype(np.float64)
+
+    def judged(self, judge: str) -> JudgedPools:
+        """A judge's values on the pools' candidates: the mean over its members."""
+        return JudgedPools(ensemble_value(self.members(judge)), self.k)
+
+
+def read_selection(folder: str | Path) -> TaskSelection:
+    """Read a task's folder, if no stage that all need is missing and its files fit each other."""
+    files = SelectionFolder(Path(folder))
+    for path in (files.queries, files.pools):
+        if not path.is_file():
+            raise InputError(
+                f"{path} does not exist; run 'toptail-paper study selection' for this task, or "
+                "put your "
+                "own file there in the documented layout."
+            )
+    declared = read_declared(files)
+    queries = load_queries(files.queries)
+    pools = CandidatePools.read(files.pools)
+    require_fit(files.pools, pools.header, {"queries": queries.sha256})
+    on_queries = {"queries": queries.sha256}
+    made_from = {"declared": declared["hash"], **on_queries, "pools": pools.sha256}
+    shape = (len(queries), *pools.scored_shape[1:])
+    scores = _columns(files.columns(), "scores", shape, made_from)
+    group_seeds(scores)  # refuses a scorer that stands both alone and with seeds
+    values = _columns(files.judges(), "values", (-1, *shape), made_from)
+    rolled_out = on_queries | {"candidates": pools_sha256(pools)}
+    rollouts = _rollouts(files.rollouts, rolled_out, scores, values)
+    return TaskSelection(
+        folder=files.path,
+        task=declared["task"],
+        declared=declared,
+        trajectory=np.asarray(queries.trajectory, dtype=np.int64),
+        group=queries.group,
+        on_support=pools.on_support,
+        support_distance=pools.support_distance.astype(np.float64),
+        threshold=float(pools.header["threshold"]),
+        scores=scores,
+        values=values,
+        picks=_picks(files.path / "picks.parquet", rollouts),
+        rollouts=rollouts,
+        planned=_planned(files.planned, rolled_out),
+        deployment={
+            path.stem: read_json(path) for path in entries(files.path, "deployment/*.json")
+        },
+        norms=_columns(files.normed(), "norms", shape, made_from),
+    )
+
+
+def _rollouts(
+    path: Path,
+    made_from: Mapping[str, str],
+    scores: Mapping[str, NDArray[Any]],
+    values: Mapping[str, NDArray[Any]],
+) -> RolloutAudit | None:
+    """The rollouts, if they are of these candidates and of what these scores pick."""
+    if not path.is_file():
+        return None
+    audit = RolloutAudit.of(Stored.read(path, made_from))
+    picks = selector_picks(scores, values.get(REFERENCE))
+    for picked, name in zip(audit.candidate.T, audit.selectors, strict=True):
+        if name in picks and not np.array_equal(picks[name][audit.query], picked):
+            raise InputError(
+                f"{path} holds rollouts of other picks of '{name}' than the scores beside it make: "
+                "put back the scores that were rolled out, or make the rollouts again."
+            )
+    return audit
+
+
+def _planned(path: Path, made_from: Mapping[str, str]) -> PlannedRollouts | None:
+    """The planned rollouts, if they are of these candidates."""
+    if not path.is_file():
+        return None
+    return PlannedRollouts.of(Stored.read(path, made_from), path)
+
+
+def _picks(path: Path, rollouts: RolloutAudit | None) -> JudgedPicks | None:
+    """The judged picks of the rollouts made here, or else those that somebody brought."""
+    if rollouts is not None:
+        return rollouts.picks()
+    return JudgedPicks.read(path) if path.is_file() else None
+
+
+def _columns(
+    files: Mapping[str, Path], name: str, shape: tuple[int, ...], made_from: Mapping[str, str]
+) -> dict[str, NDArray[np.float32]]:
+    """One array of every stage file, by the file's name."""
+    found: dict[str, Any] = {}
+    for column, path in files.items():
+        found[column] = Stored.read(path, made_from).array(path, name)
+        check_shape(path, name, found[column], shape)
+    return found

@@ -1,0 +1,112 @@
+"""What a task's folder of the selection study holds for a reader: stored results, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from toptail.errors import InputError
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.lab.store.folder import read_stored
+from toptail_paper.study.naming import in_order, scorer_name
+from toptail_paper.study.results import StudyResults, common_parts
+
+SELECTORS: Final[Mapping[str, str]] = {
+    "reference": "Best by the reference ensemble",
+    "logged": "Logged action",
+}
+"""Selectors of the rollouts that are no scorers."""
+
+JUDGES: Final[Mapping[str, str]] = {
+    "reference": "Reference ensemble",
+    EXACT: "Exact value",
+    EUCLIDEAN: "Euclidean shortest way",
+    GEODESIC: "Euclidean shortest way",
+    "rollouts": "Simulator rollouts",
+}
+"""How the study's own judges are called; a user's keeps its own name."""
+
+INDEPENDENT: Final = (EXACT, EUCLIDEAN, GEODESIC, "rollouts")
+"""Those of them that share nothing with the training of any critic."""
+
+
+def selector_name(selector: str) -> str:
+    """Name of a scorer or of another selector, as a reader sees it."""
+    return SELECTORS.get(selector) or scorer_name(selector)
+
+
+def judge_name(judge: str) -> str:
+    """Name of a judge, as a reader sees it."""
+    return JUDGES.get(judge, judge)
+
+
+@dataclass(frozen=True)
+class SelectionResults(StudyResults):
+    """Everything the page is made of."""
+
+    declared: Mapping[str, Any]
+    """The declared criteria, with their hash."""
+    curves: Mapping[str, Any]
+    """``curves.json``."""
+    audits: Mapping[str, Mapping[str, Any]]
+    """Judge → its audit."""
+
+    @property
+    def task(self) -> str:
+        """The task's name in the tables."""
+        return str(next(iter(self.tables["fixed-query"]["rows"])))
+
+    def of_task(self, table: str) -> Mapping[str, Mapping[str, Any]]:
+        """Scorer (or judge) → metric → cell; empty where there is no such table."""
+        rows: Mapping[str, Mapping[str, Any]] = self.rows(table).get(self.task, {})
+        return rows
+
+    @property
+    def scorers(self) -> list[str]:
+        """Rows of the main table with scores; the other selectors only have rollouts."""
+        rows = self.of_task("fixed-query")
+        return in_order(name for name, row in rows.items() if "base_rate" in row)
+
+    @property
+    def judges(self) -> list[str]:
+        """Judges that value every candidate, in the order of the curves."""
+        return list(self.curves["judges"])
+
+    @property
+    def size(self) -> int:
+        """Candidates in a pool: the largest K."""
+        return int(self.curves["k"][-1])
+
+    @property
+    def candidates(self) -> Mapping[str, Any]:
+        """Where the candidates came from; empty in results that are older than the note of it."""
+        found: Mapping[str, Any] = self.scale.get("candidates", {})
+        return found
+
+    def prefix(self, judge: str) -> str:
+        """How a judge's metrics begin in the main table."""
+        return "" if judge == "reference" else f"{judge}/"
+
+
+def read_selection_results(folder: str | Path) -> SelectionResults:
+    """Read a task's folder after its tables were made; one without tables is refused."""
+    path = Path(folder)
+    curves, parts = read_stored(path / "curves.json"), common_parts(path)
+    if curves is None or "fixed-query" not in parts["tables"]:
+        raise InputError(
+            f"{path} holds no tables of a selection study; run 'toptail-paper study selection "
+            "--stage "
+            "tables' for this task first."
+        )
+    audits = {
+        judge: read_stored(path / ("audit" if i == 0 else f"audit_{judge}") / "audit.json")
+        for i, judge in enumerate(curves["judges"])
+    }
+    return SelectionResults(
+        **parts,
+        declared=read_stored(path / "declared.json") or {},
+        curves=curves,
+        audits={judge: audit for judge, audit in audits.items() if audit is not None},
+    )

@@ -1,0 +1,154 @@
+"""The tables of the selection page that are not one row per scorer of one stored table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from toptail.report.table import Cell, Column, Table
+from toptail.report.text import MISSING_SHORT, bracket, k_word, number, signed
+from toptail_paper.selection.results import INDEPENDENT, SelectionResults, judge_name
+from toptail_paper.study.compare import MARKS, Comparison, beside, comparisons, with_spread
+from toptail_paper.study.naming import in_order, scorer_name
+from toptail_paper.study.page import Sheet
+
+CRITIC: Final = Column("Critic", "name")
+GROUPS: Final = ("near", "medium", "far")
+PASSED: Final = {"admitted": True}
+"""What a judge without criteria is taken for: nothing was asked of it."""
+FAILED: Final = " (not admitted)"
+
+
+def circular_words(study: SelectionResults) -> str:
+    """Name the scorers whose reference-judged numbers are partly built in."""
+    rows, metric = study.of_task("fixed-query"), f"tau_b_{study.size}"
+    names = [scorer_name(n) for n in study.scorers if rows[n].get(metric, {}).get("circular")]
+    if not names:
+        return ""
+    return (
+        f"† Circular: {'; '.join(names)}. These are trained on Bellman targets, as the reference "
+        f"ensemble is, so that their agreement with it is partly built in. {_remaining(study)} "
+    )
+
+
+def _remaining(study: SelectionResults) -> str:
+    """Say which judges of the task no critic's training has anything in common with."""
+    judged = study.of_task("judges")
+    statuses = study.tables.get("judges", {}).get("statuses", {})
+    words = [
+        judge_name(judge).lower() + ("" if statuses.get(judge, PASSED)["admitted"] else FAILED)
+        for judge in INDEPENDENT
+        if judge in judged
+    ]
+    if not words:
+        return "No independent judge has valued what they pick."
+    return f"Independent of that here: {' and '.join(words)}."
+
+
+def gain(cell: Mapping[str, Any], pair: Comparison | None) -> Cell:
+    """What a pick gains in the simulator; a star where its interval excludes zero."""
+    star = "*" if cell["ci_excludes_zero"] else ""
+    lines = [bracket(cell["low"], cell["high"], 4)]
+    if pair is not None:
+        paper = "*" if pair.paper.get("ci_excludes_zero") else ""
+        lines.append(f"paper {signed(pair.paper['mean'], 3)}{paper}")
+    return Cell(signed(cell["mean"], 4) + star, "\n".join(lines), key=cell["mean"])
+
+
+def group_sheets(study: SelectionResults) -> list[Sheet]:
+    """Ordering and regret within each distance group, one table per judge."""
+    return [Sheet(_group_table(study, judge)) for judge in study.judges]
+
+
+def _group_table(study: SelectionResults, judge: str) -> Table:
+    rows, size, prefix = study.of_task("fixed-query"), study.size, study.prefix(judge)
+    bounds = study.declared.get("groups", {})
+    shown = [
+        (f"{prefix}{metric}_{size}/{group}", f"{heading}, {group}")
+        for metric, heading in (("tau_b", "τ_b"), ("nregret", "Regret"))
+        for group in bounds or GROUPS
+    ]
+    lines = [
+        (Cell(scorer_name(name)), *(beside(rows[name].get(m), None, 2) for m, _ in shown))
+        for name in study.scorers
+    ]
+    steps = ", ".join(f"{g} {low} to {high}" for g, (low, high) in bounds.items())
+    title = f"By distance: {judge_name(judge).lower()}"
+    caption = f"Within-pool τ_b and normalized regret. Steps between state and goal: {steps}."
+    columns = (CRITIC, *(Column(heading) for _, heading in shown))
+    return Table(f"groups_{judge}", title, caption, columns, tuple(lines), stacked=True)
+
+
+def square_tables(study: SelectionResults) -> list[Table]:
+    """The 2 x 2 of objective and function class."""
+    stored, rows, size = study.tables["function-class"], study.of_task("function-class"), study.size
+    pairs = {(c.critic, c.metric): c for c in comparisons(stored)}
+    lines = []
+    for judge in study.judges:
+        for objective, title in (("contrastive", "Contrastive"), ("td", "TD / Bellman")):
+            head = Cell(title, judge_name(judge))
+            names = [stored["layout"][objective][kind] for kind in ("bilinear", "mlp")]
+            cells = [_square(rows.get(n, {}), pairs, n, study.prefix(judge), size) for n in names]
+            lines.append((head, *cells))
+    columns = (Column("Objective", "name"), Column("Bilinear scalar"), Column("Joint-input MLP"))
+    caption = "τ_b and, in brackets, normalized regret; mean ± standard deviation over seeds."
+    title = "Objective against function class"
+    return [Table("tab:function-class", title, caption, columns, tuple(lines), stacked=True)]
+
+
+def _square(
+    row: Mapping[str, Any],
+    pairs: Mapping[tuple[str, str], Comparison],
+    name: str,
+    prefix: str,
+    size: int,
+) -> Cell:
+    metrics = [f"{prefix}{m}_{size}" for m in ("tau_b", "nregret")]
+    if any(m not in row for m in metrics):
+        return Cell(MISSING_SHORT, name)
+    tau, regret = (row[m] for m in metrics)
+    lines = [scorer_name(name)]
+    theirs = [pairs.get((name, m)) for m in metrics]
+    if theirs[0] is not None and theirs[1] is not None:
+        lines.append(f"paper {with_spread(theirs[0].paper, 2)} [{with_spread(theirs[1].paper, 2)}]")
+    text = f"{with_spread(tau, 2)} [{with_spread(regret, 2)}]"
+    text += "".join(sign for word, sign in MARKS.items() if tau.get(word))
+    return Cell(text, "\n".join(lines), key=tau["mean"])
+
+
+def verdict_sheets(study: SelectionResults) -> list[Sheet]:
+    """The audit's verdict on each scorer, under each judge."""
+    audits = {judge: study.audits[judge] for judge in study.judges if judge in study.audits}
+    if not audits:
+        return []
+    columns = [CRITIC]
+    for judge in audits:
+        columns += [
+            Column(judge_name(judge), "word"),
+            Column("Best K"),
+            Column(f"Captured at K = {study.size}"),
+        ]
+    lines = []
+    for name in in_order(next(iter(audits.values()))["scorers"]):
+        cells: list[Cell] = []
+        for audit in audits.values():
+            scorer = audit["scorers"][name]
+            ends = bracket(scorer["captured_low"][-1], scorer["captured_high"][-1])
+            status = scorer["verdict"]["status"]
+            cells += [
+                Cell(status, status=status),
+                Cell(k_word(scorer["verdict"]["k_best"])),
+                Cell(number(scorer["captured"][-1], 2, MISSING_SHORT), ends),
+            ]
+        lines.append((Cell(scorer_name(name)), *cells))
+    caption = (
+        "What ‘toptail audit’ says of the same pools. safe: more search never loses more than a "
+        "tenth of what there is to gain, and the largest K gains; unsafe: some step of it loses. "
+        "Captured: share of what the best candidate gains over a random one. The ensemble's "
+        "members count as replicates of a noisy judge: the best candidate is chosen by one half "
+        "and valued by the other, so that a share can be a little above 1. A scorer can be safe "
+        "and capture little, and the verdict is about one step: following the score at every step "
+        "is another question. The full reports: audit/report.html and beside it."
+    )
+    title = "Safe to maximize?"
+    return [Sheet(Table("verdicts", title, caption, tuple(columns), tuple(lines), stacked=True))]

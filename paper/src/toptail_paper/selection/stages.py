@@ -1,0 +1,316 @@
+"""The stages of a fixed-query study up to the scores: each is a file, made once.
+
+Every stage looks for its file first. One that is there and fits is read and not made again; one
+that does not fit is refused. Whatever a stage makes can be brought by the user instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
+from toptail.lab.judges.ways import WayJudge
+from toptail.lab.scorers.base import Scorer, of_run, run_origin
+from toptail.lab.scorers.user import require_names
+from toptail.lab.store.units import Stored, fitting, need, plain, require_fit
+from toptail.lab.tasks.queries import FrozenQueries, freeze_queries, load_queries
+from toptail.lab.tasks.trajectories import FloatArray, Trajectories
+from toptail.lab.training.run_files import RECORD, in_training, read_run, run_folder
+from toptail.lab.training.runs import require_data
+from toptail_paper.selection.declare import CRITERIA, declare
+from toptail_paper.selection.files import REFERENCE, check_shape
+from toptail_paper.selection.pools import (
+    USER,
+    CandidatePools,
+    Proposal,
+    diffusion_proposal,
+    draw_pools,
+    pools_header,
+)
+from toptail_paper.selection.study import Selection, score_candidates
+from toptail_paper.study.scale import note, note_critics, note_data
+
+NORM = "norm"
+"""What studies call the readout that is the norm of phi."""
+
+
+def make_queries(study: Selection, val: Trajectories, *, anew: bool = False) -> FrozenQueries:
+    """Freeze the queries, and declare the criteria for them.
+
+    ``anew`` forgets what was declared, and drawn for it, as long as nothing is scored.
+    """
+    path, config = study.folder.queries, study.config.queries
+    study.tick("queries", 0.0)
+    if anew and not study.folder.scored():
+        study.folder.forget()
+    if path.is_file():
+        queries = load_queries(path)
+        header = {**asdict(queries.config), "data": queries.data_sha256}
+        require_fit(path, plain(header), {**asdict(config), "data": val.sha256})
+    else:
+        queries = freeze_queries(val, config)
+        queries.save(path)
+    declare(study.folder, study.config, queries)
+    study.tick("queries", 1.0)
+    return queries
+
+
+def make_pools(
+    study: Selection, queries: FrozenQueries, train: Trajectories, proposal: Proposal | None = None
+) -> CandidatePools:
+    """Draw the cached candidates, and label their local support by the training split's actions.
+
+    Candidates come from the task's diffusion run unless there is another proposal.
+    """
+    declare(study.folder, study.config, queries)
+    path, settings, support = study.folder.pools, study.config.pools, study.config.support
+    study.tick("pools", 0.0)
+    made_from = pools_header(queries, train, settings, support)
+    stored = fitting(path, made_from)
+    if proposal is None and not (stored and stored.header["proposal"]["kind"] == USER):
+        proposal = _behaviour_model(study, train.sha256, required=stored is None)
+    if proposal is not None:
+        made_from["proposal"] = proposal.origin
+
+    def drawn() -> Stored:
+        assert proposal is not None  # a model that is required is there
+        tick = partial(study.tick, "pools")
+        return draw_pools(queries, train, proposal, settings, support, tick)
+
+    stored = need(path, made_from, drawn)
+    # As the proposal names itself: a stored file sorts the names, and pools that were drawn by a
+    # call that was killed leave the same note as those drawn now.
+    note(study.folder.path, candidates=made_from.get("proposal", stored.header["proposal"]))
+    note_data(study.folder.path, study.config.task, train)
+    study.tick("pools", 1.0)
+    return CandidatePools.of(path, stored)
+
+
+def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePools) -> Stored:
+    """Value every candidate by each member of the reference ensemble, and decide its admission.
+
+    ``values`` are float32 [members, Q, P, N + 1], the last one the logged action's; the header has
+    ``members`` (origins) and ``admission``.
+    """
+    path, settings = study.folder.values(REFERENCE), study.config.reference
+    made_from = study.made_from(queries, pools)
+    members = _reference_members(study, required=not path.is_file())
+    if members:
+        _require_same_data(study, [member.origin for member in members], pools.header["data"])
+        made_from["members"] = [dict(member.origin) for member in members]
+
+    def judged() -> Stored:
+        values = np.stack(
+            [
+                score_candidates(member.score, queries, pools, _part(study, REFERENCE, i, members))
+                for i, member in enumerate(members)
+            ]
+        )
+        check_shape(path, "values", values, (-1, *pools.scored_shape))
+        criteria = {name: getattr(settings, name) for name in CRITERIA}
+        rng = np.random.default_rng(0)
+        verdict = admission(
+            values[..., :-1], queries.group, queries.trajectory, rng=rng, **criteria
+        )
+        return Stored({**made_from, "admission": verdict}, {"values": values})
+
+    stored = need(path, made_from, judged)
+    study.tick(REFERENCE, 1.0)
+    return stored
+
+
+def judge_ways(
+    study: Selection, queries: FrozenQueries, pools: CandidatePools, judge: WayJudge
+) -> Stored:
+    """Value every candidate by a judge that knows the maze's ways: float32 [1, Q, P, N + 1]."""
+    path, gamma = judge.file(study.folder.values(judge.name).parent), study.config.rollouts.gamma
+    header = study.made_from(queries, pools) | {"origin": judge.origin(gamma)}
+
+    def judged() -> Stored:
+        actions = pools.with_logged()
+        values = judge.values(
+            study.config.task,
+            queries.states,
+            actions.reshape(len(actions), -1, actions.shape[-1]),
+            queries.goals,
+            gamma,
+            partial(study.tick, judge.name),
+        )
+        return Stored(header, {"values": values.reshape(1, *pools.scored_shape)})
+
+    stored = need(path, header, judged)
+    study.tick(judge.name, 1.0)
+    return stored
+
+
+def score_critics(
+    study: Selection, queries: FrozenQueries, pools: CandidatePools, scorers: Sequence[Scorer]
+) -> dict[str, Path]:
+    """Score every candidate by every scorer; one file per column.
+
+    The logged action is scored behind the candidates: ``scores`` float32 [Q, P, N + 1]. A scorer
+    with embeddings leaves the norms of phi beside them. Returns column to file.
+    """
+    require_names([scorer.column for scorer in scorers], study.folder.columns())
+    _require_same_data(study, [scorer.origin for scorer in scorers], pools.header["data"])
+    made_from = study.made_from(queries, pools)
+    note_critics(study.folder.path, study.config.task, [scorer.origin for scorer in scorers])
+    paths = {}
+    for i, scorer in enumerate(scorers):
+        path = paths[scorer.column] = study.folder.scores(scorer.column)
+        score = partial(
+            score_candidates, scorer.score, queries, pools, _part(study, "scores", i, scorers)
+        )
+        _score_column(path, scorer, score, made_from, pools.scored_shape)
+        if NORM in scorer.readouts:
+            _score_norms(study, queries, pools, scorer)
+        study.tick("scores", (i + 1) / len(scorers))
+    return paths
+
+
+def _score_norms(
+    study: Selection, queries: FrozenQueries, pools: CandidatePools, scorer: Scorer
+) -> None:
+    """Store the norm of phi of every candidate unless its file is there and fits."""
+    path = study.folder.norms(scorer.column)
+    header = {**study.made_from(queries, pools), "origin": {**scorer.origin, "readout": NORM}}
+
+    def normed() -> Stored:
+        norms = score_candidates(scorer.readouts[NORM], queries, pools, no_part)
+        check_shape(path, "norms", norms, pools.scored_shape)
+        return Stored(header, {"norms": norms})
+
+    need(path, header, normed)
+
+
+def _score_column(
+    path: Path,
+    scorer: Scorer,
+    score: Callable[[], FloatArray],
+    made_from: Mapping[str, Any],
+    shape: tuple[int, ...],
+) -> None:
+    """Score one column unless its file is there and fits."""
+    origin, known = dict(scorer.origin), None
+    if scorer.opaque:  # only its answers tell whether it is the function that was stored
+        known = score()
+        origin["scores_sha256"] = hashlib.sha256(known.tobytes()).hexdigest()
+    header = {**made_from, "origin": origin}
+
+    def scored() -> Stored:
+        scores = score() if known is None else known
+        check_shape(path, "scores", scores, shape)
+        return Stored(header, {"scores": scores})
+
+    need(path, header, scored)
+
+
+def runs_in_training(study: Selection, critics: Sequence[str]) -> list[tuple[str, int]]:
+    """Critic and audited seed of the runs that are being trained at this moment."""
+    home = study.needed_runs("Scoring") / study.config.task
+    busy = [critic for critic in critics if in_training(home / critic)]
+    return [
+        (critic, seed)
+        for critic, seed in product(busy, study.config.seeds)
+        if (run_folder(home / critic, seed) / RECORD).is_file()
+        and read_run(run_folder(home / critic, seed)).state == "running"
+    ]
+
+
+def critic_scorers(study: Selection, critics: Sequence[str]) -> list[Scorer]:
+    """The scorers of every run of the audited seeds that was trained, critic by critic.
+
+    A run that is being trained is left for later; one that was stopped is refused.
+    """
+    home, task = study.needed_runs("Scoring") / study.config.task, study.config.task
+    waiting = runs_in_training(study, critics)
+    ready = [pair for pair in product(critics, study.config.seeds) if pair not in waiting]
+    found = [scorer for critic, seed in ready for scorer in of_run(home / critic, seed, task)]
+    if not found:
+        raise InputError(
+            f"{home} has no run of the critics {', '.join(critics)} with the seeds "
+            f"{', '.join(map(str, study.config.seeds))}: train them, or name other ones."
+        )
+    return found
+
+
+def add_values(
+    study: Selection,
+    queries: FrozenQueries,
+    pools: CandidatePools,
+    judge: str,
+    values: NDArray[np.floating[Any]],
+    origin: Mapping[str, Any],
+) -> Path:
+    """Store a judge's values of every candidate, whoever computed them.
+
+    They are [members, Q, P, N + 1]; larger is better, the last column is the logged action.
+    ``origin`` says how they came about, as JSON has it.
+    """
+    path = study.folder.values(judge)
+    check_shape(path, "values", values, (-1, *pools.scored_shape))
+    stored = Stored(
+        {**study.made_from(queries, pools), "origin": dict(origin)},
+        {"values": values.astype(np.float32)},
+    )
+    if need(path, stored.header, lambda: stored).sha256 != stored.sha256:
+        raise InputError(
+            f"{path} holds other values with the same origin: move it away to store these."
+        )
+    return path
+
+
+def _require_same_data(study: Selection, origins: Sequence[Mapping[str, Any]], data: str) -> None:
+    """Refuse runs of other training data than the study's; a user's function has none."""
+    for origin in origins:
+        if "data" in origin:
+            require_data(origin["run"], origin["data"], study.config.task, data)
+
+
+def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal | None:
+    """The task's diffusion run; None where it is not there and stored pools do without it."""
+    settings, task = study.config.pools, study.config.task
+    runs = study.needed_runs("Drawing candidates") if required else study.runs
+    if runs is None:
+        return None
+    folder = run_folder(runs / task / "diffusion", settings.policy_seed)
+    if not required and not (folder / RECORD).is_file():
+        return None
+    _require_same_data(study, [run_origin(read_run(folder))], data)
+    return diffusion_proposal(folder, task, settings)
+
+
+def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
+    """The runs that judge; none where they are not there and stored values do without."""
+    task, seeds = study.config.task, study.config.reference.seeds
+    runs = study.needed_runs("The reference ensemble") if required else study.runs
+    if runs is None:
+        return []
+    home = runs / task / REFERENCE_CRITIC
+    members = {seed: of_run(home, seed, task) for seed in seeds}
+    missing = [seed for seed, found in members.items() if not found]
+    if missing and required:
+        raise InputError(
+            f"The reference ensemble needs {run_folder(home, missing[0])}, which is not there: "
+            f"train {REFERENCE_CRITIC} with the seeds {', '.join(map(str, seeds))}."
+        )
+    return [] if missing else [scorer for found in members.values() for scorer in found]
+
+
+def no_part(_share: float) -> None:
+    """Tell nobody: what takes little beside the rest has no progress of its own."""
+
+
+def _part(study: Selection, stage: str, i: int, of: Sequence[object]) -> Callable[[float], None]:
+    """Progress of the i-th of several equal parts of a stage."""
+    return lambda share: study.tick(stage, (i + share) / len(of))

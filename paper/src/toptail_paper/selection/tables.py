@@ -1,0 +1,235 @@
+"""The critics' tables ``fixed-query``, ``function-class`` and ``factored``; curves over K."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from toptail.audit.record import jsonable
+from toptail.audit.sample import Estimate
+from toptail.audit.triples.bootstrap import LEVEL, TrajectoryBootstrap, seed_mean
+from toptail.lab.critics.registry import CRITICS, names
+from toptail.progress import Tick, no_tick
+from toptail_paper.selection.files import REFERENCE
+from toptail_paper.selection.load import TaskSelection
+from toptail_paper.selection.measure import Judged, Mask, Picked, Resampled
+from toptail_paper.selection.specs import TABLES
+from toptail_paper.study.naming import is_circular
+from toptail_paper.study.tables import StoredCell, cell, with_more
+
+RESAMPLES = 2_000
+HIGH = 0.9
+"""The paper asks how many selected scores exceed this."""
+REFERENCE_METRICS = ("tau_b_", "nregret_", "pool_nregret_")
+"""How the metrics that the reference judges begin."""
+
+
+class MeasuredPicks:
+    """All columns of a task under all judges, with one set of resamples of trajectories."""
+
+    def __init__(
+        self, data: TaskSelection, resamples: int = RESAMPLES, tick: Tick = no_tick
+    ) -> None:
+        self.data = data
+        rng = np.random.default_rng(0)
+        self.means = Resampled(TrajectoryBootstrap(data.trajectory, rng, resamples))
+        self.judged: dict[tuple[str, str], Judged] = {}
+        self.picked: dict[str, Picked] = {}
+        pools = {judge: data.judged(judge) for judge in data.judges}
+        for done, column in enumerate(data.scores):
+            scores = data.candidate_scores(column)
+            for judge in data.judges:
+                self.judged[judge, column] = Judged.of(scores, pools[judge])
+            self.picked[column] = Picked.of(scores, data.on_support, data.support_distance, data.k)
+            tick("measuring the picks", (done + 1) / len(data.scores))
+
+    @cached_property
+    def rows(self) -> dict[str, dict[str, StoredCell]]:
+        """Scorer -> metric -> cell, without the rollouts."""
+        return {name: self._row(name, columns) for name, columns in self.data.critics.items()}
+
+    def _row(self, name: str, columns: Mapping[int, str]) -> dict[str, StoredCell]:
+        cells = self._picked_cells(columns)
+        for judge in self.data.judges:
+            marks = {"circular": True} if judge == REFERENCE and is_circular(name) else {}
+            prefix = "" if judge == REFERENCE else f"{judge}/"
+            for suffix, keep in self.data.slices.items():
+                for metric, cell_ in self._judged_cells(judge, columns, keep).items():
+                    cells[f"{prefix}{metric}_{self.data.size}{suffix}"] = with_more(cell_, **marks)
+        return cells
+
+    def _judged_cells(
+        self, judge: str, columns: Mapping[int, str], keep: Mask
+    ) -> dict[str, StoredCell]:
+        parts = {seed: self.judged[judge, column] for seed, column in columns.items()}
+        means = self.means
+        tau = {seed: means.mean(part.tau_b, keep) for seed, part in parts.items()}
+        regret = {seed: means.regret(part, keep) for seed, part in parts.items()}
+        undefined = sum(int(np.isnan(part.tau_b[keep]).sum()) for part in parts.values())
+        return {
+            "tau_b": means.cell(tau, **({"undefined": undefined} if undefined else {})),
+            "nregret": means.cell(regret),
+            "pool_nregret": means.cell(
+                {seed: means.mean(part.pool_regret, keep) for seed, part in parts.items()}
+            ),
+        }
+
+    def _picked_cells(self, columns: Mapping[int, str]) -> dict[str, StoredCell]:
+        parts = {seed: self.picked[column] for seed, column in columns.items()}
+        means = self.means
+        off = {seed: means.mean(part.off_support[:, -1]) for seed, part in parts.items()}
+        base = {seed: means.mean(part.base_rate) for seed, part in parts.items()}
+        high = {seed: means.mean((part.score > HIGH).mean(axis=1)) for seed, part in parts.items()}
+        toward = {seed: means.mean(part.support_correlation) for seed, part in parts.items()}
+        return {
+            "median_selected": cell({s: float(np.median(p.score)) for s, p in parts.items()}),
+            f"share_above_{HIGH}": means.cell(high),
+            "off_support_rate": means.cell(off),
+            "base_rate": means.cell(base),
+            "off_over_base": means.cell({seed: off[seed] / base[seed] for seed in parts}),
+            "support_score_correlation": means.cell(toward),
+        }
+
+    def curves(self) -> dict[str, Any]:
+        """Every scorer over K under every judge, as ``curves.json`` holds it."""
+        judges = {}
+        for judge in self.data.judges:
+            first = self.judged[judge, next(iter(self.data.scores))]
+            judges[judge] = {
+                "oracle": _over_k(self.means.mean, first.oracle).point.tolist(),
+                "random": float(self.means.mean(first.random).point),
+                "critics": {
+                    name: self._curve(judge, columns) for name, columns in self.data.critics.items()
+                },
+            }
+        content: dict[str, Any] = jsonable({"k": list(self.data.k), "judges": judges})
+        return content
+
+    def _curve(self, judge: str, columns: Mapping[int, str]) -> dict[str, Any]:
+        """Value, normalized regret and off-support rate over K, of all queries and by group."""
+        groups = {name: self._curve_of(judge, columns, k) for name, k in self.data.groups.items()}
+        return self._curve_of(judge, columns, self.data.slices[""]) | {"groups": groups}
+
+    def _curve_of(self, judge: str, columns: Mapping[int, str], keep: Mask) -> dict[str, Any]:
+        places = range(len(self.data.k))
+        mean = partial(self.means.mean, keep=keep)
+        value, regret, off = {}, {}, {}
+        for seed, column in columns.items():
+            part = self.judged[judge, column]
+            value[seed] = _over_k(mean, part.value)
+            regret[seed] = _stack([self.means.regret(part, keep, at) for at in places])
+            off[seed] = _over_k(mean, self.picked[column].off_support)
+        return {
+            "value": _curve_cell(value),
+            "nregret": _curve_cell(regret),
+            "off_support": _curve_cell(off),
+        }
+
+
+def _stack(estimates: list[Estimate]) -> Estimate:
+    points = np.array([estimate.point for estimate in estimates])
+    return Estimate(points, np.stack([estimate.draws for estimate in estimates], axis=-1))
+
+
+def _over_k(mean: Callable[[Any], Estimate], columns: Any) -> Estimate:
+    return _stack([mean(columns[:, at]) for at in range(columns.shape[1])])
+
+
+def _curve_cell(by_seed: Mapping[int, Estimate]) -> dict[str, Any]:
+    """Mean, standard deviation, interval and every seed, each over K."""
+    low, high = seed_mean(list(by_seed.values())).interval(LEVEL)
+    points = np.array([estimate.point for estimate in by_seed.values()])
+    return {
+        "mean": points.mean(axis=0),
+        "std": points.std(axis=0, ddof=1) if len(points) > 1 else None,
+        "low": low,
+        "high": high,
+        "seeds": {str(seed): estimate.point for seed, estimate in by_seed.items()},
+    }
+
+
+def fixed_query_table(
+    measured: MeasuredPicks, rollouts: Mapping[str, StoredCell], reliable: bool
+) -> dict[str, Any]:
+    """The main table: every scorer under every judge, with each selector's ``rollout_delta``.
+
+    Cells of a reference ensemble that was not admitted are marked.
+    """
+    data = measured.data
+    rows = {}
+    for name, row in measured.rows.items():
+        rows[name] = dict(row)
+        for metric in [m for m in row if m.startswith(REFERENCE_METRICS) and not reliable]:
+            rows[name][metric] = row[metric] | {"unreliable": True}
+        if name in rollouts:
+            rows[name]["rollout_delta"] = rollouts[name]
+    for selector in rollouts:  # the reference's own pick and the logged action have no scores
+        rows.setdefault(selector, {"rollout_delta": rollouts[selector]})
+    caption = f"Fixed-query action selection at K={data.size}, {len(data.trajectory):,} queries"
+    notes = [
+        f"tau_b_{data.size} and nregret_{data.size} are judged by the reference ensemble; "
+        "JUDGE/METRIC is the same under another judge, METRIC/GROUP within one distance group.",
+        "nregret: mean regret over mean headroom; 0 is the best candidate of each pool, 1 a random "
+        "one, above 1 worse than random.",
+        "pool_nregret: the mean over pools of each pool's own normalized regret, which gives pools "
+        "with little at stake the same weight; the paper does not say which of the two it means.",
+        "Intervals: trajectories resampled, pools averaged within a query, over the seed mean.",
+        "circular: the scorer belongs to the family of the judge (Bellman-trained), so that its "
+        "number is partly built in. unreliable: the reference ensemble did not pass its declared "
+        "criteria.",
+    ]
+    return TABLES["fixed-query"].table(caption, {data.key: rows}, notes)
+
+
+def function_class_table(measured: MeasuredPicks) -> dict[str, Any] | None:
+    """The 2 x 2 of objective and function class; None where no added cell was scored."""
+    data, layout = measured.data, function_classes()
+    if not any(name in measured.rows for name in names("control")):
+        return None
+    rows = _order_and_regret(measured, (name for row in layout.values() for name in row.values()))
+    caption = f"{data.key} fixed-query: objective versus function class, K={data.size}"
+    notes = ["raw and nce_mlp are contrastive; td_bilinear and tdq are trained on Bellman targets."]
+    return TABLES["function-class"].table(caption, {data.key: rows}, notes, layout=layout)
+
+
+def _order_and_regret(
+    measured: MeasuredPicks, scorers: Iterable[str]
+) -> dict[str, dict[str, StoredCell]]:
+    """tau_b and regret under every judge, of those scorers that were measured."""
+    data = measured.data
+    metrics = [f"{m}_{data.size}" for m in ("tau_b", "nregret")]
+    metrics += [f"{judge}/{m}" for judge in data.judges if judge != REFERENCE for m in metrics[:2]]
+    return {
+        name: {m: measured.rows[name][m] for m in metrics if m in measured.rows[name]}
+        for name in scorers
+        if name in measured.rows
+    }
+
+
+def factored_table(measured: MeasuredPicks) -> dict[str, Any] | None:
+    """The objective by its factors; None where no critic that takes it apart was scored."""
+    data = measured.data
+    if not any(name in measured.rows for name in names("factor")):
+        return None
+    cells = {entry.name: entry for entry in CRITICS.values() if entry.cell is not None}
+    rows = _order_and_regret(measured, cells)
+    caption = f"{data.key} fixed-query: the objective, factored, K={data.size}"
+    notes = ["Monte-Carlo estimates know the behaviour's future alone: they have no optimal cell."]
+    layout = {name: {"cell": cells[name].cell, "ideal": cells[name].ideal} for name in rows}
+    return TABLES["factored"].table(caption, {data.key: rows}, notes, layout=layout)
+
+
+def function_classes() -> dict[str, dict[str, str]]:
+    """Objective -> function class -> critic: the paper's 2 x 2, two critics and two controls."""
+    found: dict[tuple[str, str], str] = {
+        (entry.trained_by, entry.network): entry.name
+        for entry in CRITICS.values()
+        if entry.group in ("main", "control")
+    }
+    return {
+        row: {"bilinear": found[objective, "bilinear"], "mlp": found[objective, "mlp"]}
+        for row, objective in (("contrastive", "contrastive"), ("td", "bellman"))
+    }

@@ -1,0 +1,163 @@
+"""What every scorer of a task is shown: triples, other goals, and pools of candidate actions.
+
+No network is involved. Each kind of draw has a generator of its own, so that changing one setting
+leaves the other draws as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.errors import InputError
+from toptail.lab.store.units import Stored
+from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.neighbours import nearest_rows
+from toptail.lab.tasks.trajectories import IntArray, Trajectories
+from toptail.lab.tasks.triples import (
+    Triples,
+    hard_negatives,
+    negatives,
+    same_trajectory_pairs,
+    sample_triples,
+)
+from toptail_paper.semantics.config import EXCLUSIONS, SEEN, SWEEP, Beside, SemanticsConfig
+
+_TRIPLES, _NEGATIVES, _SECOND_GOALS, _NEAR, _RANDOM = range(5)
+"""One number for each kind of draw: its generator follows from it and from ``draw_seed``."""
+
+
+def spec(config: SemanticsConfig, task: TaskDataset, beside: Beside = "") -> dict[str, Any]:
+    """Everything that decides a task's draws, as JSON has it."""
+    names = ["split", "triples", "negatives", "max_offset", "gamma"]
+    if task.navigation and not beside:
+        names += ["support_queries", "support_pool", "n_near"]
+    described = config.described() | ({"split": "train"} if beside == SEEN else {})
+    return {
+        "task": task.name,
+        "key": task.key,
+        "navigation": task.navigation,
+        "data": task.split(described["split"]).sha256,
+        "draw_seed": config.draw_seed + (beside == SWEEP),
+        **{name: described[name] for name in names},
+    }
+
+
+def draw(config: SemanticsConfig, task: TaskDataset, beside: Beside = "") -> Stored:
+    """Draw everything that the scorers of a task are shown.
+
+    The temperature study draws triples and negatives that are reported nowhere else; on the
+    trajectories that critics were trained on there are no support pools.
+
+    Returns
+    -------
+    Stored
+        ``rows``, ``goal_rows`` and ``trajectory`` [n] of the triples; ``negative_rows`` [n, m];
+        ``hard_negative_rows`` [n]; ``second_goal_rows`` [n], -1 where there is none; and for
+        navigation, for each exclusion E in "row", "trajectory" and each n_near N,
+        ``support/E/N`` [q, pool], the rows whose actions are the candidates, and
+        ``on_support/E/N`` [q, pool].
+    """
+    header = spec(config, task, beside)
+    split, seed = task.split(header["split"]), header["draw_seed"]
+    rng = _rng(seed, _TRIPLES)
+    triples = sample_triples(split, config.triples, rng, config.max_offset, config.gamma)
+    arrays = {
+        "rows": triples.rows,
+        "goal_rows": triples.goal_rows,
+        "trajectory": triples.trajectory,
+        "negative_rows": negatives(triples, config.negatives, _rng(seed, _NEGATIVES)),
+    }
+    if beside != SWEEP:
+        arrays["second_goal_rows"] = _second_goals(config, split, triples)
+        arrays["hard_negative_rows"] = hard_negatives(triples, split)
+    if task.navigation and not beside:
+        arrays |= _draw_support(config, split, triples)
+    return Stored(header, arrays)
+
+
+def _rng(seed: int, *kind: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=kind))
+
+
+def _second_goals(config: SemanticsConfig, split: Trajectories, triples: Triples) -> IntArray:
+    """Another goal of each triple's state, ``[n]``; -1 where no second one is possible."""
+    rng = _rng(config.draw_seed, _SECOND_GOALS)
+    pairs = same_trajectory_pairs(triples, split, rng, config.max_offset)
+    second = np.full(len(triples), -1, dtype=np.int64)
+    has_two = np.minimum(config.max_offset, split.remaining(triples.rows)) >= 2
+    second[has_two] = pairs.other_goal_rows
+    return second
+
+
+def _draw_support(
+    config: SemanticsConfig, split: Trajectories, triples: Triples
+) -> dict[str, NDArray[Any]]:
+    """Pools of recorded actions at the first triples' states, for each exclusion and n_near.
+
+    Rows at the end of a trajectory are no candidates: their action leads nowhere. The random
+    half is the same for every n_near, so that only the near half differs between them; a random
+    row that happens to be near counts as on support.
+    """
+    anchors = triples.rows[: config.support_queries]
+    arrays: dict[str, NDArray[Any]] = {}
+    for number, exclusion in enumerate(EXCLUSIONS):
+        group = np.arange(len(split)) if exclusion == "row" else split.trajectory
+        _require_enough(config, split, anchors, group, exclusion)
+        ordered = _neighbours(split, anchors, max(config.n_near), group)
+        half = config.support_pool // 2
+        random = _random_rows(split, anchors, half, group, _rng(config.draw_seed, _RANDOM, number))
+        for n_near in config.n_near:
+            rng = _rng(config.draw_seed, _NEAR, number, n_near)
+            near = _pick(ordered[:, :n_near], half, rng)
+            name = f"{exclusion}/{n_near}"
+            arrays[f"support/{name}"] = pool = np.concatenate([near, random], axis=1)
+            both = zip(pool, ordered[:, :n_near], strict=True)
+            arrays[f"on_support/{name}"] = np.stack([np.isin(line, own) for line, own in both])
+    return arrays
+
+
+def _require_enough(
+    config: SemanticsConfig, split: Trajectories, anchors: IntArray, group: IntArray, exclusion: str
+) -> None:
+    """Refuse an n_near that the data set is too small for."""
+    own = np.bincount(group[split.transitions], minlength=int(group.max()) + 1)[group[anchors]]
+    least = len(split.transitions) - int(own.max())
+    if max(config.n_near) > least:
+        raise InputError(
+            f"{split.source} has {least} states to look for near ones in once the anchor's "
+            f"{exclusion} is left out, but n_near asks for {max(config.n_near)}: use smaller "
+            "n_near or more data."
+        )
+
+
+def _neighbours(split: Trajectories, anchors: IntArray, count: int, group: IntArray) -> IntArray:
+    """Rows of the nearest states that have an action, nearest first ``[q, count]``."""
+    rows = split.transitions
+    inside = np.searchsorted(rows, anchors)
+    found: IntArray = rows[nearest_rows(split.observations[rows], inside, count, group[rows])]
+    return found
+
+
+def _random_rows(
+    split: Trajectories, anchors: IntArray, count: int, group: IntArray, rng: np.random.Generator
+) -> IntArray:
+    """For each anchor, different rows drawn uniformly from the transitions outside its group."""
+    rows = split.transitions
+    inside = group[rows]  # in ascending order: a group is one block to step over
+    first = np.searchsorted(inside, group[anchors], side="left")
+    own = np.searchsorted(inside, group[anchors], side="right") - first
+    others = len(rows) - own
+    drawn = np.stack([rng.choice(n, size=count, replace=n < count) for n in others])
+    drawn += np.where(drawn >= first[:, None], own[:, None], 0)
+    picked: IntArray = rows[drawn]
+    return picked
+
+
+def _pick(rows: IntArray, count: int, rng: np.random.Generator) -> IntArray:
+    """``count`` of each line's rows, different ones as far as there are enough."""
+    width = rows.shape[1]
+    at = np.stack([rng.choice(width, size=count, replace=width < count) for _ in rows])
+    return np.take_along_axis(rows, at, axis=1)

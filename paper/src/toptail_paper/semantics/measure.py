@@ -1,0 +1,213 @@
+"""Every diagnostic of one column of scores, with its resamples: what tables and curves select from.
+
+A diagnostic that the stored scores do not allow (no behaviour model, no value oracle, play data)
+has no entry. All columns of a task share their resamples, so that means over seeds and differences
+have intervals of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap
+from toptail.audit.triples.calibration import calibration, calibration_gap
+from toptail.audit.triples.consistency import bellman_consistency
+from toptail.audit.triples.crossquery import (
+    cross_query,
+    pooled_selection,
+    saturation,
+    within_quartiles,
+)
+from toptail.audit.triples.ordering import (
+    agreement,
+    centered_ordering,
+    judged_ordering,
+    ordering,
+    readout_ordering,
+    value_agreement,
+)
+from toptail.audit.triples.retrieval import (
+    distance_profile,
+    hard_negative_win_rate,
+    nearer_goal_win_rate,
+    recall,
+    retrieval_auc,
+    same_trajectory_win_rate,
+)
+from toptail.audit.triples.support import support_preference
+from toptail.pools.triples import ScoredTriples
+from toptail_paper.semantics.config import ORACLE, SemanticsConfig
+from toptail_paper.semantics.jobs import ColumnJob, Estimates, MeasureEach, measure_each
+from toptail_paper.semantics.load import TaskScores, readout_of
+
+CURSE = ("regret", "normalized", "value", "oracle", "random")
+"""Diagnostics of best-of-K over pooled triples, over K."""
+
+
+@dataclass(frozen=True)
+class MeasuredTask:
+    """All columns of one task."""
+
+    task: TaskScores
+    """The scores that were measured."""
+    columns: Mapping[str, Estimates]
+    """Column -> its diagnostics."""
+    agreement: Estimates
+    """Judge -> Spearman's rho of γ^d and its values; ``JUDGE/oracle`` -> of both their values."""
+
+    def seeds(self, scorer: str, metric: str) -> Estimates:
+        """Seed -> estimate of one diagnostic of a scorer; empty where it has none."""
+        return by_seed(self.task.triples.scorers.get(scorer, {}), self.columns, metric)
+
+
+def by_seed(
+    columns: Mapping[int | None, str], measured: Mapping[str, Estimates], metric: str
+) -> Estimates:
+    """Seed -> estimate, for the columns that have the diagnostic; a lone column is "none"."""
+    return {
+        "none" if seed is None else str(seed): measured[column][metric]
+        for seed, column in columns.items()
+        if metric in measured[column]
+    }
+
+
+def measure_all(
+    tasks: Sequence[TaskScores], config: SemanticsConfig, each: MeasureEach = measure_each
+) -> list[MeasuredTask]:
+    """Measure every column of every task."""
+    pairs = [(task, column) for task in tasks for column in task.triples.scores]
+    jobs = [ColumnJob(task, column, config, measure) for task, column in pairs]
+    results = iter(each(jobs, "diagnostics"))
+    return [
+        MeasuredTask(
+            task,
+            {column: next(results) for column in task.triples.scores},
+            _agreement(task, config),
+        )
+        for task in tasks
+    ]
+
+
+def measure(task: TaskScores, column: str, config: SemanticsConfig) -> Estimates:
+    """Every diagnostic of one column that the task allows."""
+    triples, bootstrap = task.triples, resampling(task.triples, config)
+    found = _retrieval(triples, column, bootstrap)
+    found["order"] = ordering(triples, column, bootstrap)
+    if not task.navigation:
+        return found
+    found["tau"] = found["order"]  # only where recorded distances are a value
+    found |= _graded(triples, column, config, bootstrap)
+    over_k, scalars = _search(task, column, config, bootstrap)
+    over_k |= _support(task, column, config)
+    top = config.k.index(max(config.k))
+    at_top = {f"{name}@top": estimate[top] for name, estimate in over_k.items()}
+    return found | scalars | over_k | at_top
+
+
+def resampling(triples: ScoredTriples, config: SemanticsConfig) -> TrajectoryBootstrap:
+    """The resamples of a task's trajectories: the same for every column and every call."""
+    rng = np.random.default_rng([config.draw_seed, 1])
+    return TrajectoryBootstrap(triples.trajectory, rng, config.resamples)
+
+
+def _retrieval(t: ScoredTriples, column: str, bootstrap: TrajectoryBootstrap) -> Estimates:
+    found = {
+        "auc": retrieval_auc(t, column, bootstrap),
+        "hard_negative_auc": hard_negative_win_rate(t, column, bootstrap),
+        "same_trajectory": same_trajectory_win_rate(t, column, bootstrap),
+        "nearer_goal": nearer_goal_win_rate(t, column, bootstrap),
+    }
+    negatives = t.negatives[column].shape[1]
+    return found | {
+        f"recall_{k}": recall(t, column, k, bootstrap) for k in (1, 5) if k <= negatives
+    }
+
+
+def distance_edges(config: SemanticsConfig) -> tuple[int, ...]:
+    """Where twelve bins of distance start, and where the last one ends."""
+    width = max(1, config.max_offset // 12)
+    return (*range(1, config.max_offset + 1, width), config.max_offset + 1)
+
+
+def _graded(
+    t: ScoredTriples, column: str, config: SemanticsConfig, bootstrap: TrajectoryBootstrap
+) -> Estimates:
+    """What the score says of γ^d beside its order: deciles, decay, recursion, other readouts."""
+    deciles = calibration(t, column, bootstrap)
+    bellman = bellman_consistency(t, column, bootstrap)
+    found = {
+        "deciles": deciles,
+        "gap": calibration_gap(deciles),
+        "profile": distance_profile(t, column, bootstrap, distance_edges(config)),
+        "rmse": bellman.rmse,
+        "std": bellman.std,
+    }
+    if column in t.query_means:
+        found["centered_tau"] = centered_ordering(t, column, t.query_means[column], bootstrap)
+    for name in t.readouts:
+        if readout_of(name)[0] == column:
+            found[f"readout/{readout_of(name)[1]}"] = readout_ordering(t, name, bootstrap)
+    return found
+
+
+def _search(
+    task: TaskScores, column: str, config: SemanticsConfig, bootstrap: TrajectoryBootstrap
+) -> tuple[Estimates, Estimates]:
+    """Best-of-K over pooled triples: by γ^d over K, and what is read at the largest K alone."""
+    t, top = task.triples, (max(config.k),)
+    pick = cross_query(t, column, config.k, bootstrap)
+    end = saturation(t, column, top, bootstrap)
+    over_k = {name: getattr(pick, name) for name in CURSE}
+    found = {
+        "regret_quartiles": within_quartiles(t, column, top, bootstrap).regret[0],
+        "median_selected": end.median[0],
+    }
+    if is_bounded(t, column):
+        found["share_above_0.9"] = end.share[0]
+    if column in task.query_std:
+        spread = np.asarray(task.query_std[column], dtype=np.float64)
+        found["query_std"] = bootstrap.mean(spread)
+    for judge in t.values:
+        judged = cross_query(t, column, top, bootstrap, judge)
+        found[f"nregret_{judge}"] = judged.normalized[0]
+        found[f"tau_{judge}"] = judged_ordering(t, column, judge, bootstrap)
+    for seed, pools in task.diffusion.items():
+        if column in pools.scores:
+            judged = pooled_selection(pools.scores[column], pools.values, top, bootstrap)
+            found[f"diffusion/{seed}"] = judged.normalized[0]
+    return over_k, found
+
+
+def _support(task: TaskScores, column: str, config: SemanticsConfig) -> Estimates:
+    """Excess off-support rate over K, by neighbourhood size and by what is left out."""
+    found = {}
+    for (n_near, without), pools in task.support.items():
+        if column in pools.scores:
+            rng = np.random.default_rng([config.draw_seed, 2])
+            bootstrap = TrajectoryBootstrap(pools.trajectory, rng, config.resamples)
+            preference = support_preference(
+                pools.scores[column], pools.on_support, config.k, bootstrap
+            )
+            found[f"excess_off/{n_near}/{without}"] = preference.excess
+    return found
+
+
+def _agreement(task: TaskScores, config: SemanticsConfig) -> Estimates:
+    """Rank correlation of every judge's values with γ^d, and of the oracle's with other judges'."""
+    t = task.triples
+    if not task.navigation or not t.values:
+        return {}
+    bootstrap = resampling(t, config)
+    found = {judge: agreement(t, judge, bootstrap) for judge in t.values}
+    for judge in set(t.values) - {ORACLE} if ORACLE in t.values else ():
+        found[f"{judge}/{ORACLE}"] = value_agreement(t, judge, ORACLE, bootstrap)
+    return found
+
+
+def is_bounded(triples: ScoredTriples, column: str) -> bool:
+    """Whether every score lies in [-1, 1] as a cosine does, up to rounding of float32."""
+    families = (triples.scores, triples.negatives)
+    return all(float(np.abs(family[column]).max()) <= 1.0 + 1e-5 for family in families)

@@ -1,0 +1,167 @@
+"""The words of the semantics study's page, from its tables, curves and record alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.report.text import join, number, plural
+from toptail_paper.semantics.memory_figure import memory_lines
+from toptail_paper.semantics.results import SemanticsResults
+from toptail_paper.semantics.temperature_figure import temperature_lines
+from toptail_paper.study.compare import DIFFERS, where_compared
+from toptail_paper.study.naming import drawn, scorer_name
+from toptail_paper.study.page import Texts, recorded
+from toptail_paper.study.scale import scale_rows
+
+_LEAD: Final = (
+    "Critics are asked about recorded triples: a state, the action taken there, and a "
+    "state d steps later on the same trajectory as the goal. A score that means progress "
+    "follows γ^d, the discounted way still to go; a score that means compatibility only "
+    "tells goals of this trajectory from others. Search maximizes the score, so it is "
+    "safe only as far as the top of the score means progress."
+)
+
+_READING: Final = (
+    "Cells are mean ± standard deviation over training seeds. Below them: the 95 % interval of "
+    "that mean, whole trajectories resampled with the trained critics held fixed⟦, and the "
+    f"paper's number. {DIFFERS}⟧.",
+    "γ^d is the return-to-go of the recorded path: a value on navigation data, a lower bound "
+    "where shorter ways exist, and nothing on play data, where only retrieval is measured. TD-Q "
+    "is trained towards such a value: its agreement with γ^d is a check of the method, not a "
+    "discovery.",
+    "Retrieval and ordering are different questions: a score can tell every true goal from a "
+    "random one and still not know which of two true goals is nearer. Pooled best-of-K compares "
+    "scores of different (s, g); it says nothing about choosing among actions at one (s, g).",
+)
+
+_STYLE: Final = """
+/* Four panels beside each other need more room than the other studies' figures. */
+@media screen { .canvas img { min-width: 860px; } }
+th.number { min-width: 6.5em; }
+"""
+
+
+def texts(study: SemanticsResults) -> Texts:
+    """The page's words."""
+    return Texts(
+        title="Score semantics",
+        brand="score semantics",
+        heading="What does a learned score mean?",
+        lead=_LEAD,
+        summary=summary(study),
+        method=_method(study),
+        reading=[where_compared(line, compared=study.has_paper) for line in _READING],
+        style=_STYLE,
+    )
+
+
+def summary(study: SemanticsResults) -> list[str]:
+    """Say what came out, in sentences that hold numbers."""
+    lines = []
+    for table, metric, words in (
+        ("main", "tau", "Kendall τ between score and γ^d"),
+        ("retrieval", "auc", "Retrieval AUC"),
+        (
+            "ogbench-curse",
+            "normalized",
+            "Normalized regret of the best of K pooled triples by score",
+        ),
+        (
+            "value-oracle",
+            f"nregret_{EXACT}",
+            "Normalized regret of the same picks by the exact value",
+        ),
+        *(
+            (
+                "value-oracle",
+                f"nregret_{judge}",
+                "Normalized regret of the same picks by the Euclidean length of the shortest way",
+            )
+            for judge in (EUCLIDEAN, GEODESIC)
+        ),
+    ):
+        rows = {
+            task: {
+                s: cells
+                for s, cells in scorers.items()
+                if metric in cells and s not in _goal_free(study, table, task)
+            }
+            for task, scorers in study.rows(table).items()
+        }
+        rows = {task: scorers for task, scorers in rows.items() if scorers}
+        parts = [
+            f"{scorer_name(s)} {spread}"
+            for s in drawn(s for task in rows.values() for s in task)
+            if (spread := _range(rows, s, metric))
+        ]
+        if parts:
+            lines.append(f"{words} on {join(rows)}: {'; '.join(parts)}.")
+    return lines + memory_lines(study.tables.get("seen", {})) + temperature_lines(study)
+
+
+def _goal_free(study: SemanticsResults, table: str, task: str) -> Sequence[str]:
+    """Scorers that a table says nothing about: the goal does not matter to them."""
+    free: Sequence[str] = study.tables[table].get("goal_free", {}).get(task, ())
+    return free
+
+
+def _range(rows: Mapping[str, Any], scorer: str, metric: str) -> str:
+    """A scorer's mean on the one task, or the smallest and largest over tasks, and which if few."""
+    means = {name: task.get(scorer, {}).get(metric, {}).get("mean") for name, task in rows.items()}
+    known = {name: mean for name, mean in means.items() if mean is not None}
+    if not known:
+        return ""
+    ends = [number(end(known.values())) for end in (min, max)]
+    few = "" if len(known) == len(rows) else f" ({join(known)})"
+    return (ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}") + few
+
+
+def _method(study: SemanticsResults) -> list[tuple[str, str | None]]:
+    """How it was computed: settings and the record of the run."""
+    config, record = study.config, study.record
+    seconds = record.get("seconds")
+    return [
+        ("Command", record.get("command")),
+        ("Tasks", ", ".join(config["tasks"])),
+        ("Seeds", ", ".join(str(seed) for seed in config["seeds"])),
+        *scale_rows(study.scale),
+        ("Triples", _triples(config)),
+        ("Support pools", _pools(config) if study.rows("robustness") else None),
+        (
+            "Independent value",
+            f"a TD-Q critic of seed {config['oracle_seed']}, not reported"
+            if study.rows("value-oracle")
+            else None,
+        ),
+        (
+            "Behaviour models",
+            f"diffusion, seeds {join(config['diffusion_seeds'])}"
+            if study.rows("value-oracle-diffusion")
+            else None,
+        ),
+        ("Best-of-K", "exact expectation over all subsets; no pool is drawn"),
+        (
+            "Intervals",
+            f"95 %, {config['resamples']:,} bootstrap resamples of whole trajectories, the same "
+            "for all critics of a task",
+        ),
+        *recorded(record),
+        ("Scoring took", None if seconds is None else plural(round(seconds), "second")),
+    ]
+
+
+def _triples(config: Mapping[str, Any]) -> str:
+    return (
+        f"{config['triples']:,} per task from the {config['split']} split, goals 1 to "
+        f"{config['max_offset']} steps ahead, γ = {config['gamma']:g}; {config['negatives']} "
+        "goals of other trajectories beside each true one; shared by all critics and seeds"
+    )
+
+
+def _pools(config: Mapping[str, Any]) -> str:
+    return (
+        f"{config['support_queries']:,} queries with {config['support_pool']} candidates, half "
+        f"actions of near states ({join(config['n_near'], 'or')} nearest), half of random ones"
+    )

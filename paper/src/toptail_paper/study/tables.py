@@ -1,0 +1,228 @@
+"""A stored table, rows -> task -> critic -> metric -> cell, and all there is to it beside numbers.
+
+A study has one `TableSpec` for each table. The function that makes the numbers hands its rows to
+`TableSpec.table`; page, Markdown, terminal and ``toptail-paper reproduce`` follow from the spec.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, Required, TypeAlias, TypedDict, cast
+
+import numpy as np
+
+from toptail.audit.record import jsonable
+from toptail.errors import InputError
+from toptail.lab.store.folder import write_json
+from toptail.pools.files import entries
+from toptail.report.table import Cell as ShownCell
+from toptail.report.table import Table as ShownTable
+from toptail_paper.study.compare import Comparison
+from toptail_paper.study.naming import in_order, scorer_name
+
+
+class StoredCell(TypedDict, total=False):
+    """One number of a table, with what is known about it."""
+
+    mean: Required[float | None]
+    """Mean over seeds; None where no seed has a number."""
+    std: Required[float | None]
+    """Standard deviation over seeds (ddof 1); None for one seed."""
+    seeds: Required[dict[str, float | None]]
+    """The value of each seed."""
+    low: float | None
+    """Lower end of the 95 % interval of the mean."""
+    high: float | None
+    """Upper end of it."""
+    pooled: float | None
+    """A ratio of seed means, which the interval belongs to."""
+    undefined: int
+    """Queries without a number."""
+    circular: bool
+    """The judge was trained as the scorer was."""
+    unreliable: bool
+    """The judge did not pass its declared criteria."""
+    half_width: float | None
+    """Half of the interval's width."""
+    ci_excludes_zero: bool
+    """Whether the interval excludes zero."""
+    variance_ratio: float | None
+    """Variance without common random numbers over that with them."""
+    queries: int
+    """Queries behind the number."""
+    threshold: float
+    """The declared threshold of a judge."""
+    status: str
+    """Whether it passes."""
+    advice: str
+    """What to do where it does not."""
+    selector: str
+    """Whose number it is, where it is the worst of several."""
+
+
+Rows: TypeAlias = dict[str, dict[str, dict[str, StoredCell]]]
+"""task -> critic -> metric -> cell."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One column of a shown table."""
+
+    heading: str
+    """What stands above it; ``{name}`` is what the metric's own ``{name}`` stands for."""
+    decimals: int | None = None
+    """Digits after the point; the table's unless given."""
+    percent: bool = False
+    """Show a share as a percentage."""
+    show: Callable[[Mapping[str, Any], Comparison | None], ShownCell] | None = None
+    """How a cell is shown, where it is not mean, spread, interval and the paper's."""
+
+
+Text: TypeAlias = str | Callable[[Any], str]
+"""Words, or a function that finds them in the study's stored results."""
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """All there is to a table beside its numbers."""
+
+    name: str
+    """``tables/NAME.json``."""
+    title: Text
+    """A few words, the heading."""
+    meaning: Text
+    """What the numbers say, for a reader who has not read the paper."""
+    metrics: Mapping[str, str | Metric | None]
+    """Metric -> its column, or the column's heading, in order; None: stored and not shown.
+    ``{n}`` in a metric's name stands for any word."""
+    part: str = ""
+    """Anchor of the page's part that shows it; empty: the page does not."""
+    label: str = ""
+    """A name for it that others may use, such as the paper's; its own name unless given."""
+    aliases: tuple[str, ...] = ()
+    """Further names by which ``toptail-paper reproduce`` finds it."""
+    of: str = ""
+    """The stored table that it shows some metrics of, where that has a spec of its own."""
+    decimals: int = 3
+    """Digits after the point."""
+    intervals: bool = True
+    """Whether intervals stand below the numbers."""
+    tasks: Literal["rows", "columns", "first"] = "rows"
+    """Several metrics of several tasks: a row or a column for each task, or the first alone."""
+    row_name: Callable[[str], str] = scorer_name
+    """What a row is called."""
+    order: Callable[[Iterable[str]], list[str]] = in_order
+    """In which order rows stand."""
+    apart: bool = False
+    """Whether this project's controls are shown on demand."""
+    notes: Callable[[Mapping[str, Any]], Sequence[str]] | None = None
+    """The notes that the page shows below it."""
+    words: Mapping[str, str] | None = None
+    """What notes call other things than metrics."""
+    show: Callable[[Any], Sequence[ShownTable]] | None = None
+    """How it is shown, where it is not one row per scorer."""
+
+    @property
+    def anchor(self) -> str:
+        """What the page and ``toptail-paper reproduce`` call it."""
+        return self.label or self.name
+
+    @property
+    def stored(self) -> str:
+        """Name of the stored table."""
+        return self.of or self.name
+
+    def metric(self, name: str) -> tuple[str, Metric | None]:
+        """The entry of `metrics` that a metric belongs to, and its column, None if not shown."""
+        for pattern, entry in self.metrics.items():
+            found = _pattern(pattern).fullmatch(name)
+            if found is not None:
+                if entry is None:
+                    return pattern, None
+                metric = Metric(entry) if isinstance(entry, str) else entry
+                return pattern, _filled(metric, found.groupdict())
+        if self.of:
+            return "", None
+        raise InputError(
+            f"The table '{self.name}' has the metric '{name}', which its specification does not "
+            "know: name it there, with the heading of its column or as stored alone."
+        )
+
+    def columns(self, rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Metric]:
+        """Metric -> column of everything that is shown and that at least one row has."""
+        present = dict.fromkeys(m for task in rows.values() for row in task.values() for m in row)
+        found = {name: self.metric(name) for name in present}
+        places = self._places()
+        shown = [name for name, (_, column) in found.items() if column is not None]
+        shown.sort(key=lambda name: places[found[name][0]])
+        return {name: column for name in shown if (column := found[name][1]) is not None}
+
+    def _places(self) -> dict[str, int]:
+        """Where each entry stands; patterns in a row share a place, and keep the stored order."""
+        places: dict[str, int] = {}
+        before = ""
+        for i, name in enumerate(self.metrics):
+            places[name] = places[before] if "{" in name and "{" in before else i
+            before = name
+        return places
+
+    def table(
+        self, caption: str, rows: Rows, notes: Sequence[str] = (), **more: Any
+    ) -> dict[str, Any]:
+        """Assemble ``tables/NAME.json``; a metric that the spec does not know is refused.
+
+        The caption says what was measured, with the sizes of this run, and the notes how to read
+        the metrics; the paper's cells, in the nesting of the rows, are for others to fill in.
+        """
+        self.columns(rows)
+        content = {"label": self.anchor, "caption": caption, "rows": rows, "paper": {}}
+        return {**content, "notes": list(notes), **more}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    """``excess_off_{n}`` as an expression."""
+    return re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(name)))
+
+
+def _filled(metric: Metric, words: Mapping[str, str]) -> Metric:
+    return replace(metric, heading=metric.heading.format(**words)) if words else metric
+
+
+def cell(by_seed: Mapping[int, float], interval: tuple[float, float] | None = None) -> StoredCell:
+    """Mean and standard deviation over seeds, with every seed's value.
+
+    Where a metric is not computable it is NaN, is stored as null, and stays out of mean and
+    standard deviation. ``interval`` is the 95 % interval of the mean over queries.
+    """
+    values = np.array([x for x in by_seed.values() if np.isfinite(x)], dtype=np.float64)
+    result: StoredCell = {
+        "mean": float(values.mean()) if values.size else None,
+        "std": float(values.std(ddof=1)) if values.size > 1 else None,
+        "seeds": {str(seed): float(value) for seed, value in by_seed.items()},
+    }
+    if interval is not None:
+        result |= {"low": float(interval[0]), "high": float(interval[1])}
+    clean: StoredCell = jsonable(result)
+    return clean
+
+
+def with_more(entry: StoredCell, **more: Any) -> StoredCell:
+    """The cell with more that is known about it."""
+    return cast("StoredCell", {**entry, **more})
+
+
+def write_tables(folder: Path, tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write every table as ``NAME.json`` and delete those of an earlier call that are none now.
+
+    Claims are decided from what the folder holds, so a table whose numbers are gone must go, too.
+    """
+    for name, content in tables.items():
+        write_json(folder / f"{name}.json", content)
+    for path in entries(folder, "*.json"):
+        if path.stem not in tables:
+            path.unlink()

@@ -1,0 +1,1 @@
+"""Training of the walkers that collect the mazes' data."""

@@ -1,0 +1,167 @@
+"""``toptail-paper show``: the paper beside stored results, without running or writing anything."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.light import run_light
+from toptail.errors import InputError
+from toptail_paper.claims import published as shipped
+from toptail_paper.claims.published import (
+    SHIPPED,
+    exhibits,
+    find_exhibit,
+    measured,
+    pairs,
+    published,
+)
+from toptail_paper.claims.reported import WITHOUT_CELLS, labels
+from toptail_paper.cli import main
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["show", *words]) == 0
+    return capsys.readouterr().out
+
+
+def stamps() -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*")}
+
+
+def test_every_table_and_figure_of_the_paper_is_listed_once() -> None:
+    assert {each.label for each in exhibits()} == {*labels(), *WITHOUT_CELLS}
+    tables = [each.number for each in exhibits() if each.kind == "table"]
+    assert tables == [*map(str, range(1, 6)), *(f"S{n}" for n in range(1, 12))]
+
+
+@pytest.mark.parametrize(
+    ("word", "label"),
+    [
+        ("tab:main", "tab:main"),
+        ("2", "tab:main"),
+        ("s3", "tab:robustness"),
+        ("Table 4", "tab:fixed-query"),
+        ("figure S1", "fig:curse"),
+    ],
+)
+def test_one_is_found_by_label_number_and_name(word: str, label: str) -> None:
+    assert find_exhibit(word).label == label
+
+
+def test_another_word_is_refused_with_what_there_is() -> None:
+    with pytest.raises(InputError, match=r"'9' is no table .* tab:main \(Table 2\)"):
+        find_exhibit("9")
+
+
+def test_the_list_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
+    before = stamps()
+    rows = json.loads(printed(capsys, "--list", "--json"))
+    assert [row["label"] for row in rows] == [each.label for each in exhibits()]
+    main_row = next(row for row in rows if row["label"] == "tab:main")
+    assert main_row["number"] == "Table 2"
+    assert main_row["tasks"] == ["PointMaze", "AntMaze", "HumanoidMaze", "AntSoccer"]
+    assert "of 16 cells measured" in main_row["status"]
+    assert "statements: " in main_row["status"]
+    text = printed(capsys, "--list")
+    assert all(each.label in text for each in exhibits())
+    assert stamps() == before
+
+
+def test_a_table_shows_paper_here_and_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    before = stamps()
+    content = json.loads(printed(capsys, "tab:toy-support", "--json"))
+    stored = json.loads((RESULTS / "controlled" / "tables" / "toy-support.json").read_text())
+    cell = next(c for c in content["cells"] if (c["scorer"], c["metric"]) == ("raw", "regret"))
+    ours = stored["rows"]["controlled"]["raw"]["regret"]
+    assert cell["here"] == ours
+    assert cell["paper"]["mean"] == 0.978
+    assert cell["difference"] == ours["mean"] - 0.978
+    (run,) = content["runs"]
+    assert run["commands"][0].startswith("toptail study controlled")
+    assert run["settings"].startswith("steps 3,000, batch size 256, ")
+    assert {claim["where"] for claim in content["claims"]} >= {"tab:toy-support"}
+    text = printed(capsys, "3")
+    for words in ("0.978 ± ", "Paper", "Difference", "Settings: steps 3,000", "Made by: toptail"):
+        assert words in text
+    assert "toptail-paper reproduce tab:toy-support --out FOLDER" in text
+    assert "where the 95 % intervals of both do not overlap" in " ".join(text.split())
+    assert content["claims"][0]["sentence"] in " ".join(text.split())
+    assert stamps() == before
+
+
+def test_a_cell_that_nobody_measured_stands_without_a_number() -> None:
+    (found,) = measured("tab:main")
+    table = found.tables["main"]
+    rows = {task: row for task, row in table["rows"].items() if task != "AntSoccer"}
+    short = replace(found, tables={"main": {**table, "rows": rows}})
+    told = pairs("tab:main", [short])
+    assert [p.task for p in told if p.compared is None] == ["AntSoccer"] * 4
+    assert all(pair.compared is not None for pair in pairs("tab:main", [found]))
+
+
+def test_a_figure_has_its_statements(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys, "fig:curse")
+    assert "Figure S1 (fig:curse): Optimizer's curse" in text
+    assert "Criterion: " in text
+
+
+@pytest.mark.parametrize("words", [[], ["tab:main", "--list"]])
+def test_one_thing_is_asked_for(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", *words]) == 2
+    assert "Name one table or figure" in capsys.readouterr().err
+
+
+def test_it_works_without_the_packages_that_train() -> None:
+    code = "from toptail_paper.cli import main\nprint(main(['show', 'tab:main']))"
+    assert run_light(code).split()[-1] == "0"
+
+
+def test_the_results_ship_inside_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build's own patterns, and the folder that an installed package looks into."""
+    build: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = build["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["sources"] == {
+        "src/toptail_paper": "toptail_paper",
+        "results": f"toptail_paper/{SHIPPED}",
+    }
+    patterns = [entry.removeprefix("/") for entry in wheel["include"]]
+    kept = {p for pattern in patterns if "*" in pattern for p in ROOT.glob(pattern)}
+    package = tmp_path / "toptail"
+    for path in kept:
+        target = package / SHIPPED / path.relative_to(RESULTS)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    assert sum(path.stat().st_size for path in kept) < 5_000_000
+    exhibits()  # which are read from the real package
+    monkeypatch.setattr(shipped, "files", lambda _: package)
+    published.cache_clear()
+    try:
+        assert published() == package / SHIPPED
+        for each in exhibits():
+            there, here = (measured(each.label, home) for home in (published(), RESULTS))
+            assert [x.tables for x in there] == [x.tables for x in here]
+            assert [x.claims for x in there] == [x.claims for x in here]
+            assert [x.settings for x in there] == [x.settings for x in here]
+    finally:
+        published.cache_clear()
+
+
+def test_an_installation_without_results_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipped, "files", lambda _: tmp_path / "lib" / "toptail")
+    published.cache_clear()
+    try:
+        with pytest.raises(InputError, match="has no stored results"):
+            published()
+    finally:
+        published.cache_clear()

@@ -1,0 +1,130 @@
+"""Criteria are written before scoring and cannot be changed afterwards."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paper.tests.selection.small import small_config, small_queries
+from toptail.errors import InputError
+from toptail.lab.tasks.queries import QueryConfig
+from toptail.pools.files import write_arrays
+from toptail_paper.selection.config import (
+    PoolSettings,
+    ReferenceSettings,
+    RolloutSettings,
+    SelectionConfig,
+    SupportSettings,
+)
+from toptail_paper.selection.declare import declare, read_declared, require_declared
+from toptail_paper.selection.files import SelectionFolder
+
+CONFIG, QUERIES = small_config(), small_queries()
+
+
+def test_the_papers_criteria_are_the_defaults(tmp_path: Path) -> None:
+    declared = declare(SelectionFolder(tmp_path), SelectionConfig("walks"), QUERIES)
+    stored = json.loads((tmp_path / "declared.json").read_text())
+    assert stored == declared
+    assert (stored["resolvability"], stored["spearman"], stored["e_min"]) == (0.5, 0.7, 0.012)
+    assert stored["query_sha256"] == QUERIES.sha256
+    assert stored["groups"] == {"near": [1, 3], "medium": [4, 8], "far": [9, 15]}
+    assert stored["pools"]["count"] == 5
+    assert stored["pools"]["size"] == 64
+    assert stored["rollouts"]["per_group"] == 34
+    assert stored["rollouts"]["repeats"] == 16
+    assert stored["support"]["nearest"] == 200
+    assert "0.95 quantile" in stored["support"]["threshold"]
+    assert stored["reference"]["seeds"] == [101, 102, 103]
+    assert stored["seeds"] == [42, 43, 44]
+
+
+def test_humanoids_get_more_queries() -> None:
+    assert SelectionConfig.for_task("HumanoidMaze").rollouts.per_group == 136
+    assert SelectionConfig.for_task("PointMaze").rollouts.per_group == 34
+    assert SelectionConfig.for_task("PointMaze").task == "pointmaze-medium-navigate-v0"
+    assert SelectionConfig.for_task("walks", seeds=(1,)) == SelectionConfig("walks", seeds=(1,))
+    given = SelectionConfig.for_task("HumanoidMaze", rollouts=RolloutSettings(per_group=3))
+    assert given.rollouts.per_group == 3
+
+
+def test_declaring_again_changes_nothing(tmp_path: Path) -> None:
+    folder = SelectionFolder(tmp_path)
+    first = declare(folder, CONFIG, QUERIES)
+    before = folder.declared.read_bytes()
+    assert declare(folder, CONFIG, QUERIES) == first == require_declared(folder, CONFIG, QUERIES)
+    assert folder.declared.read_bytes() == before
+
+
+def test_what_changed_is_named(tmp_path: Path) -> None:
+    folder = SelectionFolder(tmp_path)
+    declare(folder, CONFIG, QUERIES)
+    easier = replace(CONFIG, reference=replace(CONFIG.reference, spearman=0.6))
+    with pytest.raises(InputError, match=r"other criteria .*: spearman \(0\.7 and 0\.6\)\."):
+        declare(folder, easier, QUERIES)
+    two = replace(easier, rollouts=replace(CONFIG.rollouts, repeats=3, e_min=0.1))
+    with pytest.raises(InputError) as error:
+        require_declared(folder, two, QUERIES)
+    for part in ("e_min (0.012 and 0.1)", "rollouts.repeats (2 and 3)", "spearman (0.7 and 0.6)"):
+        assert part in str(error.value)
+    other = small_queries(small_config(queries=replace(CONFIG.queries, seed=1)))
+    with pytest.raises(InputError, match="query_sha256"):
+        declare(folder, CONFIG, other)
+
+
+def test_a_declaration_that_was_edited_is_refused(tmp_path: Path) -> None:
+    folder = SelectionFolder(tmp_path)
+    content = declare(folder, CONFIG, QUERIES)
+    folder.declared.write_text(json.dumps(content | {"spearman": 0.1}))
+    with pytest.raises(InputError, match="was changed after it was written"):
+        read_declared(folder)
+    # Not even together with a configuration that says the same.
+    easier = replace(CONFIG, reference=replace(CONFIG.reference, spearman=0.1))
+    with pytest.raises(InputError, match="was changed after it was written"):
+        declare(folder, easier, QUERIES)
+    folder.declared.write_text("[]")
+    with pytest.raises(InputError, match="is not a declaration"):
+        read_declared(folder)
+    folder.declared.unlink()
+    with pytest.raises(InputError, match="declare the criteria first"):
+        read_declared(folder)
+
+
+@pytest.mark.parametrize("name", ["scores/mine.npz", "values/reference.npz", "rollouts.npz"])
+def test_nothing_is_declared_after_scoring(tmp_path: Path, name: str) -> None:
+    write_arrays(tmp_path / name, {"scores": np.zeros(3)})
+    with pytest.raises(InputError, match=r"was there before .*declared\.json"):
+        declare(SelectionFolder(tmp_path), CONFIG, QUERIES)
+    assert not (tmp_path / "declared.json").exists()
+
+
+def test_settings_that_mean_nothing_are_refused() -> None:
+    with pytest.raises(InputError, match="both audited and judging"):
+        SelectionConfig("walks", seeds=(42, 101))
+    with pytest.raises(InputError, match="no distance group 'close'"):
+        SelectionConfig("walks", reference=ReferenceSettings(prespecified_group="close"))
+    with pytest.raises(InputError, match="K = 64 needs pools"):
+        SelectionConfig("walks", pools=PoolSettings(size=32))
+    with pytest.raises(InputError, match="must rise"):
+        SelectionConfig("walks", ks=(1, 4, 2))
+    with pytest.raises(InputError, match="at least two different seeds"):
+        ReferenceSettings(seeds=(101, 101))
+    with pytest.raises(InputError, match="between 0 and 1"):
+        SupportSettings(quantile=1.0)
+    with pytest.raises(InputError, match="at least one pool"):
+        PoolSettings(count=0)
+    with pytest.raises(InputError, match="repeats=0 must be a whole number of at least 1"):
+        RolloutSettings(repeats=0)
+    with pytest.raises(InputError, match="e_min 0: expected numbers above 0"):
+        RolloutSettings(e_min=0.0)
+    with pytest.raises(InputError, match=r"gamma is 1\.5"):
+        RolloutSettings(gamma=1.5)
+    with pytest.raises(InputError, match="per_group=0 must be"):
+        QueryConfig(per_group=0)
+    with pytest.raises(InputError, match=r"medium group has bounds 21\.\.5"):
+        QueryConfig(medium=(21, 5))
+    assert SelectionConfig("walks").queries == QueryConfig()

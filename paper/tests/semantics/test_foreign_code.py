@@ -1,0 +1,141 @@
+"""Code of a user's: it may exit, print, raise and write where it likes, and reaches nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toptail.cli import main
+from toptail.commands.demo import Demo
+from toptail.errors import Exit, InputError, NotDoneError
+from toptail.lab.scorers.user import user_scorer
+
+ROWS = np.ones((5, 2), np.float32)
+
+
+def scored(folder: Path, code: str) -> np.ndarray:
+    """What a file's function 'score' gives for five rows."""
+    path = folder / "critic.py"
+    path.write_text(f"import sys\nimport numpy as np\n{code}\n")
+    return user_scorer(f"mine={path}:score").score(ROWS, ROWS, ROWS)
+
+
+@pytest.mark.parametrize(
+    "does", ["sys.exit(0)", "raise BaseException('\\x1b[31m\\n')", "raise GeneratorExit", "exit()"]
+)
+@pytest.mark.parametrize("where", ["{}", "def score(s, a, g): {}", "def score(): {}"])
+def test_it_does_not_end_the_process(where: str, does: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"critic\.py") as refused:
+        scored(tmp_path, where.format(does))
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "returned",
+    ["s", "np.ones(4)", "np.ones((5, 1))", "3.0", "None", "'text'", "np.ones(5) * 1j", "[1, 2]",
+     "np.array(['1'] * 5)", "[None] * 5", "{}"],
+)  # fmt: skip
+def test_other_shapes_and_types_are_refused(returned: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"critic\.py:score"):
+        scored(tmp_path, f"def score(s, a, g): return {returned}")
+
+
+def test_what_it_prints_is_no_part_of_the_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = "print('hello')\ndef score(s, a, g):\n    print('there')\n    return s[:, 0]"
+    np.testing.assert_array_equal(scored(tmp_path, code), 1.0)
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "hello\nthere\n")
+
+
+def test_what_it_writes_into_its_rows_stays_with_it(tmp_path: Path) -> None:
+    code = "def score(s, a, g):\n    s[:] = 7\n    a[:] = 7\n    g[:] = 7\n    return s[:, 0]"
+    np.testing.assert_array_equal(scored(tmp_path, code), 7.0)
+    np.testing.assert_array_equal(ROWS, 1.0)
+
+
+def test_something_built_in_can_be_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="failed on 5 rows"):
+        scored(tmp_path, "score = dict.fromkeys")
+
+
+def test_ctrl_c_says_which_one_it_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(_: Demo) -> int:
+        scored(tmp_path, "def score(s, a, g): raise KeyboardInterrupt")
+        return 0
+
+    monkeypatch.setattr(Demo, "run", run)
+    assert main(["demo"]) == Exit.INTERRUPTED
+    assert capsys.readouterr().err == f"toptail: interrupted in {tmp_path / 'critic.py'}:score\n"
+
+
+@pytest.mark.parametrize(
+    "hangs",
+    [
+        "\n    while True: pass",
+        "import time; time.sleep(600)",
+        "import threading; threading.Event().wait()",
+        "\n    while True:\n        try: x = 1\n        except Exception: pass",
+    ],
+)
+@pytest.mark.parametrize("where", ["def score(s, a, g): {}", "def score(): {}", "def f(): {}\nf()"])
+def test_one_that_hangs_is_named_and_left(
+    where: str, hangs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOPTAIL_SCORER_MINUTES", "0.002")
+    with pytest.raises(NotDoneError, match=r"critic\.py.* longer than .*--scorer-minutes"):
+        scored(tmp_path, where.format(hangs))
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+STUBBORN = """
+import sys
+from toptail.lab.scorers.user import user_scorer
+from toptail.pools import patience
+patience._GRACE = 0.5
+sys.argv = ["toptail"]
+user_scorer("mine=critic.py:score")
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import time\nwhile True:\n    try: time.sleep(600)\n    except BaseException: pass\n",
+        "import signal, time\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})\ntime.sleep(600)\n",
+    ],
+)
+def test_one_that_does_not_let_itself_be_interrupted_ends_the_command(
+    code: str, tmp_path: Path
+) -> None:
+    (tmp_path / "critic.py").write_text(f"{code}def score(s, a, g): return s[:, 0]\n")
+    done = subprocess.run(
+        [sys.executable, "-c", STUBBORN],
+        cwd=tmp_path,
+        env={**os.environ, "TOPTAIL_SCORER_MINUTES": "0.002"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == Exit.NOT_DONE
+    assert done.stderr.startswith("toptail: critic.py took longer than 0.002 minutes")
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "x", "1e30"])
+def test_a_limit_that_is_none_is_refused(
+    text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOPTAIL_SCORER_MINUTES", "60")  # and put back afterwards
+    assert main([f"--scorer-minutes={text}", "bench", "audit"]) == Exit.INPUT
+    assert f"--scorer-minutes {text} " in capsys.readouterr().err

@@ -1,0 +1,418 @@
+"""The page and the Markdown of the semantics study, from stored tables alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from paper.tests.semantics.made_up import MAIN, cell, claims, dump, table, write_folder
+from tests.pages import assert_asks_for_nothing
+from tests.report.test_browser import ARGUMENTS
+from toptail.errors import InputError
+from toptail.lab.critics.cosine import Cosine
+from toptail_paper.semantics.contract import STUDY
+from toptail_paper.semantics.figures import drawings
+from toptail_paper.semantics.markdown import render
+from toptail_paper.semantics.memory_figure import memory_lines
+from toptail_paper.semantics.page import summary
+from toptail_paper.semantics.results import SemanticsResults, read_semantics
+from toptail_paper.semantics.specs import TABLES
+from toptail_paper.semantics.temperature_figure import (
+    not_chosen_lines,
+    temperature_lines,
+    trained_lines,
+)
+from toptail_paper.study.compare import Comparison, beside
+from toptail_paper.study.figures import looks
+from toptail_paper.study.naming import in_order, scorer_name
+from toptail_paper.study.page import data_address
+from toptail_paper.study.show import show, shown_notes, shown_tables
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two mazes, one play task, the paper's four critics and a user's."""
+    path = write_folder(tmp_path_factory.mktemp("semantics") / "run", scorers=(*MAIN, "mine"))
+    assert STUDY.page(path) == path / "report.html"
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> str:
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
+def with_tables(folder: Path, **tables: Any) -> SemanticsResults:
+    return replace(read_semantics(folder), tables=tables)
+
+
+class TestPage:
+    def test_it_is_one_small_file_that_asks_for_nothing(self, page: str) -> None:
+        assert_asks_for_nothing(page, 2_000_000)
+
+    def test_every_table_figure_and_claim_is_there(self, page: str, folder: Path) -> None:
+        study = read_semantics(folder)
+        assert set(TABLES) == set(study.tables)
+        for stored in study.tables.values():
+            assert f'id="{stored["label"]}"' in page
+        for drawing in drawings(study):
+            assert f'id="{drawing.name}"' in page
+        for claim in claims():
+            assert f'id="claim-{claim["id"]}"' in page
+
+    def test_every_anchor_is_one_place(self, page: str) -> None:
+        anchors = re.findall(r' id="([^"]+)"', page)
+        assert len(anchors) == len(set(anchors))
+        for link in re.findall(r'href="#([^"]+)"', page):
+            assert link in anchors
+
+    def test_measured_interval_and_paper_stand_in_one_cell(self, page: str) -> None:
+        assert "▲ 0.310 ± 0.010" in page
+        assert "[0.290, 0.330]\npaper 0.266 ± 0.005" in page
+
+    def test_text_from_the_files_is_escaped(self, page: str) -> None:
+        assert "toptail &lt;made up&gt;" in page
+        assert "Statement &lt;1&gt;." in page
+        assert "<made up>" not in page
+
+    def test_no_missing_number_is_printed_as_nan(self, page: str) -> None:
+        words = re.sub(r"<style>.*?</style>|data:image/[^\"]+", "", page, flags=re.S)
+        assert not re.search(r"\bnan\b|\bNone\b|\binf\b", words)
+
+    def test_a_judge_of_the_same_kind_is_marked(self, page: str) -> None:
+        rows = re.findall(r"TD-Q <span class=\"detail\">circular</span>", page)
+        assert len(rows) == 2 + 1  # two tasks in one table, one row in the other
+
+    def test_the_summary_names_the_range_over_tasks(self, folder: Path) -> None:
+        tau, auc, regret, by_heart = summary(read_semantics(folder))
+        assert "on PointMaze and AntMaze: TD-Q 0.61 to 0.63" in tau
+        assert "mine −0.05 to −0.03" in tau
+        assert "Cube-single: TD-Q 0.88;" in auc
+        assert "Raw bilinear 0.51" in regret
+        assert "by heart on Cube-single" in by_heart
+        assert "Raw bilinear 0.720 and 0.500" in by_heart
+        assert "TD-Q" not in by_heart
+
+    def test_the_summary_says_who_was_measured_where(self, folder: Path) -> None:
+        rows = {
+            "PointMaze": {"tdq": {"nregret_geodesic": cell(0.1)}, "raw": {}},
+            "AntMaze": {"tdq": {"nregret_gamma": cell(0.2)}},
+        }
+        tau = {"PointMaze": {"raw": {"tau": cell(0.3)}, "tdq": {"tau": cell(0.6)}}}
+        tau["AntMaze"] = {"tdq": {"tau": cell(0.7)}}
+        study = with_tables(folder, **{"value-oracle": {"rows": rows}, "main": {"rows": tau}})
+        order, regret = summary(study)
+        assert "on PointMaze and AntMaze: TD-Q 0.60 to 0.70; Raw bilinear 0.30 (PointMaze)" in order
+        assert "shortest way on PointMaze: TD-Q 0.10." in regret
+
+    def test_a_small_fall_is_not_called_learned_by_heart(self, folder: Path) -> None:
+        stored = read_semantics(folder).tables["seen"]
+        assert len(memory_lines(stored)) == 1
+        small = {t: {s: cell(0.06) for s in row} for t, row in stored["falls"].items()}
+        assert memory_lines({**stored, "falls": small}) == []  # from 0.04 on
+
+    def test_controls_are_shown_on_demand(self, tmp_path: Path) -> None:
+        path = write_folder(tmp_path / "run", mazes=(), sweep=False)
+        row = {s: {"auc": cell(0.9)} for s in ("raw", "td_bilinear", "nce_mlp")}
+        dump(path / "tables" / "retrieval.json", table("retrieval", {"PointMaze": row}))
+        text = STUDY.page(path).read_text(encoding="utf-8")
+        before, hidden = text.split('<details class="controls">')
+        assert "<summary>2 rows of controls</summary>" in hidden
+        assert 'class="name">Raw bilinear' in before
+        assert 'class="name">TD, bilinear network' in hidden
+
+
+class TestTemperature:
+    RANGE: ClassVar = {
+        "settings": 12,
+        "lowest": 0.093,
+        "lowest_at": "symmetric_info_nce@1",
+        "highest": 0.294,
+        "highest_at": "symmetric_info_nce@0.02",
+    }
+
+    def test_which_rows_were_trained_at_which_temperature(self) -> None:
+        one: dict[str, list[float | str]] = {
+            "cosine": [0.05],
+            "two_head_joint.f_cos": [0.05],
+            "mine": [0.1, "learned"],
+        }
+        assert trained_lines({"PointMaze": one, "Puzzle": {"cosine": [0.05]}}) == [
+            "Trained at temperature 0.05: Cosine on PointMaze and Puzzle.",
+            "Trained at temperature 0.1 and learned: mine on PointMaze.",
+        ]
+        assert trained_lines({"PointMaze": {"two_head_joint.f_cos": [0.05]}}) == [
+            "Trained at temperature 0.05: Two heads, joint: f_cos on PointMaze."
+        ]
+
+    def test_another_temperature_than_the_chosen_one_is_named(self, folder: Path) -> None:
+        at = {"PointMaze": {"cosine": [0.05], "hybrid": [0.1]}, "Puzzle": {"cosine": [0.05]}}
+        tables: dict[str, dict[str, Any]] = {
+            "retrieval": {"trained_at": at},
+            "temperature": {"chosen": 0.1},
+        }
+        *_, line = temperature_lines(replace(read_semantics(folder), tables=tables))
+        assert line == (
+            "Not trained at the temperature that the sweep chooses, 0.1 (the highest retrieval AUC "
+            "under binary NCE): Cosine on PointMaze and Puzzle."
+        )
+        mixed: dict[str, dict[str, list[float | str]]] = {"Puzzle": {"cosine": [0.1, "learned"]}}
+        assert not_chosen_lines(mixed, 0.1)[0].endswith("binary NCE): Cosine on Puzzle.")
+        assert not_chosen_lines({"Puzzle": {"cosine": [0.1]}}, 0.1) == []
+        assert not_chosen_lines(mixed, None) == []
+
+    def test_the_default_is_what_the_stored_sweep_chooses(self) -> None:
+        stored = Path(__file__).parents[2] / "results" / "semantics" / "tables" / "temperature.json"
+        assert json.loads(stored.read_text())["chosen"] == Cosine.temperature
+
+    def test_what_it_decides(self, folder: Path) -> None:
+        study = read_semantics(folder)
+        ranges = {"sound": self.RANGE, "as_good": self.RANGE | {"settings": 6, "lowest": 0.2}}
+        sweep = {"tau_ranges": {"PointMaze": ranges}, "as_good_within": 0.005}
+        (line,) = temperature_lines(replace(study, tables={"temperature": sweep}))
+        assert "the 12 settings of the sweep that do not collapse" in line
+        assert "from 0.093 (symmetric InfoNCE, T = 1) to 0.294 (symmetric InfoNCE" in line
+        assert "the 6 whose retrieval AUC is within 0.005 of the best, from 0.200" in line
+
+    def test_a_sweep_that_collapsed_as_a_whole_decides_nothing(self, folder: Path) -> None:
+        sweep = {"tau_ranges": {"PointMaze": {"all": self.RANGE, "sound": None, "as_good": None}}}
+        assert (
+            temperature_lines(replace(read_semantics(folder), tables={"temperature": sweep})) == []
+        )
+
+
+class TestPartialRuns:
+    def test_only_manipulation(self, tmp_path: Path) -> None:
+        path = write_folder(tmp_path / "run", mazes=(), ledger=False)
+        text = STUDY.page(path).read_text()
+        assert 'id="tab:retrieval"' in text
+        for judge in ("Independent value", "Behaviour models", "Support pools"):
+            assert judge not in text
+        for absent in ("tab:main", "progress", "search", "claims", "calibration"):
+            assert f'id="{absent}"' not in text
+        assert [p.name for p in sorted((path / "figures").iterdir())] == [
+            "retrieval.png",
+            "retrieval.svg",
+            "seen.png",
+            "seen.svg",
+        ]
+
+    def test_one_task_has_no_column_for_the_task(self, tmp_path: Path) -> None:
+        path = write_folder(tmp_path / "run", mazes=("PointMaze",), play=(), sweep=False)
+        stored = read_semantics(path).tables["retrieval"]
+        shown = show(TABLES["retrieval"], stored)
+        assert [c.label for c in shown.columns[:2]] == ["Critic", "AUC"]
+        assert shown.caption.startswith("PointMaze. ")
+        assert 'id="temperature-study"' not in STUDY.page(path).read_text()
+
+    def test_a_folder_without_any_table(self, tmp_path: Path) -> None:
+        path = write_folder(tmp_path / "run", mazes=(), play=(), ledger=False)
+        (path / "curves.json").unlink()
+        text = STUDY.page(path).read_text()
+        assert "What does a learned score mean?" in text
+        assert "<table" not in text
+
+    def test_no_study(self, tmp_path: Path) -> None:
+        with pytest.raises(
+            InputError, match=r"config\.json is missing.*toptail-paper study semantics"
+        ):
+            STUDY.page(tmp_path)
+
+    def test_a_broken_table_is_named(self, tmp_path: Path) -> None:
+        path = write_folder(tmp_path / "run", mazes=(), sweep=False)
+        (path / "tables" / "retrieval.json").write_text("{")
+        with pytest.raises(InputError, match=r"retrieval\.json cannot be read"):
+            STUDY.page(path)
+
+
+class TestTables:
+    def test_one_metric_has_a_column_per_task(self, folder: Path) -> None:
+        shown = show(TABLES["main"], read_semantics(folder).tables["main"])
+        assert [c.label for c in shown.columns] == ["Critic", "PointMaze", "AntMaze"]
+        assert [row[0].text for row in shown.rows][-1] == "mine"
+
+    def test_several_metrics_have_a_row_per_task_and_critic(self, folder: Path) -> None:
+        shown = show(TABLES["bellman"], read_semantics(folder).tables["bellman"])
+        assert [c.label for c in shown.columns][:2] == ["Task", "Critic"]
+        assert len(shown.rows) == 2 * 5
+        assert [cell.text for cell in shown.rows[5][:2]] == ["AntMaze", "TD-Q"]
+
+    def test_any_number_of_neighbours_has_its_column(self) -> None:
+        row = {"excess_off_3": cell(0.1), "excess_off_3_trajectory": cell(0.2)}
+        stored = table("robustness", {"mine": {"raw": row}})
+        assert [c.label for c in show(TABLES["robustness"], stored).columns] == [
+            "Critic",
+            "Excess off support, 3 nearest",
+            "Excess off support, 3 nearest of other trajectories",
+        ]
+
+    def test_notes_call_columns_as_the_reader_sees_them(self) -> None:
+        stored = table("bellman", {}, notes=["rmse: the paper's.", "Other: kept.", "No colon."])
+        assert shown_notes(TABLES["bellman"], stored) == [
+            "RMSE(δ) / std(f): the paper's.",
+            "Other: kept.",
+            "No colon.",
+        ]
+
+    def test_a_cell_that_is_not_computable(self) -> None:
+        assert beside({"mean": None, "std": None, "seeds": {}}, None, 3).plain == "n/a"
+        assert beside(None, None, 3).plain == "n/a"
+
+    @pytest.mark.parametrize(
+        ("ours", "paper", "std", "paper_std", "expected"),
+        [
+            (0.50, 0.60, 0.01, 0.02, True),
+            (0.50, 0.60, 0.05, 0.02, False),
+            (0.50, 0.60, 0.01, 0.05, False),
+            (0.5004, 0.50, 0.0, None, False),  # the paper's rounding
+            (0.5006, 0.50, 0.0, None, True),
+        ],
+    )
+    def test_what_differs(
+        self, ours: float, paper: float, std: float, paper_std: float | None, expected: bool
+    ) -> None:
+        reported = {"mean": paper} | ({} if paper_std is None else {"std": paper_std})
+        pair = Comparison("t", "raw", "tau", {"mean": ours, "std": std, "seeds": "123"}, reported)
+        assert pair.differs(3) is expected
+
+    def test_names(self) -> None:
+        assert scorer_name("cosine_trained/phi_norm") == "Cosine-trained, ‖φ‖ alone"
+        assert scorer_name("raw_trained/cosine") == "Raw-trained, cosine readout"
+        assert scorer_name("two_head_joint.f_cos") == "Two heads, joint: f_cos"
+        assert scorer_name("mine") == "mine"
+
+    def test_the_papers_critics_come_first(self) -> None:
+        assert in_order(["mine", "raw", "tdq", "mine"]) == ["tdq", "raw", "mine"]
+
+    def test_readouts_follow_their_training_and_the_norm_is_last(self) -> None:
+        stored = ["cosine_trained/cosine", "cosine_trained/phi_norm", "cosine_trained/raw"]
+        assert in_order([*stored, "raw_trained/raw"]) == [
+            "raw_trained/raw",
+            "cosine_trained/cosine",
+            "cosine_trained/raw",
+            "cosine_trained/phi_norm",
+        ]
+
+    def test_controls_stand_apart_and_a_users_critic_does_not(self, folder: Path) -> None:
+        scorers = ("td_bilinear", "raw", "two_head_joint.f_cos", "mine")
+        stored = table("main", {"PointMaze": {s: {"tau": cell(0.1)} for s in scorers}})
+        first, controls = shown_tables(TABLES["main"], with_tables(folder, main=stored))
+        assert [row[0].text for row in first.rows] == ["Raw bilinear", "mine"]
+        assert [row[0].text for row in controls.rows] == [
+            "TD, bilinear network",
+            "Two heads, joint: f_cos",
+        ]
+
+    def test_the_terminal_shows_the_controls_too(self, folder: Path, tmp_path: Path) -> None:
+        scorers = ("raw", "two_head_joint.f_cos")
+        stored = table("main", {"PointMaze": {s: {"tau": cell(0.1)} for s in scorers}})
+        shutil.copytree(folder, tmp_path / "run")
+        (tmp_path / "run/tables/main.json").write_text(json.dumps(stored))
+        first, controls = STUDY.tables(tmp_path / "run", ["main"])
+        assert [row[0].text for row in first.rows] == ["Raw bilinear"]
+        assert [row[0].text for row in controls.rows] == ["Two heads, joint: f_cos"]
+        assert controls.title == f"{first.title}: controls"
+
+    def test_controls_alone_are_no_second_table(self, folder: Path) -> None:
+        row = {"nce_mlp": {"tau": cell(0.1)}, "td_bilinear": {"tau": cell(0.2)}}
+        stored = table("main", {"PointMaze": row})
+        (only,) = shown_tables(TABLES["main"], with_tables(folder, main=stored))
+        assert len(only.rows) == 2
+
+    def test_what_every_critic_shares_is_a_note(self, folder: Path) -> None:
+        stored = read_semantics(folder).tables["ogbench-curse"]
+        labels = [column.label for column in show(TABLES["ogbench-curse"], stored).columns]
+        assert not {"Best of K", "Random"} & set(labels)
+        best = stored["rows"]["PointMaze"]["tdq"]["oracle"]["mean"]
+        assert any(
+            f"a mean γ^d of {best:.3f}" in note
+            for note in shown_notes(TABLES["ogbench-curse"], stored)
+        )
+
+    def test_no_two_critics_look_alike(self) -> None:
+        style = looks([*MAIN, *(f"mine{i}" for i in range(8))])
+        assert len(set(style.values())) == 12
+
+    def test_a_metric_that_no_spec_knows_is_refused(self, folder: Path) -> None:
+        """As it is made, and as it is shown: no number is dropped in silence."""
+        rows: Any = {"PointMaze": {"raw": {"tau": cell(0.1), "weather": cell(0.2)}}}
+        with pytest.raises(InputError, match=r"'main' has the metric 'weather'"):
+            TABLES["main"].table("Made up", rows)
+        with pytest.raises(InputError, match=r"'main' has the metric 'weather'"):
+            shown_tables(TABLES["main"], with_tables(folder, main=table("main", rows)))
+
+
+class TestMarkdown:
+    def test_one_section_per_table_with_both_numbers(self, folder: Path) -> None:
+        text = render(folder)
+        assert re.findall(r"^## .*\(`(.*)`\)$", text, flags=re.M) == [
+            read_semantics(folder).tables[name]["label"] for name in TABLES
+        ]
+        assert r"| Raw bilinear | ▲ 0.310 ± 0.010 \[0.290, 0.330\], paper 0.266 ± 0.005 |" in text
+        assert "- Same trajectory: made up." in text
+
+    def test_every_line_of_a_table_has_all_its_columns(self, folder: Path) -> None:
+        for block in re.findall(r"(?:^\|.*\n)+", render(folder), flags=re.M):
+            widths = {line.replace(r"\|", "").count("|") for line in block.splitlines()}
+            assert len(widths) == 1
+
+
+def test_the_lighter_picture_is_embedded() -> None:
+    assert data_address(b"<svg/>", b"1234567890").startswith("data:image/svg+xml;base64,")
+    assert data_address(b"<svg>1234567890</svg>", b"1").startswith("data:image/png;base64,")
+
+
+def test_reading_and_drawing_load_no_networks(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "run", mazes=(), sweep=False)
+    code = (
+        "import sys\n"
+        "from toptail_paper.semantics.contract import STUDY\n"
+        "STUDY.page(sys.argv[1])\n"
+        "assert not {'jax', 'mujoco', 'torch', 'matplotlib.pyplot'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, folder], check=True)
+
+
+def test_in_a_browser_nothing_overflows_and_every_picture_loads(folder: Path) -> None:
+    executable = shutil.which("chromium")
+    if executable is None:
+        if os.environ.get("CI"):
+            pytest.fail("Chromium is missing; the page must be tested before a submission.")
+        pytest.skip("Chromium is not installed")
+    trouble: list[str] = []
+    requests: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        page = browser.new_page()
+        page.on("console", lambda message: trouble.append(message.text))
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.goto((folder / "report.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        broken = page.evaluate("[...document.images].filter(i => !i.naturalWidth).length")
+        images = page.evaluate("document.images.length")
+        browser.close()
+    assert images == len(drawings(read_semantics(folder)))
+    assert broken == 0
+    assert trouble == []
+    assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
+
+
+def test_an_empty_interval_leaves_only_the_number(tmp_path: Path) -> None:
+    path = write_folder(tmp_path / "run", mazes=(), sweep=False)
+    lonely = {"mean": 0.5, "std": None, "seeds": {"42": 0.5}, "low": None, "high": None}
+    dump(path / "tables" / "retrieval.json", table("retrieval", {"t": {"raw": {"auc": lonely}}}))
+    shown = show(TABLES["retrieval"], read_semantics(path).tables["retrieval"])
+    assert shown.rows[0][1].plain == "0.500"

@@ -1,0 +1,265 @@
+"""Tables of critics whose every number is known, and cells that equal direct calls."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paper.tests.semantics.scored import CONFIG, manipulation, navigation, temperature
+from tests.semantics import world
+from toptail.audit.triples.bootstrap import seed_mean
+from toptail.audit.triples.crossquery import cross_query, pooled_selection
+from toptail.audit.triples.ordering import ordering
+from toptail.audit.triples.retrieval import retrieval_auc
+from toptail_paper.claims.reported import cells
+from toptail_paper.semantics.jobs import measure_each
+from toptail_paper.semantics.measure import MeasuredTask, measure, measure_all, resampling
+from toptail_paper.semantics.tables import all_tables
+from toptail_paper.semantics.temperature import temperature_table
+
+TASK = navigation()
+MEASURED = measure_all([TASK, manipulation()], CONFIG)
+TABLES = all_tables(MEASURED, CONFIG)
+GAMMA = world.GAMMA
+
+
+def cell(name: str, scorer: str, metric: str, task: str = "PointMaze") -> Any:
+    return TABLES[name]["rows"][task][scorer][metric]
+
+
+def test_an_exact_critic() -> None:
+    assert cell("main", "tdq", "tau")["seeds"] == {"42": 1.0, "43": 1.0}
+    # A quarter of the triples has each distance, so that a decile is of one distance.
+    assert cell("calibration-summary", "tdq", "gap")["mean"] == pytest.approx(GAMMA - GAMMA**4)
+    assert cell("retrieval", "tdq", "auc")["mean"] == 1.0
+    assert cell("retrieval", "tdq", "recall_1")["mean"] == 1.0
+    assert cell("retrieval", "tdq", "nearer_goal")["mean"] == 1.0
+    assert cell("retrieval", "tdq", "same_trajectory")["mean"] == 0.5
+    assert cell("bellman", "tdq", "rmse")["mean"] == pytest.approx(0.0, abs=1e-12)
+    assert cell("ogbench-curse", "tdq", "regret")["mean"] == pytest.approx(0.0, abs=1e-12)
+    assert cell("value-oracle", "tdq", "nregret_oracle")["mean"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_an_inverted_critic() -> None:
+    assert cell("main", "cosine", "tau")["mean"] == -1.0
+    assert cell("calibration-summary", "cosine", "gap")["mean"] == pytest.approx(GAMMA**4 - GAMMA)
+    assert cell("retrieval", "cosine", "nearer_goal")["mean"] == 0.0
+    assert cell("ogbench-curse", "cosine", "normalized")["mean"] > 1.0
+
+
+def test_a_constant_critic() -> None:
+    tau = cell("main", "raw", "tau")
+    assert tau == {
+        "mean": None,
+        "std": None,
+        "seeds": {"42": None, "43": None},
+        "low": None,
+        "high": None,
+    }
+    assert cell("retrieval", "raw", "auc")["mean"] == 0.5
+    curse = TABLES["ogbench-curse"]["rows"]["PointMaze"]["raw"]
+    assert curse["regret"]["mean"] == pytest.approx(
+        curse["oracle"]["mean"] - curse["random"]["mean"]
+    )
+    assert curse["normalized"]["mean"] == pytest.approx(1.0)
+    assert curse["value"]["mean"] == pytest.approx(TASK.triples.value.mean())
+
+
+def test_cells_equal_direct_calls() -> None:
+    bootstrap = resampling(TASK.triples, CONFIG)
+    direct = [ordering(TASK.triples, f"noise@{seed}", bootstrap) for seed in (42, 43)]
+    stored = cell("main", "noise", "tau")
+    points = [float(e.point) for e in direct]
+    low, high = seed_mean(direct).interval(0.95)
+    assert stored["seeds"] == dict(zip(("42", "43"), points, strict=True))
+    assert stored["mean"] == pytest.approx(np.mean(points))
+    assert stored["std"] == pytest.approx(np.std(points, ddof=1))
+    assert (stored["low"], stored["high"]) == (low, high)
+    assert low < stored["mean"] < high
+    auc = [float(retrieval_auc(TASK.triples, f"noise@{s}", bootstrap).point) for s in (42, 43)]
+    assert cell("retrieval", "noise", "auc")["mean"] == pytest.approx(np.mean(auc))
+    regret = [
+        float(cross_query(TASK.triples, f"noise@{s}", (4,), bootstrap).regret.point[0])
+        for s in (42, 43)
+    ]
+    assert cell("ogbench-curse", "noise", "regret")["mean"] == pytest.approx(np.mean(regret))
+    assert cell("robustness", "noise", "regret_full") == cell("ogbench-curse", "noise", "regret")
+
+
+def test_support_preference_is_read_at_the_largest_k() -> None:
+    # Four candidates and K = 4: the pick is certain where the score tells the halves apart.
+    for n_near in (50, 200):
+        assert cell("robustness", "tdq", f"excess_off_{n_near}")["mean"] == pytest.approx(-0.5)
+        assert cell("robustness", "cosine", f"excess_off_{n_near}")["mean"] == pytest.approx(0.5)
+        assert cell("robustness", "raw", f"excess_off_{n_near}")["mean"] == pytest.approx(0.0)
+        name = f"excess_off_{n_near}_trajectory"
+        assert cell("robustness", "tdq", name)["mean"] == pytest.approx(0.5)
+
+
+def test_a_score_without_its_query_means_is_centered() -> None:
+    # The query means are the scores less an exact critic's: what is left orders perfectly.
+    for scorer in ("tdq", "raw", "cosine"):
+        assert cell("ogbench-curse", scorer, "centered_tau")["mean"] == pytest.approx(1.0)
+        assert cell("ogbench-curse", scorer, "query_std")["mean"] == pytest.approx(0.25)
+
+
+def test_saturation_is_told_of_bounded_scores_only() -> None:
+    assert cell("ogbench-curse", "cosine", "share_above_0.9")["mean"] == 0.0
+    assert "share_above_0.9" not in TABLES["ogbench-curse"]["rows"]["PointMaze"]["mine"]
+
+
+def test_the_value_oracle_agrees_where_it_is_a_rising_function() -> None:
+    spearman = cell("value-oracle", "oracle", "spearman")
+    assert spearman["seeds"] == {"7": pytest.approx(1.0)}
+    for scorer in ("raw", "noise"):
+        row = TABLES["value-oracle"]["rows"]["PointMaze"][scorer]
+        assert row["nregret_oracle"]["mean"] == pytest.approx(row["nregret_gamma"]["mean"])
+    assert TABLES["value-oracle"]["circular"] == ["tdq", "two_head_separate"]
+
+
+def test_behaviour_models_are_the_seeds_of_the_diffusion_table() -> None:
+    stored = cell("value-oracle-diffusion", "noise", "nregret_oracle_diffusion")
+    bootstrap = resampling(TASK.triples, CONFIG)
+    for model, pools in TASK.diffusion.items():
+        direct = [
+            pooled_selection(pools.scores[f"noise@{s}"], pools.values, (4,), bootstrap).normalized
+            for s in (42, 43)
+        ]
+        expected = np.mean([float(e.point[0]) for e in direct])
+        assert stored["seeds"][str(model)] == pytest.approx(expected)
+    assert list(stored["seeds"]) == ["42", "7"]
+    assert TABLES["value-oracle-diffusion"]["loss_gaps"]["PointMaze"]["42"]["gap"] == 0.01
+
+
+def test_readouts_are_rows_of_their_training() -> None:
+    row = TABLES["readout"]["rows"]["PointMaze"]
+    assert set(row) == {
+        "raw_trained/raw",
+        "raw_trained/cosine",
+        "raw_trained/phi_norm",
+        "cosine_trained/cosine",
+        "cosine_trained/raw",
+    }
+    assert row["raw_trained/cosine"]["tau"]["mean"] == 1.0
+    assert row["raw_trained/phi_norm"]["tau"]["mean"] == -1.0
+    assert row["cosine_trained/cosine"] == TABLES["main"]["rows"]["PointMaze"]["cosine"]
+
+
+def test_two_heads_are_read_from_one_checkpoint() -> None:
+    row = TABLES["twohead"]["rows"]["PointMaze"]
+    assert set(row) == {"tdq_ref", "cosine_ref", "separate"}
+    assert row["separate"]["tau"]["mean"] == 1.0
+    assert row["separate"]["auc"] == cell("retrieval", "two_head_separate.f_cos", "auc")
+    assert "auc" not in row["tdq_ref"]
+
+
+def test_a_users_critic_is_one_more_row() -> None:
+    for name in set(TABLES) - {"readout", "twohead"}:
+        assert "mine" in TABLES[name]["rows"]["PointMaze"], name
+    mine = cell("main", "mine", "tau")
+    assert list(mine["seeds"]) == ["none"]
+    assert mine["std"] is None
+    assert mine["low"] <= mine["mean"] <= mine["high"]
+
+
+def test_the_temperature_of_each_training_is_kept() -> None:
+    fields = {
+        "cosine@42": {"temperature": 0.05, "learn_temperature": False},
+        "cosine@43": {"temperature": 0.1, "learn_temperature": True},
+        "raw@42": {"contrast": "binary_nce"},
+    }
+    origins = {column: {"critic_fields": given} for column, given in fields.items()}
+    task = replace(TASK, origins=origins | {"mine": {"file": "mine.py"}})
+    made = all_tables([replace(MEASURED[0], task=task)], CONFIG)
+    for name in ("main", "retrieval"):
+        assert made[name]["trained_at"] == {"PointMaze": {"cosine": [0.05, "learned"]}}
+
+
+def test_play_data_gets_retrieval_alone() -> None:
+    assert [name for name, t in TABLES.items() if "Cube-single" in t["rows"]] == ["retrieval"]
+    assert TABLES["retrieval"]["rows"]["Cube-single"]["tdq"]["auc"]["mean"] == 1.0
+
+
+def test_tables_are_plain_json_and_leave_the_papers_cells_open() -> None:
+    for name, content in TABLES.items():
+        assert json.loads(json.dumps(content, allow_nan=False)) == content
+        assert content["label"] == f"tab:{name}"
+        assert content["paper"] == {}
+        assert cells(content["label"], content["rows"]) != {}
+    main = cells(TABLES["main"]["label"], TABLES["main"]["rows"])
+    assert main["PointMaze"]["tdq"]["tau"] == {"mean": 0.627, "std": 0.002}
+    oracle = cells(TABLES["value-oracle"]["label"], TABLES["value-oracle"]["rows"])
+    assert oracle["AntMaze"]["oracle"]["spearman"] == {"mean": 0.57}
+
+
+def test_one_column_alone_gives_the_same_numbers() -> None:
+    whole = MEASURED[0].columns["noise@42"]
+    single = measure(TASK.only("noise@42"), "noise@42", CONFIG)
+    assert set(single) == set(whole)
+    for name, estimate in single.items():
+        np.testing.assert_array_equal(estimate.draws, whole[name].draws)
+
+
+def test_processes_and_progress_change_nothing() -> None:
+    task = TASK.only("noise@42")
+    both = measure_all([task, TASK.only("noise@43")], CONFIG, partial(measure_each, workers=2))
+    assert isinstance(both[0], MeasuredTask)
+    ticks: list[tuple[str, float]] = []
+    told = partial(measure_each, tick=lambda stage, share: ticks.append((stage, share)))
+    here = measure_all([task], CONFIG, told)
+    for name, estimate in here[0].columns["noise@42"].items():
+        np.testing.assert_array_equal(estimate.draws, both[0].columns["noise@42"][name].draws)
+    assert ticks == [("diagnostics", 1.0)]
+
+
+class TestTemperature:
+    TABLE = temperature_table([temperature()], CONFIG)
+
+    def row(self, setting: str) -> Any:
+        assert self.TABLE is not None
+        return self.TABLE["rows"]["PointMaze"][setting]
+
+    def test_settings_stand_in_order(self) -> None:
+        assert self.TABLE is not None
+        assert list(self.TABLE["rows"]["PointMaze"]) == [
+            "binary_nce@0.05",
+            "binary_nce@0.1",
+            "binary_nce@1.0",
+            "binary_nce@learned",
+            "symmetric_info_nce@0.05",
+        ]
+
+    def test_a_constant_score_and_a_chance_retriever_have_collapsed(self) -> None:
+        assert self.row("binary_nce@1.0")["collapsed"]["mean"] == 1.0
+        assert self.row("binary_nce@1.0")["score_std"]["mean"] == pytest.approx(0.0, abs=1e-12)
+        assert self.row("binary_nce@0.1")["score_std"]["mean"] > 0.5
+        assert self.row("binary_nce@0.1")["collapsed"]["mean"] == 1.0
+        assert self.row("binary_nce@0.05")["collapsed"]["mean"] == 0.0
+
+    def test_mean_and_spread_are_over_all_goals(self) -> None:
+        stored = temperature().triples
+        both = np.column_stack(
+            [stored.scores["binary_nce-0.05@0"], stored.negatives["binary_nce-0.05@0"]]
+        )
+        assert self.row("binary_nce@0.05")["score_mean"]["mean"] == pytest.approx(both.mean())
+        assert self.row("binary_nce@0.05")["score_std"]["mean"] == pytest.approx(both.std())
+
+    def test_the_choice_is_by_retrieval_among_fixed_temperatures(self) -> None:
+        assert self.TABLE is not None
+        assert self.TABLE["chosen"] == 0.05
+        whole = self.TABLE["tau_ranges"]["PointMaze"]["all"]
+        assert (whole["lowest"], whole["highest"]) == (-1.0, 1.0)
+        assert whole["lowest_at"] == "symmetric_info_nce@0.05"
+        good = self.TABLE["tau_ranges"]["PointMaze"]["as_good"]
+        assert good["settings"] == 2
+        sound = self.TABLE["tau_ranges"]["PointMaze"]["sound"]
+        rows = self.TABLE["rows"]["PointMaze"].values()
+        assert sound["settings"] == sum(row["collapsed"]["mean"] == 0.0 for row in rows) < len(rows)
+
+    def test_no_sweep_no_table(self) -> None:
+        assert temperature_table([], CONFIG) is None

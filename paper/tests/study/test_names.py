@@ -1,0 +1,100 @@
+"""A user's scorer never passes for a trained critic, and one scorer is one group of columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paper.tests.selection.small import small_config as selection_config
+from paper.tests.selection.stored_stages import Stages as StoredStages
+from paper.tests.semantics.small import small_config, walks_file
+from paper.tests.semantics.test_load import store
+from tests.training.toy import toy_dataset
+from toptail.errors import InputError
+from toptail.lab.store.folder import RunFolder
+from toptail.lab.store.units import Stored
+from toptail.pools.columns import group_seeds
+from toptail_paper.selection.load import read_selection
+from toptail_paper.selection.run import Brought, Stages
+from toptail_paper.selection.study import Selection
+from toptail_paper.semantics.load import read_task
+from toptail_paper.semantics.scoring import score_tasks
+
+SCORE = "def score(states, actions, goals):\n    return actions[:, 0]\n"
+OF_CRITICS = ("raw", "raw@42", "two_head_joint.f_cos", "two_head_separate.f_cos@3", "tdq.mine")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(SCORE)
+    return path
+
+
+@pytest.mark.parametrize("name", OF_CRITICS)
+def test_a_critics_name_is_refused_before_anything_is_scored(file: Path, name: str) -> None:
+    out, text = file.parent / "out", f"{name}={file}:score"
+    config = small_config(walks_file(file.parent))
+    with pytest.raises(InputError, match="is the name of a critic that is trained here"):
+        score_tasks(config, RunFolder(out), None, [text])
+    study = Selection.at(out, selection_config())
+    with pytest.raises(InputError, match="is the name of a critic that is trained here"):
+        Stages(study, toy_dataset(), Brought(critics=(text,))).run()
+    assert not out.exists()
+
+
+def test_the_files_own_name_may_be_a_critics_too(file: Path) -> None:
+    cosine = file.rename(file.with_name("cosine.py"))
+    with pytest.raises(InputError, match="'cosine' is the name of a critic"):
+        score_tasks(small_config(), RunFolder(file.parent / "out"), None, [f"{cosine}:score"])
+
+
+@pytest.mark.parametrize("name", ["reference", "logged", "random@1"])
+def test_selectors_of_the_study_are_no_names_for_a_scorer(file: Path, name: str) -> None:
+    study = Selection.at(file.parent / "out", selection_config())
+    with pytest.raises(InputError, match=f"'{name}' cannot name a critic; .* and not reference"):
+        Stages(study, toy_dataset(), Brought(critics=(f"{name}={file}:score",))).run()
+    assert not study.folder.path.exists()
+
+
+def test_a_scorer_stands_alone_or_with_seeds(file: Path) -> None:
+    config, out = small_config(walks_file(file.parent)), file.parent / "out"
+    both = [f"mine={file}:score", f"mine@1={file}:score"]
+    with pytest.raises(InputError, match="'mine' and 'mine@1' both claim to be the scorer"):
+        score_tasks(config, RunFolder(out), None, both)
+    assert not out.exists()
+    score_tasks(config, RunFolder(out), None, both[:1])
+    with pytest.raises(InputError, match="'mine' and 'mine@1' both claim to be the scorer"):
+        score_tasks(config, RunFolder(out), None, both[1:])
+    assert set(read_task(out, "walks").triples.scores) == {"mine"}
+
+
+def test_stored_columns_are_grouped_alike_in_all_studies(tmp_path: Path) -> None:
+    store(tmp_path, {"raw": 0.0, "raw@42": 0.0})
+    with pytest.raises(InputError, match="'raw' and 'raw@42' both claim to be the scorer"):
+        read_task(tmp_path, "walks")
+    stages = StoredStages(tmp_path / "selection", per_group=1)
+    stages.score("mine", stages.value)
+    assert read_selection(stages.path).critics == {"mine": {0: "mine"}}
+    hidden = stages.folder.scores(".mine.npz.w2f")  # still being written by another process
+    Stored({}, {"scores": np.zeros(1)}).write(hidden)
+    assert set(read_selection(stages.path).scores) == {"mine"}
+    stages.score("mine@0", stages.value)  # would have taken the place of 'mine'
+    with pytest.raises(InputError, match="'mine' and 'mine@0' both claim to be the scorer"):
+        read_selection(stages.path)
+
+
+def test_groups_keep_the_order_of_first_appearance() -> None:
+    columns = ["b@10", "a", "b@9", "odd@x", "b.f_cos@9"]
+    groups = group_seeds(columns)
+    assert groups == {
+        "b": {10: "b@10", 9: "b@9"},
+        "a": {None: "a"},
+        "odd@x": {None: "odd@x"},
+        "b.f_cos": {9: "b.f_cos@9"},
+    }
+    assert list(groups["b"]) == [10, 9]
+    with pytest.raises(InputError, match="'b@9' and 'b' both claim to be the scorer 'b'"):
+        group_seeds(["b@9", "b"])

@@ -1,0 +1,42 @@
+"""The rooms of the reproduction: which may import which."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import toptail_paper
+from tests.test_house import imports
+from toptail_paper.claims.reported import WITHOUT_CELLS
+from toptail_paper.study.study import studies
+
+ROOT = Path(toptail_paper.__file__).parent
+DRAWN_BY_NOBODY = {"tab:critics"}
+"""What the paper has and no run makes: a table that says what the critics are."""
+
+
+def test_no_study_imports_another() -> None:
+    names = {path.parent.name for path in ROOT.glob("*/contract.py")}
+    assert {"controlled", "semantics", "selection"} <= names
+    for name in names:
+        others = {f"toptail_paper.{other}" for other in names - {name}}
+        for path in (ROOT / name).rglob("*.py"):
+            for module in imports(path):
+                assert not any(f"{module}.".startswith(f"{other}.") for other in others), (
+                    f"{path} imports {module}"
+                )
+
+
+def test_only_commands_import_the_claims() -> None:
+    for path in ROOT.rglob("*.py"):
+        if path.relative_to(ROOT).parts[0] not in ("commands", "claims"):
+            found = {m for m in imports(path) if f"{m}.".startswith("toptail_paper.claims.")}
+            assert not found, f"{path} imports {found}"
+
+
+def test_every_label_of_the_paper_is_in_a_spec() -> None:
+    source = (ROOT / "claims" / "reported.json").read_text(encoding="utf-8")
+    labels = {label for label in json.loads(source) if label.startswith(("tab:", "fig:"))}
+    labels |= set(WITHOUT_CELLS) - DRAWN_BY_NOBODY
+    known = {label for study in studies().values() for label in study.labels}
+    assert labels - known == set()

@@ -1,0 +1,1 @@
+"""Scores of candidates: of trained runs, functions of the user, foreign checkpoints."""

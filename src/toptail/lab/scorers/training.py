@@ -1,0 +1,161 @@
+"""Training what a study needs and nobody has trained yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from toptail.jobs.job import Job, Resources
+from toptail.lab.critics.variants import split_label
+from toptail.lab.proposals.denoiser import Diffusion
+from toptail.lab.proposals.diffusion_runs import DiffusionRun
+from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import load
+from toptail.lab.training.config import LearnerConfig, RunConfig
+from toptail.lab.training.defaults import checkpoint_every, keep_compiled, log_every, on_gpu
+from toptail.lab.training.group import Watch
+from toptail.lab.training.options import labelled
+from toptail.lab.training.policy import find_fault
+from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
+from toptail.lab.training.session import train_runs
+from toptail.lab.training.task_data import TaskData
+
+_OF_THE_DEVICE: Final = ("bfloat16", "log_every")
+
+Settings: TypeAlias = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How the runs of a study are trained where they are missing."""
+
+    steps: int = 100_000
+    """Optimizer steps of each critic."""
+
+    diffusion_steps: int = 100_000
+    """Optimizer steps of the behaviour models; 0 trains none."""
+
+    batch_size: int = RunConfig.batch_size
+    """Rows per step."""
+
+    learning_rate: float = RunConfig.learning_rate
+    """Adam's step size."""
+
+    settings: Settings = ()
+    """Settings of the critics that are not the default, such as ``("hidden", (256, 256))``."""
+
+    diffusion_settings: Settings = ()
+    """Settings of the behaviour models that are not the default, such as ``hidden``."""
+
+    def critic(
+        self, task: str, critic: str, steps: int | None = None, own: Settings = ()
+    ) -> RunConfig:
+        """The run of a critic or of a label; its ``own`` settings come behind those of all."""
+        settings = tuple(dict((*self.settings, *own)).items())
+        length = self.steps if steps is None else steps
+        name = split_label(critic)[0]
+        run = RunConfig(task, name, length, settings=settings, **self._how())
+        return run if name == critic else labelled(run, critic)
+
+    def behaviour_model(self, task: str) -> DiffusionRun:
+        """The run of a behaviour model."""
+        how = {"settings": self.diffusion_settings, **self._how()}
+        return DiffusionRun(task, Diffusion.name, self.diffusion_steps, **how)
+
+    def _how(self) -> dict[str, Any]:
+        """What all runs share."""
+        shared = {"batch_size": self.batch_size, "learning_rate": self.learning_rate}
+        return {**shared, "bfloat16": on_gpu(), "log_every": log_every()}
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """One configuration with its seeds: what one call of the trainer does."""
+
+    config: LearnerConfig
+    """What to train."""
+
+    seeds: tuple[int, ...]
+    """One run each, all trained together."""
+
+    out: Path
+    """Runs go to ``out/TASK/CRITIC/seed-N``."""
+
+    def piece(self, source: str, every: int, command: str = "") -> Job:
+        """The training as a piece of a command, on the data set of this name or path.
+
+        Precision and lines of metrics follow from the device, of which a list knows nothing.
+        """
+        home = self.out / self.config.task / self.config.name
+        content = {k: v for k, v in self.config.content.items() if k not in _OF_THE_DEVICE}
+
+        def work() -> None:
+            keep_compiled()
+            data = TaskData.place(load(source), [self.config], len(self.seeds))
+            train_runs(
+                self.config, data, self.seeds, self.out, checkpoint_every=every, command=command
+            )
+
+        return Job(
+            name=f"train {home}",
+            content={"config": content, "seeds": list(self.seeds), "data": source},
+            home=self.out,
+            outputs=[run_folder(home, seed) for seed in self.seeds],
+            work=work,
+            finished=lambda: not self.missing(),
+            inputs=[source],
+            resources=Resources(1.0, 1.0 if on_gpu() else 0.0),
+        )
+
+    def missing(self) -> bool:
+        """Whether a seed has no finished and valid run, whatever its settings are."""
+        home = self.out / self.config.task / self.config.name
+        folders = [run_folder(home, seed) for seed in self.seeds]
+        return any(not (f / RECORD).is_file() or find_fault(read_run(f)) for f in folders)
+
+
+def task_pieces(
+    tasks: Sequence[str], jobs_of: Callable[[TaskDataset], Iterable[TrainingJob]], command: str
+) -> list[Job]:
+    """What `train_missing` would train, as pieces of a command."""
+    every = checkpoint_every()
+    return [
+        training.piece(name, every, command)
+        for name in tasks
+        for training in jobs_of(TaskDataset.load(name))
+    ]
+
+
+def train_missing(
+    tasks: Sequence[str],
+    jobs_of: Callable[[TaskDataset], Iterable[TrainingJob]],
+    command: str = "",
+    watch: Watch | None = None,
+) -> list[Run]:
+    """Train the runs that a study's tasks need and that are not there.
+
+    Jobs whose seeds are all there stay as they are, whatever their settings. Where some seeds
+    are missing, they train with these settings, and runs of other settings among the finished
+    seeds are refused: seeds of one critic must not differ in anything else. Killed at any
+    moment, the same call goes on.
+
+    ``jobs_of`` says what one task needs, in the order of training; ``watch`` is told after every
+    chunk of steps. Returns the runs of everything that was incomplete: finished, or invalid for
+    the recorded reason.
+    """
+    keep_compiled()
+    train = partial(train_runs, checkpoint_every=checkpoint_every(), command=command, watch=watch)
+    trained: list[Run] = []
+    for name in tasks:
+        task = TaskDataset.load(name)
+        jobs = [job for job in jobs_of(task) if job.missing()]
+        if not jobs:
+            continue
+        most = max(len(job.seeds) for job in jobs)
+        data = TaskData.place(task.data, [job.config for job in jobs], most)
+        for job in jobs:
+            trained += train(job.config, data, job.seeds, job.out)
+    return trained

@@ -1,0 +1,334 @@
+"""How often the verdict is wrong, and how often it decides, beside the family before it.
+
+    python -m validation.verdict --tables 2000 --workers 16 --out rates.json
+    python -m validation.verdict --stored validation/results/verdict/rates.json --docs docs/audit.md
+
+The first counts and stores; the second writes the tables of the documentation from what is stored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from scipy.optimize import linprog
+
+from toptail.audit.family import Family
+from toptail.audit.record import versions
+from toptail.audit.settings import Rule
+from toptail.audit.verdict import LEAST_CLUSTERS, Steps, status_of
+from toptail.pools.files import atomic
+from toptail.provenance import commit
+from toptail.stats.best_of_k import Floats, Ints, selection_weights
+from toptail.stats.ends import Shares, Unseen, extreme_weights, moved_weight, shares, unseen_weights
+from validation.table import Row
+from validation.verdict_cases import CASES, Case, Clusters
+
+QUERIES: Final = (5, 20, 40, 60, 100, 200, 400)
+HIDDEN: Final = (4, 8, 16, 24, 32, 48, 64)
+"""Sizes of pools for which it is computed what a family overlooks."""
+_TOGETHER: Final = 100
+"""Tables that share one set of weights."""
+_SEED: Final = 14
+_MARKS: Final = "<!-- rates of verdicts -->\n", "<!-- end of rates -->\n"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """One case at one number of clusters: how often each family gave the word in question."""
+
+    clusters: int
+    """Clusters of each table."""
+    ours: float
+    """Share of tables, by the family of the audit."""
+    before: float
+    """Share of tables, by the powers of two alone."""
+
+
+def bench_verdict(repetitions: int = 200, resamples: int = 500) -> Iterator[Row]:
+    """Rows of the benchmark: for every case, shares of verdicts in percent at every size."""
+    yield Row(
+        f"{repetitions:,} tables a cell, {resamples} resamples, seed {_SEED}",
+        "n = " + " / ".join(str(n) for n in QUERIES),
+        f"a share of 5 % has a Monte Carlo error of {100 * _error(0.05, repetitions):.1f}",
+    )
+    for at in range(len(CASES)):
+        case = case_at(at)
+        cells = cells_of(case, Rule(), repetitions, resamples, at)
+        gain = case.truth()[case.family.steps.index((1, case.family.k_max))]
+        yield Row(
+            f"{_KINDS[case.wrong]}: {case.name} (worst step {case.truth().min():+.1%}, "
+            f"gain {gain:+.1%})",
+            " / ".join(f"{100 * cell.ours:.1f}" for cell in cells),
+            "powers of two: " + " / ".join(f"{100 * cell.before:.1f}" for cell in cells),
+        )
+
+
+@lru_cache(maxsize=1)
+def case_at(at: int) -> Case:
+    """The population of this number, which its seed decides."""
+    return CASES[at](np.random.default_rng([_SEED, at]))
+
+
+def cells_of(
+    case: Case,
+    rule: Rule,
+    repetitions: int,
+    resamples: int,
+    seed: int,
+    sizes: tuple[int, ...] = QUERIES,
+) -> list[Counted]:
+    """The shares of one case at every number of clusters."""
+    counted = case.wrong
+    if counted == "none":
+        counted = "safe" if case.truth().min() > -rule.delta else "unsafe"
+    cells = []
+    for clusters in sizes:
+        rng = np.random.default_rng([_SEED, seed, clusters])
+        said = np.zeros(2)
+        for start in range(0, repetitions, _TOGETHER):
+            tables = min(_TOGETHER, repetitions - start)
+            drawn = _draw(case, tables, clusters, rng)
+            both = _statuses(case, drawn, _shares(case, drawn, resamples, rng), rule)
+            said += [found.count(counted) for found in both]
+        cells.append(Counted(clusters, *(float(x) for x in said / repetitions)))
+    return cells
+
+
+def _draw(case: Case, tables: int, clusters: int, rng: np.random.Generator) -> Clusters:
+    """Tables of clusters from the population: every array ``[tables, clusters, ...]``."""
+    shape = tables, clusters
+    bad = (rng.random(shape) < case.bad)[..., None]
+    at: list[Ints] = [rng.integers(len(p.headroom), size=shape) for p in case.parts]
+
+    def take(name: str) -> Floats:
+        good, hurt = (getattr(p, name)[i] for p, i in zip(case.parts, at, strict=True))
+        return np.asarray(np.where(bad if good.ndim == 3 else bad[..., 0], hurt, good))
+
+    return Clusters(*(take(name) for name in ("value", "headroom", "ordered", "queries")))
+
+
+def _statuses(case: Case, drawn: Clusters, found: Shares, rule: Rule) -> Iterator[list[str]]:
+    """What is said of each table by the family, and by the powers of two alone."""
+    enough = drawn.headroom.shape[1] >= (2 if case.width is not None else LEAST_CLUSTERS)
+    usable = drawn.headroom.mean(axis=1) > 1e-12
+    powers = set(Family.up_to(case.family.k_max).steps)
+    low = found.low(rule.tail)
+    for which in (range(len(case.family.steps)), [case.family.steps.index(s) for s in powers]):
+        at = np.sort(np.array(which))
+        part = _some(found, at)
+        high, _ = part.simultaneous_high(1 - rule.level, rule.tail)
+        k = tuple(case.family.steps[i] for i in at)
+        yield [
+            status_of(Steps(k, *ends), rule, enough) if known else "inconclusive"
+            for *ends, known in zip(part.value, low[:, at], high, usable, strict=True)
+        ]
+
+
+def _some(found: Shares, at: Ints) -> Shares:
+    """Some of the entries."""
+    assert found.steps is not None
+    first, second = found.steps
+    dd, hh, dh = found.moments
+    least, most = found.unseen.least[..., at], found.unseen.most[..., at]
+    return replace(
+        found,
+        value=found.value[..., at],
+        steps=(first[at], second[at]),
+        moments=(dd[..., at], hh, dh[..., at]),
+        unseen=Unseen(least, most, found.unseen.headroom),
+    )
+
+
+def _shares(case: Case, drawn: Clusters, resamples: int, rng: np.random.Generator) -> Shares:
+    """The steps of every table with draws, as an audit makes them."""
+    clusters = drawn.headroom.shape[1]
+    headroom = drawn.headroom[..., None]
+    weights = rng.standard_exponential((resamples, clusters + 1))
+    weights *= clusters / weights[:, 1:].sum(axis=1, keepdims=True)
+    sums = np.concatenate([drawn.value, headroom], axis=2)
+    draws = np.moveaxis(np.tensordot(weights[:, 1:], sums, (1, 1)), 0, 2)  # tables, points, draws
+    k, n = case.family.family, drawn.ordered.shape[2]
+    first, second = np.searchsorted(k, case.family.steps).T
+    weight = unseen_weights(np.maximum(headroom, 0.0))
+    if case.width is None:
+        ordered = (weight * drawn.ordered).sum(axis=1)
+        least, most = (ordered @ ends for ends in extreme_weights(n, k, first, second))
+        unseen = Unseen(least, most, (weight * headroom).sum(axis=1))
+    else:
+        pools = (weight[..., 0] * drawn.queries).sum(axis=1, keepdims=True)
+        most = pools * moved_weight(n, k, first, second) * case.width
+        unseen = Unseen(-most, most, np.zeros((len(pools), 1)))
+    curve, top = draws[:, :-1], draws[:, -1:]
+    return shares(drawn.value, headroom, curve, top, weights[:, 0], unseen, (first, second))
+
+
+def hidden_fall(family: Family, rho: float = Rule.rho) -> float:
+    """The largest fall between any two K that its steps can overlook, as a share of the headroom.
+
+    Over all mean values of the score's ranks in pools of k_max: no step of the family falls by
+    more than ``rho``, and no rank is worth more than the headroom above the mean. 0 where the
+    family has every K.
+    """
+    n = family.k_max
+    weights = selection_weights(n, range(1, n + 1))
+    limits = np.array([weights[a - 1] - weights[b - 1] for a, b in family.steps])
+    most, seen = 0.0, set(family.family)
+    for a, b in combinations(range(1, n + 1), 2):
+        if not (a in seen and b in seen):
+            worst = linprog(
+                weights[b - 1] - weights[a - 1],
+                limits,
+                np.full(len(limits), rho),
+                np.ones((1, n)),
+                [0.0],
+                (None, 1.0),
+            )
+            assert worst.fun is not None, worst.message
+            most = max(most, -worst.fun)
+    return most
+
+
+def _cell(task: tuple[int, int, int, int]) -> Counted:
+    """One case at one size, in a process of its own."""
+    at, clusters, tables, resamples = task
+    return cells_of(case_at(at), Rule(), tables, resamples, at, (clusters,))[0]
+
+
+def _hidden(k_max: int) -> tuple[float, float]:
+    """What both families overlook."""
+    return hidden_fall(Family.fine(k_max)), hidden_fall(Family.up_to(k_max))
+
+
+def measured(tables: int, resamples: int, workers: int) -> dict[str, Any]:
+    """Every case at every size, counted in so many processes, and what made the numbers."""
+    tasks = [(at, n, tables, resamples) for at in range(len(CASES)) for n in QUERIES]
+    if workers == 1:
+        counted, hidden = [_cell(task) for task in tasks], [_hidden(n) for n in HIDDEN]
+    else:
+        with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+            later = pool.map(_hidden, HIDDEN)
+            counted, hidden = list(pool.map(_cell, tasks)), list(later)
+    overlooked = [
+        {"pool": n, "ours": ours, "before": before}
+        for n, (ours, before) in zip(HIDDEN, hidden, strict=True)
+    ]
+    cases = []
+    for at in range(len(CASES)):
+        case, part = case_at(at), counted[at * len(QUERIES) : (at + 1) * len(QUERIES)]
+        cases.append(
+            {
+                "kind": _KINDS[case.wrong],
+                "case": case.name,
+                "worst_step": float(case.truth().min()),
+                "ours": [cell.ours for cell in part],
+                "before": [cell.before for cell in part],
+            }
+        )
+    return {
+        "command": f"python -m validation.verdict --tables {tables} --resamples {resamples}",
+        "commit": commit(),
+        "versions": versions(),
+        "machine": {"processor": platform.machine(), "cores": os.cpu_count(), "workers": workers},
+        "seed": _SEED,
+        "tables": tables,
+        "resamples": resamples,
+        "queries": list(QUERIES),
+        "cases": cases,
+        "hidden": overlooked,
+    }
+
+
+_KINDS: Final = {"safe": "wrong safe", "unsafe": "wrong unsafe", "none": "decided"}
+_TITLES: Final = {
+    "wrong safe": "Wrong *safe*",
+    "wrong unsafe": "Wrong *unsafe*",
+    "decided": "Power: *safe* for good scorers, *unsafe* for harmful ones",
+}
+
+
+def markdown(found: Mapping[str, Any]) -> str:
+    """The tables of the documentation, from what is stored."""
+    parts = [
+        f"{found['tables']:,} tables a cell, {found['resamples']:,} resamples, seed "
+        f"{found['seed']}; a share of 5 % has a Monte Carlo error of "
+        f"{100 * _error(0.05, found['tables']):.1f} points.\n"
+    ]
+    for kind, title in _TITLES.items():
+        rows = [
+            [case["case"], f"{100 * case['worst_step']:+.1f} %".replace("-", "−")]
+            + [
+                f"{100 * ours:.1f}/{100 * before:.1f}"
+                for ours, before in zip(case["ours"], case["before"], strict=True)
+            ]
+            for case in found["cases"]
+            if case["kind"] == kind
+        ]
+        first, *others = map(str, found["queries"])
+        head = ["truth", "worst step", f"n = {first}", *others]
+        parts.append(f"{title}:\n\n{_table(head, rows)}")
+    rows = [
+        ["every K up to 16, then eight to the octave"]
+        + [f"{100 * each['ours']:.1f} %" if each["ours"] else "none" for each in found["hidden"]],
+        ["powers of two"] + [f"{100 * each['before']:.1f} %" for each in found["hidden"]],
+    ]
+    sizes = [f"pools of {each['pool']}" for each in found["hidden"]]
+    parts.append(f"The largest fall that no step shows:\n\n{_table(['K looked at', *sizes], rows)}")
+    return "\n".join(parts)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    first, *others = (f"| {' | '.join(line)} |\n" for line in (head, *rows))
+    return "".join([first, "|---" * len(head), "|\n", *others])
+
+
+def documented(text: str) -> str:
+    """What stands between the marks of a page."""
+    return text.partition(_MARKS[0])[2].partition(_MARKS[1])[0].strip("\n") + "\n"
+
+
+def _error(share: float, repetitions: int) -> float:
+    """Standard error of a share of this many tables."""
+    return float(np.sqrt(share * (1 - share) / repetitions))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Count and store, or write what is stored into a page."""
+    flags = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, usual in (("tables", 200), ("resamples", 500), ("workers", 1)):
+        flags.add_argument(f"--{name}", type=int, default=usual)
+    for name in ("out", "stored", "docs"):
+        flags.add_argument(f"--{name}", type=Path)
+    given = flags.parse_args(argv)
+    if given.stored is None:
+        found = measured(given.tables, given.resamples, given.workers)
+    else:
+        found = json.loads(given.stored.read_text(encoding="utf-8"))
+    if given.out is not None:
+        text = json.dumps(found, indent=1) + "\n"
+        atomic(given.out, lambda path: path.write_text(text, encoding="utf-8"))
+    if given.docs is None:
+        sys.stdout.write(markdown(found))
+        return
+    before, _, rest = given.docs.read_text(encoding="utf-8").partition(_MARKS[0])
+    after = rest.partition(_MARKS[1])[2]
+    page = f"{before}{_MARKS[0]}\n{markdown(found)}\n{_MARKS[1]}{after}"
+    given.docs.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
