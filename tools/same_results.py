@@ -145,7 +145,8 @@ def _answer(out: Path) -> None:
 def _run(tree: Path, out: Path, name: str, *arguments: str) -> None:
     home = tree.resolve()
     paths = os.pathsep.join(str(path) for path in (home / "src", home / "paper" / "src"))
-    environment = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"}
+    data = str((out / "data").resolve())
+    environment = {**os.environ, "PYTHONPATH": paths, "TOPTAIL_DATA": data, "COLUMNS": "200"}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=out, env=environment, capture_output=True, text=True
     )
