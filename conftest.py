@@ -43,14 +43,19 @@ _peaks: Final[dict[str, int]] = {}
 def small_process() -> Iterator[None]:
     """Give compiled programs back, which JAX keeps for as long as the process lives."""
     yield
-    pages = Path("/proc/self/statm")
-    if not pages.exists() or int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") < LARGE:
+    if not is_large():
         return
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
     gc.collect()
     with suppress(OSError, AttributeError):  # another C library keeps what it has
         ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def is_large() -> bool:
+    """Whether this process holds more memory than a worker should keep between modules."""
+    pages = Path("/proc/self/statm")
+    return pages.exists() and int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > LARGE
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

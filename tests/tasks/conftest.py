@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conftest import is_large
 from toptail.lab.tasks.trajectories import Trajectories
 
 DATA = Path(__file__).parent / "data"
@@ -16,6 +19,14 @@ def _no_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("TOPTAIL_DATA", raising=False)
     monkeypatch.delenv("TOPTAIL_MIRRORS", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def environments_given_back() -> Iterator[None]:
+    """Free what a test simulated: environments are cyclic, and a quarter of a gigabyte each."""
+    yield
+    if is_large():
+        gc.collect()
 
 
 def hand_made(lengths: tuple[int, ...] = (4, 2, 5), columns: int = 2) -> Trajectories:
