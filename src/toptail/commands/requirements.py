@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from toptail.commands.options import program_name
 from toptail.errors import InputError
 
 
@@ -12,6 +13,6 @@ def need_training(command: str) -> None:
     missing = [name for name in ("jax", "flax", "optax", "safetensors") if find_spec(name) is None]
     if missing:
         raise InputError(
-            f"'toptail {command}' needs {', '.join(missing)}; "
+            f"'{program_name()} {command}' needs {', '.join(missing)}; "
             "install them with: pip install 'toptail[train]'."
         )

@@ -201,7 +201,7 @@ def fingerprint(answer: Answer, cells: Cells) -> dict[str, Any]:
     for settings, metrics in cells:
         targets = answer.targets.get(settings["critic"])
         if targets:
-            means = [metrics[name]["mean"] if name in metrics else None for name in targets]
+            means = [_of(metrics, name)["mean"] for name in targets]
             squares = [
                 np.inf if mean is None else (mean - target) ** 2
                 for mean, target in zip(means, targets.values(), strict=True)
