@@ -15,7 +15,7 @@ from tests.light import HEAVY, run_light
 from toptail.cli import main
 from toptail.commands.demo import Demo
 from toptail.errors import Exit, InputError, NotDoneError, option, printable, told
-from toptail.pools.guard import MOST
+from toptail.io.guard import MOST
 
 ROOT = Path(toptail.__file__).parents[2]
 UNSAFE = "query,score,value\n" + "".join(
@@ -314,7 +314,7 @@ def test_no_module_of_a_light_install_needs_what_only_unix_has() -> None:
     found = run_light(_EVERYTHING).split()
     needed = {found[at + 1] for at, word in enumerate(found) if word == "needs"}
     assert needed <= set(HEAVY)
-    assert {"toptail.cli", "toptail.pools.locks", "toptail.lab.tasks.collect"} <= set(found)
+    assert {"toptail.cli", "toptail.io.files", "toptail.lab.tasks.collect"} <= set(found)
 
 
 def test_a_system_without_fcntl_audits_and_says_that_it_cannot_train(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_a_system_without_fcntl_audits_and_says_that_it_cannot_train(tmp_path: P
         "sys.modules['fcntl'] = None\n"
         "import os; del os.killpg, os.sched_getaffinity, os.sysconf\n"
         "import toptail, toptail.cli\n"
-        "from toptail.lab.training.run_files import in_training, training_lock\n"
+        "from toptail.lab.training.runs import in_training, training_lock\n"
         f"home = pathlib.Path({str(tmp_path)!r})\n"
         "assert not in_training(home)\n"
         "toptail.audit(toptail.builtin_pools(queries=50), resamples=100).write(home / 'out')\n"

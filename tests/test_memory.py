@@ -11,8 +11,8 @@ import pytest
 
 from toptail import cli
 from toptail.errors import NotDoneError
+from toptail.io.guard import refusing
 from toptail.memory import scarce
-from toptail.pools.guard import refusing
 
 SAID = (
     RuntimeError("can't start new thread"),

@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from toptail.lab.experts.actor import Walker
-from toptail.lab.experts.antball import REACH
-from toptail.lab.experts.bodies import body_named
-from toptail.lab.experts.body import NOISE
+from toptail.lab.experts.bodies import NOISE, REACH, body_named
 from toptail_paper.walkers.episodes import RunningEpisodes
 
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import SuperLU, splu
 from scipy.spatial import KDTree
 
-from toptail.lab.judges import occupancy
+from toptail.lab.judges import ideals as occupancy
 from toptail.lab.judges.behaviour import Behaviour
 from toptail.lab.judges.ideals import PointIdeals
 from toptail.lab.judges.point import TOLERANCE

@@ -23,8 +23,8 @@ from typing import Any, Final
 import numpy as np
 from scipy.special import ndtri, stdtr
 
+from toptail.io.files import atomic
 from toptail.pools import ScoredPools
-from toptail.pools.files import atomic
 from toptail.provenance import commit
 from toptail.select.base import Selector
 from toptail.select.crossfit import NOTHING

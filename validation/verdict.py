@@ -29,7 +29,7 @@ from toptail.audit.family import Family
 from toptail.audit.record import versions
 from toptail.audit.settings import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS, Steps, status_of
-from toptail.pools.files import atomic
+from toptail.io.files import atomic
 from toptail.provenance import commit
 from toptail.stats.best_of_k import Floats, Ints, selection_weights
 from toptail.stats.ends import Shares, Unseen, extreme_weights, moved_weight, shares, unseen_weights

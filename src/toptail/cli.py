@@ -31,8 +31,8 @@ from toptail.commands.run_job import RunJob
 from toptail.commands.runs import Runs
 from toptail.commands.train import Train
 from toptail.errors import Exit, InputError, NotDoneError, printable, told
-from toptail.pools.guard import MOST, allowed_bytes, brief
-from toptail.pools.patience import MINUTES, allowed_minutes
+from toptail.io.guard import MOST, allowed_bytes, brief
+from toptail.io.timeouts import MINUTES, allowed_minutes
 from toptail.report.text import NOT_MEANT
 
 _Command = (

@@ -63,9 +63,8 @@ def _program(name: str) -> Callable[[Path], object]:
     """Look through a program of PyTorch's, which need not be installed for that."""
 
     def read(folder: Path) -> object:
-        from toptail.lab.foreign.exported import read_program
-        from toptail.lab.foreign.scripted import written_anew
-        from toptail.pools.guard import refusing
+        from toptail.io.guard import refusing
+        from toptail.lab.foreign.torchscript import read_program, written_anew
 
         path = folder / name
         with refusing(path, "is no program of PyTorch that is read here"):
@@ -78,7 +77,7 @@ def _program(name: str) -> Callable[[Path], object]:
 
 def _imported(folder: Path) -> object:
     """Import a data set beside itself, anew each time."""
-    from toptail.lab.foreign.data import import_data
+    from toptail.lab.foreign.datasets import import_data
 
     out = folder / "out"
     shutil.rmtree(out, ignore_errors=True)

@@ -98,7 +98,7 @@ def _write_audit(folder: Path) -> None:
 
 
 def _read_audit(folder: Path) -> object:
-    from toptail.pools.guard import refusing
+    from toptail.io.guard import refusing
     from toptail.report import render_html, render_latex, render_markdown, summary_lines
     from toptail.results import read_audit
 
@@ -207,7 +207,8 @@ def _write_run(folder: Path) -> None:
 
 def _read_run(folder: Path) -> object:
     from toptail.commands.runs import standing
-    from toptail.lab.training.runs import find_runs, stored_config
+    from toptail.lab.training.run_files import find_runs
+    from toptail.lab.training.runs import stored_config
 
     for run in find_runs(folder):
         standing(run)

@@ -49,8 +49,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is large, and is worked on in small pieces."""
     monkeypatch.setattr("toptail.pools.stream.IN_MEMORY", 0)
     monkeypatch.setattr("toptail.pools.scored.SEGMENT", 90)
-    monkeypatch.setattr("toptail.pools.partitioned.BATCH", 37)
-    monkeypatch.setattr("toptail.pools.staging._PART", 64)
+    monkeypatch.setattr("toptail.pools.stream.BATCH", 37)
+    monkeypatch.setattr("toptail.pools.stream._PART", 64)
     monkeypatch.setattr(import_module("toptail.audit.pooled"), "_SORTED", 50)
 
 
@@ -139,7 +139,7 @@ def test_a_small_folder_is_read_at_once(tmp_path: Path, monkeypatch: pytest.Monk
 
 def read(folder: Path) -> Any:
     """The pools of a folder."""
-    from toptail.pools.given import to_pools
+    from toptail.pools.read import to_pools
 
     return to_pools(folder, {}, stream=True)
 

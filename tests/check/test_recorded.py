@@ -18,8 +18,7 @@ from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.queries import check_queries
 from toptail.lab.check.request import CheckRequest
 from toptail.lab.check.run import check
-from toptail.lab.environments.copies import Copies
-from toptail.lab.environments.protocol import stored_rows
+from toptail.lab.environments.protocol import Copies, stored_rows
 from toptail.lab.environments.walks import WalkRules
 from toptail.lab.proposals.untrained import UniformActions
 

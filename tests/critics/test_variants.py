@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from toptail.errors import InputError
-from toptail.lab.critics.registry import critic_of, entry, ideal_of, readout, title
-from toptail.lab.critics.variants import label_of, split_label, without_settings
+from toptail.lab.critics.registry import (
+    critic_of,
+    entry,
+    ideal_of,
+    label_of,
+    readout,
+    split_label,
+    title,
+    without_settings,
+)
 
 BOTH = "cosine[contrast=symmetric_info_nce,temperature=0.1]"
 

@@ -12,7 +12,7 @@ from examples.gym_data import episode
 from toptail.errors import InputError
 from toptail.lab.environments.gym import GymEnvironment, unlogged
 from toptail.lab.environments.protocol import StoredRow, stored_rows
-from toptail.lab.tasks.checks import check_arrays
+from toptail.lab.tasks.files import check_arrays
 from toptail.lab.tasks.trajectories import Trajectories
 
 

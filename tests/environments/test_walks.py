@@ -10,8 +10,7 @@ import pytest
 from tests.environments.plane import GoalPlane, Plane, records
 from toptail.errors import InputError
 from toptail.lab.environments import walks as module
-from toptail.lab.environments.copies import Copies
-from toptail.lab.environments.protocol import has_goals, stored_rows
+from toptail.lab.environments.protocol import Copies, has_goals, stored_rows
 from toptail.lab.environments.walks import WalkRules, WalkStarts, walk
 from toptail.lab.tasks.trajectories import FloatArray, IntArray
 

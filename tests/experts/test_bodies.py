@@ -8,8 +8,7 @@ import pytest
 
 from tests.experts.package import command, online
 from toptail.errors import InputError
-from toptail.lab.experts.bodies import BODIES, body_named
-from toptail.lab.experts.body import Body, turn
+from toptail.lab.experts.bodies import BODIES, Body, body_named, turn
 from toptail.lab.tasks.simulator import package_randomness
 
 STEPS = {"ant": 1000, "antball": 200, "humanoid": 450}

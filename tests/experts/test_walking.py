@@ -12,15 +12,19 @@ import pytest
 from toptail.errors import InputError
 from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import BODIES
-from toptail.lab.experts.soccer import SoccerMind, dribbling_inputs, walking_inputs
-from toptail.lab.experts.walking import SoccerExpert, guide_of
+from toptail.lab.experts.walking import (
+    SoccerExpert,
+    SoccerMind,
+    dribbling_inputs,
+    guide_of,
+    walking_inputs,
+)
 from toptail.lab.tasks.collect import Collection, collect, make_collector
 from toptail.lab.tasks.expert import Situation
 from toptail.lab.tasks.files import load, read_record
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name, published_recipe
-from toptail.lab.tasks.restore import MAZE_TOLERANCE, restore_errors
-from toptail.lab.tasks.simulator import make_env, package_randomness
+from toptail.lab.tasks.simulator import MAZE_TOLERANCE, make_env, package_randomness, restore_errors
 
 WALKED = ("antmaze", "humanoidmaze", "antsoccer")
 NAMES = [

@@ -15,13 +15,12 @@ import pytest
 from tests.foreign.fixtures import DATA, FOREIGN, POINT
 from toptail.cli import main
 from toptail.errors import InputError
-from toptail.lab.foreign.data import import_data
+from toptail.lab.foreign.datasets import import_data
 from toptail.lab.tasks.compare import recipe_facts
 from toptail.lab.tasks.files import load, load_file
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.restore import MAZE_TOLERANCE, restore_errors
-from toptail.lab.tasks.simulator import make_env
+from toptail.lab.tasks.simulator import MAZE_TOLERANCE, make_env, restore_errors
 from toptail.lab.tasks.trajectories import Trajectories
 
 ARROW = FOREIGN / "minari" / "arrow"

@@ -14,11 +14,10 @@ import pytest
 from tests.foreign.fixtures import DATA, POINT, checkpoint
 from toptail.errors import InputError
 from toptail.lab.foreign.networks import iqe
-from toptail.lab.foreign.ogbench import read_ogbench
-from toptail.lab.foreign.stepping import Stepper
+from toptail.lab.foreign.ogbench import Stepper, read_ogbench
 from toptail.lab.tasks.files import load_file
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.restore import Simulator
+from toptail.lab.tasks.simulator import Simulator
 
 OF_ACTIONS = ("crl", "gciql", "gciql_plain", "qrl", "qrl_mrn")
 OF_STATES = ("gcivl", "hiql", "qrl_awr")

@@ -18,10 +18,14 @@ import pytest
 from tests.foreign.fixtures import FOREIGN
 from tests.foreign.test_pickled import Runs
 from toptail.errors import InputError
-from toptail.lab.foreign.exported import read_program
-from toptail.lab.foreign.operators import OPERATORS, is_allowed
-from toptail.lab.foreign.scripted import checked_code, written_anew
-from toptail.lab.foreign.torchscript import read_torchscript
+from toptail.lab.foreign.torchscript import (
+    OPERATORS,
+    checked_code,
+    is_allowed,
+    read_program,
+    read_torchscript,
+    written_anew,
+)
 
 CODE = """class Q(Module):
   __parameters__ = ["w", ]

@@ -15,8 +15,8 @@ from tests.training.toy import toy_file
 from toptail.cli import main
 from toptail.commands.engine import own_words
 from toptail.errors import BusyError, Exit, InputError, NotDoneError
+from toptail.io.leases import held
 from toptail.jobs.job import Job, find_job
-from toptail.pools.leases import held
 
 SMALL = (
     *("--steps", "2", "--batch-size", "16", "--log-every", "2", "--hidden", "8", "--depth", "1"),

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from toptail.errors import BusyError, Exit, NotDoneError
-from toptail.pools import leases, locks, temporary
-from toptail.pools.leases import held, is_held
-from toptail.pools.locks import NoLocksError
+from toptail.io import files as locks
+from toptail.io import files as temporary
+from toptail.io import leases
+from toptail.io.files import NoLocksError
+from toptail.io.leases import held, is_held
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_a_lock_is_held_and_goes_with_its_block(lock: Path) -> None:
 def test_a_process_of_this_machine_that_was_killed_holds_nothing(lock: Path) -> None:
     code = f"""
 from pathlib import Path
-from toptail.pools.leases import held
+from toptail.io.leases import held
 import os
 with held(Path({str(lock)!r}), "Busy."):
     os.kill(os.getpid(), 9)

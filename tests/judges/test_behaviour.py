@@ -12,8 +12,14 @@ from toptail.lab.judges.behaviour import (
     clipped_log_density,
     clipped_moments,
 )
-from toptail.lab.judges.ideals import PointIdeals, cut_discount, knows_ideals
-from toptail.lab.judges.occupancy import Hitting, Occupancy, resolvent
+from toptail.lab.judges.ideals import (
+    Hitting,
+    Occupancy,
+    PointIdeals,
+    cut_discount,
+    knows_ideals,
+    resolvent,
+)
 from toptail.lab.judges.point import TOLERANCE
 from toptail.lab.tasks.expert import DirectionExpert
 from toptail.lab.tasks.maze import Maze

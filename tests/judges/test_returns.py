@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.environments.plane import STEP, GoalPlane, Plane, records
-from toptail.lab.environments.copies import Copies
+from toptail.lab.environments.protocol import Copies
 from toptail.lab.environments.walks import WalkRules, WalkStarts
 from toptail.lab.judges.rollouts import candidate_returns
 from toptail.lab.tasks.trajectories import FloatArray, IntArray

@@ -22,7 +22,7 @@ from toptail.audit.settings import Settings
 from toptail.audit.views import Interval
 from toptail.cli import main
 from toptail.pools.columns import Columns
-from toptail.pools.given import to_pools
+from toptail.pools.read import to_pools
 from toptail.results.schema import problem
 from toptail.stats import best_of_k
 from toptail.stats.ends import Widened

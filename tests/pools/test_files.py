@@ -19,10 +19,12 @@ import pytest
 
 from toptail import ScoredPools
 from toptail.errors import BusyError, InputError, NotDoneError
+from toptail.io import files
+from toptail.io import files as locks
+from toptail.io import files as temporary
+from toptail.io.files import atomic, entries, read_arrays, staged_folder, write_arrays
+from toptail.io.guard import MOST
 from toptail.lab.training.run_files import in_training, training_lock
-from toptail.pools import files, locks, temporary
-from toptail.pools.files import atomic, entries, read_arrays, staged_folder, write_arrays
-from toptail.pools.guard import MOST
 
 EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.chmod")
 
@@ -166,7 +168,7 @@ def test_a_full_disk_is_not_the_users_fault(
     def full(*_: object, **__: object) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("toptail.pools.temporary.tempfile.mkdtemp", full)
+    monkeypatch.setattr("toptail.io.files.tempfile.mkdtemp", full)
     with pytest.raises(NotDoneError, match="No space left on device"):
         replace_folder(tmp_path / "out")
 
@@ -190,7 +192,7 @@ def test_a_file_system_without_locks_is_written_to_and_swept_by_age(
     def none(*_: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr("toptail.pools.locks.fcntl.flock", none)
+    monkeypatch.setattr("toptail.io.files.fcntl.flock", none)
     old, young = tmp_path / ".toptail-old", tmp_path / ".toptail-young"
     for path in (old, young):
         path.write_text("")
@@ -244,7 +246,7 @@ def test_members_that_are_no_arrays_or_larger_than_they_are(
 def test_a_file_that_unpacks_to_a_thousand_times_its_size_is_refused_unless_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toptail.pools.guard._UNSUSPECTED", 1_000_000)
+    monkeypatch.setattr("toptail.io.guard._UNSUSPECTED", 1_000_000)
     bomb = npz_of(tmp_path / "a.npz", ("a.npy", header("(1000000,)") + bytes(8_000_000)))
     with pytest.raises(InputError, match="--max-gb"):
         read_arrays(bomb)
@@ -256,7 +258,7 @@ def test_a_file_that_unpacks_to_a_thousand_times_its_size_is_refused_unless_allo
     text = "query,s,value\n" + "0,0,0\n" * 1_000_000
     with pa.output_stream(str(tmp_path / "t.csv.gz")) as file:
         file.write(text.encode())
-    monkeypatch.setattr("toptail.pools.guard._RATIO", 100)
+    monkeypatch.setattr("toptail.io.guard._RATIO", 100)
     with pytest.raises(InputError, match="unpacks to"):
         ScoredPools.read(tmp_path / "t.csv.gz")
     monkeypatch.setenv(MOST, "0.1")

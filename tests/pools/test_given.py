@@ -12,7 +12,7 @@ import pytest
 import toptail
 from toptail import InputError, JudgedPicks, ScoredPools, builtin_pools
 from toptail.pools.columns import Columns
-from toptail.pools.given import to_picks, to_pools
+from toptail.pools.read import to_picks, to_pools
 
 COLUMNS: dict[str, list[Any]] = {
     "prompt": ["a", "a", "a", "b", "b"],

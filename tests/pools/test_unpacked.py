@@ -13,8 +13,8 @@ import pytest
 
 from toptail import ScoredPools
 from toptail.errors import InputError
-from toptail.pools import unpacked
-from toptail.pools.guard import MOST
+from toptail.io import unpacked
+from toptail.io.guard import MOST
 from toptail.pools.table_files import read_table
 
 CORPUS = Path(__file__).parents[1] / "attack" / "corpus"
@@ -83,8 +83,8 @@ def test_what_unpacks_to_too_much_is_refused_unless_allowed(
 ) -> None:
     path = bomb(name, tmp_path)
     assert path.stat().st_size < 1_000_000
-    monkeypatch.setattr("toptail.pools.guard._UNSUSPECTED", 2_000_000)
-    monkeypatch.setattr("toptail.pools.guard._RATIO", 2)
+    monkeypatch.setattr("toptail.io.guard._UNSUSPECTED", 2_000_000)
+    monkeypatch.setattr("toptail.io.guard._RATIO", 2)
     with pytest.raises(InputError, match=r"unpacks to 0\.0 GB .*--max-gb"):
         ScoredPools.read(path)
     monkeypatch.setenv(MOST, "0.1")
@@ -126,9 +126,7 @@ def test_a_sound_arrow_file_says_what_it_takes(
     path = tmp_path / "a.arrow"
     feather.write_feather(table, path, compression=compression, chunksize=chunk)
     told: list[float] = []
-    monkeypatch.setattr(
-        "toptail.pools.unpacked.check_unpacked", lambda _path, size: told.append(size)
-    )
+    monkeypatch.setattr("toptail.io.unpacked.check_unpacked", lambda _path, size: told.append(size))
     assert read_table(path).equals(table)
     declared = told[0]
     assert declared == 0 if compression == "uncompressed" else declared > table.nbytes / 2

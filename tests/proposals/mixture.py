@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from toptail.lab.critics.learner import Batch
+from toptail.lab.proposals.denoiser import Schedule
 from toptail.lab.proposals.sampling import Predict
-from toptail.lab.proposals.schedule import Schedule
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -12,9 +12,14 @@ import pytest
 from tests.training.toy import toy_data, toy_dataset, walks
 from toptail.errors import InputError
 from toptail.lab.proposals.denoiser import Diffusion
-from toptail.lab.proposals.diffusion import DiffusionPolicy
-from toptail.lab.proposals.diffusion_loss import RowErrors, held_out_loss, loss_gap
-from toptail.lab.proposals.diffusion_runs import DiffusionRun, load_policy
+from toptail.lab.proposals.diffusion import (
+    DiffusionPolicy,
+    DiffusionRun,
+    RowErrors,
+    held_out_loss,
+    load_policy,
+    loss_gap,
+)
 from toptail.lab.training.checkpoint import load_params
 from toptail.lab.training.loop import TrainConfig, make_train
 from toptail.lab.training.offline import GoalSampling, device_data

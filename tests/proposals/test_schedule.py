@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from toptail.errors import InputError
-from toptail.lab.proposals.schedule import Schedule
+from toptail.lab.proposals.denoiser import Schedule
 
 N = 20_000
 SCHEDULE = Schedule(levels=20)

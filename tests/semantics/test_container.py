@@ -11,8 +11,8 @@ import pytest
 
 from tests.semantics.world import GAMMA, NEGATIVES, scored
 from toptail.errors import InputError
+from toptail.io.files import read_arrays, write_arrays
 from toptail.lab.tasks.triples import Triples
-from toptail.pools.files import read_arrays, write_arrays
 from toptail.pools.triples import ScoredTriples
 
 TRIPLES = scored(4)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from toptail.errors import InputError
+from toptail.io.files import read_arrays, write_arrays
 from toptail.lab.store.units import Stale, Stored, columns, fitting, need
-from toptail.pools.files import read_arrays, write_arrays
 
 INPUTS: dict[str, Any] = {"draws": "ab", "sizes": (1, 2)}
 

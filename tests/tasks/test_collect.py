@@ -16,11 +16,15 @@ from tests.tasks.conftest import DATA
 from tests.tasks.make_fixtures import collection
 from toptail.errors import InputError, NotDoneError
 from toptail.lab.tasks import collect as collecting
-from toptail.lab.tasks.collect import Collection, collect, make_collector
+from toptail.lab.tasks.collect import (
+    Collection,
+    block_in_sight,
+    collect,
+    make_collector,
+    worker_pool,
+)
 from toptail.lab.tasks.files import load, load_file, read_record
-from toptail.lab.tasks.manipulation import block_in_sight
 from toptail.lab.tasks.names import PAPER_TASKS
-from toptail.lab.tasks.workers import worker_pool
 from toptail.provenance import commit
 
 POINT = "pointmaze-medium-navigate-v0"

@@ -15,6 +15,7 @@ from toptail.lab.tasks.compare import (
     describe,
     occupancy_distance,
     recipe_facts,
+    reference_episodes,
     shortest_path_legs,
     step_lengths,
     visited_cells,
@@ -25,7 +26,6 @@ from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.navigation import Episode, Navigator
 from toptail.lab.tasks.picture import maze_figure, save_maze_figure
-from toptail.lab.tasks.reference import reference_episodes
 from toptail.lab.tasks.simulator import make_env
 from toptail.lab.tasks.trajectories import Trajectories
 

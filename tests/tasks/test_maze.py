@@ -7,8 +7,8 @@ import pytest
 
 from toptail.errors import InputError
 from toptail.lab.tasks import simulator
+from toptail.lab.tasks.compare import _cells
 from toptail.lab.tasks.maze import Maze
-from toptail.lab.tasks.reference import _cells
 
 
 def env_of(size: str) -> Any:

@@ -7,9 +7,9 @@ import pytest
 
 from tests.tasks.conftest import DATA, hand_made
 from toptail.errors import InputError
+from toptail.io.files import read_arrays, write_arrays
 from toptail.lab.tasks.queries import QueryConfig, freeze_queries, load_queries
 from toptail.lab.tasks.triples import sample_triples
-from toptail.pools.files import read_arrays, write_arrays
 
 CONFIG = QueryConfig(per_group=40, near=(1, 3), medium=(4, 10), far=(11, 30))
 

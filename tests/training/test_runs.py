@@ -16,23 +16,20 @@ import pytest
 from tests.training.toy import SMALL, toy_config, toy_data
 from toptail.commands.runs import Runs, standing
 from toptail.errors import BusyError, InputError
+from toptail.io.files import sha256
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.training.checkpoint import load_params, save_params
 from toptail.lab.training.config import changes
 from toptail.lab.training.group import Standing
-from toptail.lab.training.records import digest
+from toptail.lab.training.run_files import Run, digest, find_runs, read_run
 from toptail.lab.training.runs import (
-    Run,
     find_fault,
-    find_runs,
     invalid_reason,
     invalidate,
     load_run,
-    read_run,
     stored_config,
 )
 from toptail.lab.training.session import train_runs
-from toptail.pools.files import sha256
 
 HOME = Path("walks/raw")
 

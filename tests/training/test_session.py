@@ -18,6 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from tests.training.toy import SMALL, toy_config, toy_data, toy_dataset, walks
 from toptail.errors import BusyError, InputError
+from toptail.io.files import sha256
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.tasks.files import Dataset, write_json
 from toptail.lab.training import extend
@@ -26,11 +27,10 @@ from toptail.lab.training.group import Standing
 from toptail.lab.training.loop import init_state, train_step
 from toptail.lab.training.metrics import read_lines
 from toptail.lab.training.policy import find_fault
-from toptail.lab.training.run_files import METRICS
-from toptail.lab.training.runs import Run, invalid_reason, invalidate, load_run, read_run
+from toptail.lab.training.run_files import METRICS, Run, read_run
+from toptail.lab.training.runs import invalid_reason, invalidate, load_run
 from toptail.lab.training.session import train_runs
 from toptail.lab.training.task_data import TaskData
-from toptail.pools.files import sha256
 
 SEEDS = (42, 43)
 HOME = Path("walks/raw")

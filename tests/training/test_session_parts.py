@@ -33,7 +33,7 @@ from toptail.lab.training.metrics import (
 )
 from toptail.lab.training.offline import device_data
 from toptail.lab.training.programs import fresh_state, state_shapes, with_twin
-from toptail.lab.training.records import differences
+from toptail.lab.training.run_files import differences
 from toptail.lab.training.task_data import TaskData
 
 

@@ -20,7 +20,7 @@ from toptail.commands.train import Train
 from toptail.commands.train_progress import Groups, numbers, progress
 from toptail.errors import InputError
 from toptail.lab.scorers.training import TrainingSettings
-from toptail.lab.training.defaults import keep_compiled
+from toptail.lab.training.config import keep_compiled
 from toptail.lab.training.figure import save_training_figure, training_figure
 from toptail.lab.training.group import Standing
 from toptail.lab.training.runs import load_run

@@ -11,7 +11,7 @@ import pytest
 
 from paper.tests.semantics.results import results
 from tests.light import HEAVY
-from toptail.lab.training.records import digest
+from toptail.lab.training.run_files import digest
 from toptail_paper.claims import CLAIMS, decide, declare
 from toptail_paper.claims.declare import declared, declared_claims, read_declared, undeclared
 from toptail_paper.claims.findings import Ruling

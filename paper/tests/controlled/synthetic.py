@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from toptail.audit import Settings, pools_content
+from toptail.io.files import write_arrays
 from toptail.pools import ScoredPools
-from toptail.pools.files import write_arrays
 from toptail_paper.controlled.theory.battery import check_theory
 from toptail_paper.controlled.theory.support import (
     BadRegion,

@@ -15,13 +15,13 @@ import pytest
 
 from paper.tests.controlled.tiny import TINY
 from toptail.errors import InputError
+from toptail.io.files import read_arrays
 from toptail.lab.critics.registry import IDEALS
 from toptail.lab.judges.ideals_controlled import log_ratio
 from toptail.lab.store.folder import RunFolder, alone
 from toptail.lab.tasks.controlled import ControlledWorld, exact_value, on_support
 from toptail.lab.training.seeds import train_seeds
 from toptail.pools import ScoredPools
-from toptail.pools.files import read_arrays
 from toptail.stats import best_of_k
 from toptail_paper.claims import reported
 from toptail_paper.controlled import cells as cells_module
@@ -373,7 +373,7 @@ def test_a_disk_without_locks_does_without(tmp_path: Path, monkeypatch: pytest.M
     def none(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("toptail.pools.locks.fcntl.flock", none)
+    monkeypatch.setattr("toptail.io.files.fcntl.flock", none)
     with alone(tmp_path / "study"):
         assert (tmp_path / "study").is_dir()
 

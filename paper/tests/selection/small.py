@@ -7,7 +7,7 @@ from typing import Any
 
 from paper.tests.semantics.fake_runs import write_run
 from tests.training.toy import toy_config, toy_dataset
-from toptail.lab.proposals.diffusion_runs import DiffusionRun
+from toptail.lab.proposals.diffusion import DiffusionRun
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
 from toptail_paper.selection.config import (
     PoolSettings,

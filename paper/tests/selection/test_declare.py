@@ -11,8 +11,8 @@ import pytest
 
 from paper.tests.selection.small import small_config, small_queries
 from toptail.errors import InputError
+from toptail.io.files import write_arrays
 from toptail.lab.tasks.queries import QueryConfig
-from toptail.pools.files import write_arrays
 from toptail_paper.selection.config import (
     PoolSettings,
     ReferenceSettings,

@@ -11,15 +11,15 @@ import pytest
 
 from tests.training.toy import SMALL, walks
 from toptail.errors import InputError
+from toptail.io.files import sha256
 from toptail.lab.proposals.actor import ActorConfig
-from toptail.lab.proposals.diffusion_runs import DiffusionRun
+from toptail.lab.proposals.diffusion import DiffusionRun
 from toptail.lab.store.folder import read_json, write_json
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.training.checkpoint import load_params
 from toptail.lab.training.config import RunConfig
 from toptail.lab.training.session import train_runs
 from toptail.lab.training.task_data import TaskData
-from toptail.pools.files import sha256
 from toptail_paper.selection.deployment import DeploymentConfig, run_deployment
 from toptail_paper.selection.deployment.config import (
     EpisodeConfig,

@@ -22,10 +22,9 @@ from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.tasks.files import load_file
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.restore import Simulator
-from toptail.lab.tasks.simulator import make_env
+from toptail.lab.tasks.simulator import Simulator, make_env
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
-from toptail.lab.training import defaults
+from toptail.lab.training import config as defaults
 
 DATA = Path(__file__).parents[3] / "tests" / "tasks" / "data"
 POINT, ANT = "pointmaze-medium-navigate-v0", "antmaze-medium-navigate-v0"

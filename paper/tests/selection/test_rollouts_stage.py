@@ -11,7 +11,7 @@ import pytest
 
 import toptail
 from toptail.errors import InputError
-from toptail.lab.proposals.diffusion_runs import DiffusionRun
+from toptail.lab.proposals.diffusion import DiffusionRun
 from toptail.lab.scorers.base import Scorer
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import Dataset, load_file

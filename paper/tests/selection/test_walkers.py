@@ -16,8 +16,7 @@ from toptail.lab.store.units import Stored
 from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import QueryConfig
-from toptail.lab.tasks.restore import Simulator
-from toptail.lab.tasks.simulator import make_env
+from toptail.lab.tasks.simulator import Simulator, make_env
 from toptail.lab.tasks.trajectories import FloatArray
 from toptail_paper.selection.config import (
     PoolSettings,

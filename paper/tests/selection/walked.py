@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from paper.tests.semantics.fake_runs import write_run
 from tests.training.toy import SMALL
-from toptail.lab.proposals.diffusion_runs import DiffusionRun
+from toptail.lab.proposals.diffusion import DiffusionRun
 from toptail.lab.tasks.expert import Situation
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import parse_name

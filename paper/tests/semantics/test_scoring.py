@@ -16,8 +16,7 @@ from paper.tests.semantics.fake_runs import write_run
 from paper.tests.semantics.small import WALKS, small_config, walks_file
 from tests.training.toy import toy_config
 from toptail.errors import InputError
-from toptail.lab.proposals.diffusion_loss import LossGap, held_out_loss
-from toptail.lab.proposals.diffusion_runs import DiffusionRun, load_policy
+from toptail.lab.proposals.diffusion import DiffusionRun, LossGap, held_out_loss, load_policy
 from toptail.lab.scorers.base import Score
 from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import Stored

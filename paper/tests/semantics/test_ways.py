@@ -13,11 +13,11 @@ from toptail.audit.triples.bootstrap import TrajectoryBootstrap
 from toptail.audit.triples.crossquery import cross_query
 from toptail.audit.triples.ordering import value_agreement
 from toptail.errors import InputError
-from toptail.lab.judges.ways import WAYS
+from toptail.io.files import write_arrays
+from toptail.lab.judges.exact import WAYS
 from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import load
-from toptail.pools.files import write_arrays
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.load import TaskScores, read_task
 from toptail_paper.semantics.measure import measure_all

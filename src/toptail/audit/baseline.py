@@ -13,7 +13,7 @@ from toptail.audit.settings import Settings
 from toptail.audit.standing import Baseline, Terms, compared
 from toptail.errors import InputError, check_share, option
 from toptail.pools import ScoredPools
-from toptail.pools.container import named, queries
+from toptail.pools.scored import named, queries
 
 MARGIN: Final = 0.02
 """A loss of at most this share of the old headroom counts as no loss, unless told otherwise."""

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from toptail.pools import ScoredPools
 from toptail.pools.scored import segments
-from toptail.pools.staging import Scratch
-from toptail.pools.stream import StreamedPools
+from toptail.pools.stream import Scratch, StreamedPools
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.deciles import categories, category_shares, edge_ranks
 from toptail.stats.order import OrderStatistics

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from toptail.audit.verdict import Verdict
-from toptail.pools.container import Container
+from toptail.pools.scored import Container
 from toptail.stats.best_of_k import Floats, Ints
 
 

@@ -18,8 +18,8 @@ from toptail.commands.options import Flag, Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
 from toptail.errors import Exit, InputError
+from toptail.io.files import check_folder
 from toptail.pools.columns import RESERVED
-from toptail.pools.files import check_folder
 from toptail.results import AuditResult, PicksResult, audit, audit_picks
 
 _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]

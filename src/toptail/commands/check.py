@@ -15,8 +15,8 @@ from toptail.commands.options import Flag, Words, command_line, flags_of, with_g
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
 from toptail.errors import Exit
+from toptail.io.files import check_folder
 from toptail.lab.check.config import NEAREST, UNIFORM, CheckConfig
-from toptail.pools.files import check_folder
 
 if TYPE_CHECKING:
     Settings = Any

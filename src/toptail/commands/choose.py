@@ -14,8 +14,8 @@ from toptail.commands.options import Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
 from toptail.errors import InputError
+from toptail.io.files import check_folder
 from toptail.pools.columns import RESERVED
-from toptail.pools.files import check_folder
 from toptail.results import choose
 from toptail.select.trial import ChoiceSettings
 

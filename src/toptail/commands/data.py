@@ -197,7 +197,7 @@ class ImportData:
 
     def run(self) -> int:
         """Import, and print where the files are."""
-        from toptail.lab.foreign.data import import_data
+        from toptail.lab.foreign.datasets import import_data
 
         result = import_data(self.source, self.out, self.val_share)
         for path, count in zip(result.paths, result.episodes, strict=True):
@@ -288,8 +288,8 @@ class CheckData:
         self, path: Path, task: TaskName, data: Trajectories
     ) -> Iterator[tuple[str, Trajectories]]:
         """Yield what there is to compare with."""
+        from toptail.lab.tasks.compare import reference_episodes
         from toptail.lab.tasks.files import data_folders, find, load_file
-        from toptail.lab.tasks.reference import reference_episodes
 
         if self.reference_episodes and task.family == "pointmaze":
             rows = int(data.lengths.max())
@@ -321,7 +321,7 @@ class CheckData:
             return True
         import numpy as np
 
-        from toptail.lab.tasks.restore import MAZE_TOLERANCE, restore_errors
+        from toptail.lab.tasks.simulator import MAZE_TOLERANCE, restore_errors
 
         rng = np.random.default_rng(0)
         rows = np.sort(rng.choice(data.transitions, size=self.restore_rows))

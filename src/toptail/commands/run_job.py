@@ -18,8 +18,8 @@ from toptail.commands.options import ONE_WORD, program_name, respelled
 from toptail.commands.terminal import say
 from toptail.commands.train import Train
 from toptail.errors import BusyError, InputError
-from toptail.pools.files import check_readable
-from toptail.pools.guard import refusing
+from toptail.io.files import check_readable
+from toptail.io.guard import refusing
 
 if TYPE_CHECKING:
     from toptail.commands.engine import JobFlags

@@ -14,7 +14,7 @@ from toptail.commands.terminal import say, show, simple_grid
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
-    from toptail.lab.training.runs import Run
+    from toptail.lab.training.run_files import Run
 
 INVALIDATE = "invalidate"
 
@@ -50,7 +50,7 @@ class Runs:
         return self._list()
 
     def _list(self) -> int:
-        from toptail.lab.training.runs import find_runs
+        from toptail.lab.training.run_files import find_runs
 
         runs = [run for folder in self.words for run in find_runs(folder)]
         if self.json:

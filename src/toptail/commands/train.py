@@ -13,8 +13,7 @@ from toptail.commands.engine import JobFlags
 from toptail.commands.lists import names, numbers
 from toptail.commands.options import Words, command_line
 from toptail.errors import InputError, check_whole, option
-from toptail.lab.critics.registry import CRITICS, MAIN, entry
-from toptail.lab.critics.variants import label_of, split_label
+from toptail.lab.critics.registry import CRITICS, MAIN, entry, label_of, split_label
 from toptail.lab.training.config import require_seeds
 from toptail.lab.training.options import RunOptions
 
@@ -24,7 +23,7 @@ BEHAVIOUR: Final = "diffusion"
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
     from toptail.lab.training.config import LearnerConfig
-    from toptail.lab.training.runs import Run
+    from toptail.lab.training.run_files import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +81,7 @@ class Train(JobFlags, RunOptions, _What):
         seeds, configs = self._seeds(), self.chosen()
         from toptail.commands.train_progress import progress
         from toptail.lab.tasks.files import load
-        from toptail.lab.training.defaults import keep_compiled
+        from toptail.lab.training.config import keep_compiled
         from toptail.lab.training.session import train_runs
         from toptail.lab.training.task_data import TaskData
         from toptail.lab.training.trackers import require_trackers, tracking
@@ -163,7 +162,7 @@ class Train(JobFlags, RunOptions, _What):
 
     def _behaviour_model(self, task: str, *, alone: bool) -> LearnerConfig:
         """The behaviour model's configuration; of the critics' settings it has the layers."""
-        from toptail.lab.proposals.diffusion_runs import DiffusionRun
+        from toptail.lab.proposals.diffusion import DiffusionRun
 
         shared = self.how()
         own = {name: x for name, x in self.settings().items() if name == "hidden" or alone}
@@ -174,7 +173,7 @@ class Train(JobFlags, RunOptions, _What):
         return run
 
     def _checkpoint_every(self) -> int:
-        from toptail.lab.training.defaults import checkpoint_every
+        from toptail.lab.training.config import checkpoint_every
 
         return checkpoint_every() if self.checkpoint_every is None else self.checkpoint_every
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from toptail.errors import InputError, NotDoneError
-from toptail.pools.leases import held, is_held
+from toptail.io.leases import held, is_held
 
 State = Literal["done", "running", "missing"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from toptail.errors import InputError
-from toptail.pools.guard import brief
+from toptail.io.guard import brief
 
 _SPEAKS_ARROW = ("__arrow_c_stream__", "__arrow_c_array__", "__arrow_array__")
 

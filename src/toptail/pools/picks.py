@@ -13,14 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.io.files import atomic, sha256
+from toptail.io.guard import refusing
+from toptail.pools.coerce import COLUMNS, UNUSABLE, check_design, per_query_labels
 from toptail.pools.columns import FILL_IN, called, codes, first_repeat, numbers, play
-from toptail.pools.container import Container, named, queries
-from toptail.pools.files import atomic, sha256
 from toptail.pools.frames import as_table, plain
-from toptail.pools.guard import refusing
-from toptail.pools.scored import ScoredPools
+from toptail.pools.scored import Container, ScoredPools, named, queries
 from toptail.pools.table_files import check_names, file_format, read_table
-from toptail.pools.tables import COLUMNS, UNUSABLE, check_design, per_query_labels
 from toptail.pools.written import write_table
 from toptail.stats.best_of_k import Floats, Ints
 

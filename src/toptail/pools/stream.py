@@ -2,20 +2,47 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
+from os import PathLike
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from toptail.errors import InputError, option
+from toptail.errors import InputError, NotDoneError, option
+from toptail.io.files import temporary
+from toptail.io.guard import refusing
+from toptail.pools.coerce import (
+    OwnNames,
+    by_look,
+    check_query,
+    check_same,
+    check_unique,
+    explode,
+    own_names,
+    pools_from_table,
+    renamed,
+    roles_of,
+    without,
+)
 from toptail.pools.columns import (
     UNSAID,
     Columns,
     Roles,
+    codes,
     flags,
     group_seeds,
     is_list,
@@ -24,19 +51,391 @@ from toptail.pools.columns import (
     parts,
 )
 from toptail.pools.frames import plain
-from toptail.pools.partitioned import PartitionedTable
+from toptail.pools.logs import is_log
 from toptail.pools.scored import ScoredPools, segments
-from toptail.pools.skipped import by_look, without
-from toptail.pools.staging import Scratch, Survey, by_query, surveyed
-from toptail.pools.tables import (
-    OwnNames,
-    check_query,
-    own_names,
-    pools_from_table,
-    renamed,
-    roles_of,
-)
 from toptail.stats.best_of_k import Floats, Ints
+
+_PART: Final = 1 << 23
+"""Rows that are sorted together."""
+_MOST_PARTS: Final = 256
+"""Files that are open together."""
+_CODE: Final = "toptail code"
+
+
+class Scratch:
+    """A temporary folder, which goes with the last who uses it; other processes have none."""
+
+    def __init__(self) -> None:
+        stack = ExitStack()
+        self.path = stack.enter_context(temporary(Path(tempfile.gettempdir()), folder=True))
+        weakref.finalize(self, stack.close)
+
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        return type(None), ()
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What to look at."""
+
+    table: PartitionedTable
+    """The files."""
+    names: Mapping[str, str]
+    """Name by which a column is known -> its name in the files."""
+    roles: Roles
+    """Scores and values."""
+    own: OwnNames
+    """What a person calls the parts."""
+    lists: bool
+    """Whether a row is a query with lists."""
+
+    def pieces(self, *parts: str) -> Iterator[tuple[str, pa.Table]]:
+        """Pieces with one row per candidate: what to call them in errors, and their columns."""
+        wanted = [name for name in parts if name in self.names]
+        more = [self.roles.values[0]] if self.lists and self.roles.values[0] not in wanted else []
+        used = {name: self.names[name] for name in (*wanted, *more)}
+        for where, row, piece in self.table.batches(list(used.values())):
+            table = renamed(piece, used)
+            if self.lists:
+                kept = [n for n in (*self.roles.scores, *self.roles.values) if n in used]
+                scores = [n for n in kept if n in self.roles.scores]
+                values = [n for n in kept if n in self.roles.values]
+                table = explode(table, Roles(scores, values), where, self.own, row)
+            yield where, table
+
+
+class Numbered:
+    """Labels, numbered by their first appearance in all pieces."""
+
+    def __init__(self) -> None:
+        self.labels: dict[Any, int] = {}
+        self._kind = pa.null()
+
+    def codes(self, where: str, name: str, column: pa.Array) -> Ints:
+        """The numbers of a piece's labels ``[rows]``."""
+        code, labels = codes(where, name, column)
+        self._kind = column.type
+        known = [
+            # There is one NaN, as a key.
+            self.labels.setdefault(math.nan if label != label else label, len(self.labels))
+            for label in labels.to_pylist()
+        ]
+        return np.array(known, dtype=np.int64)[code]
+
+    @property
+    def array(self) -> pa.Array:
+        """The labels in order."""
+        return pa.array(list(self.labels), self._kind)
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyedQueries:
+    """The queries of a table."""
+
+    query: Numbered
+    """Their labels, by first appearance."""
+    sizes: Ints
+    """Candidates of each."""
+    ordered: bool
+    """Whether the candidates of each lie side by side, in this order."""
+    labels: dict[str, pa.Array]
+    """``cluster`` and ``group``, where there are such: the label of each query."""
+
+
+def surveyed(survey: Survey) -> SurveyedQueries:
+    """One pass over the labels of a table."""
+    queries, sizes = Numbered(), _Growing(0)
+    per_query = {name: (Numbered(), _Growing(-1)) for name in ("cluster", "group")}
+    per_query = {name: both for name, both in per_query.items() if name in survey.names}
+    ordered, last, tail = True, 0, None
+    own = survey.own
+    for where, piece in survey.pieces("query", "candidate", *per_query):
+        data = {name: plain(piece[name]) for name in piece.column_names}
+        code = queries.codes(where, own["query"], data["query"])
+        ordered = ordered and int(code[0]) >= last and bool((np.diff(code) >= 0).all())
+        last = int(code[-1])
+        np.add.at(sizes.upto(len(queries.labels)), code, 1)
+        for name, (numbered, label) in per_query.items():
+            mine = numbered.codes(where, own[name], data[name])
+            _check_same(where, name, own, label.upto(len(queries.labels)), code, mine)
+        if "candidate" in data and ordered:
+            tail = _checked(where, own["candidate"], code, data["candidate"], tail)
+    n = len(queries.labels)
+    labels = {
+        name: numbered.array.take(pa.array(label.upto(n)))
+        for name, (numbered, label) in per_query.items()
+    }
+    return SurveyedQueries(queries, sizes.upto(n), ordered, labels)
+
+
+class _Growing:
+    """An array of whole numbers that becomes longer."""
+
+    def __init__(self, fill: int) -> None:
+        self._fill, self._room = fill, np.full(1 << 16, fill, dtype=np.int64)
+
+    def upto(self, n: int) -> Ints:
+        """The first ``n`` entries, to be written to."""
+        if n > self._room.size:
+            more = np.full(max(n, 2 * self._room.size) - self._room.size, self._fill)
+            self._room = np.concatenate([self._room, more])
+        return self._room[:n]
+
+
+def _check_same(where: str, part: str, own: OwnNames, label: Ints, code: Ints, mine: Ints) -> None:
+    """Note the label of queries that are new; raise where a query has two."""
+    new, at = np.unique(code, return_index=True)
+    label[new] = np.where(label[new] < 0, mine[at], label[new])
+    check_same(where, part, own, label[code] != mine)
+
+
+Tail = tuple[Ints, pa.Array]
+
+
+def _checked(where: str, name: str, code: Ints, candidate: pa.Array, tail: Tail | None) -> Tail:
+    """Raise where a query has a candidate twice; what the next piece may go on with."""
+    if tail is not None:
+        code, candidate = (
+            np.concatenate([tail[0], code]),
+            pa.concat_arrays([tail[1], candidate]),
+        )
+    check_unique(where, name, code, candidate)
+    start = int(np.searchsorted(code, code[-1]))
+    return code[start:], candidate[start:]
+
+
+def by_query(survey: Survey, found: SurveyedQueries) -> tuple[Scratch, PartitionedTable]:
+    """The table's numbers in the order of queries, in files of a temporary folder.
+
+    Rows are first dealt to files by ranges of queries; then each file, which fits in memory, is
+    sorted. Rows of one query keep their order.
+    """
+    columns = (*survey.roles.scores, *survey.roles.values)
+    rows = int(found.sizes.sum())
+    scratch = Scratch()
+    _check_room(scratch.path, survey.table.where, 8 * rows * (len(columns) + 2))
+    part = (np.cumsum(found.sizes) - found.sizes) // max(_PART, -(-rows // _MOST_PARTS))
+    dealt = _dealt(survey, found, part, scratch.path)
+    for path in dealt:
+        _sort(path, survey)
+    return scratch, open_partitioned(scratch.path)
+
+
+def _check_room(place: Path, where: str, need: int) -> None:
+    free = shutil.disk_usage(place).free
+    if free < need:
+        raise NotDoneError(
+            f"{where}: its rows must be sorted by query on disk, which takes "
+            f"{need / 1e9:,.1f} GB in {place.parent}, and {free / 1e9:,.1f} GB are free; make "
+            "room, or name another folder in the environment variable TMPDIR."
+        )
+
+
+def _dealt(survey: Survey, found: SurveyedQueries, part: Ints, place: Path) -> list[Path]:
+    """Files with the rows of some queries each, in the table's own order."""
+    paths = [place / f"{at:04}.arrow" for at in range(int(part[-1]) + 1)]
+    scores, values = survey.roles.scores, survey.roles.values
+    with ExitStack() as stack:
+        writers: dict[int, Any] = {}
+        for where, piece in survey.pieces("query", "candidate", "support", *scores, *values):
+            data = {name: plain(piece[name]) for name in piece.column_names}
+            code = found.query.codes(where, survey.own["query"], data["query"])
+            table = pa.table(
+                {_CODE: code}
+                | {name: numbers(where, name, data[name], score=True) for name in scores}
+                | {name: numbers(where, name, data[name], missing=UNSAID) for name in values}
+                | (
+                    {"support": flags(where, survey.own["support"], data["support"])}
+                    if "support" in data
+                    else {}
+                )
+                | ({"candidate": data["candidate"]} if "candidate" in data else {})
+            )
+            order = np.argsort(part[code], kind="stable")
+            dealt, starts = np.unique(part[code][order], return_index=True)
+            table = table.take(pa.array(order))
+            for at, a, b in zip(dealt, starts, [*starts[1:], len(order)], strict=True):
+                if at not in writers:
+                    writers[at] = stack.enter_context(
+                        pa.ipc.new_stream(str(paths[at]), table.schema)
+                    )
+                writers[at].write_table(table.slice(a, b - a))
+    return paths
+
+
+def _sort(path: Path, survey: Survey) -> None:
+    """Replace a file by one that has its rows in the order of queries."""
+    with pa.ipc.open_stream(str(path)) as stream:
+        table = stream.read_all()
+    path.unlink()
+    code = table[_CODE].to_numpy()
+    if "candidate" in table.column_names:
+        candidate = plain(table["candidate"])
+        check_unique(survey.table.where, survey.own["candidate"], code, candidate)
+        table = table.drop_columns(["candidate"])
+    table = table.drop_columns([_CODE]).take(pa.array(np.argsort(code, kind="stable")))
+    pq.write_table(
+        table,
+        path.with_suffix(".parquet"),
+        compression="none",
+        use_dictionary=False,
+        row_group_size=1 << 20,
+    )
+
+
+BATCH: Final = 1 << 17
+"""Rows that are decoded together."""
+_UNREADABLE: Final = "is not readable partitioned Parquet"
+_TAIL: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class PartFile:
+    """One file of the table."""
+
+    path: str
+    """Where it is in its file system."""
+    first: int
+    """The number of its first row in the table, from 0."""
+    groups: tuple[int, ...]
+    """Rows of each of its row groups."""
+    constants: dict[str, Any] = field(default_factory=dict)
+    """Columns that its folder's name states, as in ``task=cube/``."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return sum(self.groups)
+
+
+@dataclass(frozen=True)
+class PartitionedTable:
+    """A table in many Parquet files of one schema, in the order of their names."""
+
+    where: str
+    """Folder or address, for errors and records."""
+    system: pyarrow.fs.FileSystem
+    """The file system that has them."""
+    files: tuple[PartFile, ...]
+    """The files."""
+    schema: pa.Schema
+    """Columns of all of them, those of folder names included."""
+    sha256: str
+    """Hash over the names, sizes and ends of the files: an end says where everything lies."""
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows all files have."""
+        return sum(file.rows for file in self.files)
+
+    def batches(
+        self, columns: Sequence[str], start: int = 0, stop: int | None = None
+    ) -> Iterator[tuple[str, int, pa.Table]]:
+        """Rows ``start`` to ``stop``: what to call a piece in errors, its first row, the piece."""
+        end = self.rows if stop is None else stop
+        for file in self.files:
+            if file.first < end and file.first + file.rows > start:
+                yield from self._of_file(file, columns, start - file.first, end - file.first)
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """All rows at once."""
+        return pa.concat_tables([piece for _, _, piece in self.batches(columns)])
+
+    def _of_file(
+        self, file: PartFile, columns: Sequence[str], start: int, end: int
+    ) -> Iterator[tuple[str, int, pa.Table]]:
+        ends = np.cumsum(file.groups)
+        begins = ends - file.groups
+        groups = np.flatnonzero((begins < end) & (ends > start))
+        stored = [name for name in columns if name not in file.constants]
+        row = int(begins[groups[0]]) if groups.size else 0
+        with (
+            refusing(file.path, _UNREADABLE),
+            self.system.open_input_file(file.path) as stream,
+            pq.ParquetFile(stream, buffer_size=1 << 20, pre_buffer=False) as parquet,
+        ):
+            self._check(file, stored, parquet.schema_arrow)
+            for batch in parquet.iter_batches(BATCH, groups.tolist(), stored):
+                if row >= end:
+                    return
+                low, high = max(start - row, 0), min(end - row, batch.num_rows)
+                if low < high:
+                    piece = self._whole(file, batch.slice(low, high - low), columns)
+                    yield (
+                        f"{file.path} (rows from {row + low + 1} on)",
+                        file.first + row + low,
+                        piece,
+                    )
+                row += batch.num_rows
+
+    def _check(self, file: PartFile, columns: Sequence[str], schema: pa.Schema) -> None:
+        missing = [name for name in columns if name not in schema.names]
+        if missing:
+            raise InputError(
+                f"{file.path}: there is no column '{missing[0]}', which other files of "
+                f"{self.where} have; leave the file out or write it again."
+            )
+
+    def _whole(self, file: PartFile, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Table:
+        """The piece with the columns of its folder's name, in the types of the whole table."""
+        found = {name: batch[name] for name in batch.schema.names}
+        for name in columns:
+            kind = self.schema.field(name).type
+            if name in file.constants:
+                found[name] = pa.repeat(pa.scalar(file.constants[name], kind), batch.num_rows)
+            elif found[name].type != kind:
+                found[name] = found[name].cast(kind)
+        return pa.table({name: found[name] for name in columns})
+
+
+def is_partitioned(path: str | PathLike[str]) -> bool:
+    """Whether a path is an address or a folder, and no other tool's log."""
+    return "://" in str(path) or (Path(path).is_dir() and not is_log(Path(path)))
+
+
+def open_partitioned(path: str | PathLike[str]) -> PartitionedTable:
+    """Look at the files of a folder or an address; their rows are not read."""
+    where = str(path)
+    remedy = "give a folder of Parquet files, or its address"
+    if where.startswith("hf://"):
+        name = "/".join(where.removeprefix("hf://").removeprefix("datasets/").split("/")[:2])
+        remedy = (
+            f"download it (hf download {name} --repo-type dataset --local-dir FOLDER) and give the "
+            "folder with its Parquet files, or install huggingface_hub"
+        )
+    with refusing(where, _UNREADABLE, remedy):
+        found = ds.dataset(where, format="parquet", partitioning="hive")
+        fragments = sorted(found.get_fragments(), key=lambda fragment: fragment.path)
+        if not fragments:
+            raise InputError(
+                f"{where} is a folder without Parquet files; give the path of a table, or a folder "
+                "of Parquet files."
+            )
+        digest, files, first = hashlib.sha256(), [], 0
+        for fragment in fragments:
+            groups = _groups(found.filesystem, fragment.path, digest)
+            keys = ds.get_partition_keys(fragment.partition_expression)
+            files.append(PartFile(fragment.path, first, groups, keys))
+            first += files[-1].rows
+        table = PartitionedTable(
+            where, found.filesystem, tuple(files), found.schema, digest.hexdigest()
+        )
+    if table.rows == 0:
+        raise InputError(f"{where}: the table has no rows.")
+    return table
+
+
+def _groups(system: pyarrow.fs.FileSystem, path: str, digest: Any) -> tuple[int, ...]:
+    """Rows of a file's row groups; its name, size and end go into the hash."""
+    with refusing(path, _UNREADABLE), system.open_input_file(path) as stream:
+        size = stream.size()
+        stream.seek(max(size - _TAIL, 0))
+        digest.update(f"{Path(path).name} {size}\n".encode())
+        digest.update(stream.read())
+        stream.seek(0)
+        metadata = pq.ParquetFile(stream).metadata
+        return tuple(metadata.row_group(at).num_rows for at in range(metadata.num_row_groups))
+
 
 T = TypeVar("T")
 Mapped = Callable[[Callable[[slice], Any], Iterable[slice]], Iterator[Any]]

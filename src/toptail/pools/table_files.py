@@ -14,11 +14,11 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from toptail.errors import InputError
-from toptail.pools.files import check_readable, sha256
+from toptail.io.files import check_readable, sha256
+from toptail.io.guard import check_unpacked, refusing
+from toptail.io.unpacked import check_arrow, check_parquet_texts, check_texts
 from toptail.pools.frames import as_table
-from toptail.pools.guard import check_unpacked, refusing
 from toptail.pools.logs import is_log, log_files, log_of_json, log_of_lines, read_log
-from toptail.pools.unpacked import check_arrow, check_parquet_texts, check_texts
 
 FORMATS = {
     ".parquet": "parquet",

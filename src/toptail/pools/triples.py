@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.io.hashes import HashedFormat
 from toptail.pools.columns import group_seeds, split_seed
-from toptail.pools.container import Container, named
-from toptail.pools.hashed import HashedFormat
+from toptail.pools.scored import Container, named
 from toptail.pools.table_files import file_format
 from toptail.stats.best_of_k import Floats, Ints
 

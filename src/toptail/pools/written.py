@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.io.files import atomic, write_arrays
 from toptail.pools.columns import METADATA
-from toptail.pools.files import atomic, write_arrays
 from toptail.pools.scored import ScoredPools
 from toptail.pools.table_files import DELIMITERS, file_format
 

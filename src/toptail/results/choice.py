@@ -13,11 +13,11 @@ from typing import Any, Literal
 from toptail.audit import Settings
 from toptail.audit.views import Interval
 from toptail.errors import InputError
+from toptail.io.files import staged_folder
+from toptail.io.guard import read_json
 from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns, listed
-from toptail.pools.files import staged_folder
-from toptail.pools.given import to_pools
-from toptail.pools.guard import read_json
+from toptail.pools.read import to_pools
 from toptail.progress import Tick, no_tick
 from toptail.report.choice import choice_lines
 from toptail.report.choice_page import render_choice

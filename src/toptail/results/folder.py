@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError
-from toptail.pools.files import staged_folder
-from toptail.pools.guard import read_json
+from toptail.io.files import staged_folder
+from toptail.io.guard import read_json
 from toptail.report import render
 from toptail.results.schema import problem
 

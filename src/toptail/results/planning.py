@@ -15,13 +15,13 @@ import pyarrow as pa
 from toptail.audit.guess import guess_of
 from toptail.audit.plan import Contrasts, Design, Guess, Questions, design, drawn_within
 from toptail.errors import InputError, check_whole, option
+from toptail.io.files import atomic
+from toptail.io.guard import refusing
 from toptail.pools import ScoredPools
 from toptail.pools.answers import PLAN, answered, candidate_labels
 from toptail.pools.columns import Columns
-from toptail.pools.files import atomic
 from toptail.pools.frames import as_table
-from toptail.pools.given import to_pools
-from toptail.pools.guard import refusing
+from toptail.pools.read import to_pools
 from toptail.pools.table_files import file_format, read_table
 from toptail.pools.written import write_table
 

@@ -17,7 +17,7 @@ from toptail.audit import Verdict
 from toptail.audit.standing import Baseline
 from toptail.audit.views import Interval, ScorerResult
 from toptail.errors import InputError
-from toptail.pools.container import queries
+from toptail.pools.scored import queries
 from toptail.report.arrow import arrow_table, table_names
 from toptail.report.figures import draw
 from toptail.report.notebook import notebook_html

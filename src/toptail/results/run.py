@@ -10,8 +10,8 @@ from toptail.audit.baseline import MARGIN
 from toptail.audit.settings import Unit
 from toptail.errors import InputError, check_whole, option
 from toptail.pools.columns import Columns
-from toptail.pools.given import to_picks, to_pools
 from toptail.pools.picks import PickColumns
+from toptail.pools.read import to_picks, to_pools
 from toptail.pools.stream import Mapped
 from toptail.results.judged import Judges
 from toptail.results.planning import looked

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.pools.files import atomic
-from toptail.pools.guard import read_json, refusing
+from toptail.io.files import atomic
+from toptail.io.guard import read_json, refusing
 from toptail.select.given import Given
 from toptail.select.pool import Pool, ScoreRule
 from toptail.select.ranks import Order

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from toptail.errors import InputError
+from toptail.io.files import entries, read_arrays
+from toptail.io.guard import refusing
 from toptail.lab.store.folder import read_json, read_stored, write_json
-from toptail.pools.files import entries, read_arrays
-from toptail.pools.guard import refusing
 from toptail_paper.claims.claims_controlled import MAIN
 from toptail_paper.claims.claims_controlled_robustness import ROBUSTNESS
 from toptail_paper.claims.claims_selection import SELECTION

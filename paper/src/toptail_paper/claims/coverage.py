@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from toptail.io.files import entries
 from toptail.lab.store.folder import read_json, read_stored
-from toptail.pools.files import entries
 from toptail_paper.claims.ledger import markdown_table, write_text
 from toptail_paper.claims.reported import WITHOUT_CELLS, cells, labels
 from toptail_paper.claims.vocabulary import EIGHT, SOCCER

@@ -18,7 +18,7 @@ from typing import Any
 from toptail.lab.store.folder import write_json
 from toptail.lab.store.units import plain
 from toptail.lab.tasks.names import PAPER_TASKS, parse_name, published_recipe
-from toptail.lab.training.records import digest
+from toptail.lab.training.run_files import digest
 from toptail_paper.claims.annotate import CLAIMS
 from toptail_paper.claims.criteria import WEAK_MEANS, Criterion
 from toptail_paper.claims.findings import INTERVALS, STATUSES, Ruling

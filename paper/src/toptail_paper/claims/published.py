@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from toptail.errors import InputError, option
+from toptail.io.files import entries
 from toptail.lab.store.folder import read_json, read_stored
-from toptail.pools.files import entries
 from toptail_paper.claims.ledger import tally
 from toptail_paper.claims.packaged import packaged
 from toptail_paper.claims.reported import WITHOUT_CELLS, cells

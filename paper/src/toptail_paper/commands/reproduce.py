@@ -102,7 +102,7 @@ def decide_ledgers(out: Path, *, cells: bool = False) -> int:
 
 def _decided_folders(out: Path) -> list[Path]:
     """The folders of studies below a folder that have a ledger."""
-    from toptail.pools.files import entries
+    from toptail.io.files import entries
 
     found = [path.parent for path in entries(out, "**/claims.json")]
     # What stands above other ledgers is made of them.

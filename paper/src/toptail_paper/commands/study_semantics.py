@@ -16,8 +16,7 @@ from toptail.commands.options import Flag, Words, command_line, flags_of, with_g
 from toptail.commands.requirements import need_training
 from toptail.commands.sizes import TrainingSize
 from toptail.errors import InputError
-from toptail.lab.critics.registry import CRITICS
-from toptail.lab.critics.variants import split_label
+from toptail.lab.critics.registry import CRITICS, split_label
 from toptail_paper.commands.studying import (
     check_runs,
     finish_study,
@@ -177,7 +176,7 @@ class StudySemantics(JobFlags):
 
     def _check_stored(self) -> None:
         """Refuse tasks that were never scored, and other settings than the folder's."""
-        from toptail.lab.training.records import differences
+        from toptail.lab.training.run_files import differences
         from toptail_paper.semantics.load import read_task
 
         for task in names(self.task):

@@ -43,7 +43,7 @@ class TrainWalker:
 
     def run(self) -> int:
         """Train, and say which walker was kept and what it does."""
-        from toptail.lab.training.defaults import keep_compiled
+        from toptail.lab.training.config import keep_compiled
 
         keep_compiled()
         try:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from toptail.io.files import write_arrays
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.learner import Batch, Params, recorded
 from toptail.lab.store.folder import RunFolder, write_json
@@ -14,9 +15,8 @@ from toptail.lab.store.units import Unit
 from toptail.lab.tasks.controlled import ControlledWorld, sample_data
 from toptail.lab.training.checkpoint import load_params, save_params
 from toptail.lab.training.loop import TrainConfig
-from toptail.lab.training.records import versions
+from toptail.lab.training.run_files import versions
 from toptail.lab.training.seeds import Snapshot, train_seeds
-from toptail.pools.files import write_arrays
 from toptail.progress import Tick, no_tick
 from toptail_paper.controlled.config import TWO_HEAD, WITHIN, StudyConfig
 from toptail_paper.controlled.evaluate import (

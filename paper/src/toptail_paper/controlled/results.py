@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.io.files import read_arrays
 from toptail.lab.critics.registry import MAIN, title
 from toptail.lab.store.folder import read_stored
-from toptail.pools.files import read_arrays
 from toptail.stats.best_of_k import Floats
 from toptail_paper.controlled.config import WITHIN
 from toptail_paper.study.compare import reported

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from toptail.audit import Settings, pools_content
+from toptail.io.files import write_arrays
 from toptail.lab.critics.registry import MAIN
 from toptail.lab.store.folder import RunFolder, alone, write_json
 from toptail.pools import ScoredPools
-from toptail.pools.files import write_arrays
 from toptail.progress import Tick, no_tick
 from toptail.results import write_report
 from toptail.stats import oracle

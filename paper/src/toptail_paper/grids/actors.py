@@ -11,7 +11,7 @@ from toptail.audit.sample import Estimate
 from toptail.lab.critics.registry import readout
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.proposals.actor import ActorConfig, train_actors
-from toptail.lab.proposals.diffusion_runs import load_policy
+from toptail.lab.proposals.diffusion import load_policy
 from toptail.lab.tasks.maze import UNIT
 from toptail.lab.tasks.names import parse_name
 from toptail_paper.grids.cells import Reading, fixed

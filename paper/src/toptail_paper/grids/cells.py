@@ -11,10 +11,10 @@ import numpy as np
 
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
+from toptail.io.files import write_arrays
 from toptail.lab.store.folder import write_json
 from toptail.lab.store.units import Arrays, Unit
-from toptail.lab.training.records import machine, versions
-from toptail.pools.files import write_arrays
+from toptail.lab.training.run_files import machine, versions
 from toptail.provenance import commit
 from toptail_paper.grids.plan import PlannedCell, SettlePlan
 from toptail_paper.study.tables import StoredCell, cell

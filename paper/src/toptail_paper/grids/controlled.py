@@ -13,7 +13,7 @@ from toptail.audit.sample import Estimate
 from toptail.errors import InputError
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.learner import Params
-from toptail.lab.critics.variants import split_label
+from toptail.lab.critics.registry import split_label
 from toptail.lab.tasks.controlled import ControlledWorld
 from toptail.lab.training.loop import TrainConfig
 from toptail.lab.training.options import typed_settings

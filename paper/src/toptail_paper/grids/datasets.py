@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.critics.variants import split_label
+from toptail.lab.critics.registry import split_label
 from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.names import Split
 from toptail.lab.tasks.neighbours import nearest_rows

@@ -8,7 +8,7 @@ from pathlib import Path
 from toptail.lab.critics.learner import Params
 from toptail.lab.training.checkpoint import load_params, save_params
 from toptail.lab.training.lanes import Lane
-from toptail.lab.training.records import digest
+from toptail.lab.training.run_files import digest
 
 
 @dataclass(frozen=True)

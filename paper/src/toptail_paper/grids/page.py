@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.figure import Figure
 
-from toptail.lab.critics.variants import split_label
+from toptail.lab.critics.registry import split_label
 from toptail.report.cells import name_cell, number_cell
 from toptail.report.markdown import escape, pipe_table
 from toptail.report.palette import NEUTRAL

@@ -11,9 +11,8 @@ import jax
 
 from toptail.lab.critics.base import Critic, TrainedCritic
 from toptail.lab.critics.learner import Params
-from toptail.lab.critics.variants import split_label
-from toptail.lab.training.config import RunConfig
-from toptail.lab.training.defaults import keep_compiled
+from toptail.lab.critics.registry import split_label
+from toptail.lab.training.config import RunConfig, keep_compiled
 from toptail.lab.training.lanes import Lane, groups, numbers_of, train_lanes, with_numbers
 from toptail.lab.training.options import RunOptions
 from toptail.lab.training.policy import is_finite

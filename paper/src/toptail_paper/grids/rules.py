@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from toptail.errors import InputError
-from toptail.lab.critics.variants import label_of, value_text
+from toptail.lab.critics.registry import label_of, value_text
 from toptail.stats import kendall_tau_b
 from toptail_paper.study.tables import StoredCell
 

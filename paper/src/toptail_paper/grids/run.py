@@ -10,7 +10,7 @@ from typing import Any
 from toptail.errors import InputError
 from toptail.lab.store.folder import RunFolder, write_json
 from toptail.lab.store.units import plain
-from toptail.lab.training.records import digest
+from toptail.lab.training.run_files import digest
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
 from toptail_paper.grids.cells import TRAINING, SeedCell, cell_metrics

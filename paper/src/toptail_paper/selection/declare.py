@@ -9,7 +9,7 @@ from toptail.errors import InputError, option
 from toptail.lab.store.folder import read_json, write_json
 from toptail.lab.store.units import plain
 from toptail.lab.tasks.queries import FrozenQueries
-from toptail.lab.training.records import differences, digest
+from toptail.lab.training.run_files import differences, digest
 from toptail_paper.selection.config import SelectionConfig
 from toptail_paper.selection.files import SelectionFolder
 

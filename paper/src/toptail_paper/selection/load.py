@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.io.files import entries
 from toptail.lab.judges.point import EXACT
 from toptail.lab.judges.reference import ensemble_value
 from toptail.lab.store.folder import read_json
@@ -23,7 +24,6 @@ from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.lab.tasks.queries import load_queries
 from toptail.pools import JudgedPicks
 from toptail.pools.columns import group_seeds
-from toptail.pools.files import entries
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.declare import read_declared
 from toptail_paper.selection.files import REFERENCE, SelectionFolder, check_shape

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.io.files import read_arrays, sha256
 from toptail.lab.proposals.support import local_rows, support_distance
 from toptail.lab.store.units import KEPT, Stored, one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories
 from toptail.lab.training.run_files import read_run
-from toptail.pools.files import read_arrays, sha256
 from toptail_paper.selection.config import PoolSettings, SupportSettings
 from toptail_paper.selection.files import check_shape
 
@@ -54,7 +54,7 @@ def diffusion_proposal(folder: Path, task: str, settings: PoolSettings) -> Propo
 
     @cache
     def policy() -> Any:
-        from toptail.lab.proposals.diffusion_runs import load_policy
+        from toptail.lab.proposals.diffusion import load_policy
 
         return load_policy(folder, task)
 

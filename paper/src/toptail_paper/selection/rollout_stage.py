@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.lab.check.environments import TaskWorld, maze_world
 from toptail.lab.judges.rollouts import GoesOn, ModelGoesOn
-from toptail.lab.proposals.diffusion_runs import load_policy
+from toptail.lab.proposals.diffusion import load_policy
 from toptail.lab.proposals.untrained import NearData
 from toptail.lab.store.units import Stored, fitting
 from toptail.lab.tasks.queries import FrozenQueries

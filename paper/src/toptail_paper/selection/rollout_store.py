@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.io.files import entries
 from toptail.lab.store.units import Stored, fitting
 from toptail.lab.tasks.trajectories import IntArray
-from toptail.pools.files import entries
 from toptail.progress import Tick
 
 Returns32: TypeAlias = NDArray[np.float32]

@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toptail.errors import InputError, option
+from toptail.io.files import read_arrays, sha256
 from toptail.lab.critics.registry import IDEALS, MAIN
+from toptail.lab.judges.exact import WAYS
 from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC
-from toptail.lab.judges.ways import WAYS
 from toptail.lab.scorers.base import Scorer, critics_in
 from toptail.lab.scorers.user import user_scorers
 from toptail.lab.store.units import one_of
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name
 from toptail.lab.tasks.queries import FrozenQueries
-from toptail.lab.training.defaults import keep_compiled
+from toptail.lab.training.config import keep_compiled
 from toptail.lab.training.run_files import RECORD, run_folder
-from toptail.pools.files import read_arrays, sha256
 from toptail.report.text import join
 from toptail_paper.selection.config import IDEALS_STAGE, STAGES
 from toptail_paper.selection.files import REFERENCE, SIMULATED

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.lab.judges.exact import WayJudge
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
-from toptail.lab.judges.ways import WayJudge
 from toptail.lab.scorers.base import Scorer, of_run, run_origin
 from toptail.lab.scorers.user import require_names
 from toptail.lab.store.units import Stored, fitting, need, plain, require_fit

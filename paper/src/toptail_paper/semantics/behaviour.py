@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.proposals.denoiser import Diffusion
-from toptail.lab.proposals.diffusion import DiffusionPolicy
-from toptail.lab.proposals.diffusion_loss import ROWS, held_out_loss, loss_gap
-from toptail.lab.proposals.diffusion_runs import DiffusionRun, load_policy
+from toptail.lab.proposals.diffusion import (
+    ROWS,
+    DiffusionPolicy,
+    DiffusionRun,
+    held_out_loss,
+    load_policy,
+    loss_gap,
+)
 from toptail.lab.scorers.base import run_origin
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.datasets import TaskDataset

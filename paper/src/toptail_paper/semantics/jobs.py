@@ -19,10 +19,10 @@ import numpy as np
 
 import toptail
 from toptail.audit.sample import Estimate
+from toptail.io.files import entries, sha256
 from toptail.lab.store.units import Stored, fitting
-from toptail.lab.tasks.workers import deaf_to_interrupts, worker_pool
-from toptail.lab.training.records import digest
-from toptail.pools.files import entries, sha256
+from toptail.lab.tasks.collect import deaf_to_interrupts, worker_pool
+from toptail.lab.training.run_files import digest
 from toptail.progress import Tick, no_tick
 from toptail_paper.semantics.config import Beside, SemanticsConfig
 from toptail_paper.semantics.load import TaskScores

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
+from toptail.io.files import entries
 from toptail.lab.store.units import Stored, columns
 from toptail.lab.tasks.names import PAPER_TASKS
-from toptail.lab.training.records import digest
+from toptail.lab.training.run_files import digest
 from toptail.pools.columns import group_seeds, split_seed
-from toptail.pools.files import entries
 from toptail.pools.triples import ScoredTriples
 from toptail.stats.best_of_k import Floats
 from toptail_paper.semantics.config import DRAWS, ORACLE, PROPOSALS, VALUES, Beside

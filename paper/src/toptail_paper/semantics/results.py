@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from toptail.errors import InputError, option
+from toptail.io.files import entries
 from toptail.lab.store.folder import read_json, read_stored
-from toptail.pools.files import entries
 from toptail_paper.semantics.config import DRAWS, PROPOSALS, VALUES, SemanticsConfig
 from toptail_paper.study.results import StudyResults, common_parts
 

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
+from toptail.io.files import entries
 from toptail.lab.critics.registry import IDEALS
+from toptail.lab.judges.exact import WAYS, WayJudge
 from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC
-from toptail.lab.judges.ways import WAYS, WayJudge
 from toptail.lab.scorers.base import (
     Rows,
     Score,
@@ -35,7 +36,6 @@ from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import TooFewTrajectoriesError
 from toptail.lab.training.runs import require_data
 from toptail.pools.columns import split_seed
-from toptail.pools.files import entries
 from toptail.progress import Tick, no_tick
 from toptail_paper.semantics.behaviour import behaviour_runs, proposals_spec, propose
 from toptail_paper.semantics.config import (

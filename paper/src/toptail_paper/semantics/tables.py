@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
-from toptail.lab.critics.registry import CRITICS, names, readout
-from toptail.lab.critics.variants import without_settings
+from toptail.lab.critics.registry import CRITICS, names, readout, without_settings
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.report.text import join
 from toptail_paper.semantics.config import EXCLUSIONS, ORACLE, SemanticsConfig

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError, option
-from toptail.lab.critics.registry import CRITICS
-from toptail.lab.critics.variants import split_readout
+from toptail.io.files import entries, staged_folder
+from toptail.lab.critics.registry import CRITICS, split_readout
 from toptail.lab.store.compact import Way
 from toptail.lab.store.folder import read_json, read_stored, write_json
 from toptail.lab.store.units import KEPT, Stored
 from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.pools.columns import split_seed
-from toptail.pools.files import entries, staged_folder
 
 MANIFEST = "kept.json"
 """File of a kept folder: its other files with their sizes and arrays, and what was left behind."""

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from toptail.lab.critics.registry import IDEALS, MAIN, critic_of, readout, title
-from toptail.lab.critics.variants import settings_words, without_settings
+from toptail.lab.critics.registry import (
+    IDEALS,
+    MAIN,
+    critic_of,
+    readout,
+    settings_words,
+    title,
+    without_settings,
+)
 
 TRAINED: Final = "_trained/"
 """``raw_trained/cosine``: the raw critic's embeddings, read as a cosine."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 import jinja2
 from markupsafe import Markup
 
-from toptail.pools.files import atomic
+from toptail.io.files import atomic
 from toptail.report.table import Table
 from toptail.report.text import bracket, number
 from toptail_paper.study.compare import where_compared

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toptail.io.files import entries
 from toptail.lab.store.folder import read_stored
-from toptail.pools.files import entries
 from toptail_paper.study.scale import read_scale
 
 

@@ -15,8 +15,8 @@ from pkgutil import iter_modules
 from typing import Any, Final
 
 from toptail.errors import InputError
+from toptail.io.guard import refusing
 from toptail.lab.store.folder import alone, read_stored
-from toptail.pools.guard import refusing
 from toptail.progress import Tick, no_tick
 from toptail.report.table import Table
 from toptail_paper.study.figures import Drawing, FigureSpec

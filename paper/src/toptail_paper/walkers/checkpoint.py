@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.errors import InputError, option
+from toptail.io.guard import refusing
 from toptail.lab.experts.actor import Tensors, Walker, read_tensors, write_tensors
-from toptail.pools.guard import refusing
 from toptail_paper.walkers.choice import Candidate, Candidates
 from toptail_paper.walkers.evaluate import Numbers
 from toptail_paper.walkers.learner import SAC, Normalizer, State

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.lab.experts.body import Body, Ids
+from toptail.lab.experts.bodies import Body, Ids
 
 
 @dataclass

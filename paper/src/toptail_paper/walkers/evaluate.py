@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.experts.actor import Walker
-from toptail.lab.experts.bodies import body_named
-from toptail.lab.experts.body import NOISE, Body
+from toptail.lab.experts.bodies import NOISE, Body, body_named
 from toptail.lab.tasks.simulator import available_cores
 from toptail.progress import Tick, no_tick
 

@@ -29,12 +29,12 @@ import numpy as np
 import optax
 
 from toptail.errors import InputError
+from toptail.io.files import atomic
 from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import body_named
 from toptail.lab.tasks.files import write_json
 from toptail.lab.tasks.simulator import available_cores
-from toptail.lab.training.records import machine, now
-from toptail.pools.files import atomic
+from toptail.lab.training.run_files import machine, now
 from toptail.provenance import commit
 from toptail_paper.walkers.episodes import RunningEpisodes, Tally
 from toptail_paper.walkers.evaluate import evaluate

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from toptail.errors import InputError, option
-from toptail.lab.environments.copies import Copies
+from toptail.io.files import sha256
 from toptail.lab.environments.gym import GymEnvironment, unlogged
 from toptail.lab.environments.ogbench import ogbench_batch
-from toptail.lab.environments.protocol import Environment, has_goals
+from toptail.lab.environments.protocol import Copies, Environment, has_goals
 from toptail.lab.environments.walks import Maker
 from toptail.lab.judges.rollouts import GoesOn
 from toptail.lab.proposals.untrained import NearBehaviour, NearData
@@ -26,7 +26,6 @@ from toptail.lab.scorers.user import user_module
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import TaskName, parse_name
 from toptail.lab.tasks.trajectories import FloatArray, IntArray
-from toptail.pools.files import sha256
 
 GYMNASIUM, OGBENCH = "gymnasium", "ogbench"
 

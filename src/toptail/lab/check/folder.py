@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from toptail.io.files import entries, staged_folder, write_arrays
 from toptail.lab.check.page import check_html
 from toptail.lab.check.request import CheckResult, SourceResult
 from toptail.lab.store.folder import write_json
-from toptail.pools.files import entries, staged_folder, write_arrays
 
 
 def write_check(result: CheckResult, out: Path) -> Path:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
+from toptail.io.files import read_arrays
 from toptail.lab.check.config import EXACT, JUDGES, NOBODY, REFERENCE, ROLLOUTS, CheckConfig
 from toptail.lab.check.environments import TaskWorld
 from toptail.lab.check.sources import BehaviourModel, behaviour_folder
@@ -25,7 +26,6 @@ from toptail.lab.store.units import one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.lab.training.run_files import RECORD, run_folder
-from toptail.pools.files import read_arrays
 
 REFERENCE_SEEDS = (101, 102, 103)
 """Seeds of the runs that judge."""
@@ -176,7 +176,7 @@ def _reference(given: JudgeInputs) -> Judge:
             f"{given.task}/{REFERENCE_CRITIC}/seed-{REFERENCE_SEEDS[0]} to {REFERENCE_SEEDS[-1]}: "
             f"train {REFERENCE_CRITIC} with these seeds, or choose another judge."
         )
-    from toptail.lab.training.runs import require_data  # only here: it needs JAX
+    from toptail.lab.training.runs import require_data
 
     assert given.runs is not None
     home, data = given.runs / given.task / REFERENCE_CRITIC, given.near.data

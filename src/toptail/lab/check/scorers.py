@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from toptail.errors import InputError, option
+from toptail.io.files import entries
 from toptail.lab.scorers.base import Scorer, of_run
 from toptail.lab.scorers.user import named, require_names, user_scorers
 from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.training.run_files import RECORD
-from toptail.pools.files import entries
 
 
 def check_scorers(texts: Iterable[str], task: TaskDataset) -> list[Scorer]:
@@ -29,7 +29,7 @@ def _scorers(text: str, task: TaskDataset) -> list[Scorer]:
         return user_scorers([text], ())
     if not folders:
         raise InputError(f"{option('scorer', text)}: no folder of a trained run fits that.")
-    from toptail.lab.training.runs import require_data  # only here: it needs JAX
+    from toptail.lab.training.runs import require_data
 
     scorers = []
     for folder in folders:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from toptail.errors import InputError, option
+from toptail.io.files import read_arrays
 from toptail.lab.check.config import BEHAVIOUR, NEAREST, SOURCES, UNIFORM, CheckConfig
 from toptail.lab.proposals.untrained import (
     CandidateSource,
@@ -21,7 +22,6 @@ from toptail.lab.store.units import one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.lab.training.run_files import RECORD, read_run, run_folder
-from toptail.pools.files import read_arrays
 
 POLICY_SEED = 42
 """Seed of the behaviour model's run."""
@@ -54,7 +54,7 @@ class BehaviourModel:
     def __init__(self, folder: Path, task: str, data: Trajectories, seed: int) -> None:
         import jax  # only here: other candidates need no JAX
 
-        from toptail.lab.proposals.diffusion_runs import load_policy
+        from toptail.lab.proposals.diffusion import load_policy
         from toptail.lab.training.runs import require_data
 
         require_data(folder, read_run(folder).record["data"]["train"], data.source, data.sha256)

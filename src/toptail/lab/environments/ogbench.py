@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.environments.copies import Copies
-from toptail.lab.environments.protocol import EnvironmentBatch, Floats, Mask, StoredRow
+from toptail.lab.environments.protocol import Copies, EnvironmentBatch, Floats, Mask, StoredRow
 from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.names import TaskName
-from toptail.lab.tasks.restore import Simulator
+from toptail.lab.tasks.simulator import Simulator
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
 _ARM, _CUBE, _BUTTON = 19, 9, 4

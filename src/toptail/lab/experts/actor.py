@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.io.files import atomic
+from toptail.io.guard import refusing
 from toptail.lab.experts.bodies import body_named
-from toptail.pools.files import atomic
-from toptail.pools.guard import refusing
 
 Tensors = dict[str, NDArray[Any]]
 

@@ -12,11 +12,127 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.io.files import sha256
 from toptail.lab.experts.actor import Walker, shipped_path
-from toptail.lab.experts.soccer import SoccerMind, dribbling_inputs, walking_inputs
 from toptail.lab.tasks.expert import Expert, Situation
+from toptail.lab.tasks.maze import Positions
 from toptail.lab.tasks.names import TaskName
-from toptail.pools.files import sha256
+
+CLOSE = 2.0
+"""Nearer than this to the ball, the player dribbles."""
+FAR = 10.0
+"""In the arena a goal farther from the ball than this is replaced by one on the way."""
+STUCK_STEPS, STUCK_RADIUS = 150, 2.0
+"""Who stayed within the radius for so many steps is stuck and walks to a random cell."""
+FREED = 0.5
+"""Within this distance of that cell the player is free again."""
+
+_BODY = slice(2, 15)
+_BALL = slice(15, 17)
+_BALL_POSE = slice(17, 22)
+_BODY_SPEED = slice(22, 36)
+_SPEEDS = slice(22, 42)
+
+
+@dataclass(frozen=True, eq=False)
+class Intentions:
+    """What each player is about to do."""
+
+    dribbling: NDArray[np.bool_]
+    """Whether the ball is to be moved, ``[episodes]``; else the player walks."""
+    targets: Positions
+    """Where the ball, or the player, is to go next, ``[episodes, 2]``."""
+
+
+class SoccerMind:
+    """Remembers where the players were, and who is on the way out of a corner."""
+
+    def __init__(self, arena: bool, stitch: bool) -> None:
+        self._arena, self._stitch = arena, stitch
+        self._rngs: Sequence[np.random.Generator] = ()
+        self._visited: list[Positions] = []
+        self._dribblers: NDArray[np.bool_] = np.zeros(0, bool)
+        self._errands: Positions = np.zeros((0, 2))
+
+    def start(self, rngs: Sequence[np.random.Generator]) -> None:
+        """Begin new episodes."""
+        self._rngs, self._visited = rngs, []
+        self._errands = np.full((len(rngs), 2), np.nan)  # none
+
+    def intend(self, situation: Situation) -> Intentions:
+        """Decide for every episode; called once a step."""
+        balls = situation.observations[:, _BALL]
+        if self._stitch:
+            return self._one_thing(situation, balls)
+        self._notice(situation)
+        busy = ~np.isnan(self._errands[:, 0])
+        near = np.linalg.norm(situation.positions - balls, axis=1) <= CLOSE
+        aims = np.where(busy[:, None], self._errands, balls)
+        walk = self._next(situation, situation.positions, aims)
+        dribble = self._next(situation, balls, situation.goals, FAR)
+        dribbling = near & ~busy
+        return Intentions(dribbling, np.where(dribbling[:, None], dribble, walk))
+
+    def _one_thing(self, situation: Situation, balls: Positions) -> Intentions:
+        """Dribble where the ball lay in the player's own cell at first, else walk to the goal."""
+        if not self._visited:
+            cells = (situation.maze.cell(places) for places in (situation.positions, balls))
+            self._dribblers = np.equal(*cells)
+            self._visited.append(situation.positions)
+        walk = self._next(situation, situation.positions, situation.goals)
+        dribble = self._next(situation, balls, situation.goals, FAR)
+        return Intentions(self._dribblers, np.where(self._dribblers[:, None], dribble, walk))
+
+    def _notice(self, situation: Situation) -> None:
+        """End errands that are done, and send those who are stuck on one.
+
+        As the package has it, the places before are compared with this one, from the 152nd step on.
+        """
+        here, errands = situation.positions, self._errands
+        errands[np.linalg.norm(errands - here, axis=1) <= FREED] = np.nan
+        if len(self._visited) > STUCK_STEPS + 1:
+            before = np.stack(self._visited[-STUCK_STEPS - 1 : -1])
+            stayed = np.linalg.norm(before - here, axis=2).max(axis=0) <= STUCK_RADIUS
+            maze = situation.maze
+            for i in np.flatnonzero(stayed & np.isnan(errands[:, 0])).tolist():
+                errands[i] = maze.centre(self._rngs[i].choice(maze.free))
+        self._visited.append(here)
+
+    def _next(
+        self, situation: Situation, places: Positions, aims: Positions, most: float = np.inf
+    ) -> Positions:
+        """The aim itself in the arena, at most ``most`` away; else the next cell on the way."""
+        if not self._arena:
+            return situation.maze.subgoal(places, aims)
+        way = aims - places
+        length = np.linalg.norm(way, axis=1, keepdims=True)
+        shorter = np.minimum(1.0, most / np.maximum(length, 1e-12))
+        return np.where(length > most, places + shorter * way, aims)
+
+
+def walking_inputs(situation: Situation, targets: Positions) -> NDArray[Any]:
+    """What the ant that walks was trained on: its body, its speeds, the direction."""
+    way = targets - situation.positions
+    direction = way / (np.linalg.norm(way, axis=1, keepdims=True) + 1e-6)
+    rows = situation.observations
+    return np.concatenate([rows[:, _BODY], rows[:, _BODY_SPEED], direction], axis=1)
+
+
+def dribbling_inputs(situation: Situation, targets: Positions) -> NDArray[Any]:
+    """What the ant with the ball was trained on; its targets are the ball's."""
+    rows = situation.observations
+    balls = rows[:, _BALL]
+    return np.concatenate(
+        [
+            rows[:, _BODY],
+            rows[:, _BALL_POSE],
+            rows[:, _SPEEDS],
+            balls - situation.positions,
+            targets - balls,
+        ],
+        axis=1,
+    )
+
 
 _BODIES = {"antmaze": "ant", "humanoidmaze": "humanoid"}
 

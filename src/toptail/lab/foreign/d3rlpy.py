@@ -11,12 +11,20 @@ import numpy as np
 from scipy.special import erf
 
 from toptail.errors import InputError
-from toptail.lab.foreign.critic import ForeignCritic
-from toptail.lab.foreign.networks import Dense, Layer, LayerNorm, Rows, chain, floats, relu
+from toptail.io.files import check_readable
+from toptail.io.guard import refusing
+from toptail.lab.foreign.networks import (
+    Dense,
+    ForeignCritic,
+    Layer,
+    LayerNorm,
+    Rows,
+    chain,
+    floats,
+    relu,
+)
 from toptail.lab.foreign.pickled import read_pickle
 from toptail.lab.foreign.torch_files import read_torch
-from toptail.pools.files import check_readable
-from toptail.pools.guard import refusing
 
 _ADVICE: Final = "expected a model of d3rlpy 2 with a continuous Q-function, saved by algo.save"
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.pools.guard import check_unpacked, refusing
+from toptail.io.guard import check_unpacked, refusing
 
 Array = NDArray[Any]
 Storages = Callable[[Any], Array]

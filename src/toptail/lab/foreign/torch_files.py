@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from toptail.io.guard import check_unpacked, refusing
 from toptail.lab.foreign.pickled import Array, PickledName, read_pickle
-from toptail.pools.guard import check_unpacked, refusing
 
 _STORAGES: Final = {
     "FloatStorage": "<f4",

@@ -13,7 +13,7 @@ rule on each axis.
 
 The chain is stepped from the package's starts to the last row: `Behaviour.rho` is how often data
 has the point at x with the hidden goal G. The action says something of that goal: P(G | s, a) goes
-with P(G | s) beta(a | s, G). What follows later is solved for in `toptail.lab.judges.occupancy`.
+with P(G | s) beta(a | s, G). What follows later is solved for in `toptail.lab.judges.ideals`.
 """
 
 from __future__ import annotations

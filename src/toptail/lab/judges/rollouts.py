@@ -86,7 +86,7 @@ class ModelGoesOn:
     """
 
     def __init__(self, policy: Continuation, key: jax.Array, ddim_steps: int) -> None:
-        from toptail.lab.training.defaults import on_gpu  # only here: most rollouts need no JAX
+        from toptail.lab.training.config import on_gpu  # only here: most rollouts need no JAX
 
         self._policy, self._key, self._steps = policy, key, ddim_steps
         self._block = GPU_BLOCK if on_gpu() else BLOCK

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toptail.errors import InputError
-from toptail.lab.proposals.schedule import Schedule
+from toptail.lab.proposals.denoiser import Schedule
 
 Predict: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
 """(noised actions [n, a], their common level []) -> the noise that they hold [n, a]."""

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.critics.registry import CRITICS, entry
-from toptail.lab.critics.variants import without_settings
+from toptail.io.files import entries
+from toptail.lab.critics.registry import CRITICS, entry, without_settings
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.lab.training.config import RunConfig, changes
 from toptail.lab.training.options import labelled
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
-from toptail.pools.files import entries
 
 if TYPE_CHECKING:
     from toptail.lab.critics.base import TrainedCritic

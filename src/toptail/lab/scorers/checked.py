@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from toptail.errors import InputError, NotDoneError
+from toptail.io.guard import brief
+from toptail.io.timeouts import in_time
 from toptail.lab.scorers.base import Rows, Score
-from toptail.pools.guard import brief
-from toptail.pools.patience import in_time
 
 
 @contextmanager

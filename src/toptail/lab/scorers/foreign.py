@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from toptail.errors import InputError, option
-from toptail.lab.foreign.critic import ForeignCritic
+from toptail.io.files import entries, sha256
 from toptail.lab.foreign.d3rlpy import read_d3rlpy
+from toptail.lab.foreign.networks import ForeignCritic
 from toptail.lab.foreign.ogbench import read_ogbench
 from toptail.lab.foreign.torchscript import read_torchscript
 from toptail.lab.scorers.base import Scorer
 from toptail.lab.scorers.checked import checked
-from toptail.pools.files import entries, sha256
 
 READERS: Final[Mapping[str, Callable[[Path], ForeignCritic]]] = {
     "ogbench": read_ogbench,

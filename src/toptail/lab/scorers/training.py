@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from toptail.jobs.job import Job, Resources
-from toptail.lab.critics.variants import split_label
+from toptail.lab.critics.registry import split_label
 from toptail.lab.proposals.denoiser import Diffusion
-from toptail.lab.proposals.diffusion_runs import DiffusionRun
+from toptail.lab.proposals.diffusion import DiffusionRun
 from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.files import load
-from toptail.lab.training.config import LearnerConfig, RunConfig
-from toptail.lab.training.defaults import checkpoint_every, keep_compiled, log_every, on_gpu
+from toptail.lab.training.config import (
+    LearnerConfig,
+    RunConfig,
+    checkpoint_every,
+    keep_compiled,
+    log_every,
+    on_gpu,
+)
 from toptail.lab.training.group import Watch
 from toptail.lab.training.options import labelled
 from toptail.lab.training.policy import find_fault

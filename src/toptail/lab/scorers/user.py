@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toptail.errors import InputError, option
+from toptail.io.files import sha256
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.scorers.base import Scorer
 from toptail.lab.scorers.checked import checked, others_code
 from toptail.lab.scorers.foreign import READERS, foreign_scorers, is_foreign
 from toptail.pools.columns import group_seeds, split_seed
-from toptail.pools.files import sha256
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
 _MODULES: dict[tuple[Path, str], ModuleType] = {}

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError, option, told
-from toptail.lab.training.records import digest, machine, versions
-from toptail.pools import guard
-from toptail.pools.files import atomic
-from toptail.pools.locks import NoLocksError, locks_exist, try_lock
+from toptail.io import guard
+from toptail.io.files import NoLocksError, atomic, locks_exist, try_lock
+from toptail.lab.training.run_files import digest, machine, versions
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
 

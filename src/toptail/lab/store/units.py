@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.io.files import entries, read_arrays, staged_folder
+from toptail.io.hashes import HashedFormat
 from toptail.lab.store.compact import Way, pack, unpack
 from toptail.lab.store.folder import read_json
-from toptail.lab.training.records import differences, digest
-from toptail.pools.files import entries, read_arrays, staged_folder
-from toptail.pools.hashed import HashedFormat
+from toptail.lab.training.run_files import differences, digest
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 

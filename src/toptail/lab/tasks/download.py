@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError, NotDoneError, told
+from toptail.io.files import check_folder, sha256
+from toptail.io.guard import allowed_bytes, brief, read_object, refusing
 from toptail.lab.tasks.files import load_file, read_record, record_path, split_path, write_json
 from toptail.lab.tasks.names import Split, TaskName, parse_name
-from toptail.pools.files import check_folder, sha256
-from toptail.pools.guard import allowed_bytes, brief, read_object, refusing
 
 MIRRORS: tuple[str, ...] = (
     "https://rail.eecs.berkeley.edu/datasets/ogbench",

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from toptail.errors import InputError
+from toptail.io.files import atomic
 from toptail.lab.tasks.maze import UNIT, Maze
 from toptail.lab.tasks.trajectories import Trajectories
-from toptail.pools.files import atomic
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Distinguishable with every kind of colour vision (Okabe and Ito)."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, check_whole
+from toptail.io.hashes import HashedFormat
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
-from toptail.pools.hashed import HashedFormat
 
 _FORMAT = HashedFormat(
     ("toptail-queries-1",), "a file of frozen queries", "freeze the queries again"

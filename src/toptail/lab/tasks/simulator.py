@@ -11,8 +11,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.lab.tasks.names import TaskName
+from toptail.lab.tasks.trajectories import IntArray, Trajectories
 
 
 def available_cores() -> int:
@@ -67,3 +70,98 @@ def quiet() -> Iterator[None]:
         warnings.filterwarnings("ignore", message=".*DISPLAY environment variable.*")
         warnings.filterwarnings("ignore", message=".*precision lowered by casting to float32.*")
         yield
+
+
+FloatArray = NDArray[np.float64]
+
+MAZE_TOLERANCE = 1e-4
+"""How exactly the mazes' next observation is found again; what remains is float32 storage."""
+
+_GRIPPER_CONTACT = 18
+
+
+class Simulator:
+    """One environment of a task that can be put into the state of any recorded row.
+
+    A row stores positions, velocities and button states in float32. Everything else that the
+    simulator carries from step to step (the constraint solver's warm start, the clock) starts
+    from zero, so two restores of one row go on bit for bit alike.
+    """
+
+    def __init__(self, task: TaskName) -> None:
+        if task.dimensions is None:
+            raise InputError(
+                f"{task.name} cannot be restored: expected a task whose observations are states."
+            )
+        self._task = task
+        self._mujoco = load_module("mujoco")
+        options: dict[str, Any] = {} if task.is_maze else {"mode": "data_collection"}
+        self._env = make_env(task.environment, terminate_at_goal=False, **options).unwrapped
+        with package_randomness(np.random.SeedSequence(0)) as seed:
+            self._env.reset(seed=seed)
+
+    def restore(self, trajectories: Trajectories, row: int) -> FloatArray:
+        """Go to a row, before its action, and return the observation there."""
+        state = trajectories.simulator_state(np.array([row]))
+        qpos, qvel = state.qpos[0].astype(np.float64), state.qvel[0].astype(np.float64)
+        if (len(qpos), len(qvel)) != (self._env.model.nq, self._env.model.nv):
+            raise InputError(
+                f"{trajectories.source} has {len(qpos)} positions and {len(qvel)} velocities per "
+                f"row, and {self._task.environment} has {self._env.model.nq} and "
+                f"{self._env.model.nv}: the file is of another task."
+            )
+        self._mujoco.mj_resetData(self._env.model, self._env.data)
+        if state.button_states is not None:
+            self._env.set_state(qpos, qvel, state.button_states[0])
+        else:
+            self._env.set_state(qpos, qvel)
+        if self._task.family == "cube":
+            self._turn_kinematics_back()
+        env = self._env
+        observed = env.get_ob() if self._task.is_maze else env.compute_observation()
+        observation = np.asarray(observed, dtype=np.float64)
+        if not self._task.is_maze:
+            # The force that the gripper feels follows from the last control, which is not stored.
+            observation[_GRIPPER_CONTACT] = trajectories.observations[row, _GRIPPER_CONTACT]
+        return observation
+
+    def step(self, action: NDArray[Any]) -> FloatArray:
+        """Take one environment step and return the next observation."""
+        return np.asarray(self._env.step(action)[0], dtype=np.float64)
+
+    def _turn_kinematics_back(self) -> None:
+        """Give the cube tasks the hand position of one physics step ago.
+
+        In these environments nothing is recomputed after a step, so observations and controls
+        use the hand's position before the step's last physics step. That one is known exactly:
+        the last physics step added dt · velocity to the positions.
+        """
+        model, data, mujoco = self._env.model, self._env.data, self._mujoco
+        qpos = data.qpos.copy()
+        mujoco.mj_integratePos(model, data.qpos, data.qvel, -model.opt.timestep)
+        mujoco.mj_kinematics(model, data)
+        data.qpos[:] = qpos
+
+
+def restore_errors(task: TaskName, trajectories: Trajectories, rows: IntArray) -> FloatArray:
+    """Restore rows, take their recorded actions, and compare with the recorded next rows.
+
+    Returns
+    -------
+    FloatArray
+        For each row the largest of |o − o*| / max(1, |o*|) over the next observation's numbers,
+        where o is simulated and o* is recorded.
+    """
+    simulator = Simulator(task)
+    errors = np.empty(len(rows))
+    for i, row in enumerate(rows):
+        if trajectories.terminals[row]:
+            raise InputError(
+                f"Row {row} of {trajectories.source} is the last of its trajectory: its action "
+                "leads nowhere, so there is no next row to compare with."
+            )
+        simulator.restore(trajectories, int(row))
+        found = simulator.step(trajectories.actions[row])
+        recorded = trajectories.observations[row + 1].astype(np.float64)
+        errors[i] = np.max(np.abs(found - recorded) / np.maximum(1.0, np.abs(recorded)))
+    return errors

@@ -8,9 +8,9 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors.numpy import load_file, save_file
 
+from toptail.io.files import atomic
+from toptail.io.guard import refusing
 from toptail.lab.critics.learner import Params
-from toptail.pools.files import atomic
-from toptail.pools.guard import refusing
 
 
 def save_params(path: Path, params: Params) -> None:

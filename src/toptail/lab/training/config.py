@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from toptail.errors import InputError, check_whole, option
-from toptail.lab.training.records import differences, digest
+import jax
 
-# Only here: the flags of `toptail train` come from this file, and are listed without JAX.
+from toptail.errors import InputError, check_whole, option
+from toptail.lab.training.run_files import differences, digest
+
 if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic
     from toptail.lab.critics.bellman import Reward
     from toptail.lab.critics.learner import Learner
     from toptail.lab.training.loop import TrainConfig
+
+# Only here: the flags of `toptail train` come from this file, and are listed without JAX.
 
 FORMAT = 1
 """Raised when a setting changes its meaning."""
@@ -203,3 +208,40 @@ def require_seeds(seeds: Sequence[int]) -> None:
 def _pairs(settings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Settings as JSON has them, hashable."""
     return tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in settings.items())
+
+
+GPU_LOG_EVERY, CPU_LOG_EVERY = 500, 50
+"""Steps between two lines of metrics, unless given."""
+
+GPU_CHECKPOINT_EVERY, CPU_CHECKPOINT_EVERY = 50_000, 1_000
+"""Steps between two checkpoints, unless given."""
+
+
+def on_gpu() -> bool:
+    """Whether there is an accelerator: then bfloat16 is the default."""
+    return jax.default_backend() != "cpu"
+
+
+def log_every() -> int:
+    """Steps between two lines of metrics on this device."""
+    return GPU_LOG_EVERY if on_gpu() else CPU_LOG_EVERY
+
+
+def checkpoint_every() -> int:
+    """Steps between two checkpoints on this device."""
+    return GPU_CHECKPOINT_EVERY if on_gpu() else CPU_CHECKPOINT_EVERY
+
+
+def keep_compiled() -> None:
+    """Keep the programs that a GPU's compiler makes, so that whatever runs again runs the same.
+
+    That compiler chooses kernels by timing them, and may choose others the next time; then the
+    last bits of a run that was stopped would differ from those of one that was not. A folder
+    that the user has told JAX to keep programs in is used instead.
+    """
+    if not on_gpu() or getattr(jax.config, "jax_compilation_cache_dir", None):
+        return
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    jax.config.update("jax_compilation_cache_dir", str(caches / "toptail" / "compiled"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -15,14 +15,13 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from toptail.errors import InputError
+from toptail.io.files import atomic, sha256
+from toptail.io.guard import refusing
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.config import LearnerConfig, changes
 from toptail.lab.training.joint import Arrays, save_joint
 from toptail.lab.training.policy import find_fault
-from toptail.lab.training.records import now
-from toptail.lab.training.run_files import CONFIG, PARAMS, RECORD, Run, read_run, run_folder
-from toptail.pools.files import atomic, sha256
-from toptail.pools.guard import refusing
+from toptail.lab.training.run_files import CONFIG, PARAMS, RECORD, Run, now, read_run, run_folder
 
 STATE = "state.safetensors"
 """The last state of a finished run: parameters, Adam's moments, key and step."""

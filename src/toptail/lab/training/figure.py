@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-from toptail.pools.files import atomic
+from toptail.io.files import atomic
 from toptail.report.palette import NEUTRAL, style
 from toptail.report.strokes import SETTINGS, new_figure
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import jax
 import numpy as np
 
+from toptail.io.files import sha256, sweep
 from toptail.lab.critics.learner import Info, Params, parameter_count
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.checkpoint import save_params
@@ -31,12 +32,20 @@ from toptail.lab.training.programs import (
     take_row,
     with_twin,
 )
-from toptail.lab.training.records import machine, now, read_object, versions
-from toptail.lab.training.run_files import CONFIG, METRICS, PARAMS, RECORD, read_run, run_folder
+from toptail.lab.training.run_files import (
+    CONFIG,
+    METRICS,
+    PARAMS,
+    RECORD,
+    machine,
+    now,
+    read_object,
+    read_run,
+    run_folder,
+    versions,
+)
 from toptail.lab.training.runs import mark_invalid
 from toptail.lab.training.task_data import TaskData
-from toptail.pools.files import sha256
-from toptail.pools.temporary import sweep
 from toptail.provenance import commit
 
 

@@ -19,11 +19,11 @@ from jax.tree_util import keystr, tree_flatten_with_path, tree_unflatten
 from safetensors.numpy import load_file, save_file
 
 from toptail.errors import InputError
+from toptail.io.files import entries, sha256, staged_folder
+from toptail.io.guard import refusing
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.loop import TrainState
-from toptail.lab.training.records import digest, read_object
-from toptail.pools.files import entries, sha256, staged_folder
-from toptail.pools.guard import refusing
+from toptail.lab.training.run_files import digest, read_object
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 

@@ -26,7 +26,7 @@ from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_s
 from toptail.lab.training.memory import check_fits, free_bytes, program_bytes
 from toptail.lab.training.offline import OfflineData
 from toptail.lab.training.programs import keys_of, shapes_of, take_row, width
-from toptail.lab.training.records import digest
+from toptail.lab.training.run_files import digest
 
 NUMBERS: Final = frozenset(
     {"temperature", "alpha", "td_weight", "positive_weight", "expectile", "gamma"}

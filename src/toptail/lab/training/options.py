@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, get_args, get_type_hints
 
 from toptail.errors import InputError, check_whole, option
-from toptail.lab.critics.variants import label_of, split_label
+from toptail.lab.critics.registry import label_of, split_label
 from toptail.lab.training.config import GOALS, RunConfig, goal_settings
 
 WIDTH, DEPTH = 512, 3
@@ -113,7 +113,7 @@ class RunOptions:
 
     def how(self) -> dict[str, Any]:
         """What every learner's configuration takes, by name."""
-        from toptail.lab.training.defaults import log_every, on_gpu
+        from toptail.lab.training.config import log_every, on_gpu
 
         if self.bfloat16 and self.no_bfloat16:
             raise InputError(

@@ -12,12 +12,11 @@ import jax
 import numpy as np
 
 from toptail.errors import InputError
+from toptail.io.files import sha256
 from toptail.lab.critics.learner import Params
 from toptail.lab.training.checkpoint import load_params
 from toptail.lab.training.metrics import logged_steps, read_lines
-from toptail.lab.training.records import digest
-from toptail.lab.training.run_files import CONFIG, METRICS, PARAMS, RECORD, Run
-from toptail.pools.files import sha256
+from toptail.lab.training.run_files import CONFIG, METRICS, PARAMS, RECORD, Run, digest
 
 Cause: TypeAlias = Literal[
     "steps missing",

@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import TypeVar, overload
 
 from toptail.errors import InputError
+from toptail.io.files import entries
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.checkpoint import load_params
 from toptail.lab.training.config import LearnerConfig, RunConfig, changes
 from toptail.lab.training.policy import Fault, find_fault, invalid_reason
-from toptail.lab.training.records import now
 from toptail.lab.training.run_files import (
     HISTORY,
     PARAMS,
     RECORD,
     Run,
     find_runs,
+    now,
     read_run,
     training_lock,
 )
-from toptail.pools.files import entries
 
 Config = TypeVar("Config", bound=LearnerConfig)
 """A kind of configuration."""

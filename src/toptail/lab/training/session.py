@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from toptail.errors import InputError, check_whole
+from toptail.io.files import entries
 from toptail.lab.training.config import LearnerConfig, changes, require_seeds
 from toptail.lab.training.extend import extend_runs
 from toptail.lab.training.group import Group, Watch
@@ -29,7 +30,6 @@ from toptail.lab.training.run_files import (
 )
 from toptail.lab.training.runs import archive
 from toptail.lab.training.task_data import TaskData
-from toptail.pools.files import entries
 
 
 def train_runs(

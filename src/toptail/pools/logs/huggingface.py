@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from toptail.errors import InputError
-from toptail.pools.files import check_readable, entries
-from toptail.pools.guard import read_object, refusing
+from toptail.io.files import check_readable, entries
+from toptail.io.guard import read_object, refusing
 
 STATE: Final = "state.json"
 INFO: Final = "dataset_info.json"

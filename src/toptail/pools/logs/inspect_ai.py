@@ -12,8 +12,8 @@ from typing import IO, Any, Final
 import pyarrow as pa
 
 from toptail.errors import InputError
-from toptail.pools.files import check_readable
-from toptail.pools.guard import check_unpacked, refusing
+from toptail.io.files import check_readable
+from toptail.io.guard import check_unpacked, refusing
 from toptail.pools.logs.rows import stated
 
 EVAL: Final = ".eval"

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from toptail.errors import InputError
+from toptail.io.guard import refusing
 from toptail.pools.columns import METADATA
-from toptail.pools.guard import refusing
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from toptail.errors import InputError
-from toptail.lab.critics.registry import entry
-from toptail.lab.critics.variants import split_readout
+from toptail.lab.critics.registry import entry, split_readout
 from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
 

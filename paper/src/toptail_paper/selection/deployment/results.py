@@ -9,11 +9,11 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.critics.variants import split_readout
+from toptail.lab.critics.registry import split_readout
 from toptail.lab.store.folder import read_json, write_json
 from toptail.lab.store.units import plain, require_fit
-from toptail.lab.training.run_files import run_folder
-from toptail.lab.training.runs import Run, load_run, read_run
+from toptail.lab.training.run_files import Run, read_run, run_folder
+from toptail.lab.training.runs import load_run
 
 
 @dataclass(frozen=True, eq=False)

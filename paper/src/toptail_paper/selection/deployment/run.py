@@ -12,19 +12,18 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.io.files import sha256
 from toptail.lab.check.environments import TaskWorld
 from toptail.lab.critics.registry import MAIN
 from toptail.lab.proposals.actor import TrainedActor, train_actor
-from toptail.lab.proposals.diffusion import DiffusionPolicy
-from toptail.lab.proposals.diffusion_runs import load_policy
+from toptail.lab.proposals.diffusion import DiffusionPolicy, load_policy
 from toptail.lab.tasks.files import Dataset, load
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.checkpoint import save_params
 from toptail.lab.training.offline import OfflineData, device_data
-from toptail.lab.training.run_files import run_folder
-from toptail.lab.training.runs import read_run, require_data
-from toptail.pools.files import sha256
+from toptail.lab.training.run_files import read_run, run_folder
+from toptail.lab.training.runs import require_data
 from toptail.progress import Tick, no_tick
 from toptail_paper.selection.deployment.config import DeploymentConfig
 from toptail_paper.selection.deployment.episodes import (

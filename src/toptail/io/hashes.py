@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.pools.files import read_arrays, write_arrays
+from toptail.io.files import read_arrays, write_arrays
 
 T = TypeVar("T")
 

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from toptail.errors import InputError, option
+from toptail.io.guard import refusing
+from toptail.pools.coerce import COLUMNS, UNUSABLE, pools_from_arrays
 from toptail.pools.columns import Columns, choose, listed
-from toptail.pools.guard import refusing
-from toptail.pools.partitioned import is_partitioned, open_partitioned
 from toptail.pools.picks import JudgedPicks, PickColumns
 from toptail.pools.scored import ScoredPools
-from toptail.pools.stream import Mapped, partitioned_pools
-from toptail.pools.tables import COLUMNS, UNUSABLE, pools_from_arrays
+from toptail.pools.stream import Mapped, is_partitioned, open_partitioned, partitioned_pools
 
 
 def to_pools(

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toptail.errors import BusyError, NotDoneError, told
-from toptail.pools.locks import NoLocksError, locks_exist, this_machine, try_lock
-from toptail.pools.temporary import sweep, temporary
+from toptail.io.files import NoLocksError, locks_exist, sweep, temporary, this_machine, try_lock
 
 BEAT: Final = 15.0
 """Seconds between two heartbeats."""

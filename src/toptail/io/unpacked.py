@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from toptail.pools.guard import check_unpacked
+from toptail.io.guard import check_unpacked
 from toptail.stats.best_of_k import Ints
 
 _ROWS: Final = 1 << 20
