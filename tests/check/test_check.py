@@ -19,9 +19,8 @@ from tests.training.toy import toy_config
 from toptail.commands.check import CheckCommand
 from toptail.errors import Exit, InputError
 from toptail.lab.check.config import CheckConfig
-from toptail.lab.check.folder import write_check
 from toptail.lab.check.page import check_html, check_lines
-from toptail.lab.check.request import CheckRequest, CheckResult
+from toptail.lab.check.result import CheckRequest, CheckResult, write_check
 from toptail.lab.check.run import check
 from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.verdicts import QUESTIONS, failures

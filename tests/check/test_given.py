@@ -18,10 +18,9 @@ from tests.tasks.conftest import DATA
 from toptail.errors import InputError
 from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.page import check_html, check_lines
-from toptail.lab.check.request import CheckRequest
+from toptail.lab.check.result import CheckRequest
 from toptail.lab.check.run import check
-from toptail.lab.scorers.checked import checked
-from toptail.lab.scorers.foreign import foreign_scorers
+from toptail.lab.scorers.user import checked, foreign_scorers
 from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.files import load_file, record_path, save_file, write_json
 

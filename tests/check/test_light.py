@@ -24,7 +24,7 @@ SIZES = small(per_group=3, pool_size=3, starts=2, horizon=2, follow_k=(1, 2), re
 CHECKED = """
 import json, sys
 from toptail.lab.check.config import CheckConfig
-from toptail.lab.check.request import CheckRequest
+from toptail.lab.check.result import CheckRequest
 from toptail.lab.check.run import check
 sizes = json.loads(sys.argv[3])
 config = CheckConfig(**sizes | {"follow_k": tuple(sizes["follow_k"])})

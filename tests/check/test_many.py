@@ -13,9 +13,8 @@ from tests.tasks.conftest import DATA
 from toptail.errors import InputError
 from toptail.lab.check import config as sizes_of
 from toptail.lab.check.config import CheckConfig
-from toptail.lab.check.folder import write_check
 from toptail.lab.check.page import check_html, check_lines
-from toptail.lab.check.request import CheckRequest, CheckResult
+from toptail.lab.check.result import CheckRequest, CheckResult, write_check
 from toptail.lab.check.run import check
 from toptail.lab.check.verdicts import failures
 from toptail.lab.judges import rollouts

@@ -16,7 +16,7 @@ from toptail.cli import main
 from toptail.errors import Exit
 from toptail.lab.check import run
 from toptail.lab.check.config import CheckConfig
-from toptail.lab.check.request import CheckRequest
+from toptail.lab.check.result import CheckRequest
 from toptail.lab.check.run import JUDGED, Piece, check
 
 DATA = Path(__file__).parent.parent / "tasks" / "data" / "pointmaze-medium-navigate-v0.npz"

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from tests.environments.plane import NEAR, GoalPlane, Plane, records, small, write_plane
+from toptail.lab.check.candidates import check_queries
 from toptail.lab.check.closed_loop import Episodic, recorded, recorded_returns
 from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.environments import TaskWorld
 from toptail.lab.check.page import check_html, check_lines
-from toptail.lab.check.queries import check_queries
-from toptail.lab.check.request import CheckRequest
+from toptail.lab.check.result import CheckRequest
 from toptail.lab.check.run import check
 from toptail.lab.environments.protocol import Copies, stored_rows
-from toptail.lab.environments.walks import WalkRules
+from toptail.lab.environments.rollout import WalkRules
 from toptail.lab.proposals.untrained import UniformActions
 
 DATA = records(12, 15, 3)

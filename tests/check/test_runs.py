@@ -14,7 +14,7 @@ from tests.environments.plane import small, write_plane
 from tests.training.toy import toy_config
 from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.judge import REFERENCE_SEEDS
-from toptail.lab.check.request import CheckRequest
+from toptail.lab.check.result import CheckRequest
 from toptail.lab.check.run import check
 from toptail.lab.tasks.files import load_file
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.environments.plane import GoalPlane, Plane, records
 from toptail.errors import InputError
-from toptail.lab.environments import walks as module
+from toptail.lab.environments import rollout as module
 from toptail.lab.environments.protocol import Copies, has_goals, stored_rows
-from toptail.lab.environments.walks import WalkRules, WalkStarts, walk
+from toptail.lab.environments.rollout import WalkRules, WalkStarts, walk
 from toptail.lab.tasks.trajectories import FloatArray, IntArray
 
 DATA = records(6, 10, 0)

@@ -16,8 +16,7 @@ import pytest
 from tests.foreign.fixtures import FOREIGN
 from toptail.errors import InputError
 from toptail.lab.foreign.d3rlpy import read_d3rlpy
-from toptail.lab.foreign.pickled import read_pickle
-from toptail.lab.foreign.torch_files import read_torch
+from toptail.lab.foreign.pickled import read_pickle, read_torch
 from toptail.lab.foreign.torchscript import read_torchscript
 
 MODELS = FOREIGN / "d3rlpy"

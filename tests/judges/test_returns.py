@@ -9,7 +9,7 @@ import pytest
 
 from tests.environments.plane import STEP, GoalPlane, Plane, records
 from toptail.lab.environments.protocol import Copies
-from toptail.lab.environments.walks import WalkRules, WalkStarts
+from toptail.lab.environments.rollout import WalkRules, WalkStarts
 from toptail.lab.judges.rollouts import candidate_returns
 from toptail.lab.tasks.trajectories import FloatArray, IntArray
 

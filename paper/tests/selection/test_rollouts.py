@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
 from toptail.lab.environments.ogbench import MazeEnvironments
-from toptail.lab.environments.walks import WalkRules
+from toptail.lab.environments.rollout import WalkRules
 from toptail.lab.judges import rollouts
 from toptail.lab.judges.rollouts import Continuation, ModelGoesOn, Starts, rollout_returns
 from toptail.lab.proposals.denoiser import Diffusion

@@ -77,9 +77,8 @@ class CheckCommand(EngineFlags):
         fail_on = statuses(self.fail_on, STATUSES)
         self.check_engine()
         check_folder(self.out)
-        from toptail.lab.check.folder import write_check
         from toptail.lab.check.page import check_lines
-        from toptail.lab.check.request import CheckRequest
+        from toptail.lab.check.result import CheckRequest, write_check
         from toptail.lab.check.run import check
         from toptail.lab.check.verdicts import failures
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from toptail.errors import InputError, option
-from toptail.lab.environments.walks import Maker, WalkRules
+from toptail.lab.environments.rollout import Maker, WalkRules
 from toptail.lab.judges.rollouts import GoesOn, Starts, rollout_returns
 from toptail.lab.store.units import fitting
 from toptail.lab.tasks.queries import FrozenQueries

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from toptail.lab.check.environments import TaskWorld
 from toptail.lab.environments.protocol import Floats, Mask
-from toptail.lab.environments.walks import Policy, Walked, WalkRules, WalkStarts, walk
+from toptail.lab.environments.rollout import Policy, Walked, WalkRules, WalkStarts, walk
 from toptail.lab.proposals.untrained import CandidateSource
 from toptail.lab.scorers.base import Score, Scorer, score_each, score_towards
 from toptail.lab.tasks.queries import FrozenQueries

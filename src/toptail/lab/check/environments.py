@@ -18,11 +18,10 @@ from toptail.io.files import sha256
 from toptail.lab.environments.gym import GymEnvironment, unlogged
 from toptail.lab.environments.ogbench import ogbench_batch
 from toptail.lab.environments.protocol import Copies, Environment, has_goals
-from toptail.lab.environments.walks import Maker
+from toptail.lab.environments.rollout import Maker
 from toptail.lab.judges.rollouts import GoesOn
 from toptail.lab.proposals.untrained import NearBehaviour, NearData
-from toptail.lab.scorers.checked import others_code
-from toptail.lab.scorers.user import user_module
+from toptail.lab.scorers.user import others_code, user_module
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import TaskName, parse_name
 from toptail.lab.tasks.trajectories import FloatArray, IntArray

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.io.files import read_arrays
+from toptail.lab.check.candidates import BehaviourModel, behaviour_folder
 from toptail.lab.check.config import EXACT, JUDGES, NOBODY, REFERENCE, ROLLOUTS, CheckConfig
 from toptail.lab.check.environments import TaskWorld
-from toptail.lab.check.sources import BehaviourModel, behaviour_folder
-from toptail.lab.environments.walks import WalkRules, WalkStarts
+from toptail.lab.environments.rollout import WalkRules, WalkStarts
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.judges.point import knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from toptail.lab.check.candidates import GROUPS
 from toptail.lab.check.closed_loop import BASELINE
-from toptail.lab.check.queries import GROUPS
 from toptail.lab.check.verdicts import QUESTIONS, asked
 from toptail.report.html import page
 from toptail.report.table import Cell, Column, Table

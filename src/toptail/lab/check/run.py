@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from toptail.audit.record import versions
 from toptail.errors import InputError, option
+from toptail.lab.check.candidates import GROUPS, Source, check_queries, source_of
 from toptail.lab.check.closed_loop import (
     BASELINE,
     Episodic,
@@ -32,10 +33,8 @@ from toptail.lab.check.judge import (
     judge_of,
     score_pools,
 )
-from toptail.lab.check.queries import GROUPS, check_queries
-from toptail.lab.check.request import CheckRequest, CheckResult, SourceResult
+from toptail.lab.check.result import CheckRequest, CheckResult, SourceResult
 from toptail.lab.check.scorers import check_scorers
-from toptail.lab.check.sources import Source, source_of
 from toptail.lab.check.verdicts import (
     CLOSED_LOOP_RULE,
     closed_loop,
@@ -45,7 +44,7 @@ from toptail.lab.check.verdicts import (
     overall,
     warnings,
 )
-from toptail.lab.environments.walks import WalkRules
+from toptail.lab.environments.rollout import WalkRules
 from toptail.lab.proposals.support import local_rows, support_distance
 from toptail.lab.proposals.untrained import NearData
 from toptail.lab.scorers.base import Scorer

@@ -23,8 +23,7 @@ from toptail.lab.foreign.networks import (
     floats,
     relu,
 )
-from toptail.lab.foreign.pickled import read_pickle
-from toptail.lab.foreign.torch_files import read_torch
+from toptail.lab.foreign.pickled import read_pickle, read_torch
 
 _ADVICE: Final = "expected a model of d3rlpy 2 with a continuous Q-function, saved by algo.save"
 

@@ -19,8 +19,7 @@ from toptail.errors import InputError
 from toptail.io.files import check_readable
 from toptail.io.guard import check_unpacked, refusing
 from toptail.lab.foreign.networks import ForeignCritic, Rows
-from toptail.lab.foreign.pickled import Array, strided
-from toptail.lab.foreign.torch_files import read_tensors, root_of
+from toptail.lab.foreign.pickled import Array, read_tensors, root_of, strided
 
 _TENSORS: Final = """
 abs acos add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax any arange argmax argmin

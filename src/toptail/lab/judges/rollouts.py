@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
-from toptail.lab.environments.walks import Maker, WalkRules, WalkStarts, walk
+from toptail.lab.environments.rollout import Maker, WalkRules, WalkStarts, walk
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
 if TYPE_CHECKING:

@@ -6,20 +6,214 @@ import ast
 import importlib.util
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from toptail.errors import InputError, option
-from toptail.io.files import sha256
+from toptail.errors import InputError, NotDoneError, option
+from toptail.io.files import entries, sha256
+from toptail.io.guard import brief
+from toptail.io.timeouts import in_time
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.scorers.base import Scorer
-from toptail.lab.scorers.checked import checked, others_code
-from toptail.lab.scorers.foreign import READERS, foreign_scorers, is_foreign
+from toptail.lab.foreign.d3rlpy import read_d3rlpy
+from toptail.lab.foreign.networks import ForeignCritic
+from toptail.lab.foreign.ogbench import read_ogbench
+from toptail.lab.foreign.torchscript import read_torchscript
+from toptail.lab.scorers.base import Rows, Score, Scorer
 from toptail.pools.columns import group_seeds, split_seed
+
+
+@contextmanager
+def others_code(where: str, what: str, advice: str = "") -> Iterator[None]:
+    """Run code of a user's: whatever it raises is a sentence, what it prints goes to stderr.
+
+    It has a time limit, its wish to end the process is no success of ours, and Ctrl-C says where it
+    was.
+    """
+    try:
+        with redirect_stdout(sys.stderr), in_time(where):
+            yield
+    except KeyboardInterrupt as error:
+        error.add_note(f"in {where}")
+        raise
+    except NotDoneError:
+        raise
+    except BaseException as error:
+        kind = f"{type(error).__name__}: {brief(error)}"
+        raise InputError(f"{where} {what} ({kind}){advice}.") from error
+
+
+_NAMES: Final = {
+    **dict.fromkeys(("states", "state", "observations", "observation", "obs", "s"), 0),
+    **dict.fromkeys(("actions", "action", "a"), 1),
+    **dict.fromkeys(("goals", "goal", "g"), 2),
+}
+"""What an argument's name says that it is: 0 states, 1 actions, 2 goals."""
+_GOAL_FREE: Final = (
+    "; the task is taken as goal-free, as its environment has no method reached(goal), so that "
+    "goals have no numbers: add that method, or score states and actions alone"
+)
+
+
+def _wanted(function: Callable[..., Any]) -> tuple[list[int], dict[str, int]]:
+    """Which of states, actions and goals a function wants: by position, and by keyword.
+
+    An argument with a known name gets what it says, any other one what is left, in order. A default
+    other than None makes it a setting. Where two names say the same, order alone decides.
+    """
+    try:
+        every = list(inspect.signature(function).parameters.values())
+    except ValueError:  # something built in does not say
+        return [0, 1, 2], {}
+    if any(p.kind is p.VAR_POSITIONAL for p in every):
+        return [0, 1, 2], {}
+    named = [p for p in every if p.kind is not p.VAR_KEYWORD]
+    unset = [p.name for p in named if p.default is p.empty or p.default is None]
+    known = {name: _NAMES[name.lower()] for name in unset if name.lower() in _NAMES}
+    if len({*known.values()}) < len(known):
+        known = {}
+    left = [i for i in range(3) if i not in known.values()]
+    wanted = known | dict(zip([n for n in unset if n not in known], left, strict=False))
+    first = takewhile(lambda p: p.name in wanted and p.kind is not p.KEYWORD_ONLY, named)
+    return [wanted.pop(p.name) for p in list(first)], wanted
+
+
+def checked(function: Callable[..., Any], where: str) -> Score:
+    """A user's function that fails in one sentence rather than in a table.
+
+    It is called with what the names of its arguments say: see `_wanted`. One of states and actions
+    alone, Q(s, a), is not shown the goals.
+    """
+    placed, keyed = _wanted(function)
+    towards_goals = 2 in (*placed, *keyed.values())
+
+    def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
+        advice = _GOAL_FREE if towards_goals and not goals.shape[1] else ""
+        with others_code(where, f"failed on {len(states)} rows", advice):
+            # Copies: what it writes into them must not reach who scores the same rows next.
+            rows = [each.copy() for each in (states, actions, goals)]
+            by_name = {name: rows[i] for name, i in keyed.items()}
+            given = np.asarray(function(*(rows[i] for i in placed), **by_name))
+            if given.dtype.kind in "cmMSU":
+                raise TypeError(f"scores of type {given.dtype}, which are no numbers")
+            with np.errstate(over="ignore"):  # infinite then, and named below
+                result = given.astype(np.float32)
+        if result.shape != (len(states),):
+            raise InputError(
+                f"{where} returned scores of shape {result.shape} for {len(states)} rows: expected "
+                f"({len(states)},), one score per row."
+            )
+        finite = np.isfinite(result)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise InputError(
+                f"{where} returned {given[row]} for row {row} (state {states[row].tolist()}): "
+                "every score must be a finite number in float32."
+            )
+        return result
+
+    return score
+
+
+READERS: Final[Mapping[str, Callable[[Path], ForeignCritic]]] = {
+    "ogbench": read_ogbench,
+    "d3rlpy": read_d3rlpy,
+    "torchscript": read_torchscript,
+}
+"""What stands before the colon -> who reads the file behind it."""
+
+_FILES: Final = {
+    "ogbench": ("params_*.pkl",),
+    "d3rlpy": ("*.d3",),
+    "torchscript": ("*.pt", "*.pt2"),
+}
+"""How checkpoints are usually called."""
+_SHOWN: Final = 5
+"""Checkpoints that a message names, at most."""
+_WILD: Final = re.compile(r"[*?\[]")
+
+
+def is_foreign(text: str) -> bool:
+    """Whether a scorer, without its name, is a file of another library."""
+    return text.partition(":")[0] in READERS
+
+
+def foreign_scorers(given: str | None, text: str) -> list[Scorer]:
+    """The scorers of ``KIND:PATH``, called as ``given``, or else after what they are.
+
+    A path with a pattern stands for the seeds of one critic, ``exp/sd*/params_1000000.pkl``: they
+    become ``NAME@SEED``, with the seeds that the checkpoints know or that the pattern stands for.
+    """
+    kind, _, file = text.partition(":")
+    pattern = str(Path(file).expanduser())
+    paths = _matching(pattern, text) if _WILD.search(pattern) else [Path(pattern)]
+    for path in paths:
+        _require_file(kind, path)
+    critics = {path: READERS[kind](path) for path in paths}
+    if not _WILD.search(pattern):
+        ((path, critic),) = critics.items()
+        return [_scorer(given or _called(kind, critic, path), kind, path, critic)]
+    name = given or _called(kind, next(iter(critics.values())), paths[0])
+    if "@" in name:
+        raise InputError(f"{option('scorer', text)}: a pattern stands for the seeds of '{name}'.")
+    seeds = [_seed(critic, path, pattern) for path, critic in critics.items()]
+    if None in seeds or len(set(seeds)) < len(seeds):
+        raise InputError(
+            f"{option('scorer', text)}: the seeds of these {len(seeds)} files cannot be told "
+            f"apart; give each by itself, as {name}@1={kind}:{paths[0]}."
+        )
+    return [
+        _scorer(f"{name}@{seed}", kind, path, critic)
+        for seed, (path, critic) in zip(seeds, critics.items(), strict=True)
+    ]
+
+
+def _require_file(kind: str, path: Path) -> None:
+    """Refuse a folder, with the checkpoints that are in it."""
+    if not path.is_dir():
+        return
+    files = [file for pattern in _FILES[kind] for file in entries(path, f"**/{pattern}")]
+    found = ", ".join(str(file) for file in files[:_SHOWN]) + (", ..." if files[_SHOWN:] else "")
+    found = found or f"no {' or '.join(_FILES[kind])} is in it"
+    raise InputError(f"{path} is a folder: expected a checkpoint, {kind}:PATH ({found}).")
+
+
+def _called(kind: str, critic: ForeignCritic, path: Path) -> str:
+    """A name for a critic that was given none."""
+    return path.stem if kind == "torchscript" else f"{kind}-{critic.agent}"
+
+
+def _scorer(column: str, kind: str, path: Path, critic: ForeignCritic) -> Scorer:
+    origin = {"file": path.name, "kind": kind, "agent": critic.agent, "file_sha256": sha256(path)}
+    return Scorer(column, checked(critic.score, str(path)), origin, critic.step_reward)
+
+
+def _matching(pattern: str, text: str) -> list[Path]:
+    """The files that fit a pattern, sorted."""
+    parts = Path(pattern).parts
+    first = next(i for i, part in enumerate(parts) if _WILD.search(part))
+    home = Path(*parts[:first])
+    found = [path for path in entries(home, str(Path(*parts[first:]))) if path.is_file()]
+    if not found:
+        raise InputError(f"{option('scorer', text)}: no file fits the pattern {pattern}.")
+    return found
+
+
+def _seed(critic: ForeignCritic, path: Path, pattern: str) -> int | None:
+    """The seed that a checkpoint knows, or the first number where the pattern has a star."""
+    if critic.seed is not None:
+        return critic.seed
+    stars = re.escape(pattern).replace(r"\*", "(.*)").replace(r"\?", "(.)")
+    fitting = re.fullmatch(stars, str(path))
+    numbers = re.findall(r"\d+", " ".join(fitting.groups())) if fitting else []
+    return int(numbers[0]) if numbers else None
+
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
 _MODULES: dict[tuple[Path, str], ModuleType] = {}

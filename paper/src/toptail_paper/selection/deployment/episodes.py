@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.environments.ogbench import MazeEnvironments
-from toptail.lab.environments.walks import Maker, WalkRules, WalkStarts, walk
+from toptail.lab.environments.rollout import Maker, WalkRules, WalkStarts, walk
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.simulator import make_env, package_randomness
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
