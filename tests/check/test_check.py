@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from toptail.lab.check.scorers import check_scorers
 
 from examples.gym_data import episode
 from paper.tests.semantics.fake_runs import write_run
@@ -22,7 +23,6 @@ from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.result import CheckRequest, CheckResult, write_check
 from toptail.lab.check.run import check
-from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.verdicts import QUESTIONS, failures
 from toptail.lab.environments.gym import unlogged
 from toptail.lab.store.folder import read_json

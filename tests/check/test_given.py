@@ -20,7 +20,8 @@ from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.result import CheckRequest
 from toptail.lab.check.run import check
-from toptail.lab.scorers.user import checked, foreign_scorers
+from toptail.lab.scorers.foreign import foreign_scorers
+from toptail.lab.scorers.user import as_score
 from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.files import load_file, record_path, save_file, write_json
 
@@ -104,7 +105,7 @@ def bound(states: Any, actions: Any, goals: Any) -> Any:
 def test_names_of_arguments_are_honoured_and_the_others_come_in_order(
     function: Any, wanted: float
 ) -> None:
-    found = checked(function, "mine.py:f")(STATES, ACTIONS, GOALS)
+    found = as_score(function, "mine.py:f")(STATES, ACTIONS, GOALS)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 

@@ -14,12 +14,12 @@ from tests.environments.plane import NEAR, GoalPlane, Plane, records, small, wri
 from toptail.lab.check.candidates import check_queries
 from toptail.lab.check.closed_loop import Episodic, recorded, recorded_returns
 from toptail.lab.check.config import CheckConfig
-from toptail.lab.check.environments import TaskWorld
+from toptail.lab.check.environments import TaskEnvironment
 from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.result import CheckRequest
 from toptail.lab.check.run import check
 from toptail.lab.environments.protocol import Copies, stored_rows
-from toptail.lab.environments.rollout import WalkRules
+from toptail.lab.environments.rollout import RolloutRules
 from toptail.lab.proposals.untrained import UniformActions
 
 DATA = records(12, 15, 3)
@@ -27,9 +27,9 @@ DATA = records(12, 15, 3)
 
 def episodes(kind: type[Plane], horizon: int) -> Episodic:
     goals = kind is GoalPlane
-    world = TaskWorld("plane", partial(Copies, kind), goals)
+    world = TaskEnvironment("plane", partial(Copies, kind), goals)
     queries = check_queries(DATA, 8, 0, goals=goals)
-    return Episodic(world, DATA, queries, UniformActions(2), (1, 2), WalkRules(horizon))
+    return Episodic(world, DATA, queries, UniformActions(2), (1, 2), RolloutRules(horizon))
 
 
 def slow_return(trajectory: int, horizon: int) -> float:

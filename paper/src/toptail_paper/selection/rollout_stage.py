@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.check.environments import TaskWorld, maze_world
-from toptail.lab.judges.rollouts import GoesOn, ModelGoesOn
+from toptail.lab.check.environments import TaskEnvironment, maze_environment
+from toptail.lab.judges.rollouts import ContinuationPolicy, ModelContinuation
 from toptail.lab.proposals.diffusion import load_policy
 from toptail.lab.proposals.untrained import NearData
 from toptail.lab.store.units import Stored, fitting
@@ -49,7 +49,7 @@ from toptail_paper.selection.study import Selection
 class Place:
     """An environment that was named, in place of the maze of an OGBench task."""
 
-    world: TaskWorld
+    world: TaskEnvironment
     """The environment, which has goals."""
     train: Trajectories
     """What the data does, if neither the environment nor a trained model has a policy."""
@@ -189,11 +189,11 @@ def _world(
     """What rollouts start from and go on with."""
     if place is not None and _untrained(study, place):
         nearest = study.config.support.nearest
-        goes_on = place.world.goes_on(NearData(place.train), queries.goals, nearest)
-        who = {"policy": place.world.who_goes_on, "data": place.train.sha256}
+        goes_on = place.world.continuation(NearData(place.train), queries.goals, nearest)
+        who = {"policy": place.world.continuation_text, "data": place.train.sha256}
     else:
         goes_on, who = _model(study, queries, pools)
-    world = maze_world(study.config.task) if place is None else place.world
+    world = maze_environment(study.config.task) if place is None else place.world
     assert world.make is not None
     return RolloutWorld(
         study.config.task,
@@ -208,7 +208,7 @@ def _world(
 
 def _model(
     study: Selection, queries: FrozenQueries, pools: CandidatePools
-) -> tuple[GoesOn, dict[str, Any]]:
+) -> tuple[ContinuationPolicy, dict[str, Any]]:
     """The behaviour model goes on, which must be the one that proposed the candidates."""
     run = _model_run(study)
     policy_hash = read_run(run).record.get("params_sha256")
@@ -219,7 +219,7 @@ def _model(
             "pools were drawn with."
         )
     seed, policy = stream(queries, NOISE), load_policy(run, study.config.task)
-    return ModelGoesOn(policy, jax.random.key(seed), study.config.rollouts.ddim_steps), {
+    return ModelContinuation(policy, jax.random.key(seed), study.config.rollouts.ddim_steps), {
         "policy": str(policy_hash),
         "noise": "row_keys(key(seed), query, repeat, step), step = 2, 3, …",
         "seed": seed,

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from toptail.errors import InputError, option
-from toptail.lab.environments.rollout import Maker, WalkRules
-from toptail.lab.judges.rollouts import GoesOn, Starts, rollout_returns
+from toptail.lab.environments.rollout import BatchMaker, RolloutRules
+from toptail.lab.judges.rollouts import CandidateStarts, ContinuationPolicy, rollout_returns
 from toptail.lab.store.units import fitting
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
@@ -43,9 +43,9 @@ class RolloutWorld:
     """The frozen queries of that split."""
     candidates: FloatArray
     """Actions of the audited pool, and the logged action as the last: ``[Q, N + 1, action]``."""
-    make: Maker
+    make: BatchMaker
     """Makes the simulations."""
-    goes_on: GoesOn
+    goes_on: ContinuationPolicy
     """Who goes on after the judged action."""
     origin: Mapping[str, Any]
     """What a return depends on beside: who goes on, and where."""
@@ -83,7 +83,7 @@ class RolloutWorld:
         """Returns of every repetition of (query, candidate) pairs: ``[m, repeats]``."""
         repeats = settings.repeats
         pair = np.repeat(np.arange(len(query)), repeats)
-        starts = Starts(
+        starts = CandidateStarts(
             rows=self.queries.rows[query][pair],
             goals=self.queries.goals[query][pair],
             actions=self.candidates[query, candidate][pair],
@@ -95,7 +95,7 @@ class RolloutWorld:
             self.val,
             starts,
             self.goes_on,
-            WalkRules(settings.horizon, settings.gamma),
+            RolloutRules(settings.horizon, settings.gamma),
             lambda share: tick(round(share * len(starts))),
         )
         return returns.reshape(len(query), repeats).astype(np.float32)

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from toptail.lab.check.candidates import GROUPS
 from toptail.lab.check.closed_loop import BASELINE
-from toptail.lab.check.verdicts import QUESTIONS, asked
+from toptail.lab.check.config import ASCENT
+from toptail.lab.check.verdicts import QUESTIONS, asked, questions
 from toptail.report.html import page
 from toptail.report.table import Cell, Column, Table
 from toptail.report.text import MISSING_SHORT, bracket, number, one_line, with_interval
@@ -84,17 +85,18 @@ def _measured(content: Check) -> list[str]:
 
 def _not_asked(content: Check) -> list[str]:
     """How far "safe" reaches, where it is said."""
-    found = [part[kind] for _, part in _parts(content) for kind in QUESTIONS]
+    found = [part[kind] for _, part in _parts(content) for kind in questions(part)]
     if not any(entry and entry["status"] == "safe" for entry in found):
         return []
     return [
         "“Safe” is about these candidates, up to the K that is named: a larger search, or an actor "
-        "that is trained on the critic, was not looked at (for more: --pool-size, --follow-k)."
+        "that is trained on the critic, was not looked at (for more: --pool-size, --follow-k, "
+        "--pools ascent)."
     ]
 
 
 def _followed(content: Check) -> list[Mapping[str, Any]]:
-    return [part[CLOSED_LOOP] for _, part in _parts(content) if part[CLOSED_LOOP]]
+    return [part[CLOSED_LOOP] for _, part in _parts(content) if part.get(CLOSED_LOOP)]
 
 
 def _parts(content: Check) -> list[tuple[str, Mapping[str, Any]]]:
@@ -106,7 +108,7 @@ def _rows(content: Check) -> list[tuple[Cell, ...]]:
     """One row for each scorer, source of candidates and question."""
     rows: list[tuple[Cell, ...]] = []
     for name, part in _parts(content):
-        for kind in QUESTIONS:
+        for kind in questions(part):
             entry = part[kind]
             status = "inconclusive" if entry is None else entry["status"]
             reason = "not done" if entry is None else one_line(entry["reason"])
@@ -132,7 +134,7 @@ def _groups_table(content: Check) -> Table | None:
         dict.fromkeys(
             group
             for _, part in _parts(content)
-            for kind in QUESTIONS
+            for kind in questions(part)
             for group in (part[kind] or {"groups": ()})["groups"]
         )
     )
@@ -140,7 +142,7 @@ def _groups_table(content: Check) -> Table | None:
         return None
     rows = []
     for name, part in _parts(content):
-        for kind in QUESTIONS:
+        for kind in questions(part):
             if part[kind] is not None:
                 cells = (Cell(one_line(name)), Cell(asked(part, kind)))
                 rows.append((*cells, *(_group(part[kind]["groups"][g]) for g in names)))
@@ -161,10 +163,11 @@ def _group(entry: Mapping[str, Any]) -> Cell:
 
 def _episodes_table(content: Check) -> Table | None:
     """What an episode is worth with every K; None where nothing was followed."""
-    followed = [(name, part) for name, part in _parts(content) if part[CLOSED_LOOP]]
+    followed = [(name, part) for name, part in _parts(content) if part.get(CLOSED_LOOP)]
     if not followed:
         return None
     names = [BASELINE, *(f"K = {k}" for k in content["settings"]["follow_k"][1:])]
+    names += [ASCENT] if any(ASCENT in part[CLOSED_LOOP]["worth"] for _, part in followed) else []
     rows = []
     for name, part in followed:
         worth = part[CLOSED_LOOP]["worth"]
@@ -173,7 +176,7 @@ def _episodes_table(content: Check) -> Table | None:
             Cell(part["pools"]),
             Cell(str(part[CLOSED_LOOP]["episodes"])),
         ]
-        found = [*(worth[k] for k in names), part[CLOSED_LOOP]["data"]]
+        found = [*(worth.get(k) for k in names), part[CLOSED_LOOP]["data"]]
         rows.append((*cells, *map(_worth, found)))
     head = (Column("Critic", "name"), Column("Candidates", "word"), Column("Episodes"))
     columns = (*head, *(Column(k) for k in names), Column("data"))
@@ -201,7 +204,7 @@ def _links(content: Check) -> list[tuple[str, str]]:
             links.append((f"{source}/one_step/report.html", f"{source} candidates, one step"))
         for name, part in parts:
             for kind, words in QUESTIONS.items():
-                if "worth" in (part[kind] or ()):
+                if "worth" in (part.get(kind) or ()):
                     path = f"{source}/{kind}/{name}/report.html"
                     links.append((path, f"{source} candidates, {name}, {words}"))
     return links

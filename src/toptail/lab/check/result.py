@@ -1,110 +1,185 @@
-"""What is asked of a check, and what it finds."""
+"""What a check returns: verdicts, a page, a figure, and a folder with everything behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from toptail.io.files import entries, staged_folder, write_arrays
 from toptail.lab.check.candidates import Source
-from toptail.lab.check.config import NEAREST, UNIFORM, CheckConfig
-from toptail.lab.check.page import check_html
+from toptail.lab.check.verdicts import QUESTIONS, asked, questions
 from toptail.lab.store.folder import write_json
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.pools import ScoredPools
+from toptail.report.text import one_line
 from toptail.results import AuditResult, PicksResult
 
-
-@dataclass(frozen=True)
-class CheckRequest:
-    """What is to be checked, by whom, and among which candidates."""
-
-    task: str
-    """An OGBench name, one of the paper's names, or the path of a training file."""
-    scorers: tuple[str, ...]
-    """Critics: functions of files, or folders of trained runs, with patterns."""
-    pools: tuple[str, ...] = (NEAREST, UNIFORM)
-    """Where candidates come from."""
-    judge: str | None = None
-    """Who judges; the best judge that the task has unless given."""
-    env: str | None = None
-    """The environment; that of an OGBench data set unless given."""
-    goals: bool = True
-    """Whether the task has goals where no environment says so."""
-    runs: Path | None = None
-    """Folder of trained runs: behaviour model and reference ensemble."""
-    config: CheckConfig = field(default_factory=CheckConfig)
-    """Sizes, horizon, discount, seed."""
-    command: str = "toptail.lab.check.run.check(...)"
-    """What made it, for the record."""
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
 class SourceResult:
-    """What was found among the candidates of one source."""
+    """Results among the candidates of one source."""
 
     source: Source
-    """Where they come from."""
+    """The source."""
     pools: Mapping[str, np.ndarray]
-    """``actions [Q, N, a]``, ``support_distance``, ``on_support``, and ``scores/COLUMN``."""
+    """``actions [Q, N, a]``, ``support_distance``, ``on_support``, ``scores/COLUMN``, and of the
+    source 'ascent' the maximizers ``ascent/COLUMN [Q, a]``."""
     table: ScoredPools | None
-    """Scores and values as the audit reads them; None where nobody judged."""
+    """Scores and values, the input of the audit; None unless all candidates were judged."""
     audit: AuditResult | None
-    """The audit of one step; None where nobody judged."""
+    """The audit of one step; None unless all candidates were judged."""
     followed: Mapping[str, PicksResult]
-    """Scorer -> the audit of its episodes; empty where there are none."""
+    """Scorer -> the audit of its episodes; empty without episodes."""
     doubts: tuple[str, ...]
-    """Why the judge may not be believed; then the audit decides nothing."""
+    """Reasons not to believe the judge; then the audit decides nothing."""
     picked: Mapping[str, PicksResult] = field(default_factory=dict)
-    """Scorer -> the audit of its picks, where these alone were judged; then there is no table."""
+    """Scorer -> the audit of its picks, where these alone were judged."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class CheckVerdict:
+    """The verdict about one scorer."""
+
+    status: str
+    """The worst of its statuses: ``safe``, ``no gain``, ``unsafe`` or ``inconclusive``."""
+    headline: str
+    """Every question with its status, in one line."""
+    answers: Mapping[str, tuple[str, str]]
+    """Question -> status and reason."""
+    warnings: tuple[str, ...]
+    """Where a status says less than it seems to."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class CheckResult:
-    """Everything that a check found."""
+    """The result of :func:`toptail.check`."""
 
     content: dict[str, Any]
     """``check.json``."""
     queries: FrozenQueries
-    """States and goals that were asked about."""
+    """States and goals of the queries."""
     sources: tuple[SourceResult, ...]
     """One for each source of candidates."""
 
+    @property
+    def verdicts(self) -> dict[str, CheckVerdict]:
+        """Scorer -> its verdict."""
+        return {name: _verdict(entry) for name, entry in self.content["scorers"].items()}
 
-def write_check(result: CheckResult, out: Path) -> Path:
-    """Write a check, whole or not at all; returns the path of ``report.html``.
+    def __repr__(self) -> str:
+        first = f"CheckResult: {self.content['task']}, judge: {self.content['judge']['name']}"
+        lines = (f"{v.status:<12}  {one_line(v.headline)}" for v in self.verdicts.values())
+        return "\n".join([first, *lines])
 
-    ``SOURCE/`` has the candidates (``pools.npz``), their scores and values (``table.parquet``), the
-    audit of one step and those of the episodes. What an earlier check left about sources that this
-    one did not ask for is taken away.
-    """
-    made = {each.source.name for each in result.sources}
-    with staged_folder(out, _older(out, made)) as stage:
-        for each in result.sources:
-            _write_source(each, stage / each.source.name)
-        result.queries.save(stage / "queries.npz")
-        write_json(stage / "check.json", result.content)
-        (stage / "report.html").write_text(check_html(result.content), encoding="utf-8")
-    return out / "report.html"
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(one_line(x))}</td>" for x in (name, *row)) + "</tr>"
+            for name, verdict in self.verdicts.items()
+            for row in ((question, *answer) for question, answer in verdict.answers.items())
+        )
+        head = "".join(f"<th>{x}</th>" for x in ("Critic", "Question", "Verdict", "Why"))
+        caption = escape(f"{self.content['task']}, judge: {self.content['judge']['name']}")
+        return f"<table><caption>{caption}</caption><tr>{head}</tr>{rows}</table>"
+
+    def plot(self) -> Figure:
+        """A figure: for each source the one-step value and the value of episodes by K."""
+        from matplotlib.figure import Figure
+
+        columns = len(self.sources)
+        figure = Figure(figsize=(1 + 3.6 * columns, 5.6), layout="constrained")
+        axes = figure.subplots(2, columns, squeeze=False)
+        for column, each in enumerate(self.sources):
+            for row, (kind, words) in enumerate(QUESTIONS.items()):
+                self._draw(axes[row, column], each, kind)
+                axes[row, column].set_title(f"{each.source.name}: {words}", fontsize=9)
+        axes[0, 0].legend(frameon=False)
+        return figure
+
+    def _draw(self, axes: Axes, source: SourceResult, kind: str) -> None:
+        axes.set_xlabel("K")
+        for name, entry in self.content["scorers"].items():
+            (part,) = (p for p in entry["parts"] if p["pools"] == source.source.name)
+            if not part.get(kind):
+                continue
+            if kind == "one_step" and source.audit is not None:
+                audit = source.audit.to_dict()
+                found, labels = audit["scorers"][name], list(map(str, audit["k"]))
+                mean, low, high = (found[f"captured{end}"] for end in ("", "_low", "_high"))
+                axes.set_ylabel("share of the headroom captured")
+            else:
+                worth = dict(sorted(part[kind]["worth"].items(), key=lambda x: _place(x[0])))
+                labels = [selector.removeprefix("K = ") for selector in worth]
+                ends = ("mean", "low", "high")
+                mean, low, high = ([each[end] for each in worth.values()] for end in ends)
+                axes.set_ylabel("value" if kind == "one_step" else "value of an episode")
+            x = np.arange(len(labels))
+            (line,) = axes.plot(x, _numbers(mean), marker="o", markersize=3, label=name)
+            axes.fill_between(x, _numbers(low), _numbers(high), color=line.get_color(), alpha=0.15)
+            axes.set_xticks(x, labels)
+
+    def write(self, folder: str | PathLike[str]) -> Path:
+        """Write ``check.json``, the page and the files behind them; returns the page's path.
+
+        ``SOURCE/`` has the candidates (``pools.npz``), their scores and values
+        (``table.parquet``), the audit of one step and those of the episodes. Files of an earlier
+        check about sources that this one does not have are removed. The folder is written whole or
+        not at all.
+        """
+        from toptail.lab.check.page import check_html
+
+        out, names = Path(folder), {each.source.name for each in self.sources}
+        with staged_folder(out, _older(out, names)) as stage:
+            for each in self.sources:
+                _write_source(each, stage / each.source.name)
+            self.queries.save(stage / "queries.npz")
+            write_json(stage / "check.json", self.content)
+            (stage / "report.html").write_text(check_html(self.content), encoding="utf-8")
+        return out / "report.html"
 
 
-def _write_source(made: SourceResult, folder: Path) -> None:
+def _verdict(entry: Mapping[str, Any]) -> CheckVerdict:
+    answers = {
+        asked(part, kind): (part[kind]["status"], part[kind]["reason"])
+        if part[kind]
+        else ("inconclusive", "not done")
+        for part in entry["parts"]
+        for kind in questions(part)
+    }
+    return CheckVerdict(entry["status"], entry["headline"], answers, tuple(entry["warnings"]))
+
+
+def _place(selector: str) -> float:
+    """Selectors in the order of their K, ascent last."""
+    return float(selector.removeprefix("K = ")) if "=" in selector else np.inf
+
+
+def _numbers(values: list[float | None]) -> list[float]:
+    return [np.nan if value is None else value for value in values]
+
+
+def _write_source(result: SourceResult, folder: Path) -> None:
     folder.mkdir()
-    write_arrays(folder / "pools.npz", dict(made.pools), compressed=True)
-    if made.table is not None and made.audit is not None:
-        made.table.write(folder / "table.parquet")
-        made.audit.write(folder / "one_step")
-    for kind, results in (("one_step", made.picked), ("closed_loop", made.followed)):
+    write_arrays(folder / "pools.npz", dict(result.pools), compressed=True)
+    if result.table is not None and result.audit is not None:
+        result.table.write(folder / "table.parquet")
+        result.audit.write(folder / "one_step")
+    for kind, results in (("one_step", result.picked), ("closed_loop", result.followed)):
         for name, picks in results.items():
             picks.write(folder / kind / name)
 
 
-def _older(out: Path, made: set[str]) -> list[str]:
-    """Files of an earlier check about sources that are not made now."""
-    stale = [pools.parent for pools in entries(out, "*/pools.npz") if pools.parent.name not in made]
+def _older(out: Path, sources: set[str]) -> list[str]:
+    """Files of an earlier check about other sources."""
+    stale = [p.parent for p in entries(out, "*/pools.npz") if p.parent.name not in sources]
     files = [path for folder in stale for path in entries(folder, "**/*") if path.is_file()]
     return [str(path.relative_to(out)) for path in files]

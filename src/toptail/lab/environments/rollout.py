@@ -1,4 +1,8 @@
-"""Walks: from stored rows, by any policy, for as long as the horizon, many at a time."""
+"""Rollouts: from stored rows, by any policy, until goal, end or horizon, many at a time.
+
+This is the one loop through environments: a check's closed loop, the judge by rollouts
+(`toptail.lab.judges.rollouts`) and deployed policies are policies that `roll_out` asks for actions.
+"""
 
 from __future__ import annotations
 
@@ -21,38 +25,39 @@ from toptail.lab.environments.protocol import (
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
 SLOTS = 256
-"""Walks that are stepped together, where there are as many simulations."""
+"""Rollouts that are stepped together, where there are as many simulations."""
 RESTORED = 1e-3
 """How far a restored observation may be from the recorded one, relative to its numbers."""
 
 Policy: TypeAlias = Callable[[IntArray, IntArray, FloatArray], FloatArray]
-"""(numbers of walks [m], steps that each has taken [m], observations [m, o]) -> actions [m, a]."""
+"""(numbers of rollouts [m], steps that each has taken [m], observations [m, o]) -> actions
+[m, a]."""
 
-Maker: TypeAlias = Callable[[int], EnvironmentBatch]
+BatchMaker: TypeAlias = Callable[[int], EnvironmentBatch]
 """Number of slots -> the simulations."""
 
 
 @dataclass(frozen=True, eq=False)
-class WalkStarts:
-    """Where n walks start, and where those of a task with goals should lead."""
+class RolloutStarts:
+    """Rows in which n rollouts start, and the goals that they should reach."""
 
     trajectories: Trajectories
-    """What the rows are rows of."""
+    """The data that the rows are of."""
     rows: IntArray
-    """Row that each walk starts in, ``[n]``."""
+    """Row that each rollout starts in, ``[n]``."""
     goals: NDArray[np.floating[Any]] | None
-    """Goal of each walk, ``[n, observation]``; None in a task without goals."""
+    """Goal of each rollout, ``[n, observation]``; None in a task without goals."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
 @dataclass(frozen=True)
-class WalkRules:
-    """How long a walk is, and what it is worth."""
+class RolloutRules:
+    """Length and discount of a rollout."""
 
     horizon: int = 200
-    """Steps of a walk, at most."""
+    """Steps, at most."""
     gamma: float = 0.99
     """Discount of later steps."""
 
@@ -63,8 +68,8 @@ class WalkRules:
 
 
 @dataclass(frozen=True, eq=False)
-class Walked:
-    """How n walks went."""
+class Rollouts:
+    """Results of n rollouts."""
 
     reached: IntArray
     """Steps after which the goal was first reached, ``[n]``; 0 where it never was."""
@@ -74,39 +79,39 @@ class Walked:
     rewards: Floats
     """Sum of the rewards without a discount, ``[n]``."""
     ended: Mask
-    """Whether the environment ended the walk, ``[n]``."""
+    """Whether the environment ended the rollout, ``[n]``."""
 
 
-def walk(
-    make: Maker,
-    starts: WalkStarts,
+def roll_out(
+    make: BatchMaker,
+    starts: RolloutStarts,
     policy: Policy,
-    rules: WalkRules,
+    rules: RolloutRules,
     tick: Callable[[float], None] | None = None,
     slots: int = SLOTS,
-) -> Walked:
-    """Walk from every start until the goal is reached, the episode ends, or the horizon.
+) -> Rollouts:
+    """Step from every start until the goal is reached, the episode ends, or the horizon.
 
-    Where the restored state is already at the goal does not count: no action can change that. The
-    policy is asked once per step for all walks that go on, ``slots`` of them at most; one that ends
-    makes room for the next.
+    Success is looked at after each step: a restored state that is at the goal does not count, as no
+    action can change that. The policy is asked once per step for all running rollouts, at most
+    ``slots`` of them; one that is over makes room for the next.
     """
-    return _Way(make(slots), starts, rules).all(policy, tick)
+    return _Running(make(slots), starts, rules).all(policy, tick)
 
 
-class _Way:
-    """Walks on their way through the slots."""
+class _Running:
+    """The rollouts that are in the slots of a batch, and those that wait."""
 
-    def __init__(self, batch: EnvironmentBatch, starts: WalkStarts, rules: WalkRules) -> None:
+    def __init__(self, batch: EnvironmentBatch, starts: RolloutStarts, rules: RolloutRules) -> None:
         self._starts, self._rules, n = starts, rules, len(starts)
         self._batch = batch
         if has_goals(self._batch) != (starts.goals is not None):
             raise InputError(
-                "Goals and environment do not go together: one that says when a goal is "
-                "reached is walked with goals, and no other."
+                "Goals and environment do not go together: goals need an environment that says "
+                "when a goal is reached, and such an environment needs goals."
             )
-        self._walk = np.full(self._batch.size, -1)
-        """Which walk each slot has; -1 where none is left for it."""
+        self._number = np.full(self._batch.size, -1)
+        """Which rollout each slot has; -1 where none is left for it."""
         self._taken = np.zeros(n, dtype=np.int64)
         self._waiting = 0
         self._reached = np.zeros(n, dtype=np.int64)
@@ -115,73 +120,72 @@ class _Way:
         # One table of powers: a power's last bit may depend on how many are taken at once.
         self._discount = rules.gamma ** np.arange(rules.horizon + 1.0)
 
-    def all(self, policy: Policy, tick: Callable[[float], None] | None) -> Walked:
-        ended = 0
+    def all(self, policy: Policy, tick: Callable[[float], None] | None) -> Rollouts:
+        over_so_far = 0
         while True:
             self._fill()
-            slots = np.flatnonzero(self._walk >= 0)
+            slots = np.flatnonzero(self._number >= 0)
             if not slots.size:
                 break
-            walks = self._walk[slots]
-            seen = vector(self._batch.observations())[slots]
-            self._require_seen(walks, seen)
-            actions = np.asarray(policy(walks, self._taken[walks], seen), np.float32)
-            self._require_actions(walks, actions)
-            over = self._step(slots, walks, actions)
-            self._walk[slots[over]] = -1
-            ended += int(over.sum())
+            numbers = self._number[slots]
+            observed = vector(self._batch.observations())[slots]
+            self._require_finite(numbers, observed)
+            actions = np.asarray(policy(numbers, self._taken[numbers], observed), np.float32)
+            self._require_actions(numbers, actions)
+            over = self._step(slots, numbers, actions)
+            self._number[slots[over]] = -1
+            over_so_far += int(over.sum())
             if tick is not None:
-                tick(ended / len(self._starts))
-        return Walked(self._reached, self._discounted, self._rewards, self._ended)
+                tick(over_so_far / len(self._starts))
+        return Rollouts(self._reached, self._discounted, self._rewards, self._ended)
 
     def _fill(self) -> None:
-        """Start waiting walks in the free slots."""
-        free = np.flatnonzero(self._walk < 0)[: len(self._starts) - self._waiting]
+        """Start waiting rollouts in the free slots."""
+        free = np.flatnonzero(self._number < 0)[: len(self._starts) - self._waiting]
         if not free.size:
             return
-        walks = np.arange(self._waiting, self._waiting + free.size)
-        self._walk[free], self._waiting = walks, self._waiting + free.size
-        data, rows = self._starts.trajectories, self._starts.rows[walks]
+        numbers = np.arange(self._waiting, self._waiting + free.size)
+        self._number[free], self._waiting = numbers, self._waiting + free.size
+        data, rows = self._starts.trajectories, self._starts.rows[numbers]
         self._batch.restore(free, stored_rows(data, rows))
         _require_restored(vector(self._batch.observations())[free], data, rows)
 
-    def _require_seen(self, walks: IntArray, seen: FloatArray) -> None:
-        """Refuse an environment that has come to where there are no numbers."""
-        bad = np.flatnonzero(~np.isfinite(seen).all(axis=1))
+    def _require_finite(self, numbers: IntArray, observed: FloatArray) -> None:
+        bad = np.flatnonzero(~np.isfinite(observed).all(axis=1))
         if bad.size:
+            number = numbers[bad[0]]
             raise InputError(
-                f"The environment observes {seen[bad[0]].tolist()} {self._taken[walks[bad[0]]]} "
-                f"steps after row {self._starts.rows[walks[bad[0]]]}: expected finite numbers."
+                f"The environment observes {observed[bad[0]].tolist()} {self._taken[number]} steps "
+                f"after row {self._starts.rows[number]}: expected finite numbers."
             )
 
-    def _require_actions(self, walks: IntArray, actions: FloatArray) -> None:
-        """Refuse what is not one action within ±1 for each walk."""
-        wanted = (len(walks), self._starts.trajectories.actions.shape[1])
+    def _require_actions(self, numbers: IntArray, actions: FloatArray) -> None:
+        wanted = (len(numbers), self._starts.trajectories.actions.shape[1])
         if actions.shape != wanted or not (np.abs(actions) <= 1).all():
             raise InputError(
-                f"The policy returned actions of shape {actions.shape} for {len(walks)} walks: "
-                f"expected {wanted}, finite and within ±1."
+                f"The policy returned actions of shape {actions.shape} for {len(numbers)} "
+                f"rollouts: expected {wanted}, finite and within ±1."
             )
 
-    def _step(self, slots: IntArray, walks: IntArray, actions: FloatArray) -> Mask:
-        """Take one step of each walk; returns which of them are over."""
+    def _step(self, slots: IntArray, numbers: IntArray, actions: FloatArray) -> Mask:
+        """Take one step of each rollout; returns which of them are over."""
         rewards, over = self._batch.step(slots, actions)
-        self._rewards[walks] += rewards
-        self._ended[walks] = over
+        self._rewards[numbers] += rewards
+        self._ended[numbers] = over
         if self._starts.goals is None:
-            self._discounted[walks] += self._discount[self._taken[walks]] * rewards
-        self._taken[walks] += 1
-        taken = self._taken[walks]
+            self._discounted[numbers] += self._discount[self._taken[numbers]] * rewards
+        self._taken[numbers] += 1
+        taken = self._taken[numbers]
         if self._starts.goals is not None:
-            hit = self._batch.reached(slots, self._starts.goals[walks])  # type: ignore[attr-defined]
-            self._reached[walks[hit]] = taken[hit]
-            self._discounted[walks[hit]] = self._discount[taken[hit]]
+            hit = self._batch.reached(slots, self._starts.goals[numbers])  # type: ignore[attr-defined]
+            self._reached[numbers[hit]] = taken[hit]
+            self._discounted[numbers[hit]] = self._discount[taken[hit]]
             over = over | hit
         return np.asarray(over | (taken >= self._rules.horizon))
 
 
 def _require_restored(found: FloatArray, data: Trajectories, rows: IntArray) -> None:
-    """Refuse an environment that is not where the data says it should be."""
+    """Refuse an environment whose observation is not the recorded one."""
     recorded = data.observations[rows].astype(np.float64)
     if found.shape != recorded.shape:
         raise InputError(
@@ -196,5 +200,5 @@ def _require_restored(found: FloatArray, data: Trajectories, rows: IntArray) -> 
             f"The environment was put into row {row} of {data.source} and observes "
             f"{found[wrong[0], column]:.6g} in column {column}, where "
             f"{recorded[wrong[0], column]:.6g} was recorded: its state is not restored; store "
-            "qpos and qvel with the data, or mend restore()."
+            "qpos and qvel with the data, or correct restore()."
         )

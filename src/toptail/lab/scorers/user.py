@@ -1,4 +1,4 @@
-"""Scorers that a user brings: of a file of Python's, or of another library's checkpoint."""
+"""Scorers that a user brings: Python functions, live objects, and files of Python code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from itertools import takewhile
 from pathlib import Path
@@ -17,27 +17,29 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from toptail.errors import InputError, NotDoneError, option
-from toptail.io.files import entries, sha256
+from toptail.io.files import sha256
 from toptail.io.guard import brief
-from toptail.io.timeouts import in_time
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.foreign.d3rlpy import read_d3rlpy
-from toptail.lab.foreign.networks import ForeignCritic
-from toptail.lab.foreign.ogbench import read_ogbench
-from toptail.lab.foreign.torchscript import read_torchscript
-from toptail.lab.scorers.base import Rows, Score, Scorer
+from toptail.lab.scorers.ascent import climb
+from toptail.lab.scorers.base import Rows, Scorer
 from toptail.pools.columns import group_seeds, split_seed
+
+CHECKPOINTS: Final = ("ogbench", "d3rlpy", "torchscript")
+"""Kinds of checkpoints of other libraries: ``KIND:PATH``, see `toptail.lab.scorers.foreign`."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
+_MODULES: dict[tuple[Path, str], ModuleType] = {}
+"""Files that were run, by path and content."""
 
 
 @contextmanager
-def others_code(where: str, what: str, advice: str = "") -> Iterator[None]:
-    """Run code of a user's: whatever it raises is a sentence, what it prints goes to stderr.
+def user_code(where: str, what: str, advice: str = "") -> Iterator[None]:
+    """Run a user's code: an exception becomes an `InputError`, printed text goes to stderr.
 
-    It has a time limit, its wish to end the process is no success of ours, and Ctrl-C says where it
-    was.
+    ``sys.exit`` inside it is an error, too, and Ctrl-C is noted with the place.
     """
     try:
-        with redirect_stdout(sys.stderr), in_time(where):
+        with redirect_stdout(sys.stderr):
             yield
     except KeyboardInterrupt as error:
         error.add_note(f"in {where}")
@@ -49,12 +51,12 @@ def others_code(where: str, what: str, advice: str = "") -> Iterator[None]:
         raise InputError(f"{where} {what} ({kind}){advice}.") from error
 
 
-_NAMES: Final = {
+_ARGUMENTS: Final = {
     **dict.fromkeys(("states", "state", "observations", "observation", "obs", "s"), 0),
     **dict.fromkeys(("actions", "action", "a"), 1),
     **dict.fromkeys(("goals", "goal", "g"), 2),
 }
-"""What an argument's name says that it is: 0 states, 1 actions, 2 goals."""
+"""What the name of an argument says: 0 states, 1 actions, 2 goals."""
 _GOAL_FREE: Final = (
     "; the task is taken as goal-free, as its environment has no method reached(goal), so that "
     "goals have no numbers: add that method, or score states and actions alone"
@@ -62,20 +64,20 @@ _GOAL_FREE: Final = (
 
 
 def _wanted(function: Callable[..., Any]) -> tuple[list[int], dict[str, int]]:
-    """Which of states, actions and goals a function wants: by position, and by keyword.
+    """Which of states, actions and goals a function takes: by position, and by keyword.
 
-    An argument with a known name gets what it says, any other one what is left, in order. A default
+    An argument with a known name gets what it says, any other one the next that is left. A default
     other than None makes it a setting. Where two names say the same, order alone decides.
     """
     try:
         every = list(inspect.signature(function).parameters.values())
-    except ValueError:  # something built in does not say
+    except ValueError:  # built-in functions have no signature
         return [0, 1, 2], {}
     if any(p.kind is p.VAR_POSITIONAL for p in every):
         return [0, 1, 2], {}
     named = [p for p in every if p.kind is not p.VAR_KEYWORD]
     unset = [p.name for p in named if p.default is p.empty or p.default is None]
-    known = {name: _NAMES[name.lower()] for name in unset if name.lower() in _NAMES}
+    known = {name: _ARGUMENTS[name.lower()] for name in unset if name.lower() in _ARGUMENTS}
     if len({*known.values()}) < len(known):
         known = {}
     left = [i for i in range(3) if i not in known.values()]
@@ -84,159 +86,107 @@ def _wanted(function: Callable[..., Any]) -> tuple[list[int], dict[str, int]]:
     return [wanted.pop(p.name) for p in list(first)], wanted
 
 
-def checked(function: Callable[..., Any], where: str) -> Score:
-    """A user's function that fails in one sentence rather than in a table.
+class UserScore:
+    """A user's function as a score: wrong types, shapes and numbers are errors that say where.
 
-    It is called with what the names of its arguments say: see `_wanted`. One of states and actions
-    alone, Q(s, a), is not shown the goals.
+    It is called with what the names of its arguments say, see `_wanted`: Q(s, a) gets no goals.
     """
-    placed, keyed = _wanted(function)
-    towards_goals = 2 in (*placed, *keyed.values())
 
-    def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
-        advice = _GOAL_FREE if towards_goals and not goals.shape[1] else ""
-        with others_code(where, f"failed on {len(states)} rows", advice):
-            # Copies: what it writes into them must not reach who scores the same rows next.
-            rows = [each.copy() for each in (states, actions, goals)]
-            by_name = {name: rows[i] for name, i in keyed.items()}
-            given = np.asarray(function(*(rows[i] for i in placed), **by_name))
-            if given.dtype.kind in "cmMSU":
-                raise TypeError(f"scores of type {given.dtype}, which are no numbers")
-            with np.errstate(over="ignore"):  # infinite then, and named below
-                result = given.astype(np.float32)
+    def __init__(self, function: Callable[..., Any], where: str) -> None:
+        self._function, self._where = function, where
+        self._placed, self._keyed = _wanted(function)
+        self._towards_goals = 2 in (*self._placed, *self._keyed.values())
+
+    def __call__(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
+        """Score rows."""
+        result = self._numbers(self._function, states, actions, goals)
         if result.shape != (len(states),):
             raise InputError(
-                f"{where} returned scores of shape {result.shape} for {len(states)} rows: expected "
-                f"({len(states)},), one score per row."
+                f"{self._where} returned scores of shape {result.shape} for {len(states)} rows: "
+                f"expected ({len(states)},), one score per row."
             )
         finite = np.isfinite(result)
         if not finite.all():
             row = int(np.argmin(finite))
             raise InputError(
-                f"{where} returned {given[row]} for row {row} (state {states[row].tolist()}): "
-                "every score must be a finite number in float32."
+                f"{self._where} returned {result[row]} for row {row} (state "
+                f"{states[row].tolist()}): every score must be a finite number in float32."
             )
         return result
 
-    return score
+    def _numbers(self, function: Callable[..., Any], *given: Rows) -> Rows:
+        advice = _GOAL_FREE if self._towards_goals and not given[2].shape[1] else ""
+        with user_code(self._where, f"failed on {len(given[0])} rows", advice):
+            # Copies: what the function writes into them must not reach the next scorer.
+            rows = [each.copy() for each in given]
+            by_name = {name: rows[i] for name, i in self._keyed.items()}
+            found = np.asarray(function(*(rows[i] for i in self._placed), **by_name))
+            if found.dtype.kind in "cmMSU":
+                raise TypeError(f"scores of type {found.dtype}, which are no numbers")
+            with np.errstate(over="ignore"):  # infinite then, which is refused
+                return found.astype(np.float32)
 
 
-READERS: Final[Mapping[str, Callable[[Path], ForeignCritic]]] = {
-    "ogbench": read_ogbench,
-    "d3rlpy": read_d3rlpy,
-    "torchscript": read_torchscript,
-}
-"""What stands before the colon -> who reads the file behind it."""
+class DifferentiableScore(UserScore):
+    """A user's function with an attribute ``gradient``: rows in, d score / d action out."""
 
-_FILES: Final = {
-    "ogbench": ("params_*.pkl",),
-    "d3rlpy": ("*.d3",),
-    "torchscript": ("*.pt", "*.pt2"),
-}
-"""How checkpoints are usually called."""
-_SHOWN: Final = 5
-"""Checkpoints that a message names, at most."""
-_WILD: Final = re.compile(r"[*?\[]")
+    def ascend(
+        self, states: Rows, actions: Rows, goals: Rows, steps: int, rate: float
+    ) -> tuple[Rows, Rows]:
+        """Gradient ascent from actions ``[n, starts, a]``: where it ends, and the scores there."""
+        return climb(self, self._gradient, states, actions, goals, steps, rate)
 
-
-def is_foreign(text: str) -> bool:
-    """Whether a scorer, without its name, is a file of another library."""
-    return text.partition(":")[0] in READERS
+    def _gradient(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
+        found = self._numbers(self._function.gradient, states, actions, goals)  # type: ignore[attr-defined]
+        if found.shape != actions.shape or not np.isfinite(found).all():
+            raise InputError(
+                f"{self._where}: gradient returned an array of shape {found.shape} for actions of "
+                f"shape {actions.shape}: expected finite numbers of the same shape."
+            )
+        return found
 
 
-def foreign_scorers(given: str | None, text: str) -> list[Scorer]:
-    """The scorers of ``KIND:PATH``, called as ``given``, or else after what they are.
+def as_score(function: Callable[..., Any], where: str) -> UserScore:
+    """A user's function as a score; with an attribute ``gradient`` one that can be climbed."""
+    kind = DifferentiableScore if callable(getattr(function, "gradient", None)) else UserScore
+    return kind(function, where)
 
-    A path with a pattern stands for the seeds of one critic, ``exp/sd*/params_1000000.pkl``: they
-    become ``NAME@SEED``, with the seeds that the checkpoints know or that the pattern stands for.
-    """
-    kind, _, file = text.partition(":")
-    pattern = str(Path(file).expanduser())
-    paths = _matching(pattern, text) if _WILD.search(pattern) else [Path(pattern)]
-    for path in paths:
-        _require_file(kind, path)
-    critics = {path: READERS[kind](path) for path in paths}
-    if not _WILD.search(pattern):
-        ((path, critic),) = critics.items()
-        return [_scorer(given or _called(kind, critic, path), kind, path, critic)]
-    name = given or _called(kind, next(iter(critics.values())), paths[0])
-    if "@" in name:
-        raise InputError(f"{option('scorer', text)}: a pattern stands for the seeds of '{name}'.")
-    seeds = [_seed(critic, path, pattern) for path, critic in critics.items()]
-    if None in seeds or len(set(seeds)) < len(seeds):
+
+def live_scorer(name: str, critic: object) -> Scorer:
+    """A scorer of a Python object: a function, or an object with a method ``score``."""
+    _require_free(f"{name}=...", name, ())
+    function = critic if callable(critic) else getattr(critic, "score", None)
+    if not callable(function):
         raise InputError(
-            f"{option('scorer', text)}: the seeds of these {len(seeds)} files cannot be told "
-            f"apart; give each by itself, as {name}@1={kind}:{paths[0]}."
+            f"The scorer '{name}' is of the type {type(critic).__name__}: expected a function of "
+            "states, actions and goals, an object with such a method 'score', or the text of one "
+            "(path/to/file.py:function, KIND:CHECKPOINT, or the folder of a run)."
         )
-    return [
-        _scorer(f"{name}@{seed}", kind, path, critic)
-        for seed, (path, critic) in zip(seeds, critics.items(), strict=True)
-    ]
-
-
-def _require_file(kind: str, path: Path) -> None:
-    """Refuse a folder, with the checkpoints that are in it."""
-    if not path.is_dir():
-        return
-    files = [file for pattern in _FILES[kind] for file in entries(path, f"**/{pattern}")]
-    found = ", ".join(str(file) for file in files[:_SHOWN]) + (", ..." if files[_SHOWN:] else "")
-    found = found or f"no {' or '.join(_FILES[kind])} is in it"
-    raise InputError(f"{path} is a folder: expected a checkpoint, {kind}:PATH ({found}).")
-
-
-def _called(kind: str, critic: ForeignCritic, path: Path) -> str:
-    """A name for a critic that was given none."""
-    return path.stem if kind == "torchscript" else f"{kind}-{critic.agent}"
-
-
-def _scorer(column: str, kind: str, path: Path, critic: ForeignCritic) -> Scorer:
-    origin = {"file": path.name, "kind": kind, "agent": critic.agent, "file_sha256": sha256(path)}
-    return Scorer(column, checked(critic.score, str(path)), origin, critic.step_reward)
-
-
-def _matching(pattern: str, text: str) -> list[Path]:
-    """The files that fit a pattern, sorted."""
-    parts = Path(pattern).parts
-    first = next(i for i, part in enumerate(parts) if _WILD.search(part))
-    home = Path(*parts[:first])
-    found = [path for path in entries(home, str(Path(*parts[first:]))) if path.is_file()]
-    if not found:
-        raise InputError(f"{option('scorer', text)}: no file fits the pattern {pattern}.")
-    return found
-
-
-def _seed(critic: ForeignCritic, path: Path, pattern: str) -> int | None:
-    """The seed that a checkpoint knows, or the first number where the pattern has a star."""
-    if critic.seed is not None:
-        return critic.seed
-    stars = re.escape(pattern).replace(r"\*", "(.*)").replace(r"\?", "(.)")
-    fitting = re.fullmatch(stars, str(path))
-    numbers = re.findall(r"\d+", " ".join(fitting.groups())) if fitting else []
-    return int(numbers[0]) if numbers else None
-
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
-_MODULES: dict[tuple[Path, str], ModuleType] = {}
-"""Files that were run, by path and content."""
+    called = getattr(function, "__qualname__", type(critic).__name__)
+    origin = {"function": f"{getattr(function, '__module__', '')}.{called}"}
+    reward = _step_reward(name, function, critic)
+    return Scorer(name, as_score(function, name), origin, reward, opaque=True)
 
 
 def user_scorers(
     texts: Iterable[str], reserved: Collection[str], stored: Iterable[str] = ()
 ) -> list[Scorer]:
-    """The scorers of each text, if their names go together with the ``stored`` columns'.
+    """The scorers of each text, if their names go together with the ``stored`` columns.
 
     A text is ``[NAME=]path/to/file.py:make_score``, see `user_scorer`, or a checkpoint of another
-    library, ``[NAME=]ogbench:PATH``, see `foreign_scorers`.
+    library, ``[NAME=]ogbench:PATH``, see `toptail.lab.scorers.foreign`.
     """
-    scorers = [scorer for text in texts for scorer in _brought(text, reserved)]
+    scorers = [scorer for text in texts for scorer in _of_text(text, reserved)]
     require_names([scorer.column for scorer in scorers], stored)
     return scorers
 
 
-def _brought(text: str, reserved: Collection[str]) -> list[Scorer]:
+def _of_text(text: str, reserved: Collection[str]) -> list[Scorer]:
     name, rest = named(text)
-    if not is_foreign(rest):
+    if rest.partition(":")[0] not in CHECKPOINTS:
         return [user_scorer(text, reserved)]
+    from toptail.lab.scorers.foreign import foreign_scorers
+
     if name is not None:
         _require_free(text, name, reserved)
     scorers = foreign_scorers(name, rest)
@@ -246,14 +196,14 @@ def _brought(text: str, reserved: Collection[str]) -> list[Scorer]:
 
 
 def named(text: str) -> tuple[str | None, str]:
-    """The name that stands before an equals sign, and the rest; arguments have such signs, too."""
+    """The name before an equals sign, and the rest; an equals sign of an argument is no such."""
     head, paren, tail = text.partition("(")
     name, equals, rest = head.partition("=")
     return (name, rest + paren + tail) if equals else (None, text)
 
 
 def require_names(columns: Sequence[str], stored: Iterable[str] = ()) -> None:
-    """Refuse two columns of one name, and names that are a scorer's alone and with seeds."""
+    """Refuse two columns of one name, and a name both with and without seeds."""
     repeated = [column for column in columns if columns.count(column) > 1]
     if repeated:
         raise InputError(f"Two scorers are called '{repeated[0]}': give each a name of its own.")
@@ -265,35 +215,40 @@ def user_scorer(text: str, reserved: Collection[str] = ()) -> Scorer:
 
     The object is a function ``score(states, actions, goals)`` of NumPy rows, or a function
     without required arguments that returns one; with arguments, ``file.py:make(run="a", epoch=5)``,
-    it is called with these, which are literals, and must return one. Its attribute ``step_reward``,
-    if it has one, is the reward of a step that misses the goal (0 otherwise). The name is the
-    file's unless given; ``NAME@SEED`` makes it a training seed of NAME. Names of critics and
-    ``reserved`` ones are refused: a user's scorer must not pass for what was trained here.
+    it is called with these literals and must return one. Its attribute ``step_reward`` is the
+    reward of a step that misses the goal (0 without it). The name is the file's unless given;
+    ``NAME@SEED`` makes it a training seed of NAME. Names of the library's critics and ``reserved``
+    ones are refused: a user's scorer must not pass for a critic that was trained here.
     """
-    given, rest = named(text)
+    own, rest = named(text)
     path, call = _parsed(text, rest)
-    name = path.stem if given is None else given
+    name = path.stem if own is None else own
     _require_free(text, name, reserved)
     where = f"{path}:{call.text}"
     found = getattr(user_module(path), call.function, None)
     if not callable(found):
         raise InputError(f"{path} has no function '{call.function}': name one that is there.")
     function = _made(found, where, call)
-    reward = getattr(function, "step_reward", getattr(found, "step_reward", 0.0))
+    origin = {"file": path.name, "function": call.text, "file_sha256": sha256(path)}
+    reward = _step_reward(where, function, found)
+    return Scorer(name, as_score(function, where), origin, reward, opaque=True)
+
+
+def _step_reward(where: str, *objects: object) -> float:
+    found = (each.step_reward for each in objects if hasattr(each, "step_reward"))
+    reward = next(found, 0.0)
     if not isinstance(reward, int | float) or not np.isfinite(reward):
         raise InputError(f"{where}: step_reward is {reward!r}, expected a finite number.")
-    origin = {"file": path.name, "function": call.text, "file_sha256": sha256(path)}
-    return Scorer(name, checked(function, where), origin, float(reward), opaque=True)
+    return float(reward)
 
 
 class _Call(NamedTuple):
-    """A function's name, and what it is called with."""
+    """A function's name and its arguments; ``keywords`` is None where it is not called."""
 
     text: str
     function: str
-    given: tuple[Any, ...] = ()
-    named: dict[str, Any] | None = None
-    """None where nothing says that it is called."""
+    values: tuple[Any, ...] = ()
+    keywords: dict[str, Any] | None = None
 
 
 def _parsed(text: str, rest: str) -> tuple[Path, _Call]:
@@ -302,7 +257,7 @@ def _parsed(text: str, rest: str) -> tuple[Path, _Call]:
     file, colon, function = head.rpartition(":")
     path = Path(file).expanduser()
     if not colon or not function.isidentifier() or path.suffix != ".py":
-        kinds = ", ".join(f"{kind}:PATH" for kind in READERS)
+        kinds = ", ".join(f"{kind}:PATH" for kind in CHECKPOINTS)
         raise InputError(
             f"{option('scorer', text)}: expected path/to/file.py:function, or "
             f"NAME=path/to/file.py:function, or a checkpoint ({kinds})."
@@ -310,28 +265,28 @@ def _parsed(text: str, rest: str) -> tuple[Path, _Call]:
     return path, _arguments(text, function, paren + tail)
 
 
-def _arguments(text: str, function: str, given: str) -> _Call:
-    """A call whose arguments are literals, so that nothing is run to read them."""
-    if not given:
+def _arguments(text: str, function: str, call_text: str) -> _Call:
+    """Parse a call whose arguments are literals, without running anything."""
+    if not call_text:
         return _Call(function, function)
     try:
-        call = ast.parse(f"{function}{given}", mode="eval").body
+        call = ast.parse(f"{function}{call_text}", mode="eval").body
         if not isinstance(call, ast.Call) or ast.unparse(call.func) != function:
             raise ValueError("no call")
         if any(word.arg is None for word in call.keywords):
             raise ValueError("a dictionary of arguments")
-        named = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        keywords = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
         values = tuple(ast.literal_eval(value) for value in call.args)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise InputError(
             f"{option('scorer', text)}: the arguments of {function} must be literals, as in "
             f'{function}(run="a", epoch=5).'
         ) from None
-    return _Call(f"{function}{given}", function, values, named)
+    return _Call(f"{function}{call_text}", function, values, keywords)
 
 
 def _require_free(text: str, name: str, reserved: Collection[str]) -> None:
-    """Refuse a name that is none, that a study uses for something else, or that is a critic's."""
+    """Refuse a name that is malformed, reserved, or a critic's of this library."""
     scorer = split_seed(name)[0]
     if not _NAME.fullmatch(name) or scorer in reserved:
         others = f", and not {', '.join(reserved)}" if reserved else ""
@@ -348,7 +303,7 @@ def _require_free(text: str, name: str, reserved: Collection[str]) -> None:
 
 
 def user_module(path: Path) -> ModuleType:
-    """A user's file as a module of its own, run once for all that name it: see `fresh_modules`."""
+    """A user's file as a module, run once for all scorers and environments: see `fresh_modules`."""
     if not path.is_file():
         raise InputError(f"{path} does not exist: expected a Python file with a score function.")
     where = path.resolve(), sha256(path)
@@ -367,17 +322,17 @@ def _run(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise InputError(f"{path} cannot be loaded as a Python file.")
     module = importlib.util.module_from_spec(spec)
-    with others_code(f"{path}", "cannot be loaded", ": run it by itself to see where"):
+    with user_code(f"{path}", "cannot be loaded", ": run it by itself to see where"):
         spec.loader.exec_module(module)
     return module
 
 
 def _made(found: Callable[..., Any], where: str, call: _Call) -> Callable[..., Any]:
-    """The score function itself, or what a function that makes one returns."""
-    if call.named is None and _scores(found):
+    """The score function itself, or the result of a function that makes one."""
+    if call.keywords is None and _has_required_arguments(found):
         return found
-    with others_code(where, "failed"):
-        made = found(*call.given, **(call.named or {}))
+    with user_code(where, "failed"):
+        made = found(*call.values, **(call.keywords or {}))
     if not callable(made):
         raise InputError(
             f"{where} returned {type(made).__name__}: expected a function of states, actions and "
@@ -387,12 +342,11 @@ def _made(found: Callable[..., Any], where: str, call: _Call) -> Callable[..., A
     return function
 
 
-def _scores(found: Callable[..., Any]) -> bool:
-    """Whether a function needs arguments, as one that scores does."""
+def _has_required_arguments(found: Callable[..., Any]) -> bool:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
         parameters = list(inspect.signature(found).parameters.values())
-    except (TypeError, ValueError):  # something built in does not say
+    except (TypeError, ValueError):  # built-in functions have no signature
         return True
     required = [p for p in parameters if p.kind in kinds and p.default is p.empty]
     return bool(required) or any(p.kind is p.VAR_POSITIONAL for p in parameters)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.io.files import sha256
-from toptail.lab.check.environments import TaskWorld
+from toptail.lab.check.environments import TaskEnvironment
 from toptail.lab.critics.registry import MAIN
 from toptail.lab.proposals.actor import TrainedActor, train_actor
 from toptail.lab.proposals.diffusion import DiffusionPolicy, load_policy
@@ -52,7 +52,7 @@ def run_deployment(
     tick: Tick = no_tick,
     config: DeploymentConfig | None = None,
     dataset: Dataset | None = None,
-    world: TaskWorld | None = None,
+    world: TaskEnvironment | None = None,
     queries: FrozenQueries | None = None,
 ) -> None:
     """Make ``OUT/TASK/deployment/``: ``spread.json``, ``actors.json`` and ``closed_loop.json``.
@@ -101,7 +101,7 @@ class _Work:
         config: DeploymentConfig,
         tick: Tick,
         data: Dataset,
-        world: TaskWorld | None,
+        world: TaskEnvironment | None,
         queries: FrozenQueries | None,
     ) -> None:
         self.task = task if world is not None else parse_name(task).name
