@@ -183,7 +183,7 @@ def _gymnasium(environment: object) -> Environment:
 def _batch(function: Callable[..., Any], where: str, size: int) -> Any:
     with user_code(where, f"could not make {size} simulations"):
         made = function(size=size)
-    return _Guarded(made, where, ("restore", "step", "observations"), size)
+    return _Guarded(made, where, ("restore", "step", "observations"), getattr(made, "size", size))
 
 
 def _one(function: Callable[..., Any], where: str) -> Any:

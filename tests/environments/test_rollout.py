@@ -1,4 +1,4 @@
-"""Walks through many slots against walks one by one, and what is refused."""
+"""Rollouts through many slots against one at a time, and what is refused."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ RULES = RolloutRules(horizon=7, gamma=0.9)
 ROWS = np.array([0, 3, 11, 25, 31, 40, 52])
 
 
-def spiral(walks: IntArray, taken: IntArray, seen: FloatArray) -> FloatArray:
-    """A policy that depends on everything that it is told."""
-    turn = 0.3 * taken[:, None] + 0.1 * walks[:, None]
+def spiral(numbers: IntArray, taken: IntArray, seen: FloatArray) -> FloatArray:
+    """A policy that depends on all its arguments."""
+    turn = 0.3 * taken[:, None] + 0.1 * numbers[:, None]
     return np.clip(np.cos(turn + seen), -1, 1).astype(np.float32)
 
 
@@ -46,7 +46,7 @@ def slow(row: int, number: int, goal: FloatArray | None) -> tuple[int, float, fl
 
 @pytest.mark.parametrize("slots", [2, 256])
 @pytest.mark.parametrize("goals", [False, True])
-def test_walks_are_those_of_one_environment_at_a_time(
+def test_rollouts_are_those_of_one_environment_at_a_time(
     monkeypatch: pytest.MonkeyPatch, slots: int, goals: bool
 ) -> None:
     monkeypatch.setattr(module, "SLOTS", slots)
@@ -127,7 +127,7 @@ def test_what_is_no_number_is_refused_where_it_comes_up() -> None:
             roll_out(partial(Copies, Plane), starts, lambda *_, wrong=wrong: wrong, RULES)
 
 
-def test_it_is_told_which_walks_the_environment_ended() -> None:
+def test_it_is_told_which_rollouts_the_environment_ended() -> None:
     starts = RolloutStarts(DATA, ROWS, None)
     outward = roll_out(
         partial(Copies, Plane), starts, lambda *at: np.sign(at[2]).astype(np.float32), RULES
