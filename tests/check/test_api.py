@@ -35,7 +35,8 @@ class Critic:
 
 
 def checked(data: Any = (TRAIN, VAL), scorers: Any = None, **how: Any) -> CheckResult:
-    how = {"env": GoalPlane, "pools": "uniform", "config": CONFIG} | how
+    usual: dict[str, Any] = {"env": GoalPlane, "pools": "uniform", "config": CONFIG}
+    how = usual | how
     return check(data, {"mine": towards} if scorers is None else scorers, **how)
 
 
@@ -136,6 +137,7 @@ def test_of_one_set_every_fifth_trajectory_is_for_validation() -> None:
     ("how", "words"),
     [
         ({"data": 7}, r"of the type int: expected a name, a path"),
+        ({"data": (TRAIN,)}, r"1 parts: expected training and validation"),
         ({"data": {"observations": np.zeros((4, 2))}}, r"the arrays has no array 'actions'"),
         ({"scorers": {"mine": 7}}, r"'mine' is of the type int: expected a function"),
         ({"scorers": {"two words": towards}}, r"'two words' cannot name a critic"),

@@ -21,7 +21,7 @@ from toptail.lab.tasks.trajectories import ARRAYS, Trajectories
 Arrays: TypeAlias = Trajectories | Mapping[str, NDArray[Any]]
 """Trajectories, or their arrays by name: observations, actions, terminals and, where the simulator
 needs them, qpos, qvel and button_states."""
-Data: TypeAlias = str | PathLike[str] | Dataset | Arrays | tuple[Arrays, Arrays]
+Data: TypeAlias = str | PathLike[str] | Dataset | Arrays | tuple[Arrays, ...]
 """A data set by its name or path, both splits, or one set that is split here."""
 Scorers: TypeAlias = Mapping[str, Any] | str | Sequence[str]
 """Name -> function, object with a method ``score``, or text; or texts that name themselves."""
@@ -39,8 +39,10 @@ def task_dataset(data: Data) -> TaskDataset:
     return TaskDataset("data", "data", True, data)
 
 
-def _split(data: Arrays | tuple[Arrays, Arrays]) -> Dataset:
+def _split(data: Arrays | tuple[Arrays, ...]) -> Dataset:
     if isinstance(data, tuple):
+        if len(data) != 2:
+            raise InputError(f"The data has {len(data)} parts: expected training and validation.")
         train, val = (_trajectories(part) for part in data)
         return Dataset(train, val, None)
     whole = _trajectories(data)

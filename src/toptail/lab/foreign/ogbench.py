@@ -2,7 +2,7 @@
 
 The names of the parameters say which agent it is: CRL and GCIQL have a critic Q(s, a, g), QRL a
 quasimetric and, trained with DDPG+BC, a model of its latent dynamics; GCIVL, HIQL, and QRL without
-that model know V(s, g) only, and score an action by where one simulated step of it leads.
+that model have V(s, g) only, and score an action by the state after one simulated step.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Stepper:
 
 
 FLAGS: Final = "flags.json"
-"""What OGBench's main.py leaves beside a checkpoint: the agent's settings and the environment."""
+"""The file that OGBench's main.py writes beside a checkpoint: agent settings and environment."""
 
 _SEED: Final = re.compile(r"sd(\d+)")
 Pairwise: TypeAlias = Callable[[Rows, Rows], Rows]
@@ -118,7 +118,7 @@ Pairwise: TypeAlias = Callable[[Rows, Rows], Rows]
 
 @dataclass(frozen=True)
 class _Flags:
-    """What the flags beside a checkpoint say; empty where there are none."""
+    """The content of the flags beside a checkpoint; empty without such a file."""
 
     content: Mapping[str, Any]
     path: Path
@@ -126,10 +126,8 @@ class _Flags:
     @classmethod
     def beside(cls, checkpoint: Path) -> _Flags:
         path = checkpoint.parent / FLAGS
-        found = (
-            read_object(path, "delete it, or bring the one of this run") if path.exists() else {}
-        )
-        return cls(found, path)
+        advice = "delete it, or bring the one of this run"
+        return cls(read_object(path, advice) if path.exists() else {}, path)
 
     @property
     def agent(self) -> Mapping[str, Any]:
@@ -138,7 +136,7 @@ class _Flags:
 
     @property
     def seed(self) -> int | None:
-        """The training seed; where the flags do not say, the folder's name may: ``sd003_...``."""
+        """The training seed of the flags, or of the folder's name, ``sd003_...``."""
         seed = self.content.get("seed")
         if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0:
             return seed
@@ -214,7 +212,7 @@ def _joint(params: Mapping[str, Any]) -> Score:
 
 
 def _latent_step(phi: FlaxMLP, dynamics: FlaxMLP, distance: Pairwise) -> Score:
-    """QRL: minus the distance from where the latent model goes, as its actor is trained by."""
+    """QRL: minus the distance after a step of the latent model, as its actor is trained by."""
 
     def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
         here, there = phi(joined(phi, states)), phi(joined(phi, goals))
@@ -261,7 +259,7 @@ def smallest(scores: Rows) -> Rows:
 
 
 def joined(network: FlaxMLP, *parts: Rows) -> Rows:
-    """Rows side by side, as many numbers as a network takes."""
+    """Rows side by side; their width must be that of a network's input."""
     rows = np.concatenate(parts, axis=-1)
     if rows.shape[-1] != network.inputs:
         sizes = " + ".join(str(part.shape[-1]) for part in parts)
