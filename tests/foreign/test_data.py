@@ -97,7 +97,7 @@ def test_hdf5_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
         import_data(f"d4rl:{path}", tmp_path / "x.npz")
     with h5py.File(path, "w") as file:
         file.create_dataset("observations", (10**9, 100), "f8", chunks=(1000, 100))
-    with pytest.raises(InputError, match=r"unpacks to more than 1\.1 GB"):
+    with pytest.raises(InputError, match=r"unpacks to .* GB or more"):
         import_data(f"d4rl:{path}", tmp_path / "x.npz")
 
 
@@ -161,9 +161,9 @@ def group_inside_itself(_: Any, file: Any, __: Path) -> None:
         (soft_link, "'episode_1' is a link to somewhere else"),
         (rows_of_another_file, "'episode_0/infos/qpos' lies outside the file"),
         (virtual_rows, "'episode_0/infos/qpos' lies outside the file"),
-        (many_names_of_an_episode, r"unpacks to more than 1\.1 GB"),
-        (groups_of_groups, r"unpacks to more than"),
-        (group_inside_itself, "nested too deeply|unpacks to"),
+        (many_names_of_an_episode, r"unpacks to .* GB or more"),
+        (groups_of_groups, "has more than 10,000 names"),
+        (group_inside_itself, "nested too deeply|more than 10,000 names"),
     ],
 )
 def test_hdf5_of_minari_holds_all_it_shows_and_links_are_counted(

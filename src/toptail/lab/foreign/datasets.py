@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, check_share, option
 from toptail.io.files import check_readable, entries, read_arrays
 from toptail.io.guard import read_object, refusing
+from toptail.lab.foreign.pickled import require_plausible
 from toptail.lab.tasks.files import (
     load_file,
     read_record,
@@ -37,8 +38,6 @@ Arrays = dict[str, NDArray[Any]]
 
 _MOST_NAMES: Final = 1_000_000
 """Names in an HDF5 file: groups inside groups can have very many in a small file."""
-_RATIO, _UNSUSPECTED = 1_000, 1 << 30
-"""A file may unpack to a thousand times its size, or to a gigabyte."""
 
 
 @contextmanager
@@ -52,11 +51,12 @@ def opened(path: Path) -> Iterator[Any]:
             f"{path}: reading HDF5 needs h5py, which is not installed: pip install 'toptail[hdf5]'."
         ) from None
     with refusing(path, "is not a readable HDF5 file"), h5py.File(path, "r") as file:
-        size, most = 0, max(_RATIO * path.stat().st_size, _UNSUSPECTED)
+        size, packed = 0, path.stat().st_size
         for number, (_, member) in enumerate(_members(file, "")):
             size += 0 if member is None else math.prod(member.shape) * member.dtype.itemsize
-            if size > most or number > _MOST_NAMES:
-                raise ValueError(f"it unpacks to more than {most / 1e9:,.1f} GB")
+            require_plausible(size, packed)
+            if number > _MOST_NAMES:
+                raise ValueError(f"it has more than {_MOST_NAMES:,} names")
         yield file
 
 

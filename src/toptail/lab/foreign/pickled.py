@@ -369,12 +369,17 @@ def read_torch(content: bytes, path: Path) -> Any:
         return read_tensors(archive, f"{root_of(archive)}data", path)
 
 
+def require_plausible(size: int, packed: int) -> None:
+    """Refuse a file of ``packed`` bytes whose parts take more than 1,000 times that, and 1 GB."""
+    if size > max(1_000 * packed, 1 << 30):
+        raise ValueError(f"it unpacks to {size / 1e9:,.1f} GB or more from {packed / 1e6:,.1f} MB")
+
+
 @contextmanager
-def opened_archive(file: Path | io.BytesIO, size: int) -> Iterator[zipfile.ZipFile]:
-    """An archive of PyTorch, whose parts are stored as they are: together no more than the file."""
+def opened_archive(file: Path | io.BytesIO, packed: int) -> Iterator[zipfile.ZipFile]:
+    """An archive of PyTorch whose parts have plausible sizes."""
     with zipfile.ZipFile(file) as archive:
-        if sum(member.file_size for member in archive.infolist()) > size:
-            raise ValueError("its parts are larger than the file: PyTorch does not compress them")
+        require_plausible(sum(member.file_size for member in archive.infolist()), packed)
         yield archive
 
 

@@ -19,7 +19,14 @@ from toptail.errors import InputError
 from toptail.io.files import check_readable
 from toptail.io.guard import refusing
 from toptail.lab.foreign.networks import ForeignCritic, Rows
-from toptail.lab.foreign.pickled import Array, opened_archive, read_tensors, root_of, strided
+from toptail.lab.foreign.pickled import (
+    Array,
+    opened_archive,
+    read_tensors,
+    require_plausible,
+    root_of,
+    strided,
+)
 
 _TENSORS: Final = """
 abs acos add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax any arange argmax argmin
@@ -200,8 +207,6 @@ _TYPES: Final = dict(
     )
 )
 """PyTorch's number of a type -> its name in PyTorch and NumPy."""
-_MOST_COPIES: Final = 10
-"""How often the tensors of a program may use the same numbers of its file, on average."""
 _FORMATS: Final = {1: "contiguous_format", 4: "preserve_format"}
 
 
@@ -254,8 +259,7 @@ def read_program(path: Path) -> ExportedProgram:
             inputs.append(str(about["arg"]["as_tensor"]["name"]))
         else:
             tensors[str(about["arg"]["name"])] = stored[about[f"{kind}_name"]]
-    if sum(array.nbytes for array in tensors.values()) > _MOST_COPIES * path.stat().st_size:
-        raise ValueError("its tensors take many times the size of the file")
+    require_plausible(sum(array.nbytes for array in tensors.values()), path.stat().st_size)
     if [*map(list, signature["output_specs"])] != [["user_output"]]:
         raise ValueError("it has other outputs than one tensor")
     output = signature["output_specs"][0]["user_output"]["arg"]["as_tensor"]["name"]
@@ -264,13 +268,14 @@ def read_program(path: Path) -> ExportedProgram:
 
 def _stored(archive: zipfile.ZipFile, root: str, kind: str) -> dict[str, Array]:
     """The weights or the constants of a program, which lie in files of plain numbers."""
-    folder, found = f"{root}data/{kind}/", {}
+    folder, found, files = f"{root}data/{kind}/", {}, dict[str, bytes]()
     listed = json.loads(archive.read(f"{folder}model_{kind}_config.json"))["config"]
     for name, about in listed.items():
         meta = about["tensor_meta"]
         if about["use_pickle"] is not False or meta is None:
             raise ValueError(f"its '{name}' is pickled or no tensor, which is not let in")
-        raw = archive.read(f"{folder}{about['path_name']}")
+        file = f"{folder}{about['path_name']}"
+        raw = files[file] if file in files else files.setdefault(file, archive.read(file))
         flat = np.frombuffer(raw or bytes(8), _TYPES[meta["dtype"]])
         sizes, steps = ([int(n["as_int"]) for n in meta[part]] for part in ("sizes", "strides"))
         found[name] = strided(flat, int(meta["storage_offset"]["as_int"]), sizes, steps)
