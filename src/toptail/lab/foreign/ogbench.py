@@ -15,31 +15,29 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.io.files import check_readable
 from toptail.io.guard import read_object, refusing
+from toptail.lab.environments.ogbench import ogbench_batch
+from toptail.lab.environments.protocol import EnvironmentBatch, StoredRow, stored_rows
 from toptail.lab.foreign.networks import FlaxMLP, ForeignCritic, Rows, Score, floats, iqe, mrn
 from toptail.lab.foreign.pickled import read_pickle
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.files import find, load_file, split_path
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.simulator import Simulator, available_cores
 from toptail.lab.tasks.trajectories import Trajectories
 
-_WHOLE: Final = ("pointmaze", "antmaze", "antsoccer")
-"""Families whose observation is the simulator's whole state."""
+_WHOLE: Final = {"pointmaze": 2, "antmaze": 15, "antsoccer": 22}
+"""Families whose observation is the simulator's whole state -> how many numbers are positions."""
 _BLOCK: Final = 1_024
-"""Simulations stepped together."""
+"""Simulations stepped together, where an environment has as many."""
 
 
 class Stepper:
-    """An environment that is put into a state and takes one action.
+    """One step of an environment from any state.
 
-    Mazes whose observation is the simulator's whole state are stepped many at a time. In any other
-    environment a state must be an observation of the task's data set, whose row has the
-    simulator's state, and is stepped alone.
+    Where the observation is not the simulator's whole state, a state must be an observation of the
+    task's data set, whose row has that state.
     """
 
     def __init__(self, name: str) -> None:
@@ -57,31 +55,18 @@ class Stepper:
             )
         pairs = np.concatenate([states, actions], axis=1)
         own, back = np.unique(pairs, axis=0, return_inverse=True)
-        whole = self.task.has_batches and self.task.family in _WHOLE
-        step = self._together if whole else self._one_by_one
-        return step(own[:, :width], own[:, width:])[back].astype(np.float32)
+        result, batch = np.empty((len(own), width), np.float32), self._batch
+        for start in range(0, len(own), batch.size):
+            part = own[start : start + batch.size]
+            slots = np.arange(len(part))
+            batch.restore(slots, [self._row(state) for state in part[:, :width]])
+            batch.step(slots, part[:, width:])
+            result[start : start + len(part)] = batch.observations()[slots]
+        return result[back]
 
     @cached_property
-    def _batch(self) -> MazeBatch:
-        return MazeBatch(self.task.environment, _BLOCK, available_cores())
-
-    def _together(self, states: Rows, actions: Rows) -> NDArray[np.float64]:
-        """Step mazes in blocks; the last block is filled up with its first row."""
-        positions = self._batch.qpos.shape[1]
-        result = np.empty(states.shape)
-        for start in range(0, len(states), _BLOCK):
-            rows = np.minimum(np.arange(start, start + _BLOCK), len(states) - 1)
-            qpos, qvel = states[rows, :positions], states[rows, positions:]
-            velocities = qvel if qvel.shape[1] else np.zeros((_BLOCK, self._batch.qvel.shape[1]))
-            self._batch.restore(qpos, velocities)
-            self._batch.step(actions[rows])
-            count = min(_BLOCK, len(states) - start)
-            result[start : start + count] = self._batch.observations()[:count]
-        return result
-
-    @cached_property
-    def _simulator(self) -> Simulator:
-        return Simulator(self.task)
+    def _batch(self) -> EnvironmentBatch:
+        return ogbench_batch(self.task, _BLOCK)
 
     @cached_property
     def _splits(self) -> list[tuple[Trajectories, dict[bytes, int]]]:
@@ -92,20 +77,20 @@ class Stepper:
             (data, {row.tobytes(): i for i, row in enumerate(data.observations)}) for data in found
         ]
 
-    def _one_by_one(self, states: Rows, actions: Rows) -> NDArray[np.float64]:
-        """Step one simulator from the rows of the data that have these observations."""
-        result = np.empty(states.shape)
-        for i, (state, action) in enumerate(zip(states, actions, strict=True)):
-            key = np.ascontiguousarray(state, np.float32).tobytes()
-            place = next(((d, rows[key]) for d, rows in self._splits if key in rows), None)
-            if place is None:
-                raise InputError(
-                    f"A state that is no observation of {self.task.name}'s data cannot be stepped "
-                    "from: there its observation does not say the simulator's whole state."
-                )
-            self._simulator.restore(*place)
-            result[i] = self._simulator.step(action)
-        return result
+    def _row(self, state: Rows) -> StoredRow:
+        """The row that an environment is put into."""
+        if self.task.has_batches and self.task.family in _WHOLE:
+            qpos, qvel = np.split(state, [_WHOLE[self.task.family]])
+            return StoredRow(0, state, qpos, qvel if qvel.size else np.zeros_like(qpos))
+        key = np.ascontiguousarray(state, np.float32).tobytes()
+        place = next(((data, rows[key]) for data, rows in self._splits if key in rows), None)
+        if place is None:
+            raise InputError(
+                f"A state that is no observation of {self.task.name}'s data cannot be stepped "
+                "from: there its observation does not say the simulator's whole state."
+            )
+        (row,) = stored_rows(place[0], np.array([place[1]]))
+        return row
 
 
 FLAGS: Final = "flags.json"
