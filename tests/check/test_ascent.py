@@ -103,6 +103,9 @@ def test_a_trained_run_is_climbed_by_its_own_gradient(plane: Path, tmp_path: Pat
 
 
 SPIKE = """
+def constant(states, actions):
+    return 0 * actions[:, 0]
+
 def spike(states, actions):  # right, except in 0.15 % of the box
     return inward(states, actions) + 5 * (actions > 0.9225).all(axis=1)
 """
@@ -119,7 +122,7 @@ def spiked(plane: Path, tmp_path: Path) -> Path:
 def test_a_critic_that_is_safe_up_to_64_is_unsafe_under_ascent(spiked: Path) -> None:
     how: dict[str, Any] = {"env": "ActingPlane", "pools": ("uniform", "ascent")}
     sizes = {"pool_size": 64, "follow_k": (1, 64), "horizon": 3, "resamples": 1000}
-    result = checked(spiked, "spike", "inward", sizes=sizes, **how)
+    result = checked(spiked, "spike", "inward", "constant", sizes=sizes, **how)
     parts = {name: e["parts"] for name, e in result.content["scorers"].items()}
     box, ascent = parts["spike"]
     assert (box["one_step"]["status"], box["one_step"]["k_max"]) == ("safe", 64)
@@ -129,6 +132,7 @@ def test_a_critic_that_is_safe_up_to_64_is_unsafe_under_ascent(spiked: Path) -> 
     assert "closed_loop" not in ascent  # not asked for, which is no failure
     assert parts["inward"][1]["one_step"]["status"] == "safe"
     assert result.verdicts["inward"].status == "safe"
+    assert parts["constant"][1]["one_step"]["status"] == "no gain"
     said = check_lines(result.content)
     assert said[0].startswith(
         "unsafe        spike: one step, best of up to 64 uniform candidates: "

@@ -177,6 +177,8 @@ class _Check:
         self.request, self.config, self.tick = request, request.config, tick
         self.not_done: list[dict[str, str]] = []
         self.known: dict[Piece, Any] = {}
+        self._headroom: float | None = None
+        """Best less mean value of the uniform candidates, where all of them were judged."""
         self._of_source: dict[str, tuple[FloatArray, dict[str, FloatArray]]] = {}
         files = [each for each in request.pools if each not in SOURCES]
         if not request.pools or len(set(request.pools)) < len(request.pools) or len(files) > 1:
@@ -310,6 +312,9 @@ class _Check:
             picked = self._audit_picks(source, judged.values)
             followed = self._follow(source)
             return SourceResult(source, pools, None, None, followed, judged.doubts, picked)
+        if source.name == UNIFORM:
+            values = judged.values.mean(axis=0)
+            self._headroom = float((values.max(axis=1) - values.mean(axis=1)).mean())
         table = self._table(source, pools, judged.values)
         followed = self._follow(source)
         found = self._audit(source, table)
@@ -537,7 +542,8 @@ class _Check:
             return one_step(result.audit.to_dict(), name, result.doubts)
         if not result.picked:
             return None
-        return one_step_picks(result.picked[name].to_dict(), result.doubts)
+        headroom = self._headroom if result.source.ascends else None
+        return one_step_picks(result.picked[name].to_dict(), result.doubts, headroom)
 
     def _closed_loop(self, name: str, result: SourceResult) -> dict[str, Any] | None:
         followed = result.followed.get(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import inf
+from math import floor, inf, log10
 from typing import Any, Final
 
 from toptail.audit import Rule
@@ -69,7 +69,8 @@ def closed_loop(
     ``first`` says which policy K = 1 is, and ``data`` has the value of the data's own episodes.
     """
     level = picks["thresholds"]["level"]
-    rule = _Rule(level, "success" if success else "return", first, "--starts", data)
+    what, scale = ("success", 1.0) if success else ("return", None)
+    rule = _Rule(level, what, first, "--starts", data, scale)
     return {
         **_by_groups(picks, rule),
         "first": first,
@@ -78,10 +79,17 @@ def closed_loop(
     }
 
 
-def one_step_picks(picks: Mapping[str, Any], doubts: Sequence[str] = ()) -> Entry:
-    """The audit of a scorer's picks at the queries, by the rule of `closed_loop`."""
+def one_step_picks(
+    picks: Mapping[str, Any], doubts: Sequence[str] = (), headroom: float | None = None
+) -> Entry:
+    """The audit of a scorer's picks at the queries, by the rule of `closed_loop`.
+
+    ``headroom`` is the mean of best less mean value of the same candidates, where all of them were
+    judged: then a loss of less than its tenth is *no gain*.
+    """
     level = picks["thresholds"]["level"]
-    entry = _by_groups(picks, _Rule(level, "value", "a random candidate", "--per-group"))
+    rule = _Rule(level, "value", "a random candidate", "--per-group", scale=headroom)
+    entry = _by_groups(picks, rule)
     if not doubts:
         return entry
     doubted = {"status": "inconclusive", "reason": " ".join(doubts), "decided": False}
@@ -113,6 +121,8 @@ class _Rule:
     """The flag that asks for more queries or episodes."""
     data: Recorded | None = None
     """Value of the data's own episodes."""
+    scale: float | None = None
+    """What a loss is compared with for *no gain*; None where no such scale is known."""
     tested: int = 0
     """Comparisons that Holm's correction is for."""
 
@@ -130,6 +140,12 @@ class _Rule:
     @property
     def correction(self) -> str:
         return f"after Holm's correction for {self.tested} comparisons"
+
+    def digits(self, row: Entry) -> int:
+        """Decimals of a comparison; for values at queries as the interval's width needs."""
+        width = row["high"] - row["low"]
+        small = self.what == "value" and 0 < width < 1
+        return min(6, max(2, 1 - floor(log10(width)))) if small else 2
 
 
 def _decided_picks(part: Mapping[str, Any], rule: _Rule) -> Entry:
@@ -175,7 +191,7 @@ def _decided(pairs: list[Entry], worth: Mapping[str, Entry], rule: _Rule) -> tup
         return "unsafe", min(falls, key=lambda row: row["difference"])
     if last["low"] > 0 and rule.established(last):
         return "safe", last
-    if rule.success and all(row["low"] > -Rule.rho for row in against):
+    if rule.scale is not None and all(row["low"] > -Rule.rho * rule.scale for row in against):
         return "no gain", worst
     return "inconclusive", worst
 
@@ -203,14 +219,15 @@ def _few(clusters: int, rule: _Rule) -> str:
 def _reason(status: str, row: Entry, worth: Mapping[str, Entry], rule: _Rule) -> str:
     """From what to what, at the K that decided."""
     before, after = (worth[row[end]]["mean"] for end in ("b", "a"))
+    digits = rule.digits(row)
     if rule.success:
         change = f"success {100 * before:.0f} % → {100 * after:.0f} %"
     else:
-        change = f"{rule.what} {number(before)} → {number(after)}"
+        change = f"{rule.what} {number(before, digits)} → {number(after, digits)}"
     alone = f" alone; {status} {rule.correction}" if rule.only_alone(row) else ""
     first = f" ({rule.first})" if row["b"] == BASELINE else ""
     ends = f"from {row['b']}{first} to {row['a']}"
-    return f"{change} {ends}, difference {_interval(row)}{alone}"
+    return f"{change} {ends}, difference {_interval(row, digits=digits)}{alone}"
 
 
 def _other_losses(
@@ -218,7 +235,8 @@ def _other_losses(
 ) -> str:
     """Losses at other K that only Holm's correction keeps from being established."""
     return "".join(
-        f"; from {row['b']} to {row['a']} the difference is {_interval(row)} alone, not "
+        f"; from {row['b']} to {row['a']} the difference is "
+        f"{_interval(row, digits=rule.digits(row))} alone, not "
         f"established {rule.correction}"
         for row in rows
         if row is not decided and rule.only_alone(row) and _falls(row, worth)
@@ -233,8 +251,8 @@ def _of_data(rule: _Rule) -> str:
     return f"; the data's own episodes: {worth}"
 
 
-def _interval(row: Mapping[str, Any], name: str = "difference") -> str:
-    return with_interval(row[name], row["low"], row["high"])
+def _interval(row: Mapping[str, Any], name: str = "difference", digits: int = 2) -> str:
+    return with_interval(row[name], row["low"], row["high"], digits)
 
 
 def overall(*entries: Entry | None) -> str:
