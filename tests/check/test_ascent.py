@@ -26,6 +26,7 @@ RNG = np.random.default_rng(0)
 STATES = RNG.uniform(-1, 1, (9, 3)).astype(np.float32)
 GOALS = RNG.uniform(-0.8, 0.8, (9, 3)).astype(np.float32)
 NUMBERS = np.arange(9)
+CANDIDATES = RNG.uniform(-1, 1, (9, 4, 3)).astype(np.float32)
 
 
 def peak(_states: Any, actions: Any, goals: Any) -> Any:
@@ -44,12 +45,13 @@ def corner(states: Any, actions: Any) -> Any:
 
 def best(score: Any, rows: Any = NUMBERS, seed: int = 0) -> Any:
     ascent = Ascent(as_score(score, "score"), GOALS, 3, seed)
-    return ascent.best(rows[:, None], STATES[rows], rows)
+    return ascent.best(rows[:, None], STATES[rows], rows, CANDIDATES[rows])
 
 
 def test_the_highest_score_in_the_box_is_found() -> None:
     np.testing.assert_allclose(best(peak), GOALS, atol=0.05)
     np.testing.assert_array_equal(best(corner), np.sign(STATES))
+    np.testing.assert_array_equal(best(lambda s, _: np.zeros(len(s))), CANDIDATES[:, 0])
 
 
 def test_a_pick_depends_on_its_own_key_and_the_seed_alone() -> None:
@@ -68,7 +70,7 @@ def test_a_function_with_a_gradient_is_climbed() -> None:
     score.gradient = slope  # type: ignore[attr-defined]
     assert isinstance(as_score(score, "score"), DifferentiableScore)
     np.testing.assert_allclose(best(score), GOALS, atol=0.05)
-    assert calls == [9 * 1024, 9 * 16]  # no further rounds
+    assert calls == [9 * 1028, 9 * 16]  # no further rounds
     score.gradient = lambda _s, a, _g: a[:, :1]  # type: ignore[attr-defined]
     with pytest.raises(InputError, match=r"gradient returned an array of shape \(144, 1\)"):
         best(score)

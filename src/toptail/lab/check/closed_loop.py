@@ -66,12 +66,19 @@ def best_of_k(
     return policy
 
 
-def maximizer(score: Score, goals: FloatArray, width: int, seed: int) -> Policy:
-    """The policy that takes the action of ``width`` numbers that maximizes the score in the box."""
+def maximizer(
+    source: CandidateSource, score: Score, goals: FloatArray, width: int, draws: int, seed: int
+) -> Policy:
+    """The policy that takes the action of ``width`` numbers that maximizes the score in the box.
+
+    The search begins with the same ``draws`` candidates that `best_of_k` sees.
+    """
     ascent = Ascent(score, goals, width, seed)
 
     def policy(numbers: IntArray, taken: IntArray, observed: FloatArray) -> FloatArray:
-        return ascent.best(_keys(numbers, taken), observed, numbers)
+        keys = _keys(numbers, taken)
+        drawn = source.draw(keys, observed, goals[numbers], draws)
+        return ascent.best(keys, observed, numbers, drawn)
 
     return policy
 
@@ -103,7 +110,8 @@ class Episodes:
         """Value of each episode: success (1 or 0) where the task has goals, else the return."""
         goals = self.queries.goals
         if search is None and score is not None:
-            policy = maximizer(score, goals, self.val.actions.shape[1], self.seed)
+            width = self.val.actions.shape[1]
+            policy = maximizer(self.source, score, goals, width, self.draws, self.seed)
         else:
             policy = best_of_k(self.source, score, goals, search or 1, self.draws)
         found = self._rolled_out(self.queries.rows, goals, policy, self.rules)

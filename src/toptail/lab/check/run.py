@@ -338,11 +338,12 @@ class _Check:
         """The maximizer of each scorer at each query, ``[Q, a]``, by column."""
         queries, numbers = self.queries, np.arange(len(self.queries))
         keys = np.stack([numbers, np.full_like(numbers, _ASCENT)], axis=1)
+        candidates, _ = self._scored(self.sources[ASCENT])
         width, found = queries.actions.shape[1], {}
         for i, scorer in enumerate(self.scorers):
             self.tick(f"{ASCENT}: maximizing the score", i / len(self.scorers))
             ascent = Ascent(scorer.score, queries.goals, width, self.config.seed)
-            found[scorer.column] = ascent.best(keys, queries.states, numbers)
+            found[scorer.column] = ascent.best(keys, queries.states, numbers, candidates)
         return found
 
     def _picked_k(self, source: Source) -> tuple[int, ...]:

@@ -1,10 +1,11 @@
 """Maximize a score over the action box [-1, 1]^a: what a stronger search than best of K finds.
 
-The search begins with `FIRST` actions, half of them uniform in the box and half on its faces and
-corners. A score that can be climbed (a method ``ascend``, which trained runs have) is then climbed
-by projected gradient ascent from the `STARTS` best of them; any other one is searched by the
-cross-entropy method: `ROUNDS` times, `ROUND` actions are drawn from a Gaussian that is fitted to
-the best `ELITES` actions so far, and clipped to the box. The best action of all is taken.
+The search begins with the candidates of best of K, so that it finds no lower score, and `FIRST`
+more actions, half of them uniform in the box and half on its faces and corners. A score that can be
+climbed (a method ``ascend``, which trained runs have) is then climbed by projected gradient ascent
+from the `STARTS` best of them; any other one is searched by the cross-entropy method: `ROUNDS`
+times, `ROUND` actions are drawn from a Gaussian that is fitted to the best `ELITES` actions so far,
+and clipped to the box. The best action of all is taken.
 
 The random numbers of a row depend on the seed and on its own key alone, so that a pick does not
 depend on the rows that are searched beside it.
@@ -46,18 +47,20 @@ class Ascent:
         self._score, self._goals, self._width, self._seed = score, goals, width, seed
         self._towards = score_towards(score, goals)
 
-    def best(self, keys: IntArray, states: Rows, goal: IntArray) -> Rows:
+    def best(self, keys: IntArray, states: Rows, goal: IntArray, candidates: Rows) -> Rows:
         """One action ``[n, a]`` for each state ``[n, s]`` and number of a goal ``[n]``.
 
-        ``keys [n, ...]`` are whole numbers; equal keys see the same random numbers.
+        ``keys [n, ...]`` are whole numbers; equal keys see the same random numbers. The first of
+        the ``candidates [n, k, a]`` is taken where no action has a higher score.
         """
         parts = (slice(i, i + _BLOCK) for i in range(0, len(states), _BLOCK))
-        found = [self._best(keys[at], states[at], goal[at]) for at in parts]
+        found = [self._best(keys[at], states[at], goal[at], candidates[at]) for at in parts]
         return np.concatenate(found)
 
-    def _best(self, keys: IntArray, states: Rows, goal: IntArray) -> Rows:
+    def _best(self, keys: IntArray, states: Rows, goal: IntArray, candidates: Rows) -> Rows:
         first, noise = self._drawn(keys)
-        actions, scores = first, score_each(self._towards, states, first, goal)
+        actions = np.concatenate([candidates, first], axis=1)
+        scores = score_each(self._towards, states, actions, goal)
         ascend = getattr(self._score, "ascend", None)
         if ascend is not None:
             starts, at_starts = _highest(actions, scores, STARTS)
