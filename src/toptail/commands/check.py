@@ -22,7 +22,8 @@ from toptail.progress import Caller, called_by
 if TYPE_CHECKING:
     Settings = Any
 else:
-    Settings = flags_of(CheckConfig(), [f.name for f in fields(CheckConfig)])
+    _SIZES = [f.name for f in fields(CheckConfig) if f.type != "bool"]
+    Settings = flags_of(CheckConfig(), _SIZES)
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,10 @@ class CheckCommand(EngineFlags):
     goal_free: Flag = False
     """The task has no goals: for data without an environment, which would say so."""
 
+    follow_ascent: Flag = False
+    """For the candidates 'ascent', also follow the maximizer of the score at every step, which takes
+    about 2,000 scores a step."""
+
     runs: Path | None = None
     """Folder of trained runs: behaviour model and reference ensemble."""
 
@@ -93,7 +98,9 @@ class CheckCommand(EngineFlags):
                     judge=self.judge,
                     goals=not self.goal_free,
                     runs=self.runs,
-                    config=with_given(CheckConfig(), self.settings),
+                    config=with_given(
+                        CheckConfig(), self.settings, follow_ascent=self.follow_ascent
+                    ),
                 )
             tick("page", 0.0)
             report = result.write(self.out)
