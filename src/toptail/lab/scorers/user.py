@@ -99,7 +99,7 @@ class UserScore:
 
     def __call__(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
         """Score rows."""
-        result = self._numbers(self._function, states, actions, goals)
+        found, result = self._numbers(self._function, states, actions, goals)
         if result.shape != (len(states),):
             raise InputError(
                 f"{self._where} returned scores of shape {result.shape} for {len(states)} rows: "
@@ -109,22 +109,23 @@ class UserScore:
         if not finite.all():
             row = int(np.argmin(finite))
             raise InputError(
-                f"{self._where} returned {result[row]} for row {row} (state "
+                f"{self._where} returned {found[row]} for row {row} (state "
                 f"{states[row].tolist()}): every score must be a finite number in float32."
             )
         return result
 
-    def _numbers(self, function: Callable[..., Any], *given: Rows) -> Rows:
-        advice = _GOAL_FREE if self._towards_goals and not given[2].shape[1] else ""
-        with user_code(self._where, f"failed on {len(given[0])} rows", advice):
+    def _numbers(self, function: Callable[..., Any], *rows: Rows) -> tuple[Any, Rows]:
+        """What a function returns for rows, and the same in float32."""
+        advice = _GOAL_FREE if self._towards_goals and not rows[2].shape[1] else ""
+        with user_code(self._where, f"failed on {len(rows[0])} rows", advice):
             # Copies: what the function writes into them must not reach the next scorer.
-            rows = [each.copy() for each in given]
-            by_name = {name: rows[i] for name, i in self._keyed.items()}
-            found = np.asarray(function(*(rows[i] for i in self._placed), **by_name))
+            copies = [each.copy() for each in rows]
+            by_name = {name: copies[i] for name, i in self._keyed.items()}
+            found = np.asarray(function(*(copies[i] for i in self._placed), **by_name))
             if found.dtype.kind in "cmMSU":
                 raise TypeError(f"scores of type {found.dtype}, which are no numbers")
             with np.errstate(over="ignore"):  # infinite then, which is refused
-                return found.astype(np.float32)
+                return found, found.astype(np.float32)
 
 
 class DifferentiableScore(UserScore):
@@ -137,7 +138,8 @@ class DifferentiableScore(UserScore):
         return climb(self, self._gradient, states, actions, goals, steps, rate)
 
     def _gradient(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
-        found = self._numbers(self._function.gradient, states, actions, goals)  # type: ignore[attr-defined]
+        gradient: Callable[..., Any] = self._function.gradient  # type: ignore[attr-defined]
+        _, found = self._numbers(gradient, states, actions, goals)
         if found.shape != actions.shape or not np.isfinite(found).all():
             raise InputError(
                 f"{self._where}: gradient returned an array of shape {found.shape} for actions of "
