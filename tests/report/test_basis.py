@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toptail.report import render_html, render_markdown
-from toptail.report.basis import basis_sentences, shared_unseen, unseen
+from toptail.report.sentences import basis_sentences, shared_unseen, unseen
 
 Audit = dict[str, Any]
 

@@ -15,13 +15,15 @@ from playwright.sync_api import expect
 from tests.report.conftest import HOSTILE, SPECIALS
 from tests.report.test_browser import browser as browser
 from toptail import choose
-from toptail.report.choice import choice_lines, choice_tables, shown_curves
-from toptail.report.choice_page import (
+from toptail.report.choice import (
     choice_html,
     choice_latex,
+    choice_lines,
     choice_markdown,
+    choice_tables,
     frontier_figure,
     render_choice,
+    shown_curves,
 )
 
 

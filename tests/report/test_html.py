@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from toptail.audit.verdict import STATUSES
-from toptail.report.content import status_lines
 from toptail.report.html import MOST_ROWS, breakable, render_html
+from toptail.report.sentences import status_lines
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 

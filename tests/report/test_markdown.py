@@ -9,8 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from toptail.report.content import tables_of
 from toptail.report.markdown import escape, render_markdown
+from toptail.report.tables import tables_of
 from toptail.report.text import one_line, ranked
 
 

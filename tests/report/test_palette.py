@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from toptail.report.palette import DARK, LIGHT, style
+from toptail.report.style import DARK, LIGHT, style
 
 # Machado, Oliveira and Fernandes (2009), severity 1.0, on linear RGB.
 VISION = {

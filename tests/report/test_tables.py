@@ -6,12 +6,23 @@ from typing import Any
 
 import pytest
 
-from toptail.report.content import tables_of
-from toptail.report.group_tables import group_tests_table, groups_table, heterogeneity
-from toptail.report.scorer_tables import MOST_STEPS, numbers_table, steps_table
+from toptail.report.scorer_tables import (
+    MOST_STEPS,
+    group_tests_table,
+    groups_table,
+    heterogeneity,
+    numbers_table,
+    steps_table,
+)
 from toptail.report.table import Cell, Column, Table
-from toptail.report.tables import captured_table, comparisons_table
-from toptail.report.verdict_tables import baseline_table, populations_table, verdict_table
+from toptail.report.tables import (
+    baseline_table,
+    captured_table,
+    comparisons_table,
+    populations_table,
+    tables_of,
+    verdict_table,
+)
 
 from .conftest import as_first_format
 

@@ -12,12 +12,11 @@ import pytest
 from toptail.audit.views import Interval
 from toptail.cli import main
 from toptail.report import render_html, render_latex, render_markdown, summary_lines
-from toptail.report.chart_data import chart_data
-from toptail.report.exceptions import exception_sentences, exceptions
+from toptail.report.html import chart_data
 from toptail.report.scorer_tables import checks_table, numbers_table
-from toptail.report.tables import seeds_table
+from toptail.report.sentences import exception_sentences, exceptions
+from toptail.report.tables import seeds_table, verdict_table
 from toptail.report.text import NOT_MEANT
-from toptail.report.verdict_tables import verdict_table
 from toptail.results import AuditResult
 
 Audit = dict[str, Any]

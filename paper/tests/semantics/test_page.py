@@ -21,17 +21,17 @@ from tests.report.test_browser import ARGUMENTS
 from toptail.errors import InputError
 from toptail.lab.critics.cosine import Cosine
 from toptail_paper.semantics.contract import STUDY
-from toptail_paper.semantics.figures import drawings
-from toptail_paper.semantics.markdown import render
-from toptail_paper.semantics.memory_figure import memory_lines
-from toptail_paper.semantics.page import summary
-from toptail_paper.semantics.results import SemanticsResults, read_semantics
-from toptail_paper.semantics.specs import TABLES
-from toptail_paper.semantics.temperature_figure import (
+from toptail_paper.semantics.figures import (
+    drawings,
+    memory_lines,
     not_chosen_lines,
     temperature_lines,
     trained_lines,
 )
+from toptail_paper.semantics.markdown import render
+from toptail_paper.semantics.page import summary
+from toptail_paper.semantics.results import SemanticsResults, read_semantics
+from toptail_paper.semantics.specs import TABLES
 from toptail_paper.study.compare import Comparison, beside
 from toptail_paper.study.figures import looks
 from toptail_paper.study.naming import in_order, scorer_name

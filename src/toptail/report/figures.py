@@ -18,9 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from toptail.errors import InputError
-from toptail.report.cells import has_gains
-from toptail.report.palette import HARM, NEUTRAL, SAFE, style
-from toptail.report.strokes import SETTINGS, new_figure
+from toptail.report.style import HARM, NEUTRAL, SAFE, SETTINGS, new_figure, style
+from toptail.report.table import has_gains
 from toptail.report.text import Audit, one_line, percent, ranked, short, threshold
 
 FIGURES: Final[Mapping[str, Mapping[str, str]]] = {

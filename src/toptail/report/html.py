@@ -13,21 +13,32 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from importlib.resources import files
 from typing import Any, Final
 
 import jinja2
 from markupsafe import Markup
 
-from toptail.report.basis import basis_sentences, shared_unseen, unseen
-from toptail.report.cells import has_gains
-from toptail.report.chart_data import chart_data
-from toptail.report.content import method_rows, status_lines, tables_of
-from toptail.report.exceptions import exception_sentences, exceptions
-from toptail.report.group_tables import groups_table, heterogeneity
-from toptail.report.palette import DARK, LIGHT, style
-from toptail.report.scorer_tables import checks_table, numbers_table, steps_table
-from toptail.report.table import Table
+from toptail.report.scorer_tables import (
+    checks_table,
+    groups_table,
+    heterogeneity,
+    numbers_table,
+    steps_table,
+)
+from toptail.report.sentences import (
+    basis_sentences,
+    exception_sentences,
+    exceptions,
+    method_rows,
+    shared_unseen,
+    status_lines,
+    unseen,
+)
+from toptail.report.style import DARK, LIGHT, style
+from toptail.report.table import Table, has_gains
+from toptail.report.tables import tables_of
 from toptail.report.text import (
     MISSING_SHORT,
     NOT_MEANT,
@@ -44,11 +55,75 @@ from toptail.report.text import (
     question,
     ranked,
     scope_sentence,
+    short,
     signed,
+    status_words,
     tally,
+    threshold,
     value_decimals,
     with_interval,
 )
+
+
+def chart_data(audit: Audit) -> dict[str, Any]:
+    """Everything the page's script needs, scorers in the order of their ranks."""
+    data = _picks(audit) if audit["kind"] == "picks" else _pools(audit)
+    data["decimals"] = value_decimals(audit)
+    data["level"] = percent(audit["thresholds"]["level"])
+    small: dict[str, Any] = rounded(data)
+    return small
+
+
+def _pools(audit: Audit) -> dict[str, Any]:
+    whole = ("kind", "k", "random", "oracle", "oracle_low", "oracle_high")
+    scorers = [_scorer(audit, *at) for at in enumerate(ranked(audit))]
+    margins: dict[str, Any] = {}
+    for part in ("delta", "rho"):
+        margins |= {part: (loss := audit["thresholds"][part]), f"{part}_text": threshold(loss)}
+    return {**{part: audit[part] for part in whole}, **margins, "scorers": scorers}
+
+
+def _scorer(audit: Audit, rank: int, name: str) -> dict[str, Any]:
+    scorer = audit["scorers"][name]
+    over_k = ("value", "band_low", "band_high", "captured")
+    deciles = ("deciles", "deciles_low", "deciles_high", "deciles_within")
+    look = style(rank)
+    seeds = scorer.get("seeds") or {}
+    return {
+        **{part: scorer[part] for part in (*over_k, *deciles, "tau_b")},
+        "name": one_line(name),
+        "hue": look.hue,
+        "dash": look.dash,
+        "gain": scorer.get("gain"),
+        "verdict": status_words(scorer["verdict"], audit["k"][-1]),
+        "k_harm": scorer["verdict"]["k_harm"],
+        "k_safe_max": scorer["verdict"]["k_safe_max"],
+        "off_support": scorer.get("off_support"),
+        "seeds": [{"seed": one_line(seed), "value": s["value"]} for seed, s in seeds.items()],
+    }
+
+
+def _picks(audit: Audit) -> dict[str, Any]:
+    parts = ("difference", "low", "high", "p_holm")
+    return {
+        "kind": "picks",
+        "comparisons": [
+            {"a": short(c["a"], 24), "b": short(c["b"], 24), **{part: c[part] for part in parts}}
+            for c in audit["comparisons"]
+        ],
+    }
+
+
+def rounded(value: Any) -> Any:
+    """Keep six significant digits of every number: more than a chart shows."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {key: rounded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [rounded(each) for each in value]
+    return value
+
 
 MANY_SCORERS: Final = 6
 """Above this number, cards, legends and tables of pairs start folded."""
@@ -181,3 +256,20 @@ def _hues() -> str:
         return ":root{" + "".join(f"--hue-{i}:{c};" for i, c in enumerate(colours)) + "}"
 
     return f"{rule(LIGHT)}\n@media screen and (prefers-color-scheme:dark){{{rule(DARK)}}}\n"
+
+
+def notebook_html(audit: Audit) -> str:
+    """The verdicts (or the differences between selectors) as an HTML table."""
+    table = next(t for t in tables_of(audit) if t.name in ("verdicts", "differences"))
+    lines = [" ".join(data_sentences(audit)), table.title, *exception_sentences(audit)]
+    caption = "<br>".join(map(escape, lines))
+    head = "".join(f"<th>{escape(column.label)}</th>" for column in table.columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell.plain)}</td>" for cell in row) + "</tr>"
+        for row in table.rows
+    )
+    style = "text-align:left;caption-side:top"
+    return (
+        f'<table><caption style="{style}">{caption}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    )

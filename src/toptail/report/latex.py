@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from toptail.report.content import method_rows, status_lines, tables_of
-from toptail.report.exceptions import exception_sentences
+from toptail.report.sentences import exception_sentences, method_rows, status_lines
 from toptail.report.table import Cell, Table
+from toptail.report.tables import tables_of
 from toptail.report.text import NOT_MEANT, Audit, data_sentences, one_line, scope_sentence
 
 K_COLUMNS: Final = 6  # numbers with intervals that fit beside each other on a page

@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from toptail.report.basis import basis_sentences, shared_unseen, unseen
-from toptail.report.content import method_rows, status_lines, tables_of
-from toptail.report.exceptions import exception_sentences, exceptions
 from toptail.report.figures import figures_of
+from toptail.report.sentences import (
+    basis_sentences,
+    exception_sentences,
+    exceptions,
+    method_rows,
+    shared_unseen,
+    status_lines,
+    unseen,
+)
 from toptail.report.table import Table
+from toptail.report.tables import tables_of
 from toptail.report.text import (
     NOT_MEANT,
     Audit,

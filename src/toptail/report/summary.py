@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from toptail.report.exceptions import exceptions
-from toptail.report.judging import judging_sentences
+from toptail.report.sentences import exceptions, judging_sentences
 from toptail.report.text import (
     MISSING_SHORT,
     Audit,

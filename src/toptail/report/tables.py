@@ -2,33 +2,174 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
 
-from toptail.report.cells import (
+from toptail.report.scorer_tables import checks_table, group_tests_table, groups_table
+from toptail.report.sentences import exceptions
+from toptail.report.table import (
+    Cell,
+    Column,
+    Table,
+    captured_at_end,
     captured_cells,
     count_cell,
     curve_cells,
     difference_cell,
+    drawn_cells,
     k_cell,
     name_cell,
     number_cell,
+    numbers,
     p_cell,
     status_cell,
     summary_cell,
 )
-from toptail.report.group_tables import group_tests_table, groups_table
-from toptail.report.scorer_tables import checks_table
-from toptail.report.table import Cell, Column, Table, numbers
 from toptail.report.text import (
     MISSING_SHORT,
     Audit,
+    count,
+    gains,
     last,
+    number,
     one_line,
+    peak,
     percent,
+    plural,
     ranked,
     value_decimals,
 )
-from toptail.report.verdict_tables import NAME, baseline_table, populations_table, verdict_table
+
+NAME: Final = Column("Scorer", "name")
+
+
+def verdict_table(audit: Audit) -> Table:
+    """The leaderboard: one row for each scorer, best status and largest captured share first."""
+    scorers = {name: audit["scorers"][name] for name in ranked(audit)}
+    shares = drawn_cells([captured_at_end(s) for s in scorers.values()], audit["thresholds"]["rho"])
+    decimals, k_max = value_decimals(audit), audit["k"][-1]
+    rows = tuple(
+        (
+            name_cell(name),
+            _verdict_cell(audit, name),
+            share,
+            difference_cell(gains(scorer)[-1], None, None, decimals),
+            _peak_cell(audit, name),
+            k_cell(scorer["verdict"]["k_safe_max"]),
+            k_cell(scorer["verdict"]["k_harm"]),
+            number_cell((scorer["tau_b"] or {}).get("mean")),
+        )
+        for (name, scorer), share in zip(scorers.items(), shares, strict=True)
+    )
+    return Table(
+        "verdicts",
+        f"Verdicts up to best of {k_max} of pools like these",
+        f"Gain: what the top score of {k_max} is worth more than a random candidate, in units of "
+        "the value. Captured share: the gain divided by what the best possible choice among "
+        f"{k_max} would gain (the headroom), with its {percent(audit['thresholds']['level'])} "
+        f"interval. Peak: the highest value over K.{_starred(rows)}",
+        (
+            NAME,
+            Column("Verdict", "word"),
+            *numbers("Captured share", "Gain (value units)", "Peak value"),
+            *numbers("Safe up to K", "Hurts from K", "τ_b"),
+        ),
+        rows,
+    )
+
+
+def _verdict_cell(audit: Audit, name: str) -> Cell:
+    """The status, how many queries would decide it, and whether a group or a unit differs."""
+    verdict = audit["scorers"][name]["verdict"]
+    needed = verdict.get("queries_needed")
+    more = ["*"] if exceptions(audit, name) else []
+    more += [] if needed is None else [f"(needs {count(needed)} queries)"]
+    return replace(status_cell(verdict["status"]), detail=" ".join(more))
+
+
+def _starred(rows: Iterable[tuple[Cell, ...]]) -> str:
+    """What the star behind a status means, where there is one."""
+    if not any(row[1].detail.startswith("*") for row in rows):
+        return ""
+    return " *: a group of queries or the other unit has another status."
+
+
+def _peak_cell(audit: Audit, name: str) -> Cell:
+    k, value = peak(audit["scorers"][name], audit["k"])
+    cell = number_cell(value, decimals=value_decimals(audit))
+    return cell if k is None else replace(cell, detail=f"(K = {k})")
+
+
+def baseline_table(audit: Audit) -> Table:
+    """Each scorer against its earlier self, on the queries that both tables have."""
+    base: Mapping[str, Any] = audit.get("baseline") or {"scorers": {}}
+    rows = tuple(
+        (
+            replace(name_cell(name), detail=_old_name(name, entry.get("old"))),
+            status_cell(entry["status"]),
+            difference_cell(entry["difference"], entry["low"], entry["high"], 3),
+            k_cell(entry["k"], "n/a"),
+            Cell(one_line(entry["reason"])),
+        )
+        for name, entry in base["scorers"].items()
+    )
+    return Table(
+        "baseline",
+        "Against the baseline",
+        _baseline_caption(audit, base) if rows else "",
+        (
+            NAME,
+            Column("Status", "word"),
+            *numbers("New − old", "at K"),
+            Column("Why", "prose"),
+        ),
+        rows,
+    )
+
+
+def _old_name(name: str, old: str | None) -> str:
+    """What a scorer was called in the old table, where that was something else."""
+    return "" if old is None or old == name else f"(was “{one_line(old)}”)"
+
+
+def _baseline_caption(audit: Audit, base: Mapping[str, Any]) -> str:
+    shared = plural(base["shared_queries"], "shared query", "shared queries")
+    alone = f"{count(base['only_new'])} only here and {count(base['only_old'])} only there"
+    return (
+        f"This table against “{one_line(base['source'])}”, paired over {shared} ({alone}, not "
+        "compared). Differences in value, as shares of the old table's headroom at that K, with "
+        f"{percent(audit['thresholds']['level'])} intervals; losing less than "
+        f"{number(base['margin'])} counts as not worse."
+    )
+
+
+def populations_table(audit: Audit) -> Table:
+    """What was audited beside everything there is, where small pools were left out."""
+    populations: Mapping[str, Any] = audit.get("populations") or {}
+    decimals, parts = value_decimals(audit), list(populations.values())
+    titles = {"audited": "Audited", "all": "All pools"}
+    labels = [
+        f"{titles.get(which, one_line(which))} ({plural(part['queries'], 'query', 'queries')}, "
+        f"smallest pool {count(part['smallest_pool'])})"
+        for which, part in populations.items()
+    ]
+    rows = tuple(
+        (
+            name_cell(name),
+            *(number_cell(part["value"].get(name), decimals=decimals) for part in parts),
+        )
+        for name in ranked(audit)
+        if parts
+    )
+    return Table(
+        "populations",
+        "With the pools left out",
+        f"Value at K = {count(parts[0]['k'] if parts else None)}, the largest K that every pool "
+        "allows. Where the two columns differ, the pools left out are of another kind.",
+        (NAME, *numbers(*labels)),
+        rows,
+    )
 
 
 def _over(ks: Iterable[int]) -> tuple[Column, ...]:
@@ -199,3 +340,98 @@ def comparisons_table(audit: Audit) -> Table:
             for c in pairs
         ),
     )
+
+
+def picks_tables(audit: Audit) -> list[Table]:
+    """Every table of the audit."""
+    tables = [differences_table(audit), selectors_table(audit), pick_groups_table(audit)]
+    return [table for table in tables if table.rows]
+
+
+def differences_table(audit: Audit) -> Table:
+    """Paired differences between selectors."""
+    decimals, thresholds, baseline = value_decimals(audit), audit["thresholds"], audit["baseline"]
+    against = "" if baseline is None else f" The baseline is “{one_line(baseline)}”."
+    return Table(
+        "differences",
+        "Paired differences",
+        f"Mean difference in value on the same queries, with {percent(thresholds['level'])} "
+        f"intervals.{against} Detectable: the smallest true difference that this many queries "
+        f"would find with {percent(thresholds['power'])} power. Variance ratio: how many times "
+        "more variance the comparison would have without pairing. Holm p is corrected for the "
+        "number of comparisons.",
+        (
+            Column("A", "name"),
+            Column("B", "word"),
+            *numbers("A − B", "Detectable", "Variance ratio", "Queries", "p", "Holm p"),
+        ),
+        tuple(
+            (
+                name_cell(c["a"]),
+                name_cell(c["b"]),
+                difference_cell(c["difference"], c["low"], c["high"], decimals),
+                number_cell(c["detectable"], decimals=decimals),
+                number_cell(c["variance_ratio"], decimals=1),
+                count_cell(c["queries"]),
+                p_cell(c["p"]),
+                p_cell(c["p_holm"]),
+            )
+            for c in audit["comparisons"]
+        ),
+    )
+
+
+def pick_groups_table(audit: Audit) -> Table:
+    """Paired differences inside each group of queries."""
+    decimals = value_decimals(audit)
+    return Table(
+        "groups",
+        "Groups",
+        "The same differences inside each group of queries. Holm p is corrected for the number of "
+        "comparisons of this table.",
+        (
+            Column(one_line(audit.get("group_column") or "Group"), "name"),
+            Column("A", "word"),
+            Column("B", "word"),
+            *numbers("A − B", "Queries", "p", "Holm p"),
+        ),
+        tuple(
+            (
+                name_cell(group),
+                name_cell(c["a"]),
+                name_cell(c["b"]),
+                difference_cell(c["difference"], c["low"], c["high"], decimals),
+                count_cell(c["queries"]),
+                p_cell(c["p"]),
+                p_cell(c["p_holm"]),
+            )
+            for group, part in (audit.get("groups") or {}).items()
+            for c in part["comparisons"]
+        ),
+    )
+
+
+def selectors_table(audit: Audit) -> Table:
+    """Mean value of what each selector picked."""
+    decimals = value_decimals(audit)
+    return Table(
+        "selectors",
+        "Selectors",
+        "Mean value of the picked candidates over queries; replicates of a query are averaged "
+        "first.",
+        (Column("Selector", "name"), *numbers("Mean value", "Queries", "Replicates")),
+        tuple(
+            (
+                name_cell(name),
+                number_cell(s["mean"], s["low"], s["high"], decimals=decimals),
+                count_cell(s["queries"]),
+                number_cell(s["replicates"], decimals=0),
+            )
+            for name, s in audit["selectors"].items()
+        ),
+    )
+
+
+def tables_of(audit: Audit) -> list[Table]:
+    """All tables of the audit, those without rows left out."""
+    return picks_tables(audit) if audit["kind"] == "picks" else pools_tables(audit)

@@ -11,11 +11,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from toptail.lab.critics.registry import split_label
-from toptail.report.cells import name_cell, number_cell
 from toptail.report.markdown import escape, pipe_table
-from toptail.report.palette import NEUTRAL
-from toptail.report.strokes import new_figure
-from toptail.report.table import Column, Table, numbers
+from toptail.report.style import NEUTRAL, new_figure
+from toptail.report.table import Column, Table, name_cell, number_cell, numbers
 from toptail.report.text import decimals_for
 from toptail_paper.grids.rules import fits, said
 from toptail_paper.study.figures import Drawing, FigureSpec, interval, look, mean_of, panels

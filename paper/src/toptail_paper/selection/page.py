@@ -8,8 +8,7 @@ from typing import Any, Final
 from toptail.lab.critics.registry import IDEALS, MAIN, critic_of
 from toptail.report.text import bracket, join, number, plural, signed
 from toptail_paper.selection.results import SelectionResults, judge_name
-from toptail_paper.selection.show import circular_words
-from toptail_paper.selection.show_judges import excluded_words
+from toptail_paper.selection.show import circular_words, excluded_words
 from toptail_paper.study.naming import scorer_name
 from toptail_paper.study.page import Texts, recorded
 from toptail_paper.study.scale import scale_rows

@@ -14,10 +14,10 @@ from toptail_paper.selection.show import (
     circular_words,
     gain,
     group_sheets,
+    judge_tables,
     square_tables,
     verdict_sheets,
 )
-from toptail_paper.selection.show_judges import judge_tables
 from toptail_paper.study.compare import DIFFERS
 from toptail_paper.study.figures import FigureSpec
 from toptail_paper.study.naming import by_factors, factors_name

@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.report.text import join, number, plural
-from toptail_paper.semantics.memory_figure import memory_lines
+from toptail_paper.semantics.figures import memory_lines, temperature_lines
 from toptail_paper.semantics.results import SemanticsResults
-from toptail_paper.semantics.temperature_figure import temperature_lines
 from toptail_paper.study.compare import DIFFERS, where_compared
 from toptail_paper.study.naming import drawn, scorer_name
 from toptail_paper.study.page import Texts, recorded

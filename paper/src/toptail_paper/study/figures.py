@@ -20,8 +20,7 @@ from matplotlib.lines import Line2D
 
 from toptail.lab.critics.registry import MAIN
 from toptail.report.figures import spread
-from toptail.report.palette import LIGHT, NEUTRAL
-from toptail.report.strokes import INK, SETTINGS, new_figure
+from toptail.report.style import INK, LIGHT, NEUTRAL, SETTINGS, new_figure
 from toptail.stats.best_of_k import Floats
 from toptail_paper.study.compare import reported
 from toptail_paper.study.naming import in_order, scorer_name

@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from toptail.io.files import atomic
-from toptail.report.palette import NEUTRAL, style
-from toptail.report.strokes import SETTINGS, new_figure
+from toptail.report.style import NEUTRAL, SETTINGS, new_figure, style
 
 Line: TypeAlias = Mapping[str, float | None]
 """A step and the scalars logged there; None where one is not finite."""

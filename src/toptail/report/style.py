@@ -8,7 +8,10 @@ ones. Ranks printed beside the lines identify a scorer without any colour.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 LIGHT: Final = ("#1788ec", "#d5359f", "#b08a28", "#0d6b39", "#05188f", "#5b0c01")
 DARK: Final = ("#78b7ff", "#df4199", "#996520", "#70fdcb", "#4c64f3", "#f49e6a")
@@ -37,3 +40,29 @@ class Style:
 def style(rank: int) -> Style:
     """Style of the scorer with this rank (0 is the first)."""
     return Style(rank % len(LIGHT), DASHES[rank // len(LIGHT) % len(DASHES)])
+
+
+INK: Final = "#1b2430"
+
+SETTINGS: Final[dict[Any, Any]] = {
+    "svg.hashsalt": "toptail",
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": NEUTRAL,
+    "xtick.color": NEUTRAL,
+    "ytick.color": NEUTRAL,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e7eb",
+    "legend.frameon": False,
+}
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Make an empty figure of its own, with the Agg canvas."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
