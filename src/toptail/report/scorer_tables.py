@@ -1,4 +1,4 @@
-"""Tables about single scorers: the checks behind a verdict, and every number over K."""
+"""Tables about single scorers: checks, steps, every number over K, and groups of queries."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from toptail.report.table import (
     p_cell,
     status_cell,
     summary_cell,
+    words,
 )
 from toptail.report.text import (
     MISSING_SHORT,
@@ -37,8 +38,15 @@ from toptail.report.text import (
     value_decimals,
 )
 
+SCORER: Final = Column("Scorer", "name")
 MOST_STEPS: Final = NEAREST
 """How many steps a card shows."""
+
+
+def paired_cells(test: Mapping[str, Any], decimals: int) -> tuple[Cell, Cell, Cell]:
+    """A paired difference with its interval, its p-value, and that by Holm's correction."""
+    difference = difference_cell(test["difference"], test["low"], test["high"], decimals)
+    return difference, p_cell(test["p"]), p_cell(test["p_holm"])
 
 
 def checks_table(audit: Audit, names: Sequence[str]) -> Table:
@@ -56,42 +64,40 @@ def checks_table(audit: Audit, names: Sequence[str]) -> Table:
         for name in names
         for check in audit["scorers"][name]["verdict"]["checks"]
     )
+    prose = Column("Check", "prose"), Column("Advice", "prose")
     return Table(
         "checks",
         "Checks",
         "The numbers that decided each verdict. Steps between two K are in units of the headroom "
         "at the largest K.",
         (
-            Column("Scorer", "name"),
-            Column("Check", "prose"),
-            Column("K", "word"),
+            SCORER,
+            prose[0],
+            *words("K"),
             *numbers("Value", "Threshold"),
-            Column("Status", "word"),
-            Column("Advice", "prose"),
+            *words("Status"),
+            prose[1],
         ),
         rows,
     )
 
 
 def steps_table(audit: Audit, name: str) -> Table:
-    """The steps between two K that come nearest to harm; none where an audit has no steps."""
-    steps, family = audit["scorers"][name]["verdict"].get("steps") or [], audit.get("family") or []
-    asked = max(len(steps), len(family) * (len(family) - 1) // 2)  # not all of them are stored
+    """The steps between two K that come nearest to harm; no rows if none are stored."""
+    steps, grid = audit["scorers"][name]["verdict"]["steps"] or [], audit["family"]
+    looked_at = max(len(steps), len(grid) * (len(grid) - 1) // 2)  # not all of them are stored
     worst = sorted(steps, key=lambda s: (s["low"] is None, s["low"] or 0.0))[:MOST_STEPS]
-    rho = audit["thresholds"]["rho"]
     ends = [(step["value"], step["low"], step["high"]) for step in worst]
-    cells = drawn_cells(ends, rho, difference_cell)
-    which = f"The {MOST_STEPS} of {asked} steps" if asked > MOST_STEPS else "The steps"
+    cells = drawn_cells(ends, audit["thresholds"]["rho"], difference_cell)
+    which = f"The {MOST_STEPS} of {looked_at} steps" if looked_at > MOST_STEPS else "The steps"
+    ks = (Cell(" → ".join(map(str, step["k"]))) for step in worst)
     return Table(
         "steps",
         "Steps nearest to harm",
         f"{which} from one K to a larger one with the lowest lower ends, in headroom. The upper "
         "ends hold for all steps at once. The marks are zero and −ρ.",
         (Column("K", "name"), Column("Change")),
-        tuple(
-            (Cell(" → ".join(map(str, step["k"]))), cell)
-            for step, cell in zip(worst, cells, strict=True)
-        ),
+        tuple(zip(ks, cells, strict=True)),
     )
 
 
@@ -99,7 +105,10 @@ def numbers_table(audit: Audit, name: str) -> Table:
     """Everything measured for one scorer, one row for each K."""
     decimals, scorer = value_decimals(audit), audit["scorers"][name]
     band = zip(scorer["band_low"], scorer["band_high"], strict=True)
-    columns = _share_column(scorer, audit["k"][-1]) | {
+    columns: dict[str, Iterable[Cell]] = {
+        f"Gain / headroom at K = {audit['k'][-1]}": curve_cells(
+            scorer["gain"], ("value", "low", "high"), 2
+        ),
         "Value": curve_cells(scorer, ("value", "low", "high"), decimals),
         "Simultaneous band": (
             Cell(bracket(low, high, decimals) or MISSING_SHORT) for low, high in band
@@ -107,7 +116,7 @@ def numbers_table(audit: Audit, name: str) -> Table:
         "Regret": curve_cells(scorer, ("regret",), decimals),
         "Normalized regret": curve_cells(scorer, ("nregret",), 2),
         "Captured share": (Cell(MISSING_SHORT), *captured_cells(scorer)),
-        "Selected score": (number_cell(x, decimals=3) for x in scorer["selected_score"]),
+        "Selected score": curve_cells(scorer, ("selected_score",), 3),
     }
     if off := scorer.get("off_support"):
         columns["Off-support rate"] = curve_cells(off, ("rate",), 3)
@@ -124,14 +133,6 @@ def numbers_table(audit: Audit, name: str) -> Table:
         tuple(zip(ks, *columns.values(), strict=True)),
         stacked=True,
     )
-
-
-def _share_column(scorer: Mapping[str, Any], k_max: int) -> dict[str, Iterable[Cell]]:
-    """The gain at each K over the headroom at the largest, where an audit has it."""
-    if "gain" not in scorer:
-        return {}
-    cells = curve_cells(scorer["gain"], ("value", "low", "high"), 2)
-    return {f"Gain / headroom at K = {k_max}": cells}
 
 
 def groups_table(audit: Audit, names: Sequence[str] | None = None) -> Table:
@@ -165,17 +166,14 @@ def groups_table(audit: Audit, names: Sequence[str] | None = None) -> Table:
                 summary_cell(scorer["tau_b"]),
             )
         )
+    group_column = Column(one_line(audit.get("group_column") or "Group"), "name")
+    labels = ("Captured share", "Safe up to K", "Value", "Random", "Oracle", "τ_b")
     return Table(
         "groups",
         "Groups",
         "The same audit inside each group of queries, at the group's largest K and in its own "
         "headroom. Groups are smaller, so their verdicts are more often inconclusive.",
-        (
-            Column("Scorer", "name"),
-            Column(one_line(audit.get("group_column") or "Group"), "name"),
-            Column("Verdict", "word"),
-            *numbers("Captured share", "Safe up to K", "Value", "Random", "Oracle", "τ_b"),
-        ),
+        (SCORER, group_column, *words("Verdict"), *numbers(*labels)),
         tuple(rows),
         stacked=True,
     )
@@ -192,30 +190,17 @@ def group_tests_table(audit: Audit) -> Table:
         "Difference between two groups in the captured share at the largest K, with "
         f"{percent(audit['thresholds']['level'])} intervals. Holm p is corrected for the number "
         "of pairs.",
-        (
-            Column("Scorer", "name"),
-            Column("A", "word"),
-            Column("B", "word"),
-            *numbers("A − B", "p", "Holm p"),
-        ),
+        (SCORER, *words("A", "B"), *numbers("A − B", "p", "Holm p")),
         tuple(
-            (
-                name_cell(test["scorer"]),
-                *map(name_cell, test["groups"]),
-                difference_cell(test["difference"], test["low"], test["high"], 2),
-                p_cell(test["p"]),
-                p_cell(test["p_holm"]),
-            )
-            for test in tests
+            (name_cell(t["scorer"]), *map(name_cell, t["groups"]), *paired_cells(t, 2))
+            for t in tests
         ),
     )
 
 
 def heterogeneity(audit: Audit, name: str) -> str:
-    """Whether a scorer's captured share differs between groups at all; empty if not tested."""
+    """The test that a scorer's captured share is the same in all groups; empty if not made."""
     p = (audit.get("group_heterogeneity") or {}).get(name)
-    return "" if p is None else f"all groups alike: p {_equals(p_value(p))}"
-
-
-def _equals(p: str) -> str:
-    return p if p.startswith("<") else f"= {p}"
+    if p is None:
+        return ""
+    return f"all groups alike: p {'' if p_value(p).startswith('<') else '= '}{p_value(p)}"

@@ -1,15 +1,14 @@
-"""Who judged: how many labels, by which design, and what a cheap judge alone would have said."""
+"""Sentences about an audit: how it was judged and computed, and where its verdicts do not hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from toptail.report.table import captured_at_end, has_gains
+from toptail.report.table import captured_at_end
 from toptail.report.text import (
     Audit,
     count,
-    definitions,
     join,
     number,
     one_line,
@@ -23,12 +22,22 @@ from toptail.report.text import (
     with_interval,
 )
 
-_MOST = 5
-"""A sentence that would name more scorers counts them."""
+UNITS: Final = {
+    "pooled": "the headroom pooled over queries",
+    "query": "each query's own headroom",
+}
+"""What a gain is divided by, by the name of the unit."""
+_WORST_FIRST: Final = ("unsafe", "no gain", "inconclusive", "safe")
+_MOST_CHANGED: Final = 5
+"""If a cheap judge alone changes more verdicts, they are counted, not named."""
+_MOST_GROUPS: Final = 3
+"""Of more groups with one status, the others are counted."""
+_MOST_SCORERS: Final = 3
+"""Of more scorers with exceptions, the first is named and the others are counted."""
 
 
 def judging_sentences(audit: Audit) -> list[str]:
-    """What was judged and how it was counted; nothing where every candidate has its value."""
+    """How many candidates were judged and how; empty if every candidate has a value."""
     part = audit.get("judging")
     if not part:
         return []
@@ -48,20 +57,20 @@ def judging_sentences(audit: Audit) -> list[str]:
 
 def _cheap(audit: Audit, cheap: Mapping[str, Any]) -> list[str]:
     name, alone = f"“{one_line(cheap['name'])}”", cheap["scorers"]
-    known = [each for each in ranked(audit) if each in alone]
+    names = [each for each in ranked(audit) if each in alone]
     changed = [
         f"“{one_line(each)}” {status_words(alone[each], audit['k'][-1], '')} instead of "
         f"{audit['scorers'][each]['verdict']['status']}"
-        for each in known
+        for each in names
         if alone[each]["status"] != audit["scorers"][each]["verdict"]["status"]
     ]
     says = f"would have called {join(changed)}" if changed else "would have given the same verdicts"
-    if len(changed) > _MOST:
-        says = f"would have given {len(changed)} of {len(known)} scorers another verdict"
+    if len(changed) > _MOST_CHANGED:
+        says = f"would have given {len(changed)} of {len(names)} scorers another verdict"
     sentences = [f"The cheap judge {name} alone {says}."]
     off = {
         each: alone[each]["too_high_by_decile"][-1]
-        for each in known
+        for each in names
         if alone[each]["too_high_by_decile"][-1] is not None
     }
     if off:
@@ -73,42 +82,25 @@ def _cheap(audit: Audit, cheap: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-UNITS: Final = {
-    "pooled": "the headroom pooled over queries",
-    "query": "each query's own headroom",
-}
-"""What a gain is divided by, by the name of the unit."""
-
-
 def basis_sentences(audit: Audit) -> list[str]:
-    """Unit, pools left out, columns not audited, and what no verdict can exclude."""
+    """What verdicts rest on: judging, unit, what was left out, what they cannot exclude."""
     if audit["kind"] == "picks":
         return []
-    parts = (
-        judging_sentences(audit),
-        _unit(audit),
-        _left_out(audit),
-        _columns(audit),
-        _unseen(audit),
-    )
-    return [sentence for part in parts for sentence in part]
+    shared = shared_unseen(audit)
+    parts = (_unit(audit), _left_out(audit), column_sentences(audit), [shared] if shared else [])
+    return [*judging_sentences(audit), *(sentence for part in parts for sentence in part)]
 
 
 def unseen(audit: Audit, name: str) -> str:
-    """What this scorer's verdict cannot exclude; empty where an audit does not say it."""
-    sentence = audit["scorers"][name]["verdict"].get("unseen")
+    """What this scorer's verdict cannot exclude; empty if nothing is stored."""
+    sentence = audit["scorers"][name]["verdict"]["unseen"]
     return one_line(sentence) if sentence else ""
 
 
 def shared_unseen(audit: Audit) -> str:
-    """The same for all scorers; empty where they differ."""
-    found = {unseen(audit, name) for name in audit["scorers"]}
-    return found.pop() if len(found) == 1 else ""
-
-
-def _unseen(audit: Audit) -> Iterable[str]:
-    if sentence := shared_unseen(audit):
-        yield sentence
+    """What no verdict can exclude, if that is the same for all scorers; else empty."""
+    sentences = {unseen(audit, name) for name in audit["scorers"]}
+    return sentences.pop() if len(sentences) == 1 else ""
 
 
 def _unit(audit: Audit) -> Iterable[str]:
@@ -123,7 +115,6 @@ def _unit(audit: Audit) -> Iterable[str]:
 
 
 def _other_unit(audit: Audit, unit: str, other: dict[str, str]) -> str:
-    """What the verdicts would be in the other unit, where queries' headroom is very unequal."""
     scorers = audit["scorers"].items()
     changed = sum(
         other.get(n, s["verdict"]["status"]) != s["verdict"]["status"] for n, s in scorers
@@ -145,47 +136,41 @@ def _left_out(audit: Audit) -> Iterable[str]:
         yield f"Left out: {join(parts)}."
 
 
-def _columns(audit: Audit) -> Iterable[str]:
-    if skipped := audit.get("skipped_columns"):
+def column_sentences(audit: Audit) -> Iterable[str]:
+    """Columns that were not taken as scores, and scores that cannot choose."""
+    if skipped := audit["skipped_columns"]:
         names = join(f"“{one_line(each['name'])}” ({one_line(each['why'])})" for each in skipped)
-        yield f"Not audited, because they look like no scores: {names}."
-    if constant := audit.get("constant_scores"):
+        yield f"Left out, as not looking like scores: {names}; name one as a score to audit it."
+    if constant := audit["constant_scores"]:
         names = join(f"“{one_line(name)}”" for name in constant)
         verb = "gives" if len(constant) == 1 else "give"
-        yield f"{names} {verb} every candidate the same score."
-
-
-_WORST_FIRST: Final = ("unsafe", "no gain", "inconclusive", "safe")
-_GROUPS: Final = 3
-"""So many groups of one status are named; more are counted."""
-_SCORERS: Final = 3
-"""Of more scorers with exceptions the first is named, and the others are counted."""
+        yield f"{names} {verb} all candidates of a query the same score and cannot choose."
 
 
 def exceptions(audit: Audit, name: str) -> str:
-    """Where this scorer's status is another one, the worst first; empty where it is nowhere.
+    """Groups and the other unit in which this scorer's status differs, worst first; or empty.
 
-    Groups that are worse than a random candidate are named, too, whatever their status.
+    Groups that are worse than a random candidate are named whatever their status.
     """
-    return join([*_groups(audit, name), *_unit_exceptions(audit, name)])
+    return join([*_other_groups(audit, name), *_in_other_unit(audit, name)])
 
 
 def exception_sentences(audit: Audit) -> list[str]:
     """One sentence for each scorer with exceptions; of many the first is named."""
-    found = [
+    sentences = [
         f"“{one_line(name)}” is {status_words(audit['scorers'][name]['verdict'], audit['k'][-1])}; "
-        f"but {said}."
+        f"but {exception}."
         for name in (ranked(audit) if audit["kind"] == "pools" else ())
-        if (said := exceptions(audit, name))
+        if (exception := exceptions(audit, name))
     ]
-    if len(found) > _SCORERS:
-        found[1:] = [f"{len(found) - 1} more verdicts have exceptions by group or unit."]
-    return found
+    if len(sentences) > _MOST_SCORERS:
+        sentences[1:] = [f"{len(sentences) - 1} more verdicts have exceptions by group or unit."]
+    return sentences
 
 
-def _groups(audit: Audit, name: str) -> Iterable[str]:
+def _other_groups(audit: Audit, name: str) -> Iterable[str]:
     overall = audit["scorers"][name]["verdict"]["status"]
-    found: dict[str, dict[str, list[str]]] = {status: {} for status in _WORST_FIRST}
+    by_status: dict[str, dict[str, list[str]]] = {status: {} for status in _WORST_FIRST}
     for group, record in (audit.get("groups") or {}).items():
         scorer = record["scorers"].get(name)
         if scorer is None:
@@ -194,16 +179,16 @@ def _groups(audit: Audit, name: str) -> Iterable[str]:
         numbers, worse = _numbers(scorer)
         if status != overall or (worse and overall != "unsafe"):
             words = _status(scorer["verdict"], record["k"][-1])
-            found[status].setdefault(words, []).append(f"{one_line(group)} ({numbers})")
+            by_status[status].setdefault(words, []).append(f"{one_line(group)} ({numbers})")
     column = one_line(audit.get("group_column") or "group")
-    for words, groups in (each for status in found.values() for each in status.items()):
-        more = len(groups) - _GROUPS
-        named = [*groups[:_GROUPS], f"{more} more"] if more > 1 else groups
+    for words, groups in (each for status in by_status.values() for each in status.items()):
+        more = len(groups) - _MOST_GROUPS
+        named = [*groups[:_MOST_GROUPS], f"{more} more"] if more > 1 else groups
         yield f"{words} in {column} = {join(named)}"
 
 
 def _numbers(scorer: Mapping[str, Any]) -> tuple[str, bool]:
-    """The captured share in a group, and whether that or the order is worse than random."""
+    """The captured share of a group in words, and whether it or tau_b is worse than random."""
     share, order = captured_at_end(scorer), scorer["tau_b"] or {}
     tau = (order.get("mean"), order.get("low"), order.get("high"))
     below = [ends for ends in (share, tau) if ends[2] is not None and ends[2] < 0]
@@ -213,7 +198,7 @@ def _numbers(scorer: Mapping[str, Any]) -> tuple[str, bool]:
     return ", ".join(words), bool(below)
 
 
-def _unit_exceptions(audit: Audit, name: str) -> Iterable[str]:
+def _in_other_unit(audit: Audit, name: str) -> Iterable[str]:
     overall = audit["scorers"][name]["verdict"]["status"]
     other = (audit.get("other_unit") or {}).get(name, overall)
     if other != overall:
@@ -227,36 +212,44 @@ def _status(verdict: Mapping[str, Any], k_max: int) -> str:
     return status_words(verdict, k_max, "") if own else verdict["status"]
 
 
-def method_rows(audit: Audit) -> list[tuple[str, str]]:
-    """How the audit was computed, as pairs of label and text."""
-    record, thresholds = audit["record"], audit["thresholds"]
-    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-    rows = [
+def recorded(record: Mapping[str, Any], level: float) -> list[tuple[str, Any]]:
+    """The rows with which the method of an audit and of a choice begins, as label and text."""
+    return [
         ("Command", record["command"]),
         ("Table", record["source"]),
         ("SHA-256 of the table", record["sha256"]),
         ("Seed", record["seed"]),
-        ("Versions", versions),
-        ("Confidence level", percent(thresholds["level"])),
-        ("Bootstrap resamples", count(thresholds["resamples"])),
+        (
+            "Versions",
+            ", ".join(f"{name} {version}" for name, version in record["versions"].items()),
+        ),
+        ("Confidence level", percent(level)),
     ]
+
+
+def one_line_rows(rows: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
+    """The rows with every text on one line; null is ``not recorded``."""
+    return [(label, "not recorded" if text is None else one_line(text)) for label, text in rows]
+
+
+def method_rows(audit: Audit) -> list[tuple[str, str]]:
+    """How the audit was computed, as pairs of label and text."""
+    thresholds = audit["thresholds"]
+    rows = recorded(audit["record"], thresholds["level"])
+    rows.append(("Bootstrap resamples", count(thresholds["resamples"])))
     if audit["kind"] == "picks":
         rows.append(("Power of the detectable effect", percent(thresholds["power"])))
     else:
         rows.append(("Harm established (δ)", f"{threshold(thresholds['delta'])} of the headroom"))
         rows.append(("Harm ruled out (ρ)", f"{threshold(thresholds['rho'])} of the headroom"))
-    return [(label, "not recorded" if text is None else one_line(text)) for label, text in rows]
+    return one_line_rows(rows)
 
 
 def status_lines(audit: Audit) -> list[tuple[str, str]]:
-    """The meaning of each status, where the audit gives verdicts."""
+    """The meaning of each status, with the thresholds that were used."""
     if audit["kind"] == "picks":
         return []
-    # Audits without gains were judged by another rule, which its own words describe.
-    return _meanings(audit["thresholds"]) if has_gains(audit) else definitions(audit["thresholds"])
-
-
-def _meanings(thresholds: Mapping[str, Any]) -> list[tuple[str, str]]:
+    thresholds = audit["thresholds"]
     delta, rho = threshold(thresholds["delta"]), threshold(thresholds["rho"])
     tail = percent((1 - thresholds["level"]) / 2)
     loss = f"a loss of more than ρ = {rho} of the headroom"

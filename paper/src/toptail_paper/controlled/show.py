@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from toptail.lab.critics.registry import MAIN
+from toptail.report.page import Sheet
 from toptail.report.table import Cell, Column, Table
 from toptail.report.text import MISSING_SHORT, bracket, k_word, number
 from toptail_paper.controlled.results import ControlledResults, critic_name
 from toptail_paper.study.compare import Comparison, with_spread
-from toptail_paper.study.page import Sheet
 
 CRITIC: Final = Column("Critic", "name")
 

@@ -39,7 +39,6 @@ def texts(study: SelectionResults) -> Texts:
         summary=summary(study),
         method=_method(study),
         deciding=_DECIDING,
-        style="td.prose { min-width: 16em; }",
     )
 
 

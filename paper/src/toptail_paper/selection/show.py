@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from toptail.lab.critics.registry import MAIN
+from toptail.report.page import Sheet
 from toptail.report.table import Cell, Column, Table
 from toptail.report.text import MISSING_SHORT, bracket, join, k_word, number, signed
 from toptail_paper.selection.results import INDEPENDENT, SelectionResults, judge_name, selector_name
 from toptail_paper.study.compare import MARKS, Comparison, beside, comparisons, with_spread
 from toptail_paper.study.naming import in_order, is_circular, scorer_name
-from toptail_paper.study.page import Sheet
 
 CRITIC: Final = Column("Critic", "name")
 GROUPS: Final = ("near", "medium", "far")

@@ -35,13 +35,6 @@ _READING: Final = (
     "scores of different (s, g); it says nothing about choosing among actions at one (s, g).",
 )
 
-_STYLE: Final = """
-/* Four panels beside each other need more room than the other studies' figures. */
-@media screen { .canvas img { min-width: 860px; } }
-th.number { min-width: 6.5em; }
-"""
-
-
 def texts(study: SemanticsResults) -> Texts:
     """The page's words."""
     return Texts(
@@ -52,7 +45,6 @@ def texts(study: SemanticsResults) -> Texts:
         summary=summary(study),
         method=_method(study),
         reading=[where_compared(line, compared=study.has_paper) for line in _READING],
-        style=_STYLE,
     )
 
 
