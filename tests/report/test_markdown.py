@@ -33,9 +33,7 @@ def rows_of(tokens: list[Token]) -> list[list[str]]:
     return rows
 
 
-@pytest.mark.parametrize(
-    "name", ["audit", "compared", "fifteen", "first_format", "picks", "hostile"]
-)
+@pytest.mark.parametrize("name", ["audit", "compared", "fifteen", "picks", "hostile"])
 def test_tables_read_back_as_they_were(name: str, request: pytest.FixtureRequest) -> None:
     audit = request.getfixturevalue(name)
     expected = []

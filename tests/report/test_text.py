@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from toptail.audit.verdict import STATUSES
 from toptail.report import summary_lines, text
 
 
@@ -79,25 +78,11 @@ def test_scorers_are_ranked_by_status_and_then_by_gain(audit: dict[str, Any]) ->
     assert text.ranked(audit) == ["noisy", "perfect", "uncertain", "constant", "cursed"]
 
 
-def test_audits_without_gains_are_ranked_by_value(first_format: dict[str, Any]) -> None:
-    assert text.ranked(first_format)[:2] == ["perfect", "noisy"]
-    first_format["scorers"]["perfect"]["value"][-1] = 0.0
-    assert text.ranked(first_format)[:2] == ["noisy", "perfect"]
-
-
 def test_headlines_never_call_safe_what_is_not(audit: dict[str, Any]) -> None:
     for scorer in audit["scorers"].values():
         verdict = scorer["verdict"]
         says_safe = text.headline(verdict, 16).startswith("Safe")
         assert says_safe == (verdict["status"] == "safe")
-
-
-def test_definitions_name_every_status_and_the_thresholds_used(audit: dict[str, Any]) -> None:
-    audit["thresholds"] |= {"delta": 0.03, "rho": 0.25}
-    lines = dict(text.definitions(audit["thresholds"]))
-    assert tuple(lines) == STATUSES
-    assert "0.03" in lines["unsafe"]
-    assert all("0.25" in lines[status] for status in STATUSES if status != "unsafe")
 
 
 def test_summary_has_one_line_for_each_scorer(audit: dict[str, Any]) -> None:
@@ -151,10 +136,10 @@ def test_summary_names_columns_that_were_left_out_and_scores_that_say_nothing(
     audit["constant_scores"] = ["constant"]
     lines = summary_lines(audit)
     assert (
-        "Left out, as not looking like scores: id (named like an id); name one as a score to "
+        "Left out, as not looking like scores: “id” (named like an id); name one as a score to "
         "audit it."
     ) in lines
-    assert ("constant gives all candidates of a query the same score and cannot choose.") in lines
+    assert ("“constant” gives all candidates of a query the same score and cannot choose.") in lines
 
 
 def test_long_names_keep_their_ends_on_the_terminal(audit: dict[str, Any]) -> None:

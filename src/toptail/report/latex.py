@@ -2,14 +2,15 @@ r"""The audit as LaTeX tables for a paper's appendix, to be read in with ``\inpu
 
 The output needs the packages booktabs, graphicx and longtable. Latin letters with accents are
 written as they are; other characters outside ASCII become commands or, if none is known, their
-code points, so that pdfLaTeX accepts every name. Long names and headings break, and a table that
-is still wider than the page is made smaller.
+code points, so that every engine accepts every name. Long names and headings break, and a table
+that is still wider than the page is made smaller.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
+import unicodedata
 from dataclasses import replace
 from typing import Final
 
@@ -39,6 +40,7 @@ _COMMANDS: Final = dict(
         strict=True,
     )
 )
+_ACCENTS: Final = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"
 _MATH: Final = {**_COMMANDS, "<": "<", ">": ">", "|": "|", "−": "-"}
 _SYMBOLS: Final = {
     **{c: f"\\{c}" for c in "{}$&%#_"},
@@ -73,8 +75,11 @@ def _word(word: str) -> str:
 
 
 def _character(c: str) -> str:
-    passes = c.isascii() or (c.isalpha() and c <= "\u017e")
-    return _SYMBOLS.get(c, c if passes else rf"\texttt{{U+{ord(c):04X}}}")
+    if c.isascii() or c in _SYMBOLS:
+        return _SYMBOLS.get(c, c)
+    letter, *accents = unicodedata.normalize("NFD", c)
+    accented = letter.isascii() and len(accents) == 1 and accents[0] in _ACCENTS
+    return c if accented or c in "ßøØæÆłŁ" else rf"\texttt{{U+{ord(c):04X}}}"
 
 
 def paragraph(sentences: list[str]) -> list[str]:
