@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from toptail.commands.terminal import print_table
 from toptail.report.scorer_tables import (
     MOST_STEPS,
     group_tests_table,
@@ -163,3 +165,13 @@ def test_blocks_repeat_the_first_column_and_lose_nothing() -> None:
     table = Table("t", "", "", columns, (tuple(Cell(str(i)) for i in range(8)),))
     rows = [[cell.text for cell in block.rows[0]] for block in table.blocks(3)]
     assert rows == [["0", "1", "2", "3"], ["0", "4", "5", "6"], ["0", "7"]]
+
+
+def test_details_of_several_lines_are_lines_on_the_terminal(capsys: Any) -> None:
+    cells = (Cell("TD-Q"), Cell("0.64 ± 0.01", "[0.60, 0.68]\npaper 0.63"))
+    print_table(Table("tau", "Order", "", (Column("Critic", "name"), Column("τ")), (cells,)))
+    out = capsys.readouterr().out
+    assert "\\n" not in out
+    lines = [re.sub(r"[^\w.,±\[\] ]", "", x).split("  ")[-1].strip() for x in out.splitlines()]
+    at = next(i for i, line in enumerate(lines) if "0.64" in line)
+    assert lines[at + 1 : at + 3] == ["[0.60, 0.68]", "paper 0.63"]

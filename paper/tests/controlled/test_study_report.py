@@ -20,7 +20,6 @@ from paper.tests.controlled.synthetic import MAIN, cell, write_folder
 from tests.pages import assert_asks_for_nothing
 from toptail.commands.terminal import print_table
 from toptail.errors import InputError
-from toptail.report.table import Cell, Column, Table
 from toptail_paper.claims import annotate
 from toptail_paper.commands.demo import ControlledDemo
 from toptail_paper.commands.reproduce import Reproduce
@@ -32,7 +31,6 @@ from toptail_paper.controlled.specs import TABLES, differences
 from toptail_paper.study.compare import Comparison, comparisons
 from toptail_paper.study.figures import svg_and_png
 from toptail_paper.study.naming import setting_text
-from toptail_paper.study.page import data_address
 from toptail_paper.study.show import shown_tables
 
 
@@ -84,10 +82,6 @@ class TestPage:
         assert 'id="theory"' not in text
         assert 'id="sweeps"' not in text
         assert not (path / "figures").exists()
-
-    def test_the_lighter_picture_is_embedded(self) -> None:
-        assert data_address(b"<svg/>", b"1234567890").startswith("data:image/svg+xml;base64,")
-        assert data_address(b"<svg>1234567890</svg>", b"1").startswith("data:image/png;base64,")
 
 
 @pytest.fixture
@@ -323,17 +317,6 @@ class TestInput:
         printed = capsys.readouterr().out
         assert "0.050 ± 0.010" in printed
         assert "paper 0.078 ± 0.053" in printed
-
-    def test_each_line_of_a_cell_is_a_line_on_the_terminal(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        rows = ((Cell("0.6", "[0.4, 0.7]\npaper 0.5"),),)
-        print_table(Table("t", "T", "", (Column("x"),), rows))
-        printed = capsys.readouterr().out
-        assert "\\n" not in printed
-        assert [line.strip("│ ") for line in printed.splitlines()][-4:-1] == [
-            *("0.6", "[0.4, 0.7]", "paper 0.5"),
-        ]
 
     def test_an_unknown_label_names_the_known_ones(self) -> None:
         with pytest.raises(InputError, match=r"'tab:x' is not a label.*tab:toy-support"):

@@ -77,7 +77,7 @@ def _word(word: str) -> str:
 def _character(c: str) -> str:
     if c.isascii() or c in _SYMBOLS:
         return _SYMBOLS.get(c, c)
-    letter, *accents = unicodedata.normalize("NFD", c)
+    letter, *accents = list(unicodedata.normalize("NFD", c))
     accented = letter.isascii() and len(accents) == 1 and accents[0] in _ACCENTS
     return c if accented or c in "ßøØæÆłŁ" else rf"\texttt{{U+{ord(c):04X}}}"
 

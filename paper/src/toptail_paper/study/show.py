@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
-from toptail.report.markdown import escape, pipe_table
 from toptail.report.table import Cell, Column, Table
 from toptail.report.text import MISSING_SHORT
 from toptail_paper.study.compare import beside, comparisons, where_compared
@@ -136,27 +134,3 @@ def shown_notes(spec: TableSpec, stored: Mapping[str, Any]) -> list[str]:
 def stored_notes(stored: Mapping[str, Any]) -> list[str]:
     """The notes that were stored with a table."""
     return list(stored.get("notes", ()))
-
-
-def markdown_sections(specs: Sequence[TableSpec], results: Any) -> list[str]:
-    """One section per table that the results have, every measured cell beside the paper's."""
-    parts = []
-    for spec in specs:
-        if results.rows(spec.stored):
-            first, *others = shown_tables(spec, results)
-            parts.append(f"## {escape(first.title)} (`{first.name}`)")
-            parts += [escape(first.caption), pipe_table(_one_line(first))]
-            for other in others:
-                parts += ["Controls:", pipe_table(_one_line(other))]
-            notes = shown_notes(spec, results.tables[spec.stored])
-            parts.append("\n".join(f"- {escape(note)}" for note in notes))
-    return [part for part in parts if part]
-
-
-def _one_line(table: Table) -> Table:
-    """Interval and paper's number behind each other, set apart by a comma."""
-
-    def joined(cell: Cell) -> Cell:
-        return replace(cell, detail=", ".join(cell.detail.splitlines()))
-
-    return replace(table, rows=tuple(tuple(map(joined, row)) for row in table.rows))
