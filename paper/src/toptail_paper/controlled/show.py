@@ -1,4 +1,4 @@
-"""What the controlled study's page shows beside stored tables, and cells of kinds of their own."""
+"""Tables of the controlled study's page that are not stored tables, and special cells."""
 
 from __future__ import annotations
 

@@ -118,8 +118,8 @@ PARTS: Final = (
     Part(
         "sweeps",
         "How it depends on settings",
-        "The paper leaves most of these settings unsaid. One is changed at a time; everything else "
-        "stays at the study's default.",
+        "The paper does not state most of these settings. One is changed at a time; everything "
+        "else stays at the study's default.",
         link="Sweeps",
     ),
     Part("theory", link="Theory"),

@@ -1,4 +1,4 @@
-"""The tables of the selection page that are not one row per scorer of one stored table."""
+"""Tables of the selection page that are not one row per scorer of one stored table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toptail_paper.study.naming import in_order, is_circular, scorer_name
 CRITIC: Final = Column("Critic", "name")
 GROUPS: Final = ("near", "medium", "far")
 PASSED: Final = {"admitted": True}
-"""What a judge without criteria is taken for: nothing was asked of it."""
+"""A judge without criteria counts as admitted."""
 FAILED: Final = " (not admitted)"
 
 
@@ -33,7 +33,7 @@ def circular_words(study: SelectionResults) -> str:
 
 
 def _remaining(study: SelectionResults) -> str:
-    """Say which judges of the task no critic's training has anything in common with."""
+    """Name the judges of the task that share nothing with any critic's training."""
     judged = study.of_task("judges")
     statuses = study.tables.get("judges", {}).get("statuses", {})
     words = [
@@ -162,12 +162,12 @@ _DECIDING: Final = ("resolvability", "spearman", "largest_half_width")
 """The metrics that have a declared threshold."""
 
 _PAIRED: Final = ("tdq", "raw")
-"""Whose gain from common random numbers the page names: one value and one compatibility, as the
-paper does; everybody's is in the stored table."""
+"""Selectors whose gain from common random numbers the page names: one value and one
+compatibility, as in the paper; the stored table has all of them."""
 
 
 def judge_tables(study: SelectionResults) -> list[Table]:
-    """The judges' admission numbers beside the declared thresholds; those first."""
+    """The judges' admission numbers with the declared thresholds, which come first."""
     lines = []
     for judge, row in study.of_task("judges").items():
         shown = {m: text for m in row if (text := _judge_words(m, study)) is not None}
@@ -240,7 +240,7 @@ def _place(metric: str, cell: Mapping[str, Any]) -> tuple[bool, bool]:
 
 
 def _judge_words(metric: str, study: SelectionResults) -> str | None:
-    """What a metric of a judge says; None for those that the page leaves to the stored table."""
+    """A metric of a judge in words; None for metrics that the page does not show."""
     name, _, rest = metric.partition("/")
     group = study.declared.get("prespecified_group", "")
     words = {
@@ -267,7 +267,7 @@ def _judge_words(metric: str, study: SelectionResults) -> str | None:
 
 
 def _widest(study: SelectionResults) -> str:
-    """Whose interval is the widest, where the rollouts say so."""
+    """The selector with the widest interval, if the rollouts name it."""
     rollouts = study.tables["judges"].get("statuses", {}).get("rollouts", {})
     selector = rollouts.get("checks", {}).get("selector")
     return f": {selector_name(selector)}" if selector else ""

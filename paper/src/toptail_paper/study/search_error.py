@@ -1,4 +1,4 @@
-"""Where search error comes from: the table and the figure that studies with ideal critics share."""
+"""Where search error comes from: a table and a figure of the studies with ideal critics."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ METRICS: Final[Mapping[str, str | Metric | None]] = {
         if term not in (*TERMS, "total")
     },
 }
-"""Columns of the table; the other way round to split is stored beside them."""
+"""Columns of the table; the split in the other order is stored but not shown."""
 
 NOTES: Final = (
     "target + estimation + extrapolation = total, of means over seeds. estimation_last and "
