@@ -272,16 +272,6 @@ def test_headings_sort_tables(open_page: Open, audit: dict[str, Any]) -> None:
     expect(table.locator("th[aria-sort=descending]")).to_have_count(1)
 
 
-def test_fifteen_scorers_have_labels_that_do_not_touch(open_page: Open, fifteen: Any) -> None:
-    page = open_page(fifteen)
-    boxes = page.locator("#chart-best-of-k svg .label").evaluate_all(
-        "labels => labels.map(l => l.getBoundingClientRect()).map(b => [b.top, b.height])"
-    )
-    assert len(boxes) == 17  # with the oracle and random
-    tops = sorted(top for top, _ in boxes)
-    assert min(b - a for a, b in pairwise(tops)) >= 12
-
-
 def test_every_small_chart_is_drawn(open_page: Open, audit: dict[str, Any]) -> None:
     page = open_page(audit)
     expect(page.locator("#panels-tau .panel svg")).to_have_count(5)

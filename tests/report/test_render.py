@@ -34,13 +34,6 @@ def test_render_writes_the_promised_files(
     assert all(path.stat().st_size > 0 for path in expected)
 
 
-def test_rendering_again_replaces_the_files(picks: dict[str, Any], tmp_path: Path) -> None:
-    first = render(picks, tmp_path)
-    picks["notes"] = ["Rendered a second time."]
-    assert render(picks, tmp_path) == first
-    assert "Rendered a second time." in (tmp_path / "audit.md").read_text(encoding="utf-8")
-
-
 def test_a_missing_number_never_shows_as_nan_or_none(one_null_each: dict[str, Any]) -> None:
     assert len(one_null_each) > 50
     for place, audit in one_null_each.items():

@@ -32,12 +32,6 @@ def test_signed_marks_a_gain_only_where_digits_show_it(x: float | None, expected
     assert text.signed(x, 2, "n/a") == expected
 
 
-def test_a_number_without_interval_stands_alone() -> None:
-    assert text.with_interval(0.46, 0.38, 0.54) == "0.46 [0.38, 0.54]"
-    assert text.with_interval(0.46, None, None) == "0.46"
-    assert text.with_interval(None, 0.38, 0.54) == "not available"
-
-
 @pytest.mark.parametrize(
     ("p", "expected"),
     [(0.0002, "< 0.001"), (0.001, "0.001"), (0.0499, "0.050"), (1.0, "1.000"), (None, "n/a")],
@@ -65,10 +59,6 @@ def test_names_are_printed_on_one_line(name: object, expected: str) -> None:
 def test_short_keeps_both_ends() -> None:
     assert text.short("rouge_1_precision", 11) == "rouge…ision"
     assert text.short("rouge", 11) == "rouge"
-
-
-def test_join() -> None:
-    assert [text.join(list("abc"[:n])) for n in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
 
 
 def test_scorers_are_ranked_by_status_and_then_by_gain(audit: dict[str, Any]) -> None:
@@ -118,15 +108,6 @@ def test_verbose_summary_adds_the_reason_and_the_groups(audit: dict[str, Any]) -
         "    −0.021 in value per doubling of K",
     ]
     assert lines[at + 4].startswith(f"    By {audit['group_column']}, up to best of 16: near ")
-
-
-def test_the_note_on_noise_is_for_those_who_ask(audit: dict[str, Any]) -> None:
-    audit["notes"] = []
-    assert not any("noisy, a single judge" in line for line in summary_lines(audit))
-    assert any("noisy, a single judge" in line for line in summary_lines(audit, verbose=True))
-    audit["notes"] = ["The oracle is chosen on one half of the replicates."]
-    said = [line for line in summary_lines(audit, verbose=True) if line.startswith("note: ")]
-    assert said == ["note: The oracle is chosen on one half of the replicates."]
 
 
 def test_summary_names_columns_that_were_left_out_and_scores_that_say_nothing(

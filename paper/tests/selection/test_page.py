@@ -194,6 +194,7 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+@pytest.mark.slow
 def test_the_page_fits_a_telephone(finished: Path) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

@@ -289,9 +289,6 @@ class TestTables:
         assert scorer_name("two_head_joint.f_cos") == "Two heads, joint: f_cos"
         assert scorer_name("mine") == "mine"
 
-    def test_the_papers_critics_come_first(self) -> None:
-        assert in_order(["mine", "raw", "tdq", "mine"]) == ["tdq", "raw", "mine"]
-
     def test_readouts_follow_their_training_and_the_norm_is_last(self) -> None:
         stored = ["cosine_trained/cosine", "cosine_trained/phi_norm", "cosine_trained/raw"]
         assert in_order([*stored, "raw_trained/raw"]) == [
@@ -387,11 +384,3 @@ def test_in_a_browser_nothing_overflows_and_every_picture_loads(folder: Path) ->
     assert broken == 0
     assert trouble == []
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
-
-
-def test_an_empty_interval_leaves_only_the_number(tmp_path: Path) -> None:
-    path = write_folder(tmp_path / "run", mazes=(), sweep=False)
-    lonely = {"mean": 0.5, "std": None, "seeds": {"42": 0.5}, "low": None, "high": None}
-    dump(path / "tables" / "retrieval.json", table("retrieval", {"t": {"raw": {"auc": lonely}}}))
-    shown = show(TABLES["retrieval"], read_semantics(path).tables["retrieval"])
-    assert shown.rows[0][1].plain == "0.500"
