@@ -105,7 +105,8 @@ def verdict_sheets(study: ControlledResults) -> list[Sheet]:
         "What ‘toptail audit’ says of the same pools. Captured: share of what the best candidate "
         "gains over a random one."
     )
-    return [Sheet(Table("verdicts", "The audit's verdicts", caption, columns, tuple(rows)))]
+    title = "The audit's verdicts"
+    return [Sheet(Table("verdicts", title, caption, columns, tuple(rows), stacked=True))]
 
 
 def theory_sheets(study: ControlledResults) -> list[Sheet]:
