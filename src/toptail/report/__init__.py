@@ -1,10 +1,10 @@
-"""Figures, one self-contained HTML page, Markdown and LaTeX, from a stored audit alone."""
+"""Pages, figures, Markdown, LaTeX and text of an audit or a choice, from stored results alone."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from toptail.report.figures import save_figures
 from toptail.report.html import render_html
 from toptail.report.latex import render_latex
 from toptail.report.markdown import render_markdown
@@ -19,13 +19,20 @@ def render(audit: Audit, folder: Path) -> list[Path]:
 
     The folder exists: the caller stages it, so that readers never see half of it.
     """
+    from toptail.report.figures import save_figures
+
     texts = {
         "audit.md": render_markdown(audit),
         "audit.tex": render_latex(audit),
         "report.html": render_html(audit),
     }
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    write_texts(folder, texts)
     figures = folder / "figures"
     figures.mkdir(exist_ok=True)
     return [*(folder / name for name in texts), *save_figures(audit, figures)]
+
+
+def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write texts by the names of their files, with the same bytes on every system."""
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")

@@ -19,8 +19,7 @@ from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns, listed
 from toptail.pools.read import to_pools
 from toptail.progress import Tick, no_tick
-from toptail.report.choice import choice_lines
-from toptail.report.choice_page import render_choice
+from toptail.report.choice import choice_lines, render_choice
 from toptail.results.judged import Judges
 from toptail.results.schema import choice_problem
 from toptail.select import Selector

@@ -20,7 +20,7 @@ from toptail.errors import InputError
 from toptail.pools.scored import queries
 from toptail.report.arrow import arrow_table, table_names
 from toptail.report.figures import draw
-from toptail.report.notebook import notebook_html
+from toptail.report.html import notebook_html
 from toptail.report.summary import scorer_words, summary_lines
 from toptail.report.text import data_sentences, one_line
 from toptail.results.folder import read_audit, write_report

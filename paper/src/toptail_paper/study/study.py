@@ -18,10 +18,11 @@ from toptail.errors import InputError
 from toptail.io.guard import refusing
 from toptail.lab.store.folder import alone, read_stored
 from toptail.progress import Tick, no_tick
+from toptail.report.page import Sheet
 from toptail.report.table import Table
 from toptail_paper.study.figures import Drawing, FigureSpec
 from toptail_paper.study.kept import Keeping, Keepsake
-from toptail_paper.study.page import Part, Sheet, Shown, Texts, View, write_page
+from toptail_paper.study.page import Part, Shown, Texts, View, write_page
 from toptail_paper.study.results import StudyResults
 from toptail_paper.study.show import shown_tables
 from toptail_paper.study.tables import TableSpec
