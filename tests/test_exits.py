@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from toptail.io.guard import MOST
 
 import toptail
 from tests.light import HEAVY, run_light
 from toptail.cli import main
 from toptail.commands.demo import Demo
-from toptail.errors import Exit, InputError, NotDoneError, option, printable, told
-from toptail.io.guard import MOST
+from toptail.errors import Exit, InputError, NotDoneError, option, printable, system_error
 
 ROOT = Path(toptail.__file__).parents[2]
 UNSAFE = "query,score,value\n" + "".join(
@@ -90,7 +90,7 @@ def test_what_a_command_raises_decides_its_code(
     assert message.startswith("toptail: ")
     assert message.count("\n") == 1
     if isinstance(error, OSError):
-        assert told(error).code == code
+        assert system_error(error).code == code
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from toptail.memory import scarce
 
 from toptail import cli
-from toptail.errors import NotDoneError
-from toptail.io.guard import refusing
-from toptail.memory import scarce
+from toptail.errors import NotDoneError, refusing
 
 SAID = (
     RuntimeError("can't start new thread"),

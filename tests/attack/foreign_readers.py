@@ -63,7 +63,7 @@ def _program(name: str) -> Callable[[Path], object]:
     """Look through a program of PyTorch's, which need not be installed for that."""
 
     def read(folder: Path) -> object:
-        from toptail.io.guard import refusing
+        from toptail.errors import refusing
         from toptail.lab.foreign.torchscript import read_program, written_anew
 
         path = folder / name

@@ -98,7 +98,7 @@ def _write_audit(folder: Path) -> None:
 
 
 def _read_audit(folder: Path) -> object:
-    from toptail.io.guard import refusing
+    from toptail.errors import refusing
     from toptail.report import render_html, render_latex, render_markdown, summary_lines
     from toptail.results import read_audit
 

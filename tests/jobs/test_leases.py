@@ -15,9 +15,9 @@ import pytest
 from toptail.errors import BusyError, Exit, NotDoneError
 from toptail.io import files as locks
 from toptail.io import files as temporary
-from toptail.io import leases
+from toptail.io import locks as leases
 from toptail.io.files import NoLocksError
-from toptail.io.leases import held, is_held
+from toptail.io.locks import is_locked, locked
 
 
 @pytest.fixture
@@ -40,52 +40,52 @@ def left_elsewhere(lock: Path, age: float = 0.0) -> None:
 
 
 def test_a_lock_is_held_and_goes_with_its_block(lock: Path) -> None:
-    assert not is_held(lock)
-    with held(lock, "Busy."):
-        assert is_held(lock)
-        with pytest.raises(BusyError, match=r"Busy\.") as caught, held(lock, "Busy."):
+    assert not is_locked(lock)
+    with locked(lock, "Busy."):
+        assert is_locked(lock)
+        with pytest.raises(BusyError, match=r"Busy\.") as caught, locked(lock, "Busy."):
             pass
         assert caught.value.code == Exit.BUSY
-    assert not is_held(lock)
+    assert not is_locked(lock)
     assert sorted(path.name for path in lock.parent.iterdir()) == [".lock"]
 
 
 def test_a_process_of_this_machine_that_was_killed_holds_nothing(lock: Path) -> None:
     code = f"""
 from pathlib import Path
-from toptail.io.leases import held
+from toptail.io.locks import locked
 import os
-with held(Path({str(lock)!r}), "Busy."):
+with locked(Path({str(lock)!r}), "Busy."):
     os.kill(os.getpid(), 9)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
     assert lease(lock).is_file()
-    assert not is_held(lock)
-    with held(lock, "Busy."):
+    assert not is_locked(lock)
+    with locked(lock, "Busy."):
         pass
     assert not lease(lock).exists()
 
 
 def test_another_machine_holds_a_lock_while_its_heart_beats(lock: Path) -> None:
     left_elsewhere(lock, leases.STALE / 2)
-    assert is_held(lock)
-    with pytest.raises(BusyError), held(lock, "Busy."):
+    assert is_locked(lock)
+    with pytest.raises(BusyError), locked(lock, "Busy."):
         pass
 
 
 def test_the_stale_lock_of_another_machine_is_taken_over(lock: Path) -> None:
     left_elsewhere(lock, leases.STALE + 1)
-    assert not is_held(lock)
-    with held(lock, "Busy."):
+    assert not is_locked(lock)
+    with locked(lock, "Busy."):
         assert json.loads(lease(lock).read_text())["machine"] == locks.this_machine()
 
 
 def test_the_clocks_of_machines_do_not_count(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left_elsewhere(lock)
     monkeypatch.setattr("time.time", lambda: 0.0)
-    assert is_held(lock)
+    assert is_locked(lock)
     monkeypatch.setattr("time.time", lambda: 1e12)
-    assert is_held(lock)
+    assert is_locked(lock)
 
 
 def test_a_lease_that_was_cut_off_while_it_was_written_is_taken_over(lock: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_lease_that_was_cut_off_while_it_was_written_is_taken_over(lock: Path)
     lease(lock).write_text("")
     old = lease(lock).stat().st_mtime - leases.STALE - 1
     os.utime(lease(lock), (old, old))
-    with held(lock, "Busy."):
+    with locked(lock, "Busy."):
         pass
 
 
@@ -105,10 +105,10 @@ def test_where_files_cannot_be_locked_the_lease_decides(
 
     monkeypatch.setattr(leases, "try_lock", refuse)
     left_elsewhere(lock)
-    with pytest.raises(BusyError), held(lock, "Busy."):
+    with pytest.raises(BusyError), locked(lock, "Busy."):
         pass
     lease(lock).unlink()
-    with held(lock, "Busy."), pytest.raises(BusyError), held(lock, "Of this machine, too."):
+    with locked(lock, "Busy."), pytest.raises(BusyError), locked(lock, "Of this machine, too."):
         pass
 
 
@@ -125,7 +125,7 @@ def test_two_that_take_over_at_once_do_not_both_hold_it(
         return found
 
     monkeypatch.setattr(leases, "_is_elsewhere", slow)
-    with pytest.raises(BusyError), held(lock, "Busy."):
+    with pytest.raises(BusyError), locked(lock, "Busy."):
         pass
     assert lease(lock).read_text() == fresh
 
@@ -142,7 +142,7 @@ def test_a_heartbeat_keeps_a_lease_fresh_and_notices_its_loss(
         beaten.set()
 
     monkeypatch.setattr(os, "utime", beat)
-    with held(lock, "Busy."):
+    with locked(lock, "Busy."):
         assert beaten.wait(60)
     noticed = threading.Event()
 
@@ -151,7 +151,7 @@ def test_a_heartbeat_keeps_a_lease_fresh_and_notices_its_loss(
         return {"token": "somebody else's"}
 
     monkeypatch.setattr(leases, "_holder", another)
-    with pytest.raises(NotDoneError, match="another one has taken over"), held(lock, "Busy."):
+    with pytest.raises(NotDoneError, match="another one has taken over"), locked(lock, "Busy."):
         assert noticed.wait(60)
 
 

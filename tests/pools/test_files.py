@@ -16,14 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from toptail.io.guard import MOST
 
 from toptail import ScoredPools
 from toptail.errors import BusyError, InputError, NotDoneError
 from toptail.io import files
 from toptail.io import files as locks
 from toptail.io import files as temporary
-from toptail.io.files import atomic, entries, read_arrays, staged_folder, write_arrays
-from toptail.io.guard import MOST
+from toptail.io.arrays import read_arrays, write_arrays
+from toptail.io.files import atomic, entries, staged_folder
 from toptail.lab.training.run_files import in_training, training_lock
 
 EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.chmod")

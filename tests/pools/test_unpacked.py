@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from toptail.io.guard import MOST
 
 from toptail import ScoredPools
 from toptail.errors import InputError
 from toptail.io import unpacked
-from toptail.io.guard import MOST
-from toptail.pools.table_files import read_table
+from toptail.io.tables import read_table
 
 CORPUS = Path(__file__).parents[1] / "attack" / "corpus"
 ROWS = 3_000

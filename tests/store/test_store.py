@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from toptail.errors import InputError
-from toptail.io.files import read_arrays, write_arrays
+from toptail.io.arrays import read_arrays, write_arrays
 from toptail.lab.store.units import Stale, Stored, columns, fitting, need
 
 INPUTS: dict[str, Any] = {"draws": "ab", "sizes": (1, 2)}

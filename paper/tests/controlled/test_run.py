@@ -15,7 +15,7 @@ import pytest
 
 from paper.tests.controlled.tiny import TINY
 from toptail.errors import InputError
-from toptail.io.files import read_arrays
+from toptail.io.arrays import read_arrays
 from toptail.lab.critics.registry import IDEALS
 from toptail.lab.judges.ideals_controlled import log_ratio
 from toptail.lab.store.folder import RunFolder, alone

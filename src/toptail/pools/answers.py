@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from toptail.errors import InputError
+from toptail.io.tables import plain
 from toptail.pools.columns import DESIGN, numbers
-from toptail.pools.frames import plain
 from toptail.pools.scored import ScoredPools
 from toptail.stats.best_of_k import Floats, Ints
 

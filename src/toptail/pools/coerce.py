@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -14,12 +13,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from toptail.errors import InputError, option
-from toptail.io.files import read_arrays
-from toptail.io.guard import refusing
+from toptail.errors import InputError, option, refusing
+from toptail.io.arrays import read_arrays
+from toptail.io.roles import METADATA, stored_roles
+from toptail.io.tables import (
+    check_exists,
+    check_names,
+    content_sha256,
+    has_types,
+    holds_arrays,
+    plain,
+    read_schema,
+    read_table,
+)
 from toptail.pools.columns import (
     DESIGN,
-    METADATA,
     RESERVED,
     UNSAID,
     Columns,
@@ -39,17 +47,7 @@ from toptail.pools.columns import (
     numbers,
     parts,
 )
-from toptail.pools.frames import plain
 from toptail.pools.scored import ScoredPools
-from toptail.pools.table_files import (
-    check_names,
-    check_there,
-    content_sha256,
-    has_types,
-    holds_arrays,
-    read_schema,
-    read_table,
-)
 from toptail.stats.best_of_k import Floats, Ints
 
 _LAST_WORDS: Final = {
@@ -179,7 +177,7 @@ COLUMNS: Final = "look at its columns"
 
 def read_pools(path: Path, columns: Columns) -> ScoredPools:
     """Read a file of any known type, or a log, into :class:`ScoredPools`."""
-    check_there(path)
+    check_exists(path)
     with refusing(path, UNUSABLE, COLUMNS):
         where = str(path)
         if holds_arrays(path):
@@ -214,17 +212,6 @@ def own_names(columns: Columns) -> dict[str, str]:
     return called({part: columns.get(part) for part in RESERVED})
 
 
-def _stored_roles(where: str, metadata: bytes | str) -> dict[str, list[str]]:
-    """Which columns are scores and values, as :mod:`toptail.pools.written` has it."""
-    try:
-        roles = json.loads(metadata)
-        if all(isinstance(roles[key], list) for key in ("scores", "values")):
-            return {key: [str(name) for name in roles[key]] for key in ("scores", "values")}
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise InputError(f"{where}: the 'toptail' metadata of the file is damaged; write it again.")
-
-
 def roles_of(
     where: str, schema: pa.Schema, columns: Columns, as_numbers: frozenset[str] = frozenset()
 ) -> Roles:
@@ -243,7 +230,7 @@ def _find(
     needs_query: bool = False,
 ) -> Roles:
     """The roles asked for, else those that the file states, else those found by name."""
-    stored = {} if metadata is None else _stored_roles(where, metadata)
+    stored = stored_roles(where, metadata)
     scores, values = listed(columns.get("scores")), listed(columns.get("values"))
     return find_roles(
         *(where, numeric, scores or stored.get("scores"), values or stored.get("values")),

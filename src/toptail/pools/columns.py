@@ -20,8 +20,6 @@ P_JUDGED = "p_judged"
 RESERVED = ("query", "candidate", "support", "cluster", "group", "p_judged")
 DESIGN = ("p_judged", "p_whole", "own")
 """Columns that say with which chances candidates were chosen for judging."""
-METADATA = b"toptail"
-"""Under which a file records which of its columns are scores and which values."""
 VALUE_NAMES = ("value", "values", "correct")
 SCORE_NAMES = ("score", "scores")
 _OFTEN = {

@@ -12,15 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
+from toptail.errors import InputError, refusing
 from toptail.io.files import atomic, sha256
-from toptail.io.guard import refusing
+from toptail.io.tables import as_table, check_names, file_format, plain, read_table, write_table
 from toptail.pools.coerce import COLUMNS, UNUSABLE, check_design, per_query_labels
 from toptail.pools.columns import FILL_IN, called, codes, first_repeat, numbers, play
-from toptail.pools.frames import as_table, plain
 from toptail.pools.scored import Container, ScoredPools, named, queries
-from toptail.pools.table_files import check_names, file_format, read_table
-from toptail.pools.written import write_table
 from toptail.stats.best_of_k import Floats, Ints
 
 _PICK_DESIGN = ("p_judged", "own")
@@ -77,7 +74,7 @@ class JudgedPicks(Container):
     def from_arrow(
         cls, table: Any, *, source: str = "table", **columns: Unpack[PickColumns]
     ) -> JudgedPicks:
-        """Picks from any table: see :func:`toptail.pools.frames.as_table`.
+        """Picks from any table: see :func:`toptail.io.tables.as_table`.
 
         Columns ``query``, ``selector``, ``value``, and optional ``replicate`` (one pick per
         query and selector where absent), ``key``, ``cluster``, ``group`` and ``p_judged``, with

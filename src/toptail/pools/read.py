@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from toptail.errors import InputError, option
-from toptail.io.guard import refusing
+from toptail.errors import InputError, option, refusing
+from toptail.io.partitioned import is_partitioned, open_partitioned
 from toptail.pools.coerce import COLUMNS, UNUSABLE, pools_from_arrays
 from toptail.pools.columns import Columns, choose, listed
 from toptail.pools.picks import JudgedPicks, PickColumns
 from toptail.pools.scored import ScoredPools
-from toptail.pools.stream import Mapped, is_partitioned, open_partitioned, partitioned_pools
+from toptail.pools.stream import Mapped, partitioned_pools
 
 
 def to_pools(
@@ -24,7 +24,7 @@ def to_pools(
     """Pools from pools, the path of a file or folder, any data frame, columns, arrays or rows.
 
     A mapping that holds arrays of two dimensions is read as ``[queries, candidates]``, like an
-    npz file; everything else is a table, see :func:`toptail.pools.frames.as_table`. Pools know
+    npz file; everything else is a table, see :func:`toptail.io.tables.as_table`. Pools know
     already which columns play which part, except which scores to audit. A folder or an address
     holds partitioned Parquet; one that is large is left there if the caller can ``stream``, and
     ``mapped`` says who works through it.

@@ -13,8 +13,8 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
+from toptail.io.tables import as_table
 from toptail.pools.columns import UNSAID, Columns, check_complete, check_finite, group_seeds
-from toptail.pools.frames import as_table
 from toptail.stats.best_of_k import Floats, Ints
 
 
@@ -374,7 +374,7 @@ class ScoredPools(Container):
     def from_arrow(
         cls, table: Any, *, source: str = "table", **columns: Unpack[Columns]
     ) -> ScoredPools:
-        """Pools from any table: see :func:`toptail.pools.frames.as_table`.
+        """Pools from any table: see :func:`toptail.io.tables.as_table`.
 
         Long (one row per candidate) or one row per query with list columns.
 
@@ -405,7 +405,7 @@ class ScoredPools(Container):
 
     def to_arrow(self) -> pa.Table:
         """The long table; its metadata says which columns are scores and which values."""
-        from toptail.pools.written import pools_to_table
+        from toptail.pools.write import pools_to_table
 
         return pools_to_table(self)
 
@@ -416,6 +416,6 @@ class ScoredPools(Container):
         columns are scores: name them when reading, unless the defaults find them.
         CSV has no types: text labels made of digits come back as numbers.
         """
-        from toptail.pools.written import write_pools
+        from toptail.pools.write import write_pools
 
         write_pools(self, Path(path))

@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.io.hashes import HashedFormat
+from toptail.io.arrays import HashedFormat
+from toptail.io.tables import file_format
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.scored import Container, named
-from toptail.pools.table_files import file_format
 from toptail.stats.best_of_k import Floats, Ints
 
-_FORMAT = HashedFormat(
-    ("toptail-triples-1",), "a file of scored triples", "score the triples again"
-)
+_FORMAT = HashedFormat("toptail-triples-1", "a file of scored triples", "score the triples again")
 _INDICES = ("rows", "goal_rows", "trajectory")
 _GOALS = {
     "negatives": "negative_rows",

@@ -14,7 +14,7 @@ from toptail.audit import Settings
 from toptail.audit.views import Interval
 from toptail.errors import InputError
 from toptail.io.files import staged_folder
-from toptail.io.guard import read_json
+from toptail.io.json_files import read_json
 from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns, listed
 from toptail.pools.read import to_pools

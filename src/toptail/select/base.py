@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from toptail.errors import InputError
+from toptail.errors import InputError, refusing
 from toptail.io.files import atomic
-from toptail.io.guard import read_json, refusing
+from toptail.io.json_files import read_json
 from toptail.select.given import Given
 from toptail.select.pool import Pool, ScoreRule
 from toptail.select.ranks import Order

@@ -13,11 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.io.partitioned import is_partitioned, open_partitioned
+from toptail.io.tables import as_table, plain, read_schema, read_table
 from toptail.pools import ScoredPools
 from toptail.pools.columns import check_finite, codes, numbers
-from toptail.pools.frames import as_table, plain
-from toptail.pools.stream import is_partitioned, open_partitioned
-from toptail.pools.table_files import read_schema, read_table
 from toptail.select.pool import Pool
 from toptail.stats.best_of_k import Floats, Ints
 

@@ -16,13 +16,12 @@ from toptail.audit.population import population
 from toptail.audit.run import check_values, judged_queries, judgement
 from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
-from toptail.io.files import read_arrays
+from toptail.io.arrays import read_arrays
+from toptail.io.partitioned import is_partitioned
+from toptail.io.tables import as_table, holds_arrays, plain
 from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns, is_list, listed
-from toptail.pools.frames import as_table, plain
 from toptail.pools.read import to_pools
-from toptail.pools.stream import is_partitioned
-from toptail.pools.table_files import holds_arrays
 from toptail.select.given import ANSWER, answer_codes, read_whole
 from toptail.select.measure import Options
 from toptail.stats.best_of_k import Floats

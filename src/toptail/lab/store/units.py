@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.io.files import entries, read_arrays, staged_folder
-from toptail.io.hashes import HashedFormat
+from toptail.io.arrays import HashedFormat, read_arrays
+from toptail.io.files import entries, staged_folder
+from toptail.io.json_files import read_json
 from toptail.lab.store.compact import Way, pack, unpack
-from toptail.lab.store.folder import read_json
 from toptail.lab.training.run_files import differences, digest
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
@@ -34,7 +34,7 @@ Stale: TypeAlias = Literal["refuse", "remake"]
 """What happens to a file that is damaged or was made from something else."""
 
 _FORMAT = HashedFormat(
-    ("toptail-stored-1", "toptail-semantics-1"),  # the second: before other studies had such files
+    "toptail-stored-1",
     "a file that a study stored",
     "delete it and run the study again",
     beside=True,

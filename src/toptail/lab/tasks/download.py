@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toptail.errors import InputError, NotDoneError, told
+from toptail.errors import InputError, NotDoneError, brief, refusing, system_error
 from toptail.io.files import check_folder, sha256
-from toptail.io.guard import allowed_bytes, brief, read_object, refusing
-from toptail.lab.tasks.files import load_file, read_record, record_path, split_path, write_json
+from toptail.io.guard import allowed_bytes
+from toptail.io.json_files import read_object, write_json
+from toptail.lab.tasks.files import load_file, read_record, record_path, split_path
 from toptail.lab.tasks.names import Split, TaskName, parse_name
 
 MIRRORS: tuple[str, ...] = (
@@ -69,7 +70,7 @@ def get(
 ) -> dict[Split, Path]:
     """Download both files of a data set into a folder, unless they are there already.
 
-    ``tell`` is told, once, if nobody knows the checksum that a file should have.
+    ``tell`` is system_error, once, if nobody knows the checksum that a file should have.
     """
     task = parse_name(name)
     paths: dict[Split, Path] = {}
@@ -164,7 +165,7 @@ class _Partial:
             with self.bytes_path.open("ab") as file:
                 file.write(chunk)
         except OSError as error:
-            raise told(error, self.bytes_path) from None
+            raise system_error(error, self.bytes_path) from None
 
     def remove(self) -> None:
         """Forget what is here."""

@@ -10,7 +10,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from toptail.errors import InputError
-from toptail.pools.logs.rows import labels, lines_of, stated
+from toptail.io.logs.rows import labels, lines_of
+from toptail.io.roles import with_roles
 
 _KEYS: Final = {"doc_id", "target", "arguments", "resps", "filtered_resps"}
 SCORES: Final = ("loglikelihood", "loglikelihood_per_character")
@@ -32,7 +33,7 @@ def read_samples(path: Path) -> pa.Table:
         used = sample.get("filter") if used is None else used
         if sample.get("filter") == used:  # each filter repeats all documents
             _add(columns, sample, f"{path}: line {number}")
-    return stated(columns, SCORES, ["correct"])
+    return with_roles(pa.table(dict(columns)), SCORES, ["correct"])
 
 
 def _add(columns: dict[str, list[Any]], sample: Mapping[str, Any], where: str) -> None:

@@ -11,10 +11,9 @@ from typing import IO, Any, Final
 
 import pyarrow as pa
 
-from toptail.errors import InputError
-from toptail.io.files import check_readable
-from toptail.io.guard import check_unpacked, refusing
-from toptail.pools.logs.rows import stated
+from toptail.errors import InputError, refusing
+from toptail.io.files import check_memory, check_readable
+from toptail.io.roles import with_roles
 
 EVAL: Final = ".eval"
 _GRADES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -40,7 +39,7 @@ def read_eval(path: Path) -> pa.Table:
 def _samples(path: Path) -> Iterator[Any]:
     with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
         members = [m for m in archive.infolist() if m.filename.startswith(_SAMPLES)]
-        check_unpacked(path, sum(m.file_size for m in members))
+        check_memory(path, sum(m.file_size for m in members))
         for member in members:
             packed = member.compress_type == _ZSTANDARD
             text = _zstandard(stream, member) if packed else archive.read(member)
@@ -79,7 +78,9 @@ def samples_table(samples: Iterable[Any], where: str) -> pa.Table:
     for name in graded:
         columns[name] = [_grade(x, name, where) for x in columns[name]]
     if len(graded) == 1:
-        return stated(columns, [name for name in names if name not in graded], [*graded])
+        return with_roles(
+            pa.table(columns), [name for name in names if name not in graded], [*graded]
+        )
     return pa.table(columns)
 
 

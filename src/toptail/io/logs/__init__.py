@@ -1,4 +1,9 @@
-"""Which tool a log is of."""
+"""Logs of other tools, read as tables of scored candidates. The content of a file says its tool.
+
+Each reader returns a long table with the columns ``query`` and ``candidate``. Where the log says
+which columns are scores and which are values, the table's metadata does, too
+(:mod:`toptail.io.roles`). Otherwise column names decide, as in any other table.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from toptail.pools.logs.huggingface import data_files, is_data_set, read_data_set
-from toptail.pools.logs.inspect_ai import EVAL, is_inspect, read_eval, samples_table
-from toptail.pools.logs.lm_eval import is_sample, read_samples
-from toptail.pools.logs.rewardbench import is_pair, is_scores, read_pairs, scores_table
+from toptail.io.logs.huggingface import data_files, is_data_set, read_data_set
+from toptail.io.logs.inspect_ai import EVAL, is_inspect, read_eval, samples_table
+from toptail.io.logs.lm_eval import is_sample, read_samples
+from toptail.io.logs.rewardbench import is_pair, is_scores, read_pairs, scores_table
 
 
 def is_log(path: Path) -> bool:

@@ -8,9 +8,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.ipc
 
-from toptail.errors import InputError
+from toptail.errors import InputError, refusing
 from toptail.io.files import check_readable, entries
-from toptail.io.guard import read_object, refusing
+from toptail.io.json_files import read_object
 
 STATE: Final = "state.json"
 INFO: Final = "dataset_info.json"

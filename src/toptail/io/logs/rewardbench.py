@@ -14,7 +14,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from toptail.errors import InputError
-from toptail.pools.logs.rows import lines_of, stated
+from toptail.io.logs.rows import lines_of
+from toptail.io.roles import with_roles
 
 _COLUMNS: Final = ("id", "scores", "num_correct", "subset")
 _PAIR: Final = ("scores_chosen", "scores_rejected")
@@ -49,7 +50,7 @@ def scores_table(data: Mapping[str, Any], where: str) -> pa.Table:
         columns["candidate"] += range(len(given))
         columns[model] += given
         columns["correct"] += [i < count for i in range(len(given))]
-    return stated(columns, [model], ["correct"])
+    return with_roles(pa.table(columns), [model], ["correct"])
 
 
 def _numbers(scores: Any, where: str) -> list[float]:
@@ -84,4 +85,4 @@ def read_pairs(path: Path) -> pa.Table:
         where = f"{path}: line {number}"
         columns["score"] += _numbers([line[name] for name in _PAIR], where)
         columns["correct"] += [True, False]
-    return stated(columns, ["score"], ["correct"])
+    return with_roles(pa.table(columns), ["score"], ["correct"])
