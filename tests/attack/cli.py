@@ -21,7 +21,6 @@ from tests.attack.forks import Ended, Line, cores
 from tests.attack.state import State
 from tests.attack.turns import Turns
 from tests.attack.world import POINT, make_world
-from toptail.cli import _LIMITS
 
 GOAL: Final = 1000
 """Command lines of the whole run."""
@@ -175,8 +174,6 @@ def _disturbed(words: list[str], rng: Random) -> list[str]:
         words.insert(
             rng.randrange(len(words) + 1), rng.choice((*NAMES, "--help", "--", "-v", "-x"))
         )
-    if rng.random() < 0.05:
-        words += Flag(rng.choice(list(_LIMITS)), float, needed=False).typed(rng)
     if rng.random() < 0.05:
         del words[rng.randrange(len(words))]
     return [word.replace("\x00", "") for word in words]  # no system passes a NUL

@@ -227,7 +227,7 @@ class LateError(BaseException):
 def download(addresses: list[str], seconds: int = 30) -> str:
     """How a download ends: the sound file, a sentence, or what should not be."""
     from toptail.errors import InputError
-    from toptail.lab.tasks.download import Patience, get_file
+    from toptail.lab.tasks.download import get_file
     from toptail.lab.tasks.names import parse_name
 
     def late(_signal: int, _frame: object) -> NoReturn:
@@ -235,11 +235,10 @@ def download(addresses: list[str], seconds: int = 30) -> str:
 
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(seconds)
-    quick = Patience(tries=2, wait=0.0, timeout=1.0)
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / FILE
-            get_file(parse_name(POINT), path, addresses, quick)
+            get_file(parse_name(POINT), path, addresses)
             left = sorted(file.name for file in Path(folder).iterdir())
             sound = path.read_bytes() == WHOLE and left == [FILE, f"{FILE}.json"]
         return "sound" if sound else "another file"
