@@ -34,6 +34,7 @@ from toptail.pools.columns import (
     Roles,
     called,
     check_complete,
+    check_present,
     codes,
     find_roles,
     first,
@@ -195,7 +196,8 @@ def _needed(path: Path, columns: Columns) -> list[str] | None:
         return None
     names = parts(str(path), schema.names, columns)
     roles = roles_of(str(path), renamed(schema.empty_table(), names).schema, columns)
-    wanted = {names[n] for n in (*roles.scores, *roles.values, *RESERVED, *DESIGN) if n in names}
+    used = (*roles.scores, *roles.values, *roles.further, *RESERVED, *DESIGN)
+    wanted = {names[name] for name in used if name in names}
     if path.stat().st_size <= _SMALL_FILE and (length := length_of(schema, roles)):
         wanted.add(length)
     return [name for name in schema.names if name in wanted]
@@ -232,12 +234,14 @@ def _find(
     """The roles asked for, else those that the file states, else those found by name."""
     stored = stored_roles(where, metadata)
     scores, values = listed(columns.get("scores")), listed(columns.get("values"))
-    return find_roles(
+    roles = find_roles(
         *(where, numeric, scores or stored.get("scores"), values or stored.get("values")),
         partly=columns.get("partly", False),
         own=own_names(columns),
         needs_query=needs_query,
     )
+    further = dict.fromkeys((*columns.get("further", ()), *stored.get("further", ())))
+    return roles._replace(further=tuple(name for name in further if name in numeric))
 
 
 def pools_from_table(
@@ -280,8 +284,9 @@ def pools_from_table(
     }
     check_design(where, own["p_judged"], design)
     support = None
-    if "support" in data and "support" not in roles.scores:
+    if "support" in data and "support" not in (*roles.scores, *roles.further):
         support = flags(where, own["support"], data["support"])
+    further = {name: check_present(where, name, data[name]) for name in roles.further}
     candidate = data.get("candidate")
     if candidate is not None:
         check_unique(where, own["candidate"], query_code, candidate)
@@ -294,6 +299,7 @@ def pools_from_table(
     if (np.diff(query_code) < 0).any():
         order = np.argsort(query_code, kind="stable")
         candidate = None if candidate is None else candidate.take(pa.array(order))
+        further = {name: column.take(pa.array(order)) for name, column in further.items()}
     counts = np.bincount(query_code, minlength=len(query))
     return ScoredPools(
         query=query,
@@ -303,6 +309,7 @@ def pools_from_table(
         design={name: column[order] for name, column in design.items()},
         support=None if support is None else support[order],
         lengths={} if length is None else {length: _lengths(data[length])[order]},
+        further=further,
         candidate=candidate,
         cluster=per_query.get("cluster"),
         group=per_query.get("group"),
@@ -357,7 +364,7 @@ def explode(
     data = [*roles.scores, *roles.values]
     lists = {
         name: plain(table[name])
-        for name in (*data, *RESERVED, *DESIGN[1:])
+        for name in (*data, *roles.further, *RESERVED, *DESIGN[1:])
         if name in table.column_names and is_list(table.schema.field(name).type)
     }
     first_list = own[next(iter(lists))]
@@ -395,7 +402,7 @@ def explode(
     columns = {
         name: lists[name].flatten() if name in lists else plain(table[name]).take(parent)
         for name in table.column_names
-        if name in lists or name in (*RESERVED, *DESIGN)
+        if name in lists or name in (*roles.further, *RESERVED, *DESIGN)
     }
     return pa.table(columns)
 
@@ -447,7 +454,7 @@ def _dense_flags(
     where: str, columns: Columns, dense: Mapping[str, NDArray[Any]], roles: Roles
 ) -> NDArray[np.bool_] | None:
     """The support as booleans ``[queries, candidates]``, where it is one."""
-    if "support" not in dense or "support" in roles.scores:
+    if "support" not in dense or "support" in (*roles.scores, *roles.further):
         return None
     array, name = dense["support"], OwnNames(own_names(columns))["support"]
     return flags(where, name, pa.array(array.reshape(-1))).reshape(array.shape)
@@ -477,6 +484,7 @@ def pools_from_arrays(
         values or {"value": np.full(scores[roles.scores[0]].shape, np.nan)},
         support=_dense_flags(where, columns, dense, roles),
         design={name: dense[name] for name in DESIGN if {name, "p_judged"} <= set(dense)},
+        further={name: dense[name] for name in roles.further},
         partly=columns.get("partly", False),
         query=named.get("query"),
         cluster=named.get("cluster"),

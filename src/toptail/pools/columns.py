@@ -37,13 +37,12 @@ _DECIMAL_COMMA = re.compile(r"\s*[+-]?[\d.]*\d,\d+(e[+-]?\d+)?\s*", re.IGNORECAS
 
 
 class Columns(TypedDict, total=False):
-    """Which columns of a table play which part, in Python and as flags of the command line.
+    """Which columns of a table play which part.
 
     ``query``, ``candidate``, ``support``, ``cluster``, ``group`` and ``p_judged`` name one column
     each, by default the one of that name; ``scores`` and ``values`` name one or several, by default
-    those that :func:`find_roles` finds. ``partly`` lets values be missing, all of them even: it
-    is no column but the word of somebody who knows what to make of that. ``unplayed`` are columns
-    that are called like a part and do not play it, such as numbers called ``support``.
+    those that :func:`find_roles` finds. ``further`` are columns that the container carries along:
+    those of them that the table has. ``partly`` is no column: it says that values may be missing.
     """
 
     query: str | None
@@ -54,8 +53,8 @@ class Columns(TypedDict, total=False):
     p_judged: str | None
     scores: str | Sequence[str] | None
     values: str | Sequence[str] | None
+    further: Sequence[str]
     partly: bool
-    unplayed: Sequence[str]
 
 
 UNSAID = (
@@ -86,12 +85,11 @@ def parts(where: str, present: Sequence[str], columns: Columns) -> dict[str, str
 
     A column that plays a part takes the part's name; another of that name is left out.
     """
-    unknown = sorted(set(columns) - {*RESERVED, "scores", "values", "partly", "unplayed"})
+    unknown = sorted(set(columns) - {*RESERVED, "scores", "values", "further", "partly"})
     if unknown:
         raise TypeError(f"there is no part '{unknown[0]}' that a column could play")
     played = {part: name for part in RESERVED if (name := columns.get(part)) is not None}
-    unplayed = columns.get("unplayed", ())
-    return play(where, [n for n in present if n not in unplayed], played)  # type: ignore[arg-type]
+    return play(where, present, played)  # type: ignore[arg-type]
 
 
 def play(where: str, present: Sequence[str], played: Mapping[str, str]) -> dict[str, str]:
@@ -112,12 +110,13 @@ def called(played: Mapping[str, object]) -> dict[str, str]:
 
 
 class Roles(NamedTuple):
-    """The score and value columns of a table, in order."""
+    """The score, value and further columns of a table, in order."""
 
     scores: list[str]
     values: list[str]
     guessed: bool = False
-    """Whether nothing says that these are scores: they are all the other number columns."""
+    """Whether the scores are simply all number columns that play no other part."""
+    further: tuple[str, ...] = ()
 
 
 def find_roles(
@@ -316,6 +315,14 @@ def _gap(name: str, mask: NDArray[np.bool_], row: str) -> str:
     rows = f"{mask.size:,} {'entries' if row == 'entry' else 'rows'}"
     values = "missing value" if count == 1 else "missing values"
     return f"column '{name}' has {count:,} {values} in {rows} (the first in {row} {first(mask)})"
+
+
+def check_present(where: str, name: str, column: pa.Array) -> pa.Array:
+    """The column, or an :class:`InputError` where an entry is missing (empty or NaN)."""
+    mask = np.asarray(pc.is_null(column, nan_is_null=True))
+    if mask.any():
+        raise InputError(f"{where}: {_gap(name, mask, 'row')}; {FILL_IN}.")
+    return column
 
 
 def check_complete(where: str, scores: Mapping[str, pa.Array], row: str = "row") -> None:

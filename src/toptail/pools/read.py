@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from toptail.errors import InputError, option, refusing
 from toptail.io.partitioned import is_partitioned, open_partitioned
@@ -43,12 +44,19 @@ def to_pools(
 
 
 def _chosen(pools: ScoredPools, columns: Columns) -> ScoredPools:
-    _check_unnamed(pools.source, "pools", columns, besides=("scores", "values", "partly"))
+    _check_unnamed(
+        pools.source, "pools", columns, besides=("scores", "values", "further", "partly")
+    )
     scores = listed(columns.get("scores"))
     if scores is None:
         return pools
     chosen = choose(pools.source, scores, list(pools.scores), "score")
-    return replace(pools, scores={name: pools.scores[name] for name in chosen})
+    left = [n for n in columns.get("further", ()) if n in pools.scores and n not in chosen]
+    return replace(
+        pools,
+        scores={name: pools.scores[name] for name in chosen},
+        further={**pools.further, **{name: pa.array(pools.scores[name]) for name in left}},
+    )
 
 
 def _check_unnamed(

@@ -14,7 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
 from toptail.io.tables import as_table
-from toptail.pools.columns import UNSAID, Columns, check_complete, check_finite, group_seeds
+from toptail.pools.columns import (
+    UNSAID,
+    Columns,
+    check_complete,
+    check_finite,
+    check_present,
+    group_seeds,
+)
 from toptail.stats.best_of_k import Floats, Ints
 
 
@@ -162,13 +169,17 @@ class ScoredPools(Container):
     lengths: Mapping[str, Floats] = field(default_factory=dict)
     """How long candidates are ``[rows]``, NaN where unknown: at most one column, to see whether
     score and value both follow length."""
+    further: Mapping[str, pa.Array] = field(default_factory=dict)
+    """Other columns of the candidates ``[rows]`` without missing entries, numbers or text:
+    answers to vote on, numbers to filter by."""
 
     def __post_init__(self) -> None:
-        for name, column in (*self.scores.items(), *self.values.items()):
-            if column.shape != (self.rows,):
+        shapes = {name: c.shape for part in (self.scores, self.values) for name, c in part.items()}
+        shapes |= {name: (len(column),) for name, column in self.further.items()}
+        for name, shape in shapes.items():
+            if shape != (self.rows,):
                 raise InputError(
-                    f"{self.source}: column '{name}' has shape {column.shape}, "
-                    f"expected ({self.rows},)."
+                    f"{self.source}: column '{name}' has shape {shape}, expected ({self.rows},)."
                 )
         if not self.scores or not self.values:
             raise InputError(f"{self.source}: at least one score and one value column are needed.")
@@ -263,6 +274,7 @@ class ScoredPools(Container):
             values={name: column[rows] for name, column in self.values.items()},
             design={name: column[rows] for name, column in self.design.items()},
             lengths={name: column[rows] for name, column in self.lengths.items()},
+            further={name: column.filter(pa.array(rows)) for name, column in self.further.items()},
             support=None if self.support is None else self.support[rows],
             candidate=None if self.candidate is None else self.candidate.filter(pa.array(rows)),
             cluster=labels(self.cluster),
@@ -277,6 +289,7 @@ class ScoredPools(Container):
         *,
         support: ArrayLike | None = None,
         design: Mapping[str, ArrayLike] | None = None,
+        further: Mapping[str, ArrayLike] | None = None,
         partly: bool = False,
         query: ArrayLike | None = None,
         cluster: ArrayLike | None = None,
@@ -297,6 +310,8 @@ class ScoredPools(Container):
             Booleans of the same shape: is the candidate on the data support?
         design
             The chances :attr:`design` of the same shape.
+        further
+            The columns :attr:`further` of the same shape.
         partly
             Whether values may be missing (NaN); they may where there is a design.
         query, cluster, group
@@ -319,11 +334,11 @@ class ScoredPools(Container):
             raise InputError(f"{source}: 'size' must hold one number in 1..{n} per query.")
         keep = np.arange(n) < sizes[:, None]
 
-        def flat(name: str, array: ArrayLike) -> NDArray[Any]:
+        def flat(name: str, array: ArrayLike, text: bool = False) -> NDArray[Any]:
             data = np.asarray(array)
             if data.shape != (m, n):
                 raise InputError(f"{source}: '{name}' has shape {data.shape}, not {(m, n)}.")
-            if data.dtype.kind not in "fiub":
+            if data.dtype.kind not in "fiub" and not text:
                 raise InputError(f"{source}: '{name}' must hold numbers, not {data.dtype}.")
             return data.reshape(-1) if size is None else data[keep]
 
@@ -361,6 +376,10 @@ class ScoredPools(Container):
             scores=columns(scored, score=True),
             values=columns(judged, score=False, blank=partly or bool(design)),
             design=columns(design or {}, score=False, blank=True),
+            further={
+                name: check_present(source, name, pa.array(flat(name, array, text=True)))
+                for name, array in (further or {}).items()
+            },
             support=None
             if support is None
             else flat(own.get("support", "support"), support).astype(bool),

@@ -6,7 +6,7 @@ import math
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,6 +40,7 @@ from toptail.pools.columns import (
     UNSAID,
     Columns,
     Roles,
+    check_present,
     codes,
     flags,
     group_seeds,
@@ -93,10 +94,11 @@ class Survey:
         for where, row, piece in self.table.batches(list(used.values())):
             table = renamed(piece, used)
             if self.lists:
-                kept = [n for n in (*self.roles.scores, *self.roles.values) if n in used]
-                scores = [n for n in kept if n in self.roles.scores]
-                values = [n for n in kept if n in self.roles.values]
-                table = explode(table, Roles(scores, values), where, self.own, row)
+                scores = [n for n in self.roles.scores if n in used]
+                values = [n for n in self.roles.values if n in used]
+                further = tuple(n for n in self.roles.further if n in used)
+                roles = Roles(scores, values, further=further)
+                table = explode(table, roles, where, self.own, row)
             yield where, table
 
 
@@ -230,19 +232,21 @@ def _check_room(place: Path, where: str, need: int) -> None:
 def _dealt(survey: Survey, found: SurveyedQueries, part: Ints, place: Path) -> list[Path]:
     """Files with the rows of some queries each, in the table's own order."""
     paths = [place / f"{at:04}.arrow" for at in range(int(part[-1]) + 1)]
-    scores, values = survey.roles.scores, survey.roles.values
+    scores, values, _, further = survey.roles
     with ExitStack() as stack:
         writers: dict[int, Any] = {}
-        for where, piece in survey.pieces("query", "candidate", "support", *scores, *values):
+        parts = ("query", "candidate", "support", *scores, *values, *further)
+        for where, piece in survey.pieces(*parts):
             data = {name: plain(piece[name]) for name in piece.column_names}
             code = found.query.codes(where, survey.own["query"], data["query"])
             table = pa.table(
-                {_CODE: code}
+                {name: check_present(where, name, data[name]) for name in further}
+                | {_CODE: code}
                 | {name: numbers(where, name, data[name], score=True) for name in scores}
                 | {name: numbers(where, name, data[name], missing=UNSAID) for name in values}
                 | (
                     {"support": flags(where, survey.own["support"], data["support"])}
-                    if "support" in data
+                    if "support" in data and "support" not in further
                     else {}
                 )
                 | ({"candidate": data["candidate"]} if "candidate" in data else {})
@@ -268,8 +272,9 @@ def _sort(path: Path, survey: Survey) -> None:
     if "candidate" in table.column_names:
         candidate = plain(table["candidate"])
         check_unique(survey.table.where, survey.own["candidate"], code, candidate)
-        table = table.drop_columns(["candidate"])
-    table = table.drop_columns([_CODE]).take(pa.array(np.argsort(code, kind="stable")))
+    labels = {_CODE, "candidate"}.difference(survey.roles.further)
+    table = table.select([name for name in table.column_names if name not in labels])
+    table = table.take(pa.array(np.argsort(code, kind="stable")))
     pq.write_table(
         table,
         path.with_suffix(".parquet"),
@@ -287,15 +292,13 @@ IN_MEMORY: Final = 1 << 27
 """Numbers (rows times columns) of a partitioned table that is read at once: a gibibyte."""
 
 
-class _Read(Mapping[str, Floats]):
-    """Columns by name, each read when it is asked for."""
+class _LazyColumns(Mapping[str, Any]):
+    """Columns by name, each of which is read when it is looked up."""
 
-    def __init__(
-        self, names: Sequence[str], read: Callable[[list[str]], dict[str, Floats]]
-    ) -> None:
+    def __init__(self, names: Iterable[str], read: Callable[[list[str]], dict[str, Any]]) -> None:
         self._names, self._read = tuple(names), read
 
-    def __getitem__(self, name: str) -> Floats:
+    def __getitem__(self, name: str) -> Any:
         if name not in self._names:
             raise KeyError(name)
         return self._read([name])[name]
@@ -326,8 +329,9 @@ class StreamedPools(ScoredPools):
         group_seeds(self.scores, self.source)
         every = slice(0, self.queries)
         for part, read in (("scores", self.scores_at), ("values", self.values_at)):
-            lazy = _Read(list(getattr(self, part)), partial(read, every))
+            lazy = _LazyColumns(getattr(self, part), partial(read, every))
             object.__setattr__(self, part, lazy)
+        object.__setattr__(self, "further", _LazyColumns(self.further, self._further))
 
     @property
     def in_process(self) -> bool:
@@ -337,7 +341,7 @@ class StreamedPools(ScoredPools):
     @property
     def supported(self) -> bool:
         """Whether the table says which candidates are on the data support."""
-        return "support" in self.names
+        return "support" in self.names and "support" not in self.further
 
     @property
     def constant_scorers(self) -> list[str]:
@@ -391,6 +395,17 @@ class StreamedPools(ScoredPools):
         if not self.supported:
             return None
         return self._read(at, ["support"], flags, np.bool_)["support"]
+
+    def _further(self, names: list[str]) -> dict[str, pa.Array]:
+        low, high = _ranges(self.starts, self.sizes)
+        own = [self.names[name] for name in names]
+        pieces: dict[str, list[pa.Array]] = {name: [] for name in names}
+        for where, row, piece in self.table.batches(own, int(low[0]), int(high[-1])):
+            rows = np.arange(piece.num_rows)[_within(low, high, row, piece.num_rows)]
+            for name, column in zip(names, own, strict=True):
+                found = check_present(where, column, plain(piece[column]))
+                pieces[name].append(found.take(pa.array(rows)))
+        return {name: pa.concat_arrays(found) for name, found in pieces.items()}
 
     def _read(
         self,
@@ -474,6 +489,7 @@ def _streamed(
         starts=np.cumsum(found.sizes) - found.sizes,
         scores=dict.fromkeys(roles.scores, np.empty(0)),
         values=dict.fromkeys(roles.values, np.empty(0)),
+        further=dict.fromkeys(roles.further),
         cluster=found.labels.get("cluster"),
         group=found.labels.get("group"),
         source=where,

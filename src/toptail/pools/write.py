@@ -29,7 +29,8 @@ def pools_to_table(pools: ScoredPools) -> pa.Table:
     for name, labels in (("cluster", pools.cluster), ("group", pools.group)):
         if labels is not None:
             columns[name] = labels.take(parent)
-    return with_roles(pa.table(columns), list(pools.scores), list(pools.values))
+    columns = {**pools.further, **columns} if pools.further else columns
+    return with_roles(pa.table(columns), pools.scores, pools.values, pools.further)
 
 
 def write_pools(pools: ScoredPools, path: Path) -> None:
@@ -57,12 +58,19 @@ def _npz_arrays(pools: ScoredPools, path: Path) -> dict[str, NDArray[Any]]:
     arrays = {name: dense(column) for name, column in columns.items()}
     if pools.support is not None:
         arrays["support"] = dense(pools.support)
+    arrays = {name: dense(_numpy(c)) for name, c in pools.further.items()} | arrays
     for name in ("query", "cluster", "group"):
-        labels = getattr(pools, name)
-        if labels is not None:
-            text = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
-            arrays[name] = np.array(labels.to_pylist(), np.str_) if text else labels.to_numpy()
+        if (labels := getattr(pools, name)) is not None:
+            arrays[name] = _numpy(labels)
     if not keep.all():
         arrays["size"] = pools.sizes
-    arrays["toptail"] = np.array(roles_text(list(pools.scores), list(pools.values)))
+    arrays["toptail"] = np.array(roles_text(pools.scores, pools.values, pools.further))
     return arrays
+
+
+def _numpy(column: pa.Array) -> NDArray[Any]:
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if text:
+        return np.array(column.to_pylist(), np.str_)
+    array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return array

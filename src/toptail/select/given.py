@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.io.partitioned import is_partitioned, open_partitioned
-from toptail.io.tables import as_table, plain, read_schema, read_table
+from toptail.io.tables import as_table, plain, read_table
 from toptail.pools import ScoredPools
 from toptail.pools.columns import check_finite, codes, numbers
 from toptail.select.pool import Pool
@@ -43,13 +43,9 @@ class Given:
     def of(cls, data: Any, columns: Sequence[str], *, votes: bool) -> Given:
         """Read what was given, of which the ``columns`` and perhaps answers are needed."""
         if isinstance(data, (str, os.PathLike)):
-            return _from_table(read_whole(data), str(data), columns, votes=votes)
+            return _from_table(_read(data), str(data), columns, votes=votes)
         if isinstance(data, ScoredPools):
-            every = {**data.scores}
-            if data.support is not None:
-                every["support"] = data.support.astype(np.float64)
-            offsets = data.offsets
-            return _grouped(every, None, offsets, np.arange(data.rows), data.source, columns, votes)
+            return _from_pools(data, columns, votes=votes)
         if isinstance(data, Mapping) and "query" not in data:
             return _from_arrays(data, columns, votes=votes)
         if isinstance(data, (np.ndarray, list, tuple)) and not _rows(data):
@@ -75,17 +71,11 @@ class Given:
         return result
 
 
-def read_whole(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pa.Table:
-    """The table in a file, a log or a folder of partitioned Parquet.
-
-    Of Parquet only those of the ``columns`` that are there are read; by default all.
-    """
-    parts = open_partitioned(path) if is_partitioned(path) else None
-    schema = read_schema(Path(path)) if parts is None else parts.schema
-    names = None
-    if schema is not None and (columns is not None or parts is not None):
-        names = [name for name in schema.names if columns is None or name in columns]
-    return read_table(Path(path), names) if parts is None else parts.read(names or [])
+def _read(path: str | os.PathLike[str]) -> pa.Table:
+    if not is_partitioned(path):
+        return read_table(Path(path))
+    table = open_partitioned(path)
+    return table.read(table.schema.names)
 
 
 def answer_codes(answers: Any) -> Ints:
@@ -110,6 +100,20 @@ def need(where: str, present: Iterable[str], columns: Sequence[str], *, votes: b
 
 def _rows(data: Any) -> bool:
     return isinstance(data, list) and bool(data) and isinstance(data[0], Mapping)
+
+
+def _from_pools(data: ScoredPools, columns: Sequence[str], *, votes: bool) -> Given:
+    every = {**data.scores}
+    if data.support is not None:
+        every["support"] = data.support.astype(np.float64)
+    for name in columns:
+        if name in data.further and name not in every:
+            every[name] = numbers(data.source, name, data.further[name], score=True)
+    answer = None
+    if votes and ANSWER in data.further:
+        answer = answer_codes(data.further[ANSWER].to_pylist())
+    rows = np.arange(data.rows)
+    return _grouped(every, answer, data.offsets, rows, data.source, columns, votes)
 
 
 def _from_arrays(data: Mapping[str, Any], columns: Sequence[str], *, votes: bool) -> Given:
