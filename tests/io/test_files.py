@@ -218,7 +218,7 @@ def test_a_file_larger_than_the_memory_is_not_read(
     rows = 1_000
     columns = {"query": np.zeros(rows, np.int64), "s": np.zeros(rows), "value": np.zeros(rows)}
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-    monkeypatch.setattr("toptail.io.files.os.sysconf", lambda _: 50)
+    monkeypatch.setattr(files, "_memory", lambda: 2_500)
     with pytest.raises(NotDoneError, match="unpacks to"):
         read_arrays(large)
     with pytest.raises(NotDoneError, match="unpacks to"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 import os
 import platform
 import re
@@ -125,15 +126,18 @@ def check_memory(path: object, size: int) -> None:
 
     ``size`` is what the file says that it unpacks to, in bytes.
     """
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # systems that do not say
-        return
-    if size > memory:
+    if size > (memory := _memory()):
         raise NotDoneError(
             f"{path}: unpacks to {size / 1e9:,.1f} GB, and this machine has {memory / 1e9:,.1f} GB "
             "of memory."
         )
+
+
+def _memory() -> float:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # systems that do not say
+        return math.inf
 
 
 @contextmanager

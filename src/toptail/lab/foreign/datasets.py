@@ -25,6 +25,7 @@ from toptail.lab.tasks.files import load_file, read_record, record_path, save_fi
 from toptail.lab.tasks.trajectories import Trajectories
 
 Arrays = dict[str, NDArray[Any]]
+_MOST_NAMES: Final = 1_000_000
 
 
 @contextmanager
@@ -43,11 +44,12 @@ def opened(path: Path) -> Iterator[Any]:
             f"{path}: reading HDF5 needs h5py, which is not installed: pip install 'toptail[hdf5]'."
         ) from None
     with refusing(path, "is not a readable HDF5 file"), h5py.File(path, "r") as file:
-        sizes = [
-            0 if member is None else math.prod(member.shape) * member.dtype.itemsize
-            for _, member in _members(file, "")
-        ]
-        check_memory(path, sum(sizes))
+        size = 0
+        for count, (_, member) in enumerate(_members(file, "")):
+            size += 0 if member is None else math.prod(member.shape) * member.dtype.itemsize
+            if count == _MOST_NAMES:  # groups inside groups can have any number in a small file
+                raise ValueError(f"it has more than {_MOST_NAMES:,} names")
+        check_memory(path, size)
         yield file
 
 
