@@ -30,17 +30,17 @@ class PartFile:
     """One file of the table."""
 
     path: str
-    """Where it is in its file system."""
+    """Its path in the file system."""
     first: int
-    """The number of its first row in the table, from 0."""
+    """The index of its first row in the table."""
     groups: tuple[int, ...]
-    """Rows of each of its row groups."""
+    """Number of rows of each of its row groups."""
     constants: dict[str, Any] = field(default_factory=dict)
-    """Columns that its folder's name states, as in ``task=cube/``."""
+    """Columns from its folder's name, as in ``task=cube/``."""
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         return sum(self.groups)
 
 
@@ -49,25 +49,25 @@ class PartitionedTable:
     """A table in many Parquet files of one schema, in the order of their names."""
 
     where: str
-    """Folder or address, for errors and records."""
+    """The folder or address, for errors and records."""
     system: pyarrow.fs.FileSystem
-    """The file system that has them."""
+    """The file system that holds the files."""
     files: tuple[PartFile, ...]
     """The files."""
     schema: pa.Schema
-    """Columns of all of them, those of folder names included."""
+    """Columns of all files, including those from folder names."""
     sha256: str
-    """Hash over the names, sizes and ends of the files: an end says where everything lies."""
+    """Hash over names, sizes and last bytes of the files; the last bytes hold Parquet's index."""
 
     @cached_property
     def rows(self) -> int:
-        """How many rows all files have."""
+        """Number of rows of all files."""
         return sum(file.rows for file in self.files)
 
     def batches(
         self, columns: Sequence[str], start: int = 0, stop: int | None = None
     ) -> Iterator[tuple[str, int, pa.Table]]:
-        """Rows ``start`` to ``stop``: what to call a piece in errors, its first row, the piece."""
+        """Rows ``start`` to ``stop`` in pieces: a name for errors, the first row, the rows."""
         end = self.rows if stop is None else stop
         for file in self.files:
             if file.first < end and file.first + file.rows > start:
@@ -113,7 +113,7 @@ class PartitionedTable:
             )
 
     def _whole(self, file: PartFile, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Table:
-        """The piece with the columns of its folder's name, in the types of the whole table."""
+        """A piece with the columns from its folder's name, in the types of the whole table."""
         found = {name: batch[name] for name in batch.schema.names}
         for name in columns:
             kind = self.schema.field(name).type
@@ -125,12 +125,12 @@ class PartitionedTable:
 
 
 def is_partitioned(path: str | PathLike[str]) -> bool:
-    """Whether a path is an address or a folder, and no other tool's log."""
+    """Whether a path is an address, or a folder that is no log of another tool."""
     return "://" in str(path) or (Path(path).is_dir() and not is_log(Path(path)))
 
 
 def open_partitioned(path: str | PathLike[str]) -> PartitionedTable:
-    """Look at the files of a folder or an address; their rows are not read."""
+    """List the files of a folder or an address, without reading their rows."""
     where = str(path)
     remedy = "give a folder of Parquet files, or its address"
     if where.startswith("hf://"):
@@ -162,7 +162,7 @@ def open_partitioned(path: str | PathLike[str]) -> PartitionedTable:
 
 
 def _groups(system: pyarrow.fs.FileSystem, path: str, digest: Any) -> tuple[int, ...]:
-    """Rows of a file's row groups; its name, size and end go into the hash."""
+    """Rows of a file's row groups; adds its name, size and last bytes to the hash."""
     with refusing(path, _UNREADABLE), system.open_input_file(path) as stream:
         size = stream.size()
         stream.seek(max(size - _TAIL, 0))

@@ -1,4 +1,4 @@
-"""Columns that are no scores by the look of them: counters, lengths, seeds, labels, texts."""
+"""Tables, files and arrays as `ScoredPools`; number columns that are no scores are left out."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ _LAST_WORDS: Final = {
     ),
 }
 _FIRST_WORDS: Final = {"a count": ("n", "num"), "a length": ("len",)}
-"""Before one more word: ``n_gram_score`` and ``length_normalized`` may well be scores."""
+"""Only before one more word: ``n_gram_score`` and ``length_normalized`` may be scores."""
 _OUTPUTS: Final = ("output", "outputs", "generation")
 _LEAST_ROWS: Final = 10
-"""In fewer rows, whole numbers in order or all different say nothing."""
+"""With fewer rows, whole numbers that are in order or all different are no evidence."""
 
 
 def by_look(roles: Roles, texts: Collection[str]) -> dict[str, str]:
-    """Column -> why it is no score by its name or type; nothing where scores were named.
+    """Reasons why columns are no scores by name or type; none where scores were named.
 
-    ``texts`` are columns that the file itself says are text, whatever they look like.
+    ``texts`` are columns with the type text in the file, although they hold numbers.
     """
     if not roles.guessed:
         return {}
@@ -83,13 +83,13 @@ def by_look(roles: Roles, texts: Collection[str]) -> dict[str, str]:
 
 
 def by_name(names: Iterable[str]) -> dict[str, str]:
-    """Column -> why its name is not that of a score, for those of which that is so."""
+    """Reasons why columns are no scores by their names."""
     looks = {name: _name_of(name) for name in names}
     return {name: f"named like {look}" for name, look in looks.items() if look}
 
 
 def _name_of(name: str) -> str | None:
-    """What a column called so usually holds."""
+    """What a column of this name usually holds, such as "an index"; None for a score's name."""
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip()).lower()
     if not text or re.fullmatch(r"unnamed: \d+|level_\d+|i", text):
         return "an index"  # as pandas writes one
@@ -104,7 +104,7 @@ def _name_of(name: str) -> str | None:
 
 
 def length_column(names: Iterable[tuple[str, pa.DataType]]) -> str | None:
-    """The column that says how long candidates are: a length in numbers, else their text."""
+    """The column with the candidates' lengths: numbers called so, else the candidates' text."""
     numbers, texts = [], []
     for name, kind in names:
         look = _name_of(name)
@@ -120,9 +120,9 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def by_content(column: NDArray[np.generic], query: Ints, queries: int) -> str | None:
-    """Why a column's numbers are not those of a score; None where they may be.
+    """The reason why a column's numbers are no scores; None where they may be.
 
-    ``column [rows]`` stands in the table's own order, ``query [rows]`` numbers the queries.
+    ``column [rows]`` is in the order of the table, ``query [rows]`` numbers the queries.
     """
     if column.dtype.kind not in "iu" or column.size < _LEAST_ROWS:
         return None
@@ -145,7 +145,7 @@ def _counts_on(column: NDArray[np.generic]) -> bool:
 
 
 def without(where: str, roles: Roles, skipped: dict[str, str]) -> Roles:
-    """The roles without the columns that were skipped, of which some score must remain."""
+    """The roles without the skipped columns; an :class:`InputError` where no score remains."""
     scores = [name for name in roles.scores if name not in skipped]
     if not scores:
         name, why = next(iter(skipped.items()))
@@ -157,7 +157,7 @@ def without(where: str, roles: Roles, skipped: dict[str, str]) -> Roles:
 
 
 def check_design(where: str, name: str, design: Mapping[str, Floats]) -> None:
-    """Raise where a chance is none; blank is where nothing was judged."""
+    """Raise :class:`InputError` where a chance is not in (0, 1]; NaN (not judged) is allowed."""
     for part in ("p_judged", "p_whole"):
         column = design.get(part, np.empty(0))
         bad = (column <= 0) | (column > 1) if part == "p_judged" else (column < 0) | (column > 1)
@@ -171,7 +171,7 @@ def check_design(where: str, name: str, design: Mapping[str, Floats]) -> None:
 
 
 _SMALL_FILE: Final = 1 << 26
-"""In a larger file, texts that are only measured for their length are not read."""
+"""Bytes above which the candidates' text is not read only to measure its length."""
 UNUSABLE: Final = "cannot be used as a table"
 COLUMNS: Final = "look at its columns"
 
@@ -190,7 +190,7 @@ def read_pools(path: Path, columns: Columns) -> ScoredPools:
 
 
 def _needed(path: Path, columns: Columns) -> list[str] | None:
-    """The columns to read, where the file tells which there are without being read."""
+    """The columns to read from a Parquet file; None (all) for other formats."""
     schema = read_schema(path)
     if schema is None or len(set(schema.names)) < len(schema.names):
         return None
@@ -204,20 +204,20 @@ def _needed(path: Path, columns: Columns) -> list[str] | None:
 
 
 def renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    """The columns under the names that :func:`toptail.pools.columns.parts` gives them."""
+    """The table with the new names of :func:`toptail.pools.columns.parts`."""
     result = table.select(list(names.values())).rename_columns(list(names))
     return result.replace_schema_metadata(table.schema.metadata)
 
 
 def own_names(columns: Columns) -> dict[str, str]:
-    """The parts whose column is called otherwise."""
+    """Part -> column, for the parts whose column has another name."""
     return called({part: columns.get(part) for part in RESERVED})
 
 
 def roles_of(
     where: str, schema: pa.Schema, columns: Columns, as_numbers: frozenset[str] = frozenset()
 ) -> Roles:
-    """Which columns are scores and which values; ``as_numbers`` are texts that should be such."""
+    """Find scores and values; ``as_numbers`` are text columns that hold numbers."""
     numeric = {f.name: holds_numbers(f.type) or f.name in as_numbers for f in schema}
     long = not any(is_list(field.type) for field in schema)
     return _find(where, numeric, columns, (schema.metadata or {}).get(METADATA), needs_query=long)
@@ -231,7 +231,7 @@ def _find(
     *,
     needs_query: bool = False,
 ) -> Roles:
-    """The roles asked for, else those that the file states, else those found by name."""
+    """The roles that the caller names, else those in the metadata, else those found by name."""
     stored = stored_roles(where, metadata)
     scores, values = listed(columns.get("scores")), listed(columns.get("values"))
     roles = find_roles(
@@ -247,9 +247,9 @@ def _find(
 def pools_from_table(
     table: pa.Table, where: str, columns: Columns, *, typed: bool = True
 ) -> ScoredPools:
-    """Long or list-per-query table to :class:`ScoredPools`.
+    """A long table, or one with a list per query, as :class:`ScoredPools`.
 
-    Text that is mostly numbers is text where the table is ``typed``; elsewhere a score with a typo.
+    A text column of numbers is text in a ``typed`` table; in a CSV, it is a score with a typo.
     """
     check_names(where, table.column_names)
     own = OwnNames(own_names(columns))
@@ -270,7 +270,7 @@ def pools_from_table(
     if roles.guessed:
         skipped |= _by_content({n: data[n] for n in roles.scores}, query_code, len(query))
         roles = without(where, roles, skipped)
-    # Everything is checked in the file's own order, so that errors name the file's rows.
+    # Columns are checked in the order of the file, so that errors name its rows.
     check_complete(where, {name: data[name] for name in roles.scores})
     scores = {name: numbers(where, name, data[name], score=True) for name in roles.scores}
     missing = "" if columns.get("partly") or "p_judged" in data else UNSAID
@@ -320,31 +320,31 @@ def pools_from_table(
 
 
 def length_of(schema: pa.Schema, roles: Roles) -> str | None:
-    """The column that says how long candidates are, which is no value."""
+    """The column with the candidates' lengths, if it is no value."""
     return length_column((f.name, f.type) for f in schema if f.name not in roles.values)
 
 
 def _lengths(column: pa.Array) -> Floats:
-    """How long each candidate is: the number that stands there, or characters of its text."""
+    """The length of each candidate: its number, or the characters of its text."""
     counts = column if holds_numbers(column.type) else pc.utf8_length(column)
     return np.asarray(counts.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 
 def check_query(where: str, names: list[str], own: OwnNames) -> None:
-    """Raise where no column says which candidates form one pool."""
+    """Raise :class:`InputError` without a query column."""
     if "query" not in names:
         raise InputError(f"{where}: {lacks(('query',), [own[name] for name in names])}.")
 
 
 class OwnNames(dict[str, str]):
-    """Part -> the user's own name of the column that plays it; any other name is its own."""
+    """Part -> the table's name of its column; any other name maps to itself."""
 
     def __missing__(self, name: str) -> str:
         return name
 
 
 def _by_content(columns: Mapping[str, pa.Array], query: Ints, queries: int) -> dict[str, str]:
-    """Column -> why its numbers are not those of a score, for those of which that is so."""
+    """Reasons why number columns are no scores, by column."""
     whole = {n: c.to_numpy() for n, c in columns.items() if _is_whole(c)}
     found = {name: by_content(column, query, queries) for name, column in whole.items()}
     return {name: why for name, why in found.items() if why}
@@ -357,9 +357,9 @@ def _is_whole(column: pa.Array) -> bool:
 def explode(
     table: pa.Table, roles: Roles, where: str, own: OwnNames, first_row: int = 0
 ) -> pa.Table:
-    """One row per query with lists to one row per candidate; without labels, queries are numbered.
+    """Turn one row with lists per query into one row per candidate.
 
-    ``first_row`` is where a piece of a longer table starts in it.
+    Queries without labels are numbered from ``first_row``, the first row of a piece of a table.
     """
     data = [*roles.scores, *roles.values]
     lists = {
@@ -408,7 +408,7 @@ def explode(
 
 
 def check_unique(where: str, name: str, query_code: Ints, candidate: pa.Array) -> None:
-    """Raise where a (query, candidate) pair stands in two rows."""
+    """Raise :class:`InputError` where two rows have the same (query, candidate)."""
     candidate_code, labels = codes(where, name, candidate)
     at = first_repeat(query_code * len(labels) + candidate_code)
     if at is not None:
@@ -426,7 +426,7 @@ def per_query_labels(
     query_code: Ints,
     queries: int,
 ) -> pa.Array:
-    """A label that belongs to queries: the same in all rows of one query."""
+    """The label of each query, which must be the same in all of its rows."""
     code, _ = codes(where, own[part], column)
     first_row = np.full(queries, -1, dtype=np.int64)
     first_row[query_code[::-1]] = np.arange(code.size - 1, -1, -1)
@@ -436,7 +436,7 @@ def per_query_labels(
 
 
 def check_same(where: str, part: str, own: Mapping[str, str], differs: NDArray[np.bool_]) -> None:
-    """Raise where a label differs from that of its query's first candidate."""
+    """Raise :class:`InputError` where a row differs from the label of its query's first row."""
     if not differs.any():
         return
     name, query = own[part], own["query"]
@@ -453,7 +453,7 @@ def check_same(where: str, part: str, own: Mapping[str, str], differs: NDArray[n
 def _dense_flags(
     where: str, columns: Columns, dense: Mapping[str, NDArray[Any]], roles: Roles
 ) -> NDArray[np.bool_] | None:
-    """The support as booleans ``[queries, candidates]``, where it is one."""
+    """The support as booleans ``[queries, candidates]``."""
     if "support" not in dense or "support" in (*roles.scores, *roles.further):
         return None
     array, name = dense["support"], OwnNames(own_names(columns))["support"]
@@ -463,7 +463,7 @@ def _dense_flags(
 def pools_from_arrays(
     where: str, arrays: Mapping[str, NDArray[Any]], columns: Columns
 ) -> ScoredPools:
-    """2-D arrays are scores and values, by the same naming rules as table columns."""
+    """Pools from named arrays: 2-D ones are columns, with the naming rules of tables."""
     stored = "".join(map(str, arrays["toptail"].reshape(-1))) if "toptail" in arrays else None
     present = [name for name in arrays if name != "toptail"]
     named = {new: arrays[old] for new, old in parts(where, present, columns).items()}

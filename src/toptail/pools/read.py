@@ -1,4 +1,4 @@
-"""What a person has, as the container that an audit takes."""
+"""`ScoredPools` and `JudgedPicks` from files, folders, data frames and arrays."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ def to_pools(
     """Pools from pools, the path of a file or folder, any data frame, columns, arrays or rows.
 
     A mapping that holds arrays of two dimensions is read as ``[queries, candidates]``, like an
-    npz file; everything else is a table, see :func:`toptail.io.tables.as_table`. Pools know
-    already which columns play which part, except which scores to audit. A folder or an address
-    holds partitioned Parquet; one that is large is left there if the caller can ``stream``, and
-    ``mapped`` says who works through it.
+    npz file; everything else is a table, see :func:`toptail.io.tables.as_table`. Of pools, only
+    the scores can be chosen. A folder or an address holds partitioned Parquet; with ``stream``, a
+    large one stays on disk, and ``mapped`` applies functions to its segments.
     """
     if isinstance(data, ScoredPools):
         return _chosen(data, columns)
@@ -62,7 +61,7 @@ def _chosen(pools: ScoredPools, columns: Columns) -> ScoredPools:
 def _check_unnamed(
     where: str, what: str, columns: Mapping[str, object], besides: tuple[str, ...] = ()
 ) -> None:
-    """Raise :class:`InputError` where columns are named of what is no table any more."""
+    """Raise :class:`InputError` where columns are named although the data are no table."""
     for part, name in columns.items():
         if name is not None and part not in besides:
             raise InputError(

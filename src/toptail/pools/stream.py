@@ -1,4 +1,4 @@
-"""``StreamedPools``: pools whose candidates stay on disk, and are read some queries at a time."""
+"""``StreamedPools``: pools larger than memory, read from disk some queries at a time."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ from toptail.pools.scored import ScoredPools, segments
 from toptail.stats.best_of_k import Floats, Ints
 
 _PART: Final = 1 << 23
-"""Rows that are sorted together."""
+"""Rows of a file that is sorted in memory."""
 _MOST_PARTS: Final = 256
-"""Files that are open together."""
+"""Files that are open at the same time."""
 _CODE: Final = "toptail code"
 
 
 class Scratch:
-    """A temporary folder, which goes with the last who uses it; other processes have none."""
+    """A temporary folder that is removed with its last reference; it is not pickled along."""
 
     def __init__(self) -> None:
         stack = ExitStack()
@@ -73,21 +73,21 @@ class Scratch:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What to look at."""
+    """A partitioned table and the roles of its columns."""
 
     table: PartitionedTable
     """The files."""
     names: Mapping[str, str]
-    """Name by which a column is known -> its name in the files."""
+    """New name of a column -> its name in the files."""
     roles: Roles
     """Scores and values."""
     own: OwnNames
-    """What a person calls the parts."""
+    """Part -> the table's name of its column."""
     lists: bool
     """Whether a row is a query with lists."""
 
     def pieces(self, *parts: str) -> Iterator[tuple[str, pa.Table]]:
-        """Pieces with one row per candidate: what to call them in errors, and their columns."""
+        """Pieces with one row per candidate: a name for errors, and the columns."""
         wanted = [name for name in parts if name in self.names]
         more = [self.roles.values[0]] if self.lists and self.roles.values[0] not in wanted else []
         used = {name: self.names[name] for name in (*wanted, *more)}
@@ -103,7 +103,7 @@ class Survey:
 
 
 class Numbered:
-    """Labels, numbered by their first appearance in all pieces."""
+    """Labels of all pieces, numbered by first appearance."""
 
     def __init__(self) -> None:
         self.labels: dict[Any, int] = {}
@@ -114,7 +114,7 @@ class Numbered:
         code, labels = codes(where, name, column)
         self._kind = column.type
         known = [
-            # There is one NaN, as a key.
+            # One key for every NaN.
             self.labels.setdefault(math.nan if label != label else label, len(self.labels))
             for label in labels.to_pylist()
         ]
@@ -135,13 +135,13 @@ class SurveyedQueries:
     sizes: Ints
     """Candidates of each."""
     ordered: bool
-    """Whether the candidates of each lie side by side, in this order."""
+    """Whether the candidates of each are adjacent, in this order."""
     labels: dict[str, pa.Array]
-    """``cluster`` and ``group``, where there are such: the label of each query."""
+    """The label of each query for ``cluster`` and ``group``, where the table has them."""
 
 
 def surveyed(survey: Survey) -> SurveyedQueries:
-    """One pass over the labels of a table."""
+    """Read the labels of a table in one pass."""
     queries, sizes = Numbered(), _Growing(0)
     per_query = {name: (Numbered(), _Growing(-1)) for name in ("cluster", "group")}
     per_query = {name: both for name, both in per_query.items() if name in survey.names}
@@ -167,13 +167,13 @@ def surveyed(survey: Survey) -> SurveyedQueries:
 
 
 class _Growing:
-    """An array of whole numbers that becomes longer."""
+    """An array of integers that can grow."""
 
     def __init__(self, fill: int) -> None:
         self._fill, self._room = fill, np.full(1 << 16, fill, dtype=np.int64)
 
     def upto(self, n: int) -> Ints:
-        """The first ``n`` entries, to be written to."""
+        """A view of the first ``n`` entries."""
         if n > self._room.size:
             more = np.full(max(n, 2 * self._room.size) - self._room.size, self._fill)
             self._room = np.concatenate([self._room, more])
@@ -181,7 +181,7 @@ class _Growing:
 
 
 def _check_same(where: str, part: str, own: OwnNames, label: Ints, code: Ints, mine: Ints) -> None:
-    """Note the label of queries that are new; raise where a query has two."""
+    """Store the label of new queries; raise :class:`InputError` where a query has two."""
     new, at = np.unique(code, return_index=True)
     label[new] = np.where(label[new] < 0, mine[at], label[new])
     check_same(where, part, own, label[code] != mine)
@@ -191,7 +191,7 @@ Tail = tuple[Ints, pa.Array]
 
 
 def _checked(where: str, name: str, code: Ints, candidate: pa.Array, tail: Tail | None) -> Tail:
-    """Raise where a query has a candidate twice; what the next piece may go on with."""
+    """Check that candidates are unique; return those of the last query for the next piece."""
     if tail is not None:
         code, candidate = (
             np.concatenate([tail[0], code]),
@@ -203,10 +203,10 @@ def _checked(where: str, name: str, code: Ints, candidate: pa.Array, tail: Tail 
 
 
 def by_query(survey: Survey, found: SurveyedQueries) -> tuple[Scratch, PartitionedTable]:
-    """The table's numbers in the order of queries, in files of a temporary folder.
+    """Sort the table by query into files of a temporary folder.
 
-    Rows are first dealt to files by ranges of queries; then each file, which fits in memory, is
-    sorted. Rows of one query keep their order.
+    Rows are first distributed to files by ranges of queries; then each file, which fits in memory,
+    is sorted. Rows of one query keep their order.
     """
     columns = (*survey.roles.scores, *survey.roles.values)
     rows = int(found.sizes.sum())
@@ -230,7 +230,7 @@ def _check_room(place: Path, where: str, need: int) -> None:
 
 
 def _dealt(survey: Survey, found: SurveyedQueries, part: Ints, place: Path) -> list[Path]:
-    """Files with the rows of some queries each, in the table's own order."""
+    """Write the rows of each range of queries to a file, in the order of the table."""
     paths = [place / f"{at:04}.arrow" for at in range(int(part[-1]) + 1)]
     scores, values, _, further = survey.roles
     with ExitStack() as stack:
@@ -264,7 +264,7 @@ def _dealt(survey: Survey, found: SurveyedQueries, part: Ints, place: Path) -> l
 
 
 def _sort(path: Path, survey: Survey) -> None:
-    """Replace a file by one that has its rows in the order of queries."""
+    """Replace a file by one that is sorted by query."""
     with pa.ipc.open_stream(str(path)) as stream:
         table = stream.read_all()
     path.unlink()
@@ -286,10 +286,10 @@ def _sort(path: Path, survey: Survey) -> None:
 
 T = TypeVar("T")
 Mapped = Callable[[Callable[[slice], Any], Iterable[slice]], Iterator[Any]]
-"""Calls a function for segments and gives what it returned, in their order, as ``map`` does."""
+"""Calls a function for each segment and yields the results in order, as ``map`` does."""
 
 IN_MEMORY: Final = 1 << 27
-"""Numbers (rows times columns) of a partitioned table that is read at once: a gibibyte."""
+"""Up to this many numbers (rows times columns), a gibibyte, a table is read into memory."""
 
 
 class _LazyColumns(Mapping[str, Any]):
@@ -312,18 +312,18 @@ class _LazyColumns(Mapping[str, Any]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StreamedPools(ScoredPools):
-    """Pools with labels and sizes in memory alone; whoever asks for a whole column reads it."""
+    """Pools with only labels and sizes in memory; a column is read whenever it is looked up."""
 
     table: PartitionedTable = field(kw_only=True)
-    """The files, in which the candidates of a query lie side by side."""
+    """The files, in which the candidates of a query are adjacent."""
     names: Mapping[str, str] = field(kw_only=True)
-    """Name by which a column is known here -> its name in the files."""
+    """New name of a column -> its name in the files."""
     starts: Ints = field(kw_only=True)
-    """The row of the files where each query's candidates start ``[queries]``."""
+    """First row of each query's candidates in the files ``[queries]``."""
     mapped: Mapped = map
-    """Who works through segments: this process, or an engine."""
+    """How a function is applied to segments: ``map``, or the map of an executor."""
     scratch: Scratch | None = None
-    """The folder of sorted files, where the table had to be sorted."""
+    """The folder of the sorted files, if the table had to be sorted."""
 
     def __post_init__(self) -> None:
         group_seeds(self.scores, self.source)
@@ -340,7 +340,7 @@ class StreamedPools(ScoredPools):
 
     @property
     def supported(self) -> bool:
-        """Whether the table says which candidates are on the data support."""
+        """Whether there is a support column."""
         return "support" in self.names and "support" not in self.further
 
     @property
@@ -357,7 +357,7 @@ class StreamedPools(ScoredPools):
         return [n for n, seeds in self.scorers.items() if found.issuperset(seeds.values())]
 
     def over(self, work: Callable[[slice], T]) -> Iterator[tuple[slice, T]]:
-        """Each of the segments with what ``work`` makes of it, in order."""
+        """Each of the segments with the result of ``work``, in order."""
         cut = segments(self.sizes)
         return zip(cut, self.mapped(work, cut), strict=True)
 
@@ -414,7 +414,7 @@ class StreamedPools(ScoredPools):
         read: Callable[[str, str, pa.Array], NDArray[Any]],
         kind: Any,
     ) -> dict[str, NDArray[Any]]:
-        """Columns of consecutive queries of these pools, which need not be so in the files."""
+        """Columns of consecutive queries, whose rows need not be adjacent in the files."""
         low, high = _ranges(self.starts[at], self.sizes[at])
         out = {name: np.empty(int((high - low).sum()), dtype=kind) for name in names}
         own, done = [self.names[name] for name in names], 0
@@ -428,14 +428,14 @@ class StreamedPools(ScoredPools):
 
 
 def _ranges(starts: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-    """First rows and ends of the rows that lie side by side."""
+    """Starts and ends of the ranges of adjacent rows."""
     ends = starts + sizes
     breaks = np.flatnonzero(starts[1:] != ends[:-1])
     return starts[np.append(0, breaks + 1)], ends[np.append(breaks, starts.size - 1)]
 
 
 def _within(low: Ints, high: Ints, row: int, rows: int) -> slice | NDArray[np.bool_]:
-    """Which of the rows from ``row`` on lie in one of the ranges."""
+    """Which of ``rows`` rows from ``row`` on lie in one of the ranges."""
     at = int(np.searchsorted(high, row, "right"))
     if low[at] <= row and row + rows <= high[at]:
         return slice(None)
@@ -447,7 +447,7 @@ def _within(low: Ints, high: Ints, row: int, rows: int) -> slice | NDArray[np.bo
 def partitioned_pools(
     table: PartitionedTable, columns: Columns, *, stream: bool = False, mapped: Mapped = map
 ) -> ScoredPools:
-    """Pools of a partitioned table: in memory where it is small, else streamed if it may be."""
+    """Pools of a partitioned table; with ``stream``, a large one stays on disk."""
     head = next(table.batches(table.schema.names, 0, 1_000))[2]
     names = parts(table.where, table.schema.names, columns)
     first = renamed(head.replace_schema_metadata(table.schema.metadata), names)
@@ -501,7 +501,7 @@ def _streamed(
 
 
 def _check_streamable(where: str, roles: Roles, first: pa.Table) -> None:
-    """Refuse what only a table in memory can be asked."""
+    """Raise :class:`InputError` for tables that only work in memory."""
     if "p_judged" in first.column_names or not roles.values:
         raise InputError(
             f"{where}: a table this large is audited only where every candidate was judged; take "

@@ -1,4 +1,4 @@
-"""``ScoredPools`` to tables and files."""
+"""`ScoredPools` as tables and files."""
 
 from __future__ import annotations
 

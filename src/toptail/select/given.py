@@ -1,4 +1,4 @@
-"""Candidates as production has them: pools without values, in the shapes that people have."""
+"""Candidates without values, in any shape, for the deployed selector."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from toptail.select.pool import Pool
 from toptail.stats.best_of_k import Floats, Ints
 
 ANSWER: Final = "answer"
-"""Under which answers are found, unless a table's column is named otherwise."""
+"""The default name of the column with answers."""
 _ANY: Final = ""
-"""Stands for the columns of a selector that reads none: a random pick."""
+"""Name of a column of zeros for a selector that reads no column: a random pick."""
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Pools to choose from, grouped by size, and how to give back what was found of them."""
+    """Pools to choose from, grouped by size, and their place in the input."""
 
     pools: list[Pool]
     """The pools, those of one size together."""
     rows: list[Ints]
-    """Where the candidates of each of :attr:`pools` stand in what was given ``[m, n]``."""
+    """Indices in the input of the candidates of each of :attr:`pools` ``[m, n]``."""
     queries: list[Ints]
-    """Which of the pools given they are ``[m]``."""
+    """Indices in the input of each of :attr:`pools` ``[m]``."""
     shape: tuple[int, ...]
-    """Shape of a column as it was given."""
+    """Shape of a column of the input."""
 
     @classmethod
     def of(cls, data: Any, columns: Sequence[str], *, votes: bool) -> Given:
-        """Read what was given, of which the ``columns`` and perhaps answers are needed."""
+        """Read the ``columns`` of the input, and the answers if the selector ``votes``."""
         if isinstance(data, (str, os.PathLike)):
             return _from_table(_read(data), str(data), columns, votes=votes)
         if isinstance(data, ScoredPools):
@@ -57,14 +57,14 @@ class Given:
         return _from_table(as_table(data, "table"), "table", columns, votes=votes)
 
     def joined(self, found: Iterable[Floats]) -> Floats:
-        """Numbers of candidates, in the order and shape in which these were given."""
+        """Numbers of candidates in the order and shape of the input."""
         result = np.empty(int(np.prod(self.shape)))
         for rows, part in zip(self.rows, found, strict=True):
             result[rows] = part
         return result.reshape(self.shape)
 
     def per_pool(self, found: Sequence[Ints]) -> Ints:
-        """One number of each pool, in the order in which these were given."""
+        """One number of each pool in the order of the input."""
         result = np.empty(sum(part.size for part in self.queries), dtype=np.int64)
         for queries, part in zip(self.queries, found, strict=True):
             result[queries] = part
@@ -79,7 +79,7 @@ def _read(path: str | os.PathLike[str]) -> pa.Table:
 
 
 def answer_codes(answers: Any) -> Ints:
-    """Number equal answers alike, from 0, in the shape given."""
+    """Codes of the answers: equal answers have equal codes; same shape."""
     array = np.asarray(answers)
     array = array.astype(str) if array.dtype == object else array
     _, code = np.unique(array.reshape(-1), return_inverse=True)
@@ -159,7 +159,7 @@ def _grouped(
     needed: Sequence[str],
     votes: bool,
 ) -> Given:
-    """Pools of each size; ``rows`` says where each candidate stood."""
+    """Group pools by size; ``rows`` are the indices of the candidates in the input."""
     need(where, [*columns, *([] if answer is None else [ANSWER])], needed, votes=votes)
     for name in needed:
         check_finite(where, name, columns[name], "entry", score=True)

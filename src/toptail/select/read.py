@@ -115,10 +115,10 @@ def _filter(pools: ScoredPools, name: str) -> Floats:
     if name in pools.values:
         raise InputError(f"{pools.source}: '{name}' is the value, which no selector may read.")
     if name not in pools.further:
-        known = [*pools.scores, *pools.further, *pools.skipped]
+        known = list(dict.fromkeys([*pools.scores, *pools.further, *pools.skipped]))
         raise InputError(
-            f"{pools.source}: there is no column '{name}' to filter by{meant(name, known)}; name a "
-            f"column of numbers with {option('filter')}."
+            f"{pools.source}: there is no column '{name}' to filter by; columns of numbers are "
+            f"{', '.join(known)}{meant(name, known)}."
         )
     return numbers(pools.source, name, pools.further[name], score=True)
 

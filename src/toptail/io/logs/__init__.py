@@ -20,17 +20,17 @@ from toptail.io.logs.rewardbench import is_pair, is_scores, read_pairs, scores_t
 
 
 def is_log(path: Path) -> bool:
-    """Whether it is a log by its name: Inspect's ``.eval``, or a data set's folder."""
+    """Whether a path is a log by its name: an ``.eval`` file, or the folder of a data set."""
     return is_data_set(path) or (path.suffix.lower() == EVAL and path.is_file())
 
 
 def read_log(path: Path) -> pa.Table:
-    """The table of what :func:`is_log` knows."""
+    """Read a path for which :func:`is_log` is true."""
     return read_data_set(path) if path.is_dir() else read_eval(path)
 
 
 def log_files(path: Path) -> list[Path]:
-    """The files that it is made of."""
+    """The files of a log."""
     return data_files(path) if path.is_dir() else [path]
 
 
@@ -42,7 +42,7 @@ def log_of_json(data: Any, where: str) -> pa.Table | None:
 
 
 def log_of_lines(path: Path) -> pa.Table | None:
-    """The table of a log in JSON Lines, told by its first line; None for any other file."""
+    """The table of a log in JSON Lines, known by its first line; None for any other file."""
     with pa.input_stream(str(path)) as file:  # unpacks by the name's ending
         head = file.read(1 << 22).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
     try:
