@@ -16,7 +16,7 @@ from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns, listed, meant, numbers
 from toptail.pools.read import to_pools
-from toptail.select.given import ANSWER, answer_codes
+from toptail.select.candidates import ANSWER, answer_codes
 from toptail.select.measure import Options
 from toptail.stats.best_of_k import Floats, Ints
 

@@ -27,7 +27,7 @@ _ANY: Final = ""
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Candidates:
     """Pools to choose from, grouped by size, and their place in the input."""
 
     pools: list[Pool]
@@ -40,7 +40,7 @@ class Given:
     """Shape of a column of the input."""
 
     @classmethod
-    def of(cls, data: Any, columns: Sequence[str], *, votes: bool) -> Given:
+    def of(cls, data: Any, columns: Sequence[str], *, votes: bool) -> Candidates:
         """Read the ``columns`` of the input, and the answers if the selector ``votes``."""
         if isinstance(data, (str, os.PathLike)):
             return _from_table(_read(data), str(data), columns, votes=votes)
@@ -102,7 +102,7 @@ def _rows(data: Any) -> bool:
     return isinstance(data, list) and bool(data) and isinstance(data[0], Mapping)
 
 
-def _from_pools(data: ScoredPools, columns: Sequence[str], *, votes: bool) -> Given:
+def _from_pools(data: ScoredPools, columns: Sequence[str], *, votes: bool) -> Candidates:
     every = {**data.scores}
     if data.support is not None:
         every["support"] = data.support.astype(np.float64)
@@ -116,7 +116,7 @@ def _from_pools(data: ScoredPools, columns: Sequence[str], *, votes: bool) -> Gi
     return _grouped(every, answer, data.offsets, rows, data.source, columns, votes)
 
 
-def _from_arrays(data: Mapping[str, Any], columns: Sequence[str], *, votes: bool) -> Given:
+def _from_arrays(data: Mapping[str, Any], columns: Sequence[str], *, votes: bool) -> Candidates:
     need("arrays", data, columns, votes=votes)
     arrays: dict[str, NDArray[Any]] = {name: np.asarray(data[name], float) for name in columns}
     if votes:
@@ -135,10 +135,10 @@ def _from_arrays(data: Mapping[str, Any], columns: Sequence[str], *, votes: bool
     flat = {name: array.reshape(-1) for name, array in arrays.items()}
     answer = flat.pop(ANSWER, None)
     given = _grouped(flat, answer, np.arange(m + 1) * n, np.arange(m * n), "arrays", columns, votes)
-    return Given(given.pools, given.rows, given.queries, first.shape)
+    return Candidates(given.pools, given.rows, given.queries, first.shape)
 
 
-def _from_table(table: pa.Table, where: str, columns: Sequence[str], *, votes: bool) -> Given:
+def _from_table(table: pa.Table, where: str, columns: Sequence[str], *, votes: bool) -> Candidates:
     need(where, table.column_names, ["query", *columns], votes=votes)
     code, _ = codes(where, "query", plain(table["query"]))
     order = np.argsort(code, kind="stable").astype(np.int64)
@@ -158,7 +158,7 @@ def _grouped(
     where: str,
     needed: Sequence[str],
     votes: bool,
-) -> Given:
+) -> Candidates:
     """Group pools by size; ``rows`` are the indices of the candidates in the input."""
     need(where, [*columns, *([] if answer is None else [ANSWER])], needed, votes=votes)
     for name in needed:
@@ -174,4 +174,4 @@ def _grouped(
         pools.append(Pool(found, None if answer is None else answer[at]))
         places.append(rows[at])
         queries.append(members)
-    return Given(pools, places, queries, (rows.size,))
+    return Candidates(pools, places, queries, (rows.size,))
