@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test attack ray lint stamp clean
+.PHONY: demo test test-slow attack ray lint stamp clean
 
 # The virtual environment is rebuilt only when the dependencies change.
 $(VENV)/.ready: pyproject.toml paper/pyproject.toml constraints.txt
@@ -21,11 +21,15 @@ test: $(VENV)/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist worksteal -q
+	$(BIN)/pytest -n 2 --dist worksteal -q -m "not slow"
 
-# All of the attack, hours of it; stopped, the same goes on. A small part is in the tests.
+# Kills, browser, long trainings, whole commands.
+test-slow: $(VENV)/.ready
+	$(BIN)/pytest -n 2 --dist worksteal -q -m slow
+
+# Damaged files and kills in number; a small part is in the tests.
 attack: $(VENV)/.ready
-	@$(BIN)/python -m tests.attack; held=$$?; $(BIN)/python -m tests.attack figures; exit $$held
+	@$(BIN)/python -m validation.attack --files 3000 --kills 60
 
 # What the tests leave out where there is no Ray: kills on a cluster of two nodes, ten minutes.
 ray: $(VENV)/.ready

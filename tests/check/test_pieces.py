@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.attack.world import CRITIC
 from toptail.cli import main
 from toptail.errors import Exit
 from toptail.lab.check import run
 from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.request import CheckRequest
 from toptail.lab.check.run import JUDGED, Piece, check
+from validation.attack.files import CRITIC
 
 DATA = Path(__file__).parent.parent / "tasks" / "data" / "pointmaze-medium-navigate-v0.npz"
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.attack.world import make_world
 from tests.foreign.fixtures import DATA, FOREIGN, POINT, checkpoint
+from tests.training.toy import walks
 from toptail import audit
 from toptail.audit.verdict import STATUSES
 from toptail.cli import main
 from toptail.errors import InputError
 from toptail.lab.scorers.user import user_scorer, user_scorers
-from toptail.lab.tasks.files import load_file
+from toptail.lab.tasks.files import load_file, save_file
 from toptail_paper.cli import PAPER
 
 MINE = """
@@ -146,8 +146,13 @@ def test_other_arguments_are_refused(call: str, message: str, mine: Path) -> Non
 def test_the_studies_take_them_from_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mine: Path
 ) -> None:
-    make_world(tmp_path / "world")
-    monkeypatch.chdir(tmp_path / "world")
+    (tmp_path / "data").mkdir()
+    for name, episodes in (("walks", 4), ("walks-val", 3)):
+        save_file(tmp_path / "data" / f"{name}.npz", walks(episodes, 200, seed=episodes))
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "mine.npz", actions=rng.uniform(-1, 1, (6, 1, 4, 2)).astype(np.float32))
+    np.savez(tmp_path / "judge.npz", values=rng.normal(size=(6, 1, 5)))
+    monkeypatch.chdir(tmp_path)
     line = (
         "study selection --task data/walks.npz --per-group 2 --pool-count 1 --pool-size 4 "
         "--pools mine.npz --judge mine=judge.npz --out selection"
