@@ -22,7 +22,7 @@ UPSTAIRS = (
     *("store", "scorers", "check"),
 )
 """The lab, left to right; every room of it may use the instrument."""
-SMALL = {"errors", "interrupts", "memory", "progress", "provenance"}
+SMALL = {"errors", "progress", "provenance"}
 """What everybody may import."""
 ABOVE = ("commands", "cli")
 """What uses both storeys."""

@@ -49,7 +49,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is large, and is worked on in small pieces."""
     monkeypatch.setattr("toptail.pools.stream.IN_MEMORY", 0)
     monkeypatch.setattr("toptail.pools.scored.SEGMENT", 90)
-    monkeypatch.setattr("toptail.pools.stream.BATCH", 37)
+    monkeypatch.setattr("toptail.io.partitioned.BATCH", 37)
     monkeypatch.setattr("toptail.pools.stream._PART", 64)
     monkeypatch.setattr(import_module("toptail.audit.pooled"), "_SORTED", 50)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from toptail.errors import InputError
+from toptail.io.tables import plain
 from toptail.pools.answers import row_of_id
 from toptail.pools.columns import first, numbers
-from toptail.pools.frames import plain
 from toptail.pools.scored import ScoredPools
 from toptail.stats.best_of_k import Ints
 

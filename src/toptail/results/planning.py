@@ -14,16 +14,13 @@ import pyarrow as pa
 
 from toptail.audit.guess import guess_of
 from toptail.audit.plan import Contrasts, Design, Guess, Questions, design, drawn_within
-from toptail.errors import InputError, check_whole, option
+from toptail.errors import InputError, check_whole, option, refusing
 from toptail.io.files import atomic
-from toptail.io.guard import refusing
+from toptail.io.tables import as_table, file_format, read_table, write_table
 from toptail.pools import ScoredPools
 from toptail.pools.answers import PLAN, answered, candidate_labels
 from toptail.pools.columns import Columns
-from toptail.pools.frames import as_table
 from toptail.pools.read import to_pools
-from toptail.pools.table_files import file_format, read_table
-from toptail.pools.written import write_table
 
 
 @dataclass(frozen=True, eq=False)

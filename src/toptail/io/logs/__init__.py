@@ -1,4 +1,9 @@
-"""Which tool a log is of."""
+"""Logs of other tools, read as tables of scored candidates. The content of a file says its tool.
+
+Each reader returns a long table with the columns ``query`` and ``candidate``. Where the log says
+which columns are scores and which are values, the table's metadata does, too
+(:mod:`toptail.io.roles`). Otherwise column names decide, as in any other table.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +13,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from toptail.pools.logs.huggingface import data_files, is_data_set, read_data_set
-from toptail.pools.logs.inspect_ai import EVAL, is_inspect, read_eval, samples_table
-from toptail.pools.logs.lm_eval import is_sample, read_samples
-from toptail.pools.logs.rewardbench import is_pair, is_scores, read_pairs, scores_table
+from toptail.io.logs.huggingface import data_files, is_data_set, read_data_set
+from toptail.io.logs.inspect_ai import EVAL, is_inspect, read_eval, samples_table
+from toptail.io.logs.lm_eval import is_sample, read_samples
+from toptail.io.logs.rewardbench import is_pair, is_scores, read_pairs, scores_table
 
 
 def is_log(path: Path) -> bool:
-    """Whether it is a log by its name: Inspect's ``.eval``, or a data set's folder."""
+    """Whether a path is a log by its name: an ``.eval`` file, or the folder of a data set."""
     return is_data_set(path) or (path.suffix.lower() == EVAL and path.is_file())
 
 
 def read_log(path: Path) -> pa.Table:
-    """The table of what :func:`is_log` knows."""
+    """Read a path for which :func:`is_log` is true."""
     return read_data_set(path) if path.is_dir() else read_eval(path)
 
 
 def log_files(path: Path) -> list[Path]:
-    """The files that it is made of."""
+    """The files of a log."""
     return data_files(path) if path.is_dir() else [path]
 
 
@@ -37,7 +42,7 @@ def log_of_json(data: Any, where: str) -> pa.Table | None:
 
 
 def log_of_lines(path: Path) -> pa.Table | None:
-    """The table of a log in JSON Lines, told by its first line; None for any other file."""
+    """The table of a log in JSON Lines, known by its first line; None for any other file."""
     with pa.input_stream(str(path)) as file:  # unpacks by the name's ending
         head = file.read(1 << 22).lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")[0]
     try:

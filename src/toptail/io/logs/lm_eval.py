@@ -10,11 +10,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from toptail.errors import InputError
-from toptail.pools.logs.rows import labels, lines_of, stated
+from toptail.io.logs.rows import labels, lines_of
+from toptail.io.roles import with_roles
 
 _KEYS: Final = {"doc_id", "target", "arguments", "resps", "filtered_resps"}
 SCORES: Final = ("loglikelihood", "loglikelihood_per_character")
-"""What the harness calls acc looks at the first, acc_norm at the second."""
+"""The harness computes acc from the first, and acc_norm from the second."""
 
 
 def is_sample(line: object) -> bool:
@@ -32,11 +33,10 @@ def read_samples(path: Path) -> pa.Table:
         used = sample.get("filter") if used is None else used
         if sample.get("filter") == used:  # each filter repeats all documents
             _add(columns, sample, f"{path}: line {number}")
-    return stated(columns, SCORES, ["correct"])
+    return with_roles(pa.table(dict(columns)), SCORES, ["correct"])
 
 
 def _add(columns: dict[str, list[Any]], sample: Mapping[str, Any], where: str) -> None:
-    """Add a document's choices."""
     choices, likelihoods = _choices(sample, where), _likelihoods(sample, where)
     if len(choices) != len(likelihoods) or len(choices) < 2:
         raise InputError(
@@ -53,7 +53,6 @@ def _add(columns: dict[str, list[Any]], sample: Mapping[str, Any], where: str) -
 
 
 def _choices(sample: Mapping[str, Any], where: str) -> list[str]:
-    """The continuation of each request."""
     requests = sample["arguments"]
     listed = requests.values() if isinstance(requests, dict) else requests
     found = [r.get("arg_1") if isinstance(r, dict) else r[1] for r in listed]
@@ -68,7 +67,7 @@ def _choices(sample: Mapping[str, Any], where: str) -> list[str]:
 
 
 def _likelihoods(sample: Mapping[str, Any], where: str) -> list[float]:
-    """The log-likelihood of each choice, which stands before whether it is the greedy answer."""
+    """The log-likelihood of each choice: the first entry of each answer."""
     answers = sample["filtered_resps"]
     try:
         return [float(answer[0] if isinstance(answer, list) else answer) for answer in answers]
@@ -79,7 +78,7 @@ def _likelihoods(sample: Mapping[str, Any], where: str) -> list[float]:
 
 
 def _right(target: object, choices: list[str], where: str) -> int:
-    """The number of the right choice, given as such or by its text."""
+    """The index of the right choice; the target is that index or the choice's text."""
     text = str(target).strip()
     if text.isascii() and text.isdigit() and int(text) < len(choices):
         return int(text)

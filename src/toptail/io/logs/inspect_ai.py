@@ -1,4 +1,4 @@
-"""Logs of Inspect (``.eval`` and ``.json``): samples, their epochs, and what scorers said."""
+"""Logs of Inspect (``.eval`` and ``.json``): samples, their epochs and their scores."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import IO, Any, Final
 
 import pyarrow as pa
 
-from toptail.errors import InputError
-from toptail.io.files import check_readable
-from toptail.io.guard import check_unpacked, refusing
-from toptail.pools.logs.rows import stated
+from toptail.errors import InputError, refusing
+from toptail.io.files import check_memory, check_readable
+from toptail.io.roles import with_roles
 
 EVAL: Final = ".eval"
 _GRADES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
@@ -26,12 +25,12 @@ _HEADER: Final = struct.Struct("<4s5H3I2H")
 
 
 def is_inspect(data: object) -> bool:
-    """Whether a JSON value is a log of Inspect's, with its samples."""
+    """Whether a JSON value is a log of Inspect with samples."""
     return isinstance(data, dict) and {"version", "eval", "status", "samples"} <= set(data)
 
 
 def read_eval(path: Path) -> pa.Table:
-    """The samples of an ``.eval`` file, which is a zip file with one JSON file for each."""
+    """The table of an ``.eval`` file: a zip file with a JSON file for each sample."""
     check_readable(path)
     with refusing(path, "is not a readable log of Inspect"):
         return samples_table(_samples(path), str(path))
@@ -40,7 +39,7 @@ def read_eval(path: Path) -> pa.Table:
 def _samples(path: Path) -> Iterator[Any]:
     with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
         members = [m for m in archive.infolist() if m.filename.startswith(_SAMPLES)]
-        check_unpacked(path, sum(m.file_size for m in members))
+        check_memory(path, sum(m.file_size for m in members))
         for member in members:
             packed = member.compress_type == _ZSTANDARD
             text = _zstandard(stream, member) if packed else archive.read(member)
@@ -48,7 +47,7 @@ def _samples(path: Path) -> Iterator[Any]:
 
 
 def _zstandard(stream: IO[bytes], member: zipfile.ZipInfo) -> bytes:
-    """Unpack a member that Python's zipfile does not know how to."""
+    """Unpack a member that Python's zipfile cannot."""
     stream.seek(member.header_offset)
     header = _HEADER.unpack(stream.read(_HEADER.size))
     stream.seek(header[-2] + header[-1], 1)  # its name and extra field
@@ -66,44 +65,45 @@ def samples_table(samples: Iterable[Any], where: str) -> pa.Table:
     Where one scorer gives grades (correct, incorrect) and others give numbers, the grades are the
     value, and the numbers are scores.
     """
-    rows = [_row(sample, where) for sample in samples]  # a sample has much more than is kept
+    rows = [_row(sample, where) for sample in samples]  # a sample holds much more than is needed
     if not rows:
         raise InputError(f"{where}: the log has no samples; it may be of a run that failed.")
-    names = list(dict.fromkeys(name for row in rows for name in row["given"]))
+    names = list(dict.fromkeys(name for row in rows for name in row["scores"]))
     columns: dict[str, list[Any]] = {
         "query": [row["query"] for row in rows],
         "candidate": [row["candidate"] for row in rows],
     }
-    columns |= {name: [row["given"].get(name) for row in rows] for name in names}
+    columns |= {name: [row["scores"].get(name) for row in rows] for name in names}
     graded = {name for name in names if any(isinstance(x, str) for x in columns[name])}
     for name in graded:
         columns[name] = [_grade(x, name, where) for x in columns[name]]
     if len(graded) == 1:
-        return stated(columns, [name for name in names if name not in graded], [*graded])
+        return with_roles(
+            pa.table(columns), [name for name in names if name not in graded], [*graded]
+        )
     return pa.table(columns)
 
 
 def _row(sample: Any, where: str) -> dict[str, Any]:
-    """What a sample is, and what each scorer gave it."""
     if not isinstance(sample, dict) or not {"id", "epoch"} <= set(sample):
         raise InputError(f"{where}: one of the samples has no id and epoch; is it Inspect's log?")
-    given: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     scores = sample.get("scores")
     for name, score in (scores if isinstance(scores, dict) else {}).items():
         value = score.get("value") if isinstance(score, dict) else score
-        given |= _flat(name, value)
-    return {"query": str(sample["id"]), "candidate": str(sample["epoch"]), "given": given}
+        columns |= _flat(name, value)
+    return {"query": str(sample["id"]), "candidate": str(sample["epoch"]), "scores": columns}
 
 
 def _flat(name: str, value: Any) -> dict[str, Any]:
-    """A scorer's value; one of several parts makes a column of each."""
+    """A scorer's value as columns; a mapping becomes one column for each of its parts."""
     if isinstance(value, Mapping):
         return {f"{name}.{part}": value[part] for part in value}
     return {name: value}
 
 
 def _grade(value: Any, name: str, where: str) -> float | None:
-    """A grade as a number; a number that is among grades is its own."""
+    """A grade as a number; numbers stay as they are."""
     if value is None or isinstance(value, int | float):
         return value
     if not isinstance(value, str) or value not in _GRADES:

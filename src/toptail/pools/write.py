@@ -1,23 +1,20 @@
-"""``ScoredPools`` to tables and files."""
+"""`ScoredPools` as tables and files."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.feather
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.io.files import atomic, write_arrays
-from toptail.pools.columns import METADATA
+from toptail.io.arrays import write_arrays
+from toptail.io.files import atomic
+from toptail.io.roles import roles_text, with_roles
+from toptail.io.tables import file_format, write_table
 from toptail.pools.scored import ScoredPools
-from toptail.pools.table_files import DELIMITERS, file_format
 
 
 def pools_to_table(pools: ScoredPools) -> pa.Table:
@@ -32,12 +29,8 @@ def pools_to_table(pools: ScoredPools) -> pa.Table:
     for name, labels in (("cluster", pools.cluster), ("group", pools.group)):
         if labels is not None:
             columns[name] = labels.take(parent)
-    return pa.table(columns).replace_schema_metadata({METADATA: _written_roles(pools)})
-
-
-def _written_roles(pools: ScoredPools) -> str:
-    """Which columns are scores and which are values."""
-    return json.dumps({"scores": list(pools.scores), "values": list(pools.values)})
+    columns = {**pools.further, **columns} if pools.further else columns
+    return with_roles(pa.table(columns), pools.scores, pools.values, pools.further)
 
 
 def write_pools(pools: ScoredPools, path: Path) -> None:
@@ -47,29 +40,6 @@ def write_pools(pools: ScoredPools, path: Path) -> None:
         write_arrays(path, _npz_arrays(pools, path))
         return
     atomic(path, lambda target: write_table(pools_to_table(pools), target, kind))
-
-
-def write_table(table: pa.Table, target: Path, kind: str) -> None:
-    """Write a table in one of the formats of `toptail.pools.table_files.FORMATS` (not npz)."""
-    if kind == "parquet":
-        pq.write_table(table, target)
-    elif kind == "arrow":
-        pa.feather.write_feather(table, target)
-    else:
-        with pa.output_stream(str(target)) as file:  # packs by the name's ending
-            _write_text(table, file, kind)
-
-
-def _write_text(table: pa.Table, file: pa.NativeFile, kind: str) -> None:
-    if kind in DELIMITERS:
-        options = pa.csv.WriteOptions(delimiter=DELIMITERS[kind])
-        pa.csv.write_csv(table, file, write_options=options)
-    elif kind == "json":
-        file.write(json.dumps(table.to_pylist()).encode() + b"\n")
-    else:
-        for batch in table.to_batches(max_chunksize=1 << 16):
-            lines = (json.dumps(row) + "\n" for row in batch.to_pylist())
-            file.write("".join(lines).encode())
 
 
 def _npz_arrays(pools: ScoredPools, path: Path) -> dict[str, NDArray[Any]]:
@@ -88,12 +58,19 @@ def _npz_arrays(pools: ScoredPools, path: Path) -> dict[str, NDArray[Any]]:
     arrays = {name: dense(column) for name, column in columns.items()}
     if pools.support is not None:
         arrays["support"] = dense(pools.support)
+    arrays = {name: dense(_numpy(c)) for name, c in pools.further.items()} | arrays
     for name in ("query", "cluster", "group"):
-        labels = getattr(pools, name)
-        if labels is not None:
-            text = pa.types.is_string(labels.type) or pa.types.is_large_string(labels.type)
-            arrays[name] = np.array(labels.to_pylist(), np.str_) if text else labels.to_numpy()
+        if (labels := getattr(pools, name)) is not None:
+            arrays[name] = _numpy(labels)
     if not keep.all():
         arrays["size"] = pools.sizes
-    arrays["toptail"] = np.array(_written_roles(pools))
+    arrays["toptail"] = np.array(roles_text(pools.scores, pools.values, pools.further))
     return arrays
+
+
+def _numpy(column: pa.Array) -> NDArray[Any]:
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if text:
+        return np.array(column.to_pylist(), np.str_)
+    array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return array

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
@@ -18,13 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from toptail import ScoredPools
-from toptail.errors import BusyError, InputError, NotDoneError
+from toptail.errors import InputError, NotDoneError
 from toptail.io import files
-from toptail.io import files as locks
-from toptail.io import files as temporary
-from toptail.io.files import atomic, entries, read_arrays, staged_folder, write_arrays
-from toptail.io.guard import MOST
-from toptail.lab.training.run_files import in_training, training_lock
+from toptail.io.arrays import read_arrays, write_arrays
+from toptail.io.files import atomic, entries, staged_folder
 
 EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.chmod")
 
@@ -72,20 +68,30 @@ def test_what_is_being_written_is_never_data_and_the_next_process_removes_it(
     left = [path.name for path in folder.iterdir() if path.name != "raw.npz"]
     assert len(left) == 1
     assert entries(folder, "*.npz") == [folder / "raw.npz"]
-    temporary._swept.clear()  # as another process
+    files._swept.clear()  # as another process
     write_arrays(folder / "other.npz", {"scores": np.ones(3)})
     assert sorted(path.name for path in folder.iterdir()) == ["other.npz", "raw.npz"]
     np.testing.assert_array_equal(read_arrays(folder / "raw.npz")["scores"], 1.0)
 
 
-def test_what_a_living_process_writes_is_not_removed(tmp_path: Path) -> None:
+def test_the_files_of_living_processes_are_not_removed(tmp_path: Path) -> None:
+    code = (
+        "import sys, pathlib; from toptail.io.files import sweep; sweep(pathlib.Path(sys.argv[1]))"
+    )
     for folder in (False, True):
-        with temporary.temporary(tmp_path, folder=folder) as mine:
-            code = "import sys; from pathlib import Path; from toptail.pools import temporary; "
-            code += "temporary.sweep(Path(sys.argv[1]))"
+        with files.temporary(tmp_path, folder=folder) as mine:
             subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
             assert mine.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_other_machines_are_removed_when_they_are_a_day_old(tmp_path: Path) -> None:
+    young, old = tmp_path / ".toptail-another-1-x", tmp_path / ".toptail-another-1-y"
+    young.touch()
+    old.mkdir()
+    os.utime(old, (0, 0))
+    files.sweep(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [young.name]
 
 
 def test_hidden_folders_and_files_are_no_entries(tmp_path: Path) -> None:
@@ -122,7 +128,7 @@ def test_killed_at_any_moment_a_folder_is_the_old_one_or_the_new_one(tmp_path: P
         assert content(out) == new
         assert (out / "link").is_symlink()
         assert [path.name for path in out.parent.iterdir()] == ["out"]
-        temporary._swept.clear()
+        files._swept.clear()
         if not killed:
             break
         event += 1
@@ -142,7 +148,7 @@ def test_where_a_folder_cannot_be_exchanged_its_files_are_replaced(
     if why == "works in it":
         monkeypatch.chdir(out)
     else:
-        monkeypatch.setattr(files, "exchange", lambda *_: False)
+        monkeypatch.setattr(files, "_exchange", lambda *_: False)
     replace_folder(Path() if why == "works in it" else out)
     assert content(out) == {
         **dict.fromkeys(("audit.json", "report.html", "figures/a.svg"), "new"),
@@ -171,44 +177,6 @@ def test_a_full_disk_is_not_the_users_fault(
     monkeypatch.setattr("toptail.io.files.tempfile.mkdtemp", full)
     with pytest.raises(NotDoneError, match="No space left on device"):
         replace_folder(tmp_path / "out")
-
-
-def test_without_locks_only_what_is_old_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(locks, "fcntl", None)
-    old, young = tmp_path / ".toptail-old", tmp_path / ".toptail-young"
-    old.mkdir()
-    young.mkdir()
-    os.utime(old, (0, 0))
-    atomic(tmp_path / "a.txt", lambda path: path.write_text("a"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".toptail-young", "a.txt"]
-
-
-@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
-def test_a_file_system_without_locks_is_written_to_and_swept_by_age(
-    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def none(*_: object) -> None:
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr("toptail.io.files.fcntl.flock", none)
-    old, young = tmp_path / ".toptail-old", tmp_path / ".toptail-young"
-    for path in (old, young):
-        path.write_text("")
-    os.utime(old, (0, 0))
-    atomic(tmp_path / "a.txt", lambda path: path.write_text("a"))
-    replace_folder(tmp_path / "out")
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [".toptail-young", "a.txt", "out"]
-    assert not in_training(tmp_path)
-    (tmp_path / ".lock").write_text("")
-    assert not in_training(tmp_path)
-    with training_lock(tmp_path):  # the lease beside the lock decides
-        assert in_training(tmp_path)
-        with pytest.raises(BusyError, match="being trained"):
-            training_lock(tmp_path).__enter__()
-    assert not in_training(tmp_path)
 
 
 def npz_of(path: Path, *members: tuple[str, bytes]) -> Path:
@@ -243,30 +211,18 @@ def test_members_that_are_no_arrays_or_larger_than_they_are(
     assert str(refused.value).isprintable()
 
 
-def test_a_file_that_unpacks_to_a_thousand_times_its_size_is_refused_unless_allowed(
+def test_a_file_larger_than_the_memory_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toptail.io.guard._UNSUSPECTED", 1_000_000)
-    bomb = npz_of(tmp_path / "a.npz", ("a.npy", header("(1000000,)") + bytes(8_000_000)))
-    with pytest.raises(InputError, match="--max-gb"):
-        read_arrays(bomb)
-    rows = 2_000_000
+    large = npz_of(tmp_path / "a.npz", ("a.npy", header("(1000,)") + bytes(8_000)))
+    rows = 1_000
     columns = {"query": np.zeros(rows, np.int64), "s": np.zeros(rows), "value": np.zeros(rows)}
-    pq.write_table(pa.table(columns), tmp_path / "t.parquet", compression="zstd")
-    with pytest.raises(InputError, match="unpacks to"):
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    monkeypatch.setattr(files, "_memory", lambda: 2_500)
+    with pytest.raises(NotDoneError, match="unpacks to"):
+        read_arrays(large)
+    with pytest.raises(NotDoneError, match="unpacks to"):
         ScoredPools.read(tmp_path / "t.parquet")
-    text = "query,s,value\n" + "0,0,0\n" * 1_000_000
-    with pa.output_stream(str(tmp_path / "t.csv.gz")) as file:
-        file.write(text.encode())
-    monkeypatch.setattr("toptail.io.guard._RATIO", 100)
-    with pytest.raises(InputError, match="unpacks to"):
-        ScoredPools.read(tmp_path / "t.csv.gz")
-    monkeypatch.setenv(MOST, "0.1")
-    assert read_arrays(bomb)["a"].size == 1_000_000
-    assert ScoredPools.read(tmp_path / "t.csv.gz").queries == 1
-    monkeypatch.setenv(MOST, "nan")
-    with pytest.raises(InputError, match="no number of gigabytes"):
-        read_arrays(bomb)
 
 
 def test_offsets_that_lead_out_of_an_arrow_column_are_refused(tmp_path: Path) -> None:

@@ -1,21 +1,19 @@
-"""What the readers of logs share: lines of JSON, and tables that say which columns are what."""
+"""What the readers of logs share: lines of JSON, and labels of candidates."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from toptail.errors import InputError
-from toptail.io.guard import refusing
-from toptail.pools.columns import METADATA
+from toptail.errors import InputError, refusing
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each object of a file of JSON Lines, with the number of its line."""
+    """The objects of a JSON Lines file, with the numbers of their lines."""
     with pa.input_stream(str(path)) as file:
         text = file.read().decode("utf-8-sig")
     for number, line in enumerate(text.split("\n"), start=1):
@@ -28,16 +26,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, content
 
 
-def stated(
-    columns: Mapping[str, Sequence[Any]], scores: Sequence[str], values: Sequence[str]
-) -> pa.Table:
-    """A table that says which of its columns are scores and which are values."""
-    table = pa.table(dict(columns))
-    roles = json.dumps({"scores": list(scores), "values": list(values)})
-    return table.replace_schema_metadata({METADATA: roles})
-
-
 def labels(texts: Sequence[str]) -> list[str]:
-    """The candidates' texts as labels, or their numbers where two are the same."""
+    """The candidates' texts, shortened, as labels; their numbers where two texts are the same."""
     short = [text.strip()[:80] for text in texts]
     return short if len(set(short)) == len(short) else [str(i) for i in range(len(short))]

@@ -1,4 +1,4 @@
-"""Data sets that Hugging Face's ``save_to_disk`` left: folders of Arrow files."""
+"""Data sets that Hugging Face's ``save_to_disk`` wrote: folders of Arrow files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.ipc
 
-from toptail.errors import InputError
+from toptail.errors import InputError, refusing
 from toptail.io.files import check_readable, entries
-from toptail.io.guard import read_object, refusing
+from toptail.io.json_files import read_object
 
 STATE: Final = "state.json"
 INFO: Final = "dataset_info.json"
@@ -44,12 +44,12 @@ def _only_split(path: Path) -> str:
 
 
 def _is_name(name: Any) -> bool:
-    """Whether it is a file's or folder's own name, which leads nowhere else."""
+    """Whether a text is a name inside the folder, not a path to another place."""
     return isinstance(name, str) and name not in ("", ".", "..") and not {*"/\\\0"} & {*name}
 
 
 def data_files(path: Path) -> list[Path]:
-    """The Arrow files of a data set, in the order in which their rows come."""
+    """The Arrow files of a data set, in the order of their rows."""
     if (path / SPLITS).is_file():
         return data_files(path / _only_split(path))
     if not (path / STATE).is_file():
@@ -69,5 +69,5 @@ def _read(file: Path) -> pa.Table:
     check_readable(file)
     with pa.memory_map(str(file)) as source, pa.ipc.open_stream(source) as reader:
         table = reader.read_all()
-        table.validate(full=True)  # offsets that lead out of a column are a crash later
+        table.validate(full=True)  # wrong offsets inside a column would crash the process later
         return table

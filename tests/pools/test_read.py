@@ -1,4 +1,4 @@
-"""Whatever a person has, as pools: frames of other libraries, by their protocols."""
+"""`to_pools` and `to_picks`: paths, frames of other libraries, arrays, and further columns."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import toptail
 from toptail import InputError, JudgedPicks, ScoredPools, builtin_pools
+from toptail.pools import stream
 from toptail.pools.columns import Columns
 from toptail.pools.read import to_picks, to_pools
 
@@ -76,7 +78,7 @@ class Tensor:
         return self._data
 
 
-GIVEN: dict[str, Any] = {
+SOURCES: dict[str, Any] = {
     "pyarrow": TABLE,
     "record batches": TABLE.to_reader(),
     "frame": Frame(TABLE),
@@ -90,9 +92,9 @@ GIVEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", GIVEN)
+@pytest.mark.parametrize("kind", SOURCES)
 def test_tables_of_every_kind_are_the_same_pools(kind: str) -> None:
-    pools = to_pools(GIVEN[kind], NAMED)
+    pools = to_pools(SOURCES[kind], NAMED)
     assert pools == EXPECTED
     assert pools.called == {"query": "prompt", "group": "step"}
 
@@ -212,6 +214,72 @@ def test_pools_know_their_columns_except_which_scores_to_audit() -> None:
 
 def test_one_array_of_scores_needs_no_name() -> None:
     assert ScoredPools.from_arrays([[1.0, 2.0]], [[0.0, 1.0]]).scorers == {"score": {None: "score"}}
+
+
+FURTHER: dict[str, list[Any]] = {"density": [5, 4, 3, 2, 1], "answer": ["x", "y", "x", "z", "z"]}
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "npz"])
+def test_further_columns_stay_with_their_candidates_and_in_files(
+    ending: str, tmp_path: Path
+) -> None:
+    columns = {name: [column[at] for at in (3, 0, 1, 4, 2)] for name, column in COLUMNS.items()}
+    mixed = {**columns, **{name: [c[at] for at in (3, 0, 1, 4, 2)] for name, c in FURTHER.items()}}
+    pools = to_pools(mixed, {**NAMED, "further": ["density", "answer", "not there"]})
+    assert {name: c.to_pylist() for name, c in pools.further.items()} == {
+        "density": [2, 1, 5, 4, 3],
+        "answer": ["z", "z", "x", "y", "x"],
+    }
+    path = tmp_path / f"t.{ending}"
+    pools.write(path)
+    assert ScoredPools.read(path) == pools
+    last = pools.select(np.array([False, True]))
+    assert last.further["answer"].to_pylist() == ["x", "y", "x"]
+
+
+def test_further_columns_in_lists_and_arrays() -> None:
+    lists = [{"rm": [1.0, 2.0], "value": [0, 1], "answer": ["a", "b"], "level": "easy"}]
+    further = to_pools(lists, {"further": ["answer", "level"]}).further
+    assert {name: c.to_pylist() for name, c in further.items()} == {
+        "answer": ["a", "b"],
+        "level": ["easy", "easy"],
+    }
+    arrays = {"rm": np.eye(2), "value": np.eye(2), "answer": np.array([["a", "b"], ["c", "d"]])}
+    arrays["size"] = np.array([2, 1])
+    assert to_pools(arrays, {"further": ["answer"]}).further["answer"].to_pylist() == [
+        "a",
+        "b",
+        "c",
+    ]
+
+
+def test_further_columns_have_no_gaps() -> None:
+    with pytest.raises(InputError, match=r"'answer' has 1 missing value .* row 2"):
+        to_pools(
+            {**COLUMNS, "answer": ["a", None, "b", "c", "d"]}, {**NAMED, "further": ["answer"]}
+        )
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_further_columns_of_a_table_on_disk(
+    ordered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "IN_MEMORY", 0)
+    table = pa.table(
+        {"query": np.repeat(range(4), 5), "rm": np.arange(20) / 7, "value": [0, 1] * 10}
+    )
+    table = table.append_column("answer", pa.array([str(i % 3) for i in range(20)]))
+    if not ordered:
+        table = table.take(np.random.default_rng(0).permutation(20))
+    (tmp_path / "t").mkdir()
+    for at in range(2):
+        pq.write_table(table.slice(10 * at, 10), tmp_path / "t" / f"{at}.parquet")
+    columns: Columns = {"further": ["answer"], "scores": "rm"}
+    whole, streamed = (to_pools(tmp_path / "t", columns, stream=on) for on in (False, True))
+    assert isinstance(streamed, stream.StreamedPools)
+    for keep in (np.ones(4, bool), np.array([True, False, True, True])):
+        one, other = (pools.select(keep).further["answer"] for pools in (whole, streamed))
+        assert one.to_pylist() == other.to_pylist()
 
 
 def test_picks_of_every_kind() -> None:

@@ -14,19 +14,20 @@ from typing import Any, Final
 import pyarrow as pa
 
 from toptail.errors import InputError
-from toptail.pools.logs.rows import lines_of, stated
+from toptail.io.logs.rows import lines_of
+from toptail.io.roles import with_roles
 
 _COLUMNS: Final = ("id", "scores", "num_correct", "subset")
 _PAIR: Final = ("scores_chosen", "scores_rejected")
 
 
 def is_scores(data: object) -> bool:
-    """Whether a JSON value is the second version's scores."""
+    """Whether a JSON value holds the scores of RewardBench 2."""
     return isinstance(data, dict) and all(isinstance(data.get(c), list) for c in _COLUMNS)
 
 
 def is_pair(line: object) -> bool:
-    """Whether a line is one of the first version's."""
+    """Whether a line is one of RewardBench 1."""
     return isinstance(line, dict) and all(name in line for name in _PAIR)
 
 
@@ -42,18 +43,18 @@ def scores_table(data: Mapping[str, Any], where: str) -> pa.Table:
     for row, (name, scores, right, subset) in enumerate(
         zip(*(data[column] for column in _COLUMNS), strict=True), start=1
     ):
-        given = _numbers(scores, f"{where}: row {row}")
-        count = _count(right, len(given), f"{where}: row {row}")
-        columns["query"] += [f"{subset}/{name}"] * len(given)
-        columns["group"] += [str(subset)] * len(given)
-        columns["candidate"] += range(len(given))
-        columns[model] += given
-        columns["correct"] += [i < count for i in range(len(given))]
-    return stated(columns, [model], ["correct"])
+        answers = _numbers(scores, f"{where}: row {row}")
+        count = _count(right, len(answers), f"{where}: row {row}")
+        columns["query"] += [f"{subset}/{name}"] * len(answers)
+        columns["group"] += [str(subset)] * len(answers)
+        columns["candidate"] += range(len(answers))
+        columns[model] += answers
+        columns["correct"] += [i < count for i in range(len(answers))]
+    return with_roles(pa.table(columns), [model], ["correct"])
 
 
 def _numbers(scores: Any, where: str) -> list[float]:
-    """Scores, each of which may stand in a list of its own."""
+    """Scores as numbers; each may be wrapped in a list."""
     flat = [s[0] if isinstance(s, list) and len(s) == 1 else s for s in _list(scores, where)]
     if not all(isinstance(s, int | float) for s in flat):
         raise InputError(f"{where} has scores that are no numbers.")
@@ -67,7 +68,7 @@ def _list(scores: Any, where: str) -> list[Any]:
 
 
 def _count(right: Any, most: int, where: str) -> int:
-    """How many answers are right; a whole number may be written with a point."""
+    """The number of right answers, which may be written as 2.0."""
     if not isinstance(right, int | float) or right != int(right) or not 0 <= right <= most:
         raise InputError(f"{where} has {str(right)[:40]} right answers of {most}.")
     return int(right)
@@ -84,4 +85,4 @@ def read_pairs(path: Path) -> pa.Table:
         where = f"{path}: line {number}"
         columns["score"] += _numbers([line[name] for name in _PAIR], where)
         columns["correct"] += [True, False]
-    return stated(columns, ["score"], ["correct"])
+    return with_roles(pa.table(columns), ["score"], ["correct"])

@@ -1,4 +1,4 @@
-"""Candidates as production has them: pools without values, in the shapes that people have."""
+"""Candidates without values, in any shape, for the deployed selector."""
 
 from __future__ import annotations
 
@@ -13,44 +13,39 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
+from toptail.io.partitioned import is_partitioned, open_partitioned
+from toptail.io.tables import as_table, plain, read_table
 from toptail.pools import ScoredPools
 from toptail.pools.columns import check_finite, codes, numbers
-from toptail.pools.frames import as_table, plain
-from toptail.pools.stream import is_partitioned, open_partitioned
-from toptail.pools.table_files import read_schema, read_table
 from toptail.select.pool import Pool
 from toptail.stats.best_of_k import Floats, Ints
 
 ANSWER: Final = "answer"
-"""Under which answers are found, unless a table's column is named otherwise."""
+"""The default name of the column with answers."""
 _ANY: Final = ""
-"""Stands for the columns of a selector that reads none: a random pick."""
+"""Name of a column of zeros for a selector that reads no column: a random pick."""
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """Pools to choose from, grouped by size, and how to give back what was found of them."""
+class Candidates:
+    """Pools to choose from, grouped by size, and their place in the input."""
 
     pools: list[Pool]
     """The pools, those of one size together."""
     rows: list[Ints]
-    """Where the candidates of each of :attr:`pools` stand in what was given ``[m, n]``."""
+    """Indices in the input of the candidates of each of :attr:`pools` ``[m, n]``."""
     queries: list[Ints]
-    """Which of the pools given they are ``[m]``."""
+    """Indices in the input of each of :attr:`pools` ``[m]``."""
     shape: tuple[int, ...]
-    """Shape of a column as it was given."""
+    """Shape of a column of the input."""
 
     @classmethod
-    def of(cls, data: Any, columns: Sequence[str], *, votes: bool) -> Given:
-        """Read what was given, of which the ``columns`` and perhaps answers are needed."""
+    def of(cls, data: Any, columns: Sequence[str], *, votes: bool) -> Candidates:
+        """Read the ``columns`` of the input, and the answers if the selector ``votes``."""
         if isinstance(data, (str, os.PathLike)):
-            return _from_table(read_whole(data), str(data), columns, votes=votes)
+            return _from_table(_read(data), str(data), columns, votes=votes)
         if isinstance(data, ScoredPools):
-            every = {**data.scores}
-            if data.support is not None:
-                every["support"] = data.support.astype(np.float64)
-            offsets = data.offsets
-            return _grouped(every, None, offsets, np.arange(data.rows), data.source, columns, votes)
+            return _from_pools(data, columns, votes=votes)
         if isinstance(data, Mapping) and "query" not in data:
             return _from_arrays(data, columns, votes=votes)
         if isinstance(data, (np.ndarray, list, tuple)) and not _rows(data):
@@ -62,35 +57,29 @@ class Given:
         return _from_table(as_table(data, "table"), "table", columns, votes=votes)
 
     def joined(self, found: Iterable[Floats]) -> Floats:
-        """Numbers of candidates, in the order and shape in which these were given."""
+        """Numbers of candidates in the order and shape of the input."""
         result = np.empty(int(np.prod(self.shape)))
         for rows, part in zip(self.rows, found, strict=True):
             result[rows] = part
         return result.reshape(self.shape)
 
     def per_pool(self, found: Sequence[Ints]) -> Ints:
-        """One number of each pool, in the order in which these were given."""
+        """One number of each pool in the order of the input."""
         result = np.empty(sum(part.size for part in self.queries), dtype=np.int64)
         for queries, part in zip(self.queries, found, strict=True):
             result[queries] = part
         return result
 
 
-def read_whole(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pa.Table:
-    """The table in a file, a log or a folder of partitioned Parquet.
-
-    Of Parquet only those of the ``columns`` that are there are read; by default all.
-    """
-    parts = open_partitioned(path) if is_partitioned(path) else None
-    schema = read_schema(Path(path)) if parts is None else parts.schema
-    names = None
-    if schema is not None and (columns is not None or parts is not None):
-        names = [name for name in schema.names if columns is None or name in columns]
-    return read_table(Path(path), names) if parts is None else parts.read(names or [])
+def _read(path: str | os.PathLike[str]) -> pa.Table:
+    if not is_partitioned(path):
+        return read_table(Path(path))
+    table = open_partitioned(path)
+    return table.read(table.schema.names)
 
 
 def answer_codes(answers: Any) -> Ints:
-    """Number equal answers alike, from 0, in the shape given."""
+    """Codes of the answers: equal answers have equal codes; same shape."""
     array = np.asarray(answers)
     array = array.astype(str) if array.dtype == object else array
     _, code = np.unique(array.reshape(-1), return_inverse=True)
@@ -113,7 +102,21 @@ def _rows(data: Any) -> bool:
     return isinstance(data, list) and bool(data) and isinstance(data[0], Mapping)
 
 
-def _from_arrays(data: Mapping[str, Any], columns: Sequence[str], *, votes: bool) -> Given:
+def _from_pools(data: ScoredPools, columns: Sequence[str], *, votes: bool) -> Candidates:
+    every = {**data.scores}
+    if data.support is not None:
+        every["support"] = data.support.astype(np.float64)
+    for name in columns:
+        if name in data.further and name not in every:
+            every[name] = numbers(data.source, name, data.further[name], score=True)
+    answer = None
+    if votes and ANSWER in data.further:
+        answer = answer_codes(data.further[ANSWER].to_pylist())
+    rows = np.arange(data.rows)
+    return _grouped(every, answer, data.offsets, rows, data.source, columns, votes)
+
+
+def _from_arrays(data: Mapping[str, Any], columns: Sequence[str], *, votes: bool) -> Candidates:
     need("arrays", data, columns, votes=votes)
     arrays: dict[str, NDArray[Any]] = {name: np.asarray(data[name], float) for name in columns}
     if votes:
@@ -132,10 +135,10 @@ def _from_arrays(data: Mapping[str, Any], columns: Sequence[str], *, votes: bool
     flat = {name: array.reshape(-1) for name, array in arrays.items()}
     answer = flat.pop(ANSWER, None)
     given = _grouped(flat, answer, np.arange(m + 1) * n, np.arange(m * n), "arrays", columns, votes)
-    return Given(given.pools, given.rows, given.queries, first.shape)
+    return Candidates(given.pools, given.rows, given.queries, first.shape)
 
 
-def _from_table(table: pa.Table, where: str, columns: Sequence[str], *, votes: bool) -> Given:
+def _from_table(table: pa.Table, where: str, columns: Sequence[str], *, votes: bool) -> Candidates:
     need(where, table.column_names, ["query", *columns], votes=votes)
     code, _ = codes(where, "query", plain(table["query"]))
     order = np.argsort(code, kind="stable").astype(np.int64)
@@ -155,8 +158,8 @@ def _grouped(
     where: str,
     needed: Sequence[str],
     votes: bool,
-) -> Given:
-    """Pools of each size; ``rows`` says where each candidate stood."""
+) -> Candidates:
+    """Group pools by size; ``rows`` are the indices of the candidates in the input."""
     need(where, [*columns, *([] if answer is None else [ANSWER])], needed, votes=votes)
     for name in needed:
         check_finite(where, name, columns[name], "entry", score=True)
@@ -171,4 +174,4 @@ def _grouped(
         pools.append(Pool(found, None if answer is None else answer[at]))
         places.append(rows[at])
         queries.append(members)
-    return Given(pools, places, queries, (rows.size,))
+    return Candidates(pools, places, queries, (rows.size,))
