@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit.family import Family
 from toptail.select import Selector
 from toptail.select.base import RankSelector
 from toptail.select.grid import Grid
 from toptail.select.measure import Options, try_all
 from toptail.stats.best_of_k import Floats
+from toptail.stats.k_grid import Family
 from validation.audit import noisy_pools, run_command
 from validation.clock import seconds
 from validation.table import Row

@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from toptail.audit import Rule, Settings, pools_content
-from toptail.audit.plan import Contrasts, Design, Guess, Questions, drawn_within
+from toptail.judging.design import Contrasts, Design, Guess, Questions, drawn_within
+from toptail.judging.plan import level_at
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats
-from toptail.stats.looks import level_at
 from validation.judging_cases import CANDIDATES, POPULATIONS, Mixture
 from validation.table import Row
 

@@ -9,9 +9,9 @@ from typing import Final, Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from toptail.audit.family import Family
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats, best_of_k, oracle
+from toptail.stats.k_grid import Family
 
 CANDIDATES: Final = 16
 _PART: Final = 20_000

@@ -25,7 +25,6 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import linprog
 
-from toptail.audit.family import Family
 from toptail.audit.record import versions
 from toptail.audit.settings import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS, Steps, status_of
@@ -33,6 +32,7 @@ from toptail.io.files import atomic
 from toptail.provenance import commit
 from toptail.stats.best_of_k import Floats, Ints, selection_weights
 from toptail.stats.ends import Shares, Unseen, extreme_weights, moved_weight, shares, unseen_weights
+from toptail.stats.k_grid import Family
 from validation.table import Row
 from validation.verdict_cases import CASES, Case, Clusters
 

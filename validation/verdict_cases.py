@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from toptail.audit.family import Family
 from toptail.stats.best_of_k import Floats, best_of_k, oracle, split_oracle
+from toptail.stats.k_grid import Family
 
 _PART = 8_000
 """Queries in each part of a population."""

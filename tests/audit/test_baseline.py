@@ -15,8 +15,7 @@ import toptail
 from tests.audit.baseline_cases import CASES, CLUSTERED, TAIL, claims, drawn
 from toptail import AuditResult, InputError, ScoredPools
 from toptail.audit import Settings
-from toptail.audit.paired import PairedSums, Shared, Side
-from toptail.audit.standing import Baseline
+from toptail.audit.baseline import Baseline, PairedSums, Shared, Side
 from toptail.cli import main
 
 pytestmark = pytest.mark.usefixtures("no_figures")

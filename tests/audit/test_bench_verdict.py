@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import toptail
-from toptail.audit.family import Family
 from toptail.audit.settings import Rule
 from toptail.stats.best_of_k import selection_weights
+from toptail.stats.k_grid import Family
 from validation import verdict
 from validation.verdict import (
     QUERIES,

@@ -8,14 +8,14 @@ import pytest
 
 import toptail
 from toptail import InputError, ScoredPools
-from toptail.audit.family import Family
+from toptail.audit.headroom import seen_of
 from toptail.audit.per_query import Judgement, score_columns
 from toptail.audit.sample import Sample
-from toptail.audit.seen import seen_of
 from toptail.audit.settings import Rule, Settings, Unit
 from toptail.audit.verdict import Status, Steps, _safe_up_to, status_of
 from toptail.stats import cluster_sums, extreme_weights, oracle, unseen_cluster
 from toptail.stats.best_of_k import Ints
+from toptail.stats.k_grid import Family
 
 FAST: dict[str, Any] = {"resamples": 1_000}
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.special import fdtrc
 
-from toptail.audit.family import Family
 from toptail.audit.measure import Measured, measure
 from toptail.audit.per_query import Judgement
 from toptail.audit.sample import Estimate
@@ -16,6 +15,7 @@ from toptail.audit.settings import Settings
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes
 from toptail.stats import bootstrap_p, holm
+from toptail.stats.k_grid import Family
 
 _MOST_GROUPS = 50
 _MOST_TESTED = 12

@@ -9,11 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit.family import Family
+from toptail.audit.headroom import (
+    Ruler,
+    Seen,
+    add_bounds,
+    add_changes,
+    add_own,
+    add_own_gains,
+    seen_of,
+)
 from toptail.audit.per_query import Judgement, ScoreColumn, score_columns
-from toptail.audit.ruler import Ruler, Seen, add_bounds, add_changes, add_own, add_own_gains
 from toptail.audit.sample import Estimate, Sample
-from toptail.audit.seen import seen_of
 from toptail.audit.settings import Settings, Unit
 from toptail.audit.verdict import Asked, Status, Verdict, judge
 from toptail.audit.views import Summary
@@ -24,6 +30,7 @@ from toptail.progress import Tick
 from toptail.stats import bootstrap_p, divergence_bound, holm, max_t_band
 from toptail.stats.best_of_k import Floats
 from toptail.stats.ends import Between, Shares
+from toptail.stats.k_grid import Family
 
 _HISTOGRAM = np.linspace(-1.0, 1.0, 21)
 _WIDE = 10.0

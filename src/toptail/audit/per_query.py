@@ -10,9 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.audit.family import Family
-from toptail.audit.partly import Sampled
 from toptail.audit.pooled import cell_sums, pooled_auc, pooled_edges, put_deciles
+from toptail.judging.partial import Sampled
 from toptail.pools import Block, ScoredPools
 from toptail.pools.scored import blocks_of, segments
 from toptail.stats.best_of_k import (
@@ -26,6 +25,7 @@ from toptail.stats.best_of_k import (
 )
 from toptail.stats.deciles import bin_shares
 from toptail.stats.ends import extreme_changes, extreme_weights
+from toptail.stats.k_grid import Family
 from toptail.stats.products import steady_product
 from toptail.stats.rank import dense_ranks, row_auc, tau_b_of_ranks
 from toptail.stats.resample import available_threads

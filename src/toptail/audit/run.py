@@ -9,22 +9,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit.family import Family
 from toptail.audit.groups import groups
-from toptail.audit.judging import judging_content
 from toptail.audit.measure import measure
-from toptail.audit.partly import between, filled, preferred, sampled
 from toptail.audit.per_query import Judgement
 from toptail.audit.population import population
 from toptail.audit.record import jsonable, record_of
 from toptail.audit.settings import Rule, Settings
 from toptail.audit.shared_length import shared_length
-from toptail.audit.streamed import StreamedJudgement
 from toptail.errors import InputError, option
+from toptail.judging.describe import judging_content
+from toptail.judging.partial import between, filled, preferred, sampled
+from toptail.judging.values import StreamedJudgement
 from toptail.pools import ScoredPools
 from toptail.pools.columns import listed
 from toptail.pools.stream import StreamedPools
 from toptail.progress import Tick
+from toptail.stats.k_grid import Family
 
 FORMAT = "toptail-audit-2"
 

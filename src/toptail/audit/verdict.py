@@ -8,10 +8,10 @@ from typing import Any, Final, Literal, TypedDict, get_args
 import numpy as np
 from scipy.special import ndtri
 
-from toptail.audit.family import Family
 from toptail.audit.settings import Rule, Unit, exact_percent
 from toptail.stats.best_of_k import Floats
 from toptail.stats.ends import Between, Shares, rare_share
+from toptail.stats.k_grid import Family
 
 Status = Literal["safe", "no gain", "unsafe", "inconclusive"]
 STATUSES: tuple[Status, ...] = get_args(Status)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 import tyro
 
 from toptail.audit import Rule, Settings
-from toptail.audit.standing import STANDINGS
+from toptail.audit.baseline import STANDINGS
 from toptail.audit.verdict import STATUSES
 from toptail.audit.views import reach
 from toptail.commands.engine import EngineFlags

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit.judging import labels_content
 from toptail.audit.record import jsonable, record_of
+from toptail.judging.describe import labels_content
 from toptail.progress import Tick, no_tick
 from toptail.select.base import RankSelector, Selector, rank_weights
 from toptail.select.crossfit import NOTHING, Choices

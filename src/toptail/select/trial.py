@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit.family import Family
+from toptail.audit.headroom import judged_whole
 from toptail.audit.per_query import possible_per_query
-from toptail.audit.seen import judged_whole
 from toptail.errors import InputError, check_not_negative, check_share, check_whole, option
 from toptail.pools.columns import codes
 from toptail.progress import Tick, no_tick
@@ -25,6 +24,7 @@ from toptail.select.measure import Tried, try_all
 from toptail.select.read import Offered
 from toptail.stats import cluster_sums
 from toptail.stats.best_of_k import Floats, Ints
+from toptail.stats.k_grid import Family
 
 LEAST_CLUSTERS: Final = 10
 """With fewer queries (or clusters) there is nothing to choose on and to value on."""

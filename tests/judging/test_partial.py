@@ -11,21 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 
 import toptail
-from toptail.audit.bounds import _values_between
-from toptail.audit.family import Family
+from toptail.audit.headroom import WholePart, seen_of
 from toptail.audit.per_query import score_columns
-from toptail.audit.ruler import WholePart
 from toptail.audit.run import judgement
 from toptail.audit.sample import Sample
-from toptail.audit.seen import seen_of
 from toptail.audit.settings import Settings
 from toptail.audit.views import Interval
 from toptail.cli import main
+from toptail.judging.bounds import _values_between
 from toptail.pools.columns import Columns
 from toptail.pools.read import to_pools
 from toptail.results.schema import problem
 from toptail.stats import best_of_k
 from toptail.stats.ends import Widened
+from toptail.stats.k_grid import Family
 
 QUERIES, SIZE = 120, 8
 Arrays = dict[str, np.ndarray]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toptail.audit.family import Family
 from toptail.audit.per_query import BLOCK, Judgement, ScoreColumn
 from toptail.audit.settings import Settings
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats, average_ties, best_of_k, oracle, tie_starts
 from toptail.stats.best_of_k import selection_weights as rank_weights
+from toptail.stats.k_grid import Family
 from toptail.stats.products import steady_product as product
 
 

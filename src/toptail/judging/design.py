@@ -1,19 +1,75 @@
-"""Which candidates to judge: some queries as a whole, and of the others what decides verdicts."""
+r"""Which candidates to judge: chances that make contrasts vary least, and draws that can grow.
+
+With independent draws of chances p the variance of :math:`\sum_i c_i z_i` is
+:math:`\sum_i c_i^2 \sigma_i^2 (1 - p_i)/p_i`, where :math:`\sigma_i` is how far predictions are
+off. Summed over contrasts and for a given number of labels it is least for p in proportion to
+:math:`\sigma_i \sqrt{\sum c_i^2}` (Neyman, 1934).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
-from toptail.audit.family import Family
 from toptail.audit.population import least_size
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
-from toptail.stats.best_of_k import Floats
-from toptail.stats.design import chances, contrast_sizes, expected_largest
+from toptail.stats.best_of_k import Floats, Ints, oracle, selection_weights, tie_starts
+from toptail.stats.k_grid import Family
 from toptail.stats.products import steady_product
 from toptail.stats.sampled import Flags
+
+
+def contrast_sizes(scores: Floats, k: tuple[int, ...], first: Ints, second: Ints) -> Floats:
+    """Sum of squared weights of the changes V(k[second]) - V(k[first]), by candidate ``[m, n]``.
+
+    Tied scores share their weights evenly.
+    """
+    weights = selection_weights(scores.shape[1], k)
+    change = (weights[second] - weights[first]).T
+    order = np.argsort(scores, axis=1)
+    starts = tie_starts(np.take_along_axis(scores, order, axis=1))
+    result = np.empty(scores.shape)
+    if starts is None:
+        np.put_along_axis(result, order, (change**2).sum(axis=1)[None], axis=1)
+        return result
+    flat = np.tile(change, (len(scores), 1))
+    counts = np.diff(starts, append=flat.shape[0])
+    means = np.add.reduceat(flat, starts, axis=0) / counts[:, None]
+    sizes = np.repeat((means**2).sum(axis=1), counts).reshape(scores.shape)
+    np.put_along_axis(result, order, sizes, axis=1)
+    return result
+
+
+def chances(size: Floats, labels: float, least: float) -> Floats:
+    """Chances in proportion to ``size``, between ``least`` times their mean and 1.
+
+    They add up to ``labels``, where 0 < labels <= size.size.
+    """
+    low = least * labels / size.size
+    root = np.maximum(size, 1e-12 * size.max()) if size.max() > 0 else np.ones(size.size)
+    root = root / root.mean()
+    small, large = 0.0, max(1.0, 1.0 / root.min())
+    for _ in range(60):  # bisection: the sum grows with the scale
+        scale = (small + large) / 2
+        if np.clip(scale * root, low, 1.0).sum() < labels:
+            small = scale
+        else:
+            large = scale
+    return np.asarray(np.clip(small * root, low, 1.0))
+
+
+def expected_largest(n: int) -> float:
+    """Expected largest of ``n`` standard normal numbers.
+
+    >>> round(expected_largest(2), 4)
+    0.5642
+    """
+    rank = (np.arange(20_000) + 0.5) / 20_000
+    return float(ndtri(rank ** (1.0 / n)).mean())
+
 
 LEAST_WHOLE = 10
 """A plan judges at least so many queries as a whole: they give the headroom."""
@@ -220,3 +276,77 @@ def drawn_within(
         if drawn.judged.sum() <= labels:
             return plan, drawn
         aim = int(0.98 * aim)
+
+
+_FEW = 5
+"""With fewer queries judged whole their headroom says too little."""
+
+
+def guess_of(
+    about: Contrasts, pilot: Floats | None, cheap: Floats | None, spread: float | None
+) -> Guess:
+    """What is assumed before judging.
+
+    A pilot (values of some candidates) says how values spread inside a query, and beside a
+    cheap judge how far that one is off; a cheap judge alone is taken to be off by as much as it
+    spreads itself; else the stated spread, or normal values, for which no unit is needed.
+    """
+    pools = about.pools
+    if spread is not None:
+        if not 0 < spread < np.inf:
+            raise InputError(f"{option('spread', spread)} must be a number above 0.")
+        return Guess(spread, spread)
+    base = cheap if pilot is None else pilot
+    if base is None:
+        return Guess()
+    own = _spread(pools, base)
+    if not own > 0:
+        raise InputError(
+            f"{pools.source}: the values to plan by do not differ inside any query; state how "
+            f"they do with {option('spread')}."
+        )
+    missed = own
+    if pilot is not None and cheap is not None:
+        missed = min(own, _spread(pools, _unexplained(pools, pilot, cheap)))
+    headroom = _headroom(about, base)
+    if headroom.size < _FEW or not headroom.mean() > 0:
+        return Guess(own, missed)
+    mean = float(headroom.mean())
+    return Guess(own, missed, mean, float(headroom.std() / mean))
+
+
+def _deviations(pools: ScoredPools, column: Floats) -> tuple[Floats, int]:
+    """Deviations of what is known from its query's mean, and how many are free."""
+    query = np.repeat(np.arange(pools.queries), pools.sizes)
+    known = ~np.isnan(column)
+    count = np.bincount(query[known], minlength=pools.queries)
+    mean = np.bincount(query[known], column[known], pools.queries) / np.maximum(count, 1)
+    return np.where(known, column - mean[query], 0.0), int((count[count > 1] - 1).sum())
+
+
+def _spread(pools: ScoredPools, column: Floats) -> float:
+    """Standard deviation inside a query."""
+    deviations, free = _deviations(pools, column)
+    return float(np.sqrt((deviations**2).sum() / max(free, 1)))
+
+
+def _unexplained(pools: ScoredPools, pilot: Floats, cheap: Floats) -> Floats:
+    """The pilot's values less what the cheap judge explains of them inside queries."""
+    known = np.where(np.isnan(pilot), np.nan, cheap)
+    y, x = _deviations(pools, pilot)[0], _deviations(pools, known)[0]
+    square, both = np.einsum("i,ci->c", x, np.stack([x, y]))
+    return pilot - (both / square if square > 0 else 0.0) * cheap
+
+
+def _headroom(about: Contrasts, column: Floats) -> Floats:
+    """Headroom at k_max of the queries of which everything is known."""
+    pools = about.pools
+    whole = about.usable & ~np.isnan(np.add.reduceat(column, pools.offsets[:-1]))
+    if not whole.any():
+        return np.empty(0)
+    part, found = pools.select(whole), []
+    kept = column[np.repeat(whole, pools.sizes)]
+    for block in part.blocks():
+        value = block.take(kept)
+        found.append(oracle(value, [about.k_max])[:, 0] - value.mean(axis=1))
+    return np.concatenate(found)
