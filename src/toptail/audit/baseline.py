@@ -10,17 +10,18 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 import numpy as np
 import pyarrow as pa
 
-from toptail.audit.per_query import BLOCK, Judgement, values_at
-from toptail.audit.population import least_size
+from toptail.audit.per_query import values_at
 from toptail.audit.record import jsonable
-from toptail.audit.run import check_values, judgement
 from toptail.audit.settings import Settings, exact_percent
 from toptail.errors import InputError, check_share, option
+from toptail.judging.partial import judgement
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes, listed
-from toptail.pools.scored import named, queries
+from toptail.pools.scored import BLOCK, named, queries
 from toptail.stats.best_of_k import Floats, Ints, best_of_k, oracle, rounding, split_oracle
 from toptail.stats.ends import Unseen, shares, unseen_cluster
+from toptail.stats.k_grid import smallest_pool
 from toptail.stats.resample import cluster_sums, weighted_sums
 
 
@@ -91,14 +92,14 @@ class Side:
                 f"{pools.source}: two tables are compared where every candidate has its value; "
                 f"some of '{name}' are missing."
             )
-        check_values(pools, judged, settings)
+        settings.check_values(pools.source, judged)
         return cls(pools, judged, name)
 
     def at(self, queries: Ints) -> tuple[Side, Ints]:
         """Some of the queries in the table's own order, and where each one asked for is there."""
         chosen = np.zeros(self.pools.queries, dtype=bool)
         chosen[queries] = True
-        judged = self.judged.select(np.repeat(chosen, self.pools.sizes))
+        judged = self.judged.of_queries(chosen, self.pools.sizes)
         place = (np.cumsum(chosen) - 1)[queries]
         return Side(self.pools.select(chosen), judged, self.value), place
 
@@ -161,7 +162,7 @@ class Shared:
                 f"{where}: no shared query has {min_pool or 2} candidates in both tables, so there "
                 "is nothing to compare."
             )
-        keep = size >= least_size(several, min_pool)
+        keep = size >= smallest_pool(several, min_pool)
         (newer, first), (older, second) = new.at(new_at[keep]), old.at(old_at[keep])
         return cls(newer, older, first, second, int(size[keep].min()), size.size)
 

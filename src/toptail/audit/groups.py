@@ -9,13 +9,13 @@ import numpy as np
 from scipy.special import fdtrc
 
 from toptail.audit.measure import Measured, measure
-from toptail.audit.per_query import Judgement
 from toptail.audit.sample import Estimate
 from toptail.audit.settings import Settings
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes
 from toptail.stats import bootstrap_p, holm
-from toptail.stats.k_grid import Family
+from toptail.stats.k_grid import KGrid
 
 _MOST_GROUPS = 50
 _MOST_TESTED = 12
@@ -25,7 +25,7 @@ _MOST_TESTED = 12
 def groups(
     pools: ScoredPools,
     judged: Judgement,
-    family: Family,
+    grid: KGrid,
     settings: Settings,
     warnings: list[str],
 ) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def groups(
         member = code == at
         values = judged.of_queries(member, pools.sizes)
         rng = np.random.default_rng([settings.seed, at])
-        ks = family.doublings() if values.bounded else family
+        ks = grid.doublings() if values.bounded else grid
         parts[str(label)] = measure(pools.select(member), values, ks, settings, rng)
         parts[str(label)].content.pop("comparisons")
     if len(parts) > _MOST_TESTED:

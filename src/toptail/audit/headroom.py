@@ -1,360 +1,305 @@
-"""What gains are measured in: the headroom, pooled or each query's own, and the unseen cluster."""
+"""Headroom: what a change of value is measured in, and the ends of such shares.
+
+The headroom at K is the value of the best of K candidates less that of a random one. Gains and
+falls of V(K) are shares of it. :func:`headroom_of` decides once, before anything is measured, how
+the headroom is known; every class has the same few methods:
+
+- :class:`PooledHeadroom`: that of all queries together, where every candidate has its value;
+- :class:`QueryHeadroom`: each query's own, for the unit ``query``;
+- :class:`EstimatedHeadroom`: estimated from the queries that a design judged whole;
+- :class:`BoundedHeadroom`: only known to lie between two ends.
+
+Ends count one cluster that is not in the sample (:mod:`toptail.stats.ends`). It is made of the
+pools that were judged whole, ordered as badly and as well as their candidates allow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from toptail.audit.per_query import Judgement, Possible, ScoreColumn, possible_per_query
+from toptail.audit.per_query import Possible, ScoreColumn, possible_per_query
 from toptail.audit.sample import Estimate, Sample
-from toptail.audit.settings import Settings, Unit
-from toptail.judging.bounds import Bounds, bounds_of
-from toptail.judging.partial import Sampled
+from toptail.judging.bounds import Bounds
+from toptail.judging.partial import SampledJudgement
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
-from toptail.pools.columns import codes
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.ends import (
-    Between,
+    BoundedShares,
     Shares,
     Unseen,
-    Widened,
+    WidenedShares,
     moved_weight,
     shares,
     unseen_cluster,
     unseen_weights,
 )
-from toptail.stats.k_grid import Family
+from toptail.stats.k_grid import KGrid
 from toptail.stats.resample import cluster_sums
-from toptail.stats.sampled import Flags, cross_fitted
+from toptail.stats.sampled import cross_fitted
 
-ROOMS = ("low", "high")
-"""The least and the most that the headroom can be."""
-
-
-@dataclass(frozen=True, eq=False)
-class Undrawn:
-    """The unseen cluster as one that was drawn to be judged whole; each ``[n_k]``."""
-
-    missed: Floats
-    """By how much its headroom exceeds the prediction, over the chance to be drawn."""
-    weight: Floats
-    """One over that chance."""
-    predicted: Floats
-    """Its headroom as it is predicted."""
+_FITTED = 20
+"""With fewer queries judged whole, single labels of other queries do not predict the headroom."""
 
 
 @dataclass(frozen=True, eq=False)
-class Ruler:
-    """Shares of the headroom in one unit, read off one sample; the same for all scorers."""
+class WholePools:
+    """The pools of which every candidate has a value; the unseen cluster is made of them."""
 
-    sample: Sample
-    """Per-query numbers and their resamples."""
-    family: Family
-    """The measured K."""
-    unit: Unit
-    """``pooled`` or ``query``."""
+    possible: Possible
+    """What selection from each pool could do."""
+    headroom: Floats
+    """oracle(K) - V(1) of each pool ``[pools, n_k]``."""
+    cluster: Ints | None
+    """The cluster of each pool; None: every pool its own."""
+    times: Floats
+    """How many pools of its cluster each stands for ``[pools]``; 1 where all are judged whole."""
+    tiny: float
+    """Headroom at or below this is rounding."""
+
+    @classmethod
+    def of(
+        cls, possible: Possible, headroom: Floats, cluster: Ints | None, whole: Ints, tiny: float
+    ) -> WholePools:
+        """The pools at the positions ``whole`` of all pools, whose clusters are ``cluster``."""
+        if cluster is None:
+            return cls(possible, headroom, None, np.ones(len(headroom)), tiny)
+        counts = np.bincount(cluster[whole], minlength=int(cluster.max()) + 1)
+        times = np.bincount(cluster) / np.maximum(counts, 1)
+        return cls(possible, headroom, cluster[whole], times[cluster[whole]], tiny)
+
+    def sums(self, per_pool: Floats) -> Floats:
+        """Sums over the pools of each cluster ``[clusters, columns]``."""
+        return cluster_sums(per_pool * self.times[:, None], self.cluster)
+
+    def unseen(self, grid: KGrid, top: Floats, times: Floats) -> Unseen:
+        """The unseen cluster for all changes of the grid.
+
+        ``top [clusters, 1]`` is the headroom of each cluster, and the changes of each pool are
+        multiplied by ``times [pools]``.
+        """
+        weight = unseen_weights(top)
+        of_pool = weight[:, 0]
+        if self.cluster is not None:
+            of_pool = of_pool[np.unique(self.cluster, return_inverse=True)[1]]
+        least, most = self.possible.extremes(of_pool * (times * self.times), grid)
+        return Unseen(least, most, (weight * top).sum(axis=0))
+
+    def share(self, change: Floats, at: slice = slice(None)) -> Floats:
+        """Changes over each pool's own headroom at the K numbered ``at``; 0 where it has none."""
+        headroom = self.headroom[:, at]
+        known = headroom > self.tiny
+        return np.asarray(np.where(known, change / np.where(known, headroom, 1.0), 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Headroom:
+    """Shares of the headroom, read from a sample; the base of the four kinds."""
+
+    grid: KGrid
+    """The K of the audit."""
+    oracle: Floats
+    """Best possible with K ``[queries, n_k]``; right on average where it is estimated, and NaN
+    where it is bounded."""
+
+    @property
+    def spread(self) -> float | None:
+        """How many times the 90 % quantile of the queries' headroom at k_max is the 10 % one."""
+        return 1.0
+
+    @property
+    def queries_without(self) -> int:
+        """Queries where the best candidate is worth no more than a random one."""
+        return 0
+
+    def add_to(self, sample: Sample) -> None:
+        """Register what is needed beside ``oracle``."""
+
+    def add_scorer(
+        self, sample: Sample, prefix: str, column: ScoreColumn, members: Sequence[str]
+    ) -> None:
+        """Register what is needed of a scorer beside its value.
+
+        ``column`` has its numbers, the means over the score columns ``members``.
+        """
+
+    def mean(self, sample: Sample, prefix: str) -> float:
+        """The mean headroom at k_max over queries, in units of the value."""
+        return float(sample.mean("oracle").point[-1] - sample.mean(prefix + "value").point[0])
+
+    def steps(self, sample: Sample, prefix: str) -> Shares | BoundedShares:
+        """The steps of the grid over the headroom at k_max."""
+        raise NotImplementedError
+
+    def gains(self, sample: Sample, prefix: str, tail: float) -> dict[str, Floats]:
+        """``value``, ``low`` and ``high`` of the gain from 1 to each K, over the headroom at k_max.
+
+        Each end has the one-sided error ``tail``; NaN where the headroom is bounded.
+        """
+        raise NotImplementedError
+
+    def captured(self, sample: Sample, prefix: str, tail: float) -> dict[str, Floats]:
+        """The same over the headroom at that K."""
+        raise NotImplementedError
+
+    def gain_at_k_max(self, sample: Sample, prefix: str) -> Estimate:
+        """The gain from 1 to k_max over the headroom there, without the unseen cluster."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class PooledHeadroom(Headroom):
+    """The headroom of all queries together, where every candidate has its value."""
+
+    whole: WholePools
+    """The pools."""
     unseen: Unseen
-    """The cluster that was not seen: the family's changes, over the headroom at k_max."""
+    """The unseen cluster: changes of the grid, over the headroom at k_max."""
     unseen_at: Unseen
-    """The same for the changes from 1 to each K, over the headroom at that K."""
-    bounded: bool = False
-    """Whether changes and headroom are only bounded."""
-    undrawn: Undrawn | None = None
-    """A query that could have been judged whole and was not, where only some were."""
+    """The unseen cluster: changes from 1 to each K, over the headroom at that K."""
 
-    def steps(self, prefix: str) -> Shares | Between:
-        """The family's steps over the headroom at k_max."""
-        return self._changes(prefix, slice(0, len(self.family.steps)))
+    @property
+    def spread(self) -> float | None:
+        """How many times the 90 % quantile of the queries' headroom at k_max is the 10 % one."""
+        headroom = self.whole.headroom[:, -1]
+        known = headroom[headroom > self.whole.tiny]
+        if not known.size:
+            return None
+        low, high = np.quantile(known, [0.1, 0.9])
+        return float(high / low)
 
-    def gains(self, prefix: str) -> Shares | Between:
-        """The gain from 1 to each K over the headroom at k_max."""
-        return self._changes(prefix, slice(len(self.family.steps), None))
+    @property
+    def queries_without(self) -> int:
+        """Queries where the best candidate is worth no more than a random one."""
+        return int((self.whole.headroom[:, -1] <= self.whole.tiny).sum())
 
-    def captured(self, prefix: str) -> Shares | Between:
+    def steps(self, sample: Sample, prefix: str) -> Shares:
+        """The steps of the grid over the headroom at k_max."""
+        return self._changes(sample, prefix, slice(0, len(self.grid.steps)))
+
+    def gains(self, sample: Sample, prefix: str, tail: float) -> dict[str, Floats]:
+        """The ends of the gain from 1 to each K, over the headroom at k_max."""
+        return _ends(self._changes(sample, prefix, slice(len(self.grid.steps), None)), tail)
+
+    def captured(self, sample: Sample, prefix: str, tail: float) -> dict[str, Floats]:
+        """The ends of the gain from 1 to each K, over the headroom at that K."""
+        return _ends(self.captured_shares(sample, prefix), tail)
+
+    def captured_shares(self, sample: Sample, prefix: str) -> Shares:
         """The gain from 1 to each K over the headroom at that K."""
-        if self.bounded:
-            return self._between(prefix, slice(len(self.family.steps), None), self.unseen_at, 0)
-        change, change_draws, headroom, headroom_draws = self._read(prefix, "captured")
+        return self._shares(sample, self._captured(sample, prefix), self.unseen_at, slice(None))
+
+    def gain_at_k_max(self, sample: Sample, prefix: str) -> Estimate:
+        """The gain from 1 to k_max over the headroom there, without the unseen cluster."""
+        sums = self._gains(sample, prefix)
+        total = Estimate(sums.change[:, -1].sum(), sums.change_draws[-1])
+        return total / Estimate(sums.headroom[:, -1].sum(), sums.headroom_draws[-1])
+
+    def _changes(self, sample: Sample, prefix: str, which: slice) -> Shares:
+        unseen = Unseen(self.unseen.least[which], self.unseen.most[which], self.unseen.headroom[:1])
+        steps = self.grid.first[which], self.grid.second[which]
         return self._shares(
-            slice(None), change, headroom, change_draws, headroom_draws, self.unseen_at
+            sample, self._gains(sample, prefix), unseen, slice(-1, None), steps=steps
         )
 
-    def gain_at_k_max(self, prefix: str) -> Estimate:
-        """The gain from 1 to k_max over the headroom there, without the unseen cluster."""
-        if self.bounded:
-            return self.sample.total("oracle")[-1]  # not known
-        change, change_draws, headroom, headroom_draws = self._read(prefix, "gain")
-        total = Estimate(change[:, -1].sum(), change_draws[-1])
-        return total / Estimate(headroom[:, -1].sum(), headroom_draws[-1])
+    def _gains(self, sample: Sample, prefix: str) -> _Sums:
+        """Changes from 1 to each measured K."""
+        return self._read(sample, prefix, slice(None))
 
-    def _changes(self, prefix: str, which: slice) -> Shares | Between:
-        unseen = Unseen(self.unseen.least[which], self.unseen.most[which], self.unseen.headroom[:1])
-        if self.bounded:
-            return self._between(prefix, which, unseen, -1)
-        change, change_draws, headroom, headroom_draws = self._read(prefix, "gain")
-        return self._shares(
-            slice(-1, None),
-            change,
-            headroom[:, -1:],
-            change_draws,
-            headroom_draws[-1:],
-            unseen,
-            (self.family.first[which], self.family.second[which]),
+    def _captured(self, sample: Sample, prefix: str) -> _Sums:
+        """Changes from 1 to each shown K."""
+        return self._read(sample, prefix, self.grid.shown_at)
+
+    def _read(self, sample: Sample, prefix: str, at: slice | Ints) -> _Sums:
+        value, value_draws = sample.sums(prefix + "value")
+        top, top_draws = sample.sums("oracle")
+        return _Sums(
+            value[:, at] - value[:, :1],
+            top - value[:, :1],
+            value_draws[at] - value_draws[:1],
+            top_draws - value_draws[:1],
         )
 
     def _shares(
         self,
-        at: slice,
-        change: Floats,
-        headroom: Floats,
-        change_draws: Floats,
-        headroom_draws: Floats,
+        sample: Sample,
+        sums: _Sums,
         unseen: Unseen,
+        at: slice,
         steps: tuple[Ints, Ints] | None = None,
     ) -> Shares:
-        """Changes over the headroom at the K numbered ``at``; with ``steps`` between two of them.
+        """Changes over the headroom at the K numbered ``at``."""
+        return shares(*sums.over(at), sample.unseen, unseen, steps)
 
-        Where the headroom is from queries judged whole, a large one may not be among them: the
-        ends hold with one more as well.
-        """
-        weight, more = self.sample.unseen, self.undrawn
-        found = shares(change, headroom, change_draws, headroom_draws, weight, unseen, steps)
-        if more is None:
-            return found
-        seen, both = (
-            self.sample.missed("oracle", *unseen).T[at]
-            for unseen in ((), (more.missed, more.weight))
-        )
-        unseen = replace(unseen, headroom=more.predicted[at])
-        headroom_draws = headroom_draws - seen + both
-        missed = shares(change, headroom, change_draws, headroom_draws, weight, unseen, steps)
-        return Widened(**vars(found), missed=missed)
 
-    def _between(self, prefix: str, which: slice, unseen: Unseen, at: int) -> Between:
-        """Least and most of changes over the least and the most headroom, from K number ``at``."""
+class _Sums(NamedTuple):
+    """Changes and headroom, by cluster ``[clusters, n_k]`` and resampled ``[n_k, resamples]``."""
 
-        def part(change: str, room: str) -> Shares:
-            return shares(
-                self.sample.by_cluster(prefix + change)[:, which],
-                self.sample.by_cluster(f"room {room}")[:, at:],
-                self.sample.total(prefix + change).draws.T[which],
-                self.sample.total(f"room {room}").draws.T[at:],
-                self.sample.unseen,
-                unseen,
-            )
+    change: Floats
+    headroom: Floats
+    change_draws: Floats
+    headroom_draws: Floats
 
-        return Between(*(part(change, room) for change in ("least", "most") for room in ROOMS))
+    def over(self, at: slice) -> tuple[Floats, Floats, Floats, Floats]:
+        """The same with the headroom of some K."""
+        change, headroom, change_draws, headroom_draws = self
+        return change, headroom[:, at], change_draws, headroom_draws[at]
 
-    def _read(self, prefix: str, what: str) -> tuple[Floats, Floats, Floats, Floats]:
-        """Changes from 1 and headroom, by cluster ``[C, n_k]`` and drawn ``[n_k, resamples]``.
 
-        Headroom is that of the shown K, and so are the changes for ``captured``; those for
-        ``gain`` are of every measured K.
-        """
-
-        def both(name: str) -> tuple[Floats, Floats]:
-            return self.sample.by_cluster(name), self.sample.total(name).draws.T
-
-        if self.unit == "query":
-            return *both(f"{prefix}own {what}"), *both("own")
-        (value, value_draws), (top, top_draws) = both(prefix + "value"), both("oracle")
-        at = self.family.shown_at if what == "captured" else slice(None)
-        return (
-            value[:, at] - value[:, :1],
-            value_draws[at] - value_draws[:1],
-            top - value[:, :1],
-            top_draws - value_draws[:1],
-        )
+def _ends(found: Shares, tail: float) -> dict[str, Floats]:
+    """Shares with their ends: no more than all of the headroom, and 0 where that is rounding."""
+    ends = {"value": found.value, "low": found.low(tail), "high": found.high(tail)}
+    ends = {name: np.where(np.abs(x) <= 1e-9, 0.0, x) for name, x in ends.items()}
+    # An infinite end is not known, and stays so.
+    return {name: np.where(np.isinf(x), x, np.minimum(x, 1.0)) for name, x in ends.items()}
 
 
 @dataclass(frozen=True, eq=False)
-class WholePart:
-    """Pools judged whole, which stand for the clusters that they are from."""
-
-    cluster: Ints | None
-    """The cluster of each; None: every query its own."""
-    times: Floats
-    """How many pools each stands for: those of its cluster over those of it judged whole."""
-    missed: Floats
-    """By how much headroom exceeds its prediction, over the chance to be judged whole
-    ``[all queries, n_k]``; 0 where a query was not."""
-    weight: Floats
-    """One over that chance ``[all queries]``; 0 where a query was not judged whole."""
-    wider: float
-    """How many times as far off predictions are in some query as in any of these; at least 1."""
+class QueryHeadroom(PooledHeadroom):
+    """Each query's own headroom; queries without any are left out."""
 
     @classmethod
-    def of(cls, cluster: Ints | None, missed: Floats, weight: Floats, wider: float) -> WholePart:
-        """The pools with a weight."""
-        full = weight > 0
-        if cluster is None:
-            return cls(None, np.ones(int(full.sum())), missed, weight, wider)
-        whole = np.bincount(cluster[full], minlength=int(cluster.max()) + 1)
-        times = np.bincount(cluster) / np.maximum(whole, 1)
-        return cls(cluster[full], times[cluster[full]], missed, weight, wider)
+    def of(cls, pooled: PooledHeadroom) -> QueryHeadroom:
+        """The same queries, each in its own headroom."""
+        grid, whole = pooled.grid, pooled.whole
+        has = (whole.headroom[:, -1:] > whole.tiny).astype(np.float64)
+        own = whole.sums(has)
+        unseen = whole.unseen(grid, own, whole.share(has, slice(-1, None))[:, 0])
+        gains = whole.possible.least, whole.possible.most
+        at = unseen_cluster([whole.sums(whole.share(end)) for end in gains], own)
+        return cls(grid, pooled.oracle, whole, unseen, at)
+
+    def add_to(self, sample: Sample) -> None:
+        """Register which queries have headroom."""
+        sample.add("own", (self.whole.headroom[:, -1] > self.whole.tiny).astype(np.float64))
+
+    def add_scorer(
+        self, sample: Sample, prefix: str, column: ScoreColumn, _members: Sequence[str]
+    ) -> None:
+        """Register a scorer's gains in each query's own headroom."""
+        gain = column.value - column.value[:, :1]
+        sample.add(f"{prefix}own gain", self.whole.share(gain, slice(-1, None)))
+        sample.add(f"{prefix}own captured", self.whole.share(gain[:, self.grid.shown_at]))
+
+    def _gains(self, sample: Sample, prefix: str) -> _Sums:
+        return self._own(sample, f"{prefix}own gain")
+
+    def _captured(self, sample: Sample, prefix: str) -> _Sums:
+        return self._own(sample, f"{prefix}own captured")
+
+    def _own(self, sample: Sample, name: str) -> _Sums:
+        (change, change_draws), (own, own_draws) = sample.sums(name), sample.sums("own")
+        return _Sums(change, own, change_draws, own_draws)
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What the unseen cluster is made of: the pools that were seen."""
-
-    oracle: Floats
-    """Best possible with K ``[all queries, n_k]``, right on average where not all was judged."""
-    possible: Possible
-    """What selection from each pool that is judged whole could do."""
-    headroom: Floats
-    """oracle(K) - V(1) of those pools ``[queries, n_k]``."""
-    cluster: Ints | None
-    """The cluster of each query; None: every query its own."""
-    tiny: float
-    """Headroom at or below this is rounding."""
-    sizes: Ints
-    """Candidates of each pool ``[queries]``."""
-    width: float | None
-    """How far apart two values can be, if that was declared."""
-    part: WholePart | None = None
-    """Which pools were judged whole, where not all were."""
-    bounds: Bounds | None = None
-    """Ends of changes and headroom, where these are only bounded."""
-
-    def ruler(self, sample: Sample, family: Family, unit: Unit) -> Ruler:
-        """Measure in one unit."""
-        gains = self.possible.least, self.possible.most
-        if unit == "query":
-            has = (self.headroom[:, -1:] > self.tiny).astype(np.float64)
-            own, times = self._sum(has), _over(has, self.headroom[:, -1:], self.tiny)
-            each = [self._sum(_over(end, self.headroom, self.tiny)) for end in gains]
-            unseen = self._unseen(family, own, times[:, 0])
-            return Ruler(sample, family, unit, unseen, unseen_cluster(each, own))
-        top = np.maximum(self._sum(self.headroom), 0.0)
-        undrawn = self._undrawn(top)
-        if self.width is not None:
-            within = self._within(family, self.width, top[:, -1:])
-            return Ruler(sample, family, unit, *within, self.bounds is not None, undrawn)
-        unseen = self._unseen(family, top[:, -1:], np.ones(len(self.headroom)))
-        at = unseen_cluster([self._sum(end) for end in gains], top)
-        widened = self._widened(unseen), self._widened(at)
-        return Ruler(sample, family, unit, *widened, undrawn=undrawn)
-
-    def _unseen(self, family: Family, top: Floats, times: Floats) -> Unseen:
-        """The unseen cluster for all changes, of which each query's are counted so many times."""
-        weight = unseen_weights(top)
-        of_query = weight[:, 0]
-        cluster = self.cluster if self.part is None else self.part.cluster
-        if cluster is not None:
-            of_query = of_query[np.unique(cluster, return_inverse=True)[1]]
-        if self.part is not None:
-            times = times * self.part.times
-        least, most = self.possible.extremes(of_query * times, family)
-        return Unseen(least, most, (weight * top).sum(axis=0))
-
-    def _widened(self, unseen: Unseen) -> Unseen:
-        """The unseen cluster, larger where labels of other queries show that they are larger."""
-        wider = 1.0 if self.part is None else self.part.wider
-        return Unseen(unseen.least * wider, unseen.most * wider, unseen.headroom * wider)
-
-    def _undrawn(self, top: Floats) -> Undrawn | None:
-        """The unseen cluster as one that was judged whole; None where all were."""
-        part = self.part
-        if part is None:
-            return None
-        full = part.weight > 0
-        weight = part.weight[full, None]
-        more = part.missed[full] / weight
-        predicted = self.headroom - more
-        missed = weight * (more + (part.wider - 1.0) * self.headroom)
-        found = unseen_cluster([cluster_sums(x, part.cluster) for x in (missed, weight)], top)
-        base = unseen_cluster([self._sum(predicted)] * 2, top).least
-        return Undrawn(found.least, found.most, base)
-
-    def _within(self, family: Family, width: float, top: Floats) -> tuple[Unseen, Unseen]:
-        """The unseen cluster where values lie in a range: it may lose all of it.
-
-        A pool loses at most the width times the total variation between two laws of the
-        pick's rank, and need not have any headroom.
-        """
-        most = np.zeros(family.first.size)
-        for size in np.unique(self.sizes).tolist():
-            moved = moved_weight(size, family.measured, family.first, family.second)
-            most = np.maximum(most, moved)
-        pools = self._sum(np.ones((len(self.headroom), 1)))
-        most *= width * unseen_cluster([pools, pools], top).most
-        at, none = most[len(family.steps) :], np.zeros(1)
-        return Unseen(-most, most, none), Unseen(-at, at, none)
-
-    def _sum(self, per_query: Floats) -> Floats:
-        if self.part is not None:
-            return cluster_sums(per_query * self.part.times[:, None], self.part.cluster)
-        return cluster_sums(per_query, self.cluster)
-
-
-def add_own(sample: Sample, seen: Seen) -> None:
-    """Register which queries have headroom of their own."""
-    sample.add("own", (seen.headroom[:, -1] > seen.tiny).astype(np.float64))
-
-
-def add_own_gains(
-    sample: Sample, prefix: str, column: ScoreColumn, seen: Seen, family: Family
-) -> None:
-    """Register one score column's gains, each query in its own headroom."""
-    gain = column.value - column.value[:, :1]
-    sample.add(f"{prefix}own gain", _over(gain, seen.headroom[:, -1:], seen.tiny))
-    sample.add(f"{prefix}own captured", _over(gain[:, family.shown_at], seen.headroom, seen.tiny))
-
-
-def _over(change: Floats, headroom: Floats, tiny: float) -> Floats:
-    """Changes over headroom; 0 where there is none."""
-    known = headroom > tiny
-    return np.asarray(np.where(known, change / np.where(known, headroom, 1.0), 0.0))
-
-
-def add_bounds(sample: Sample, bounds: Bounds) -> None:
-    """Register the ends of the headroom."""
-    for room, column in zip(ROOMS, (bounds.room_low, bounds.room_high), strict=True):
-        sample.add(f"room {room}", column)
-
-
-def add_changes(sample: Sample, prefix: str, columns: Sequence[str], bounds: Bounds) -> None:
-    """Register the ends of the changes, the mean over score columns."""
-    for name, ends in (("least", bounds.least), ("most", bounds.most)):
-        sample.add(prefix + name, np.mean([ends[column] for column in columns], axis=0))
-
-
-_FITTED = 20
-"""With fewer queries judged whole, what single labels say of the headroom is not listened to."""
-
-
-def seen_of(
-    pools: ScoredPools,
-    judged: Judgement,
-    family: Family,
-    columns: Mapping[str, ScoreColumn],
-    settings: Settings,
-) -> Seen:
-    """Oracle, headroom and the worst that could be, of every pool or of those judged whole."""
-    random = next(iter(columns.values())).value[:, :1]
-    cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
-    width = None if settings.value_range is None else float(np.ptp(settings.value_range))
-    tiny = 1e-12 * judged.largest
-    ends = bounds_of(pools, judged, family, columns, settings)
-    if ends is not None:
-        return _bounded(pools, ends, family, cluster, tiny)
-    if judged.sampled is None:
-        possible = possible_per_query(pools, judged, family)
-        headroom, oracle = possible.oracle - random, possible.oracle
-        return Seen(oracle, possible, headroom, cluster, tiny, pools.sizes, width)
-    found = judged_whole(pools, judged.sampled, family)
-    wider = _wider(pools, judged.sampled.off, found.weight > 0)
-    part = WholePart.of(cluster, found.missed, found.weight, wider)
-    oracle = random + found.expected
-    return Seen(oracle, found.possible, found.headroom, cluster, tiny, pools.sizes, width, part)
-
-
-@dataclass(frozen=True, eq=False)
-class JudgedWhole:
-    """What queries that were judged whole say of the best possible."""
+class HeadroomEstimate:
+    """The headroom as the queries that a design judged whole show it."""
 
     possible: Possible
     """What selection from each of their pools could do."""
@@ -363,43 +308,27 @@ class JudgedWhole:
     expected: Floats
     """Headroom that is right on average, of every query ``[queries, n_k]``."""
     missed: Floats
-    """What the queries judged whole add to the prediction in it, each over its chance."""
+    """By how much the headroom of queries judged whole exceeds its prediction, over the chance to
+    be judged whole ``[queries, n_k]``; 0 where a query was not."""
     weight: Floats
-    """One over the chance of a query to be judged whole ``[queries]``; 0 where it was not."""
+    """One over the chance to be judged whole ``[queries]``; 0 where a query was not."""
 
-
-def judged_whole(pools: ScoredPools, sampled: Sampled, family: Family) -> JudgedWhole:
-    """The headroom where a design says of some queries that they were judged whole."""
-    chance = sampled.whole[pools.offsets[:-1]]
-    full = ~np.isnan(chance)
-    whole = pools.select(full)
-    exact = Judgement(sampled.value[np.repeat(full, pools.sizes)])
-    possible = possible_per_query(whole, exact, family)
-    headroom = possible.oracle - _means(whole, exact.value)
-    predicted = _predicted(pools, sampled, headroom, chance, family)
-    weight = np.where(full, 1.0 / np.where(full, chance, 1.0), 0.0)
-    missed = np.zeros(predicted.shape)
-    missed[full] = headroom - predicted[full]
-    mean = np.einsum("q,qk->k", weight, missed) / weight.sum()
-    missed = weight[:, None] * (missed - mean)
-    return JudgedWhole(possible, headroom, predicted + mean + missed, missed, weight)
-
-
-def _wider(pools: ScoredPools, off: Floats, full: Flags) -> float:
-    """How many times as far off a judged value is in some query as in any that was judged whole."""
-    furthest = np.fmax.reduceat(off, pools.offsets[:-1])
-    most = furthest[full].max()
-    return max(1.0, float(np.nanmax(furthest) / most)) if most > 0 else 1.0
-
-
-def _bounded(
-    pools: ScoredPools, found: Bounds, family: Family, cluster: Ints | None, tiny: float
-) -> Seen:
-    """Where the headroom is only bounded: the unseen cluster may lose the range of values."""
-    ones = np.ones((pools.queries, len(family.shown)))
-    none = np.empty((0, len(family.shown)))
-    nothing = Possible(ones, none, none, lambda _: {})
-    return Seen(ones * np.nan, nothing, ones, cluster, tiny, pools.sizes, found.width, None, found)
+    @classmethod
+    def of(cls, pools: ScoredPools, judged: SampledJudgement, grid: KGrid) -> HeadroomEstimate:
+        """The difference estimate: predictions, corrected where a query was judged whole."""
+        chance = judged.whole[pools.offsets[:-1]]
+        full = ~np.isnan(chance)
+        whole = pools.select(full)
+        exact = Judgement(judged.observed[np.repeat(full, pools.sizes)])
+        possible = possible_per_query(whole, exact, grid)
+        headroom = possible.oracle - _means(whole, exact.value)
+        predicted = _predicted(pools, judged, headroom, chance, grid)
+        weight = np.where(full, 1.0 / np.where(full, chance, 1.0), 0.0)
+        missed = np.zeros(predicted.shape)
+        missed[full] = headroom - predicted[full]
+        mean = np.einsum("q,qk->k", weight, missed) / weight.sum()
+        missed = weight[:, None] * (missed - mean)
+        return cls(possible, headroom, predicted + mean + missed, missed, weight)
 
 
 def _means(pools: ScoredPools, value: Floats) -> Floats:
@@ -408,24 +337,229 @@ def _means(pools: ScoredPools, value: Floats) -> Floats:
 
 
 def _predicted(
-    pools: ScoredPools, sampled: Sampled, headroom: Floats, chance: Floats, family: Family
+    pools: ScoredPools, judged: SampledJudgement, headroom: Floats, chance: Floats, grid: KGrid
 ) -> Floats:
     """Headroom of each query, predicted from other folds ``[queries, n_k]``.
 
-    By the headroom that the labels of single candidates show (their largest value, where the
-    rest is predicted), or else by the cheap judge's.
+    The predictor is the headroom that the labels of single candidates show (their largest value,
+    where the rest is predicted), or else the cheap judge's.
     """
-    known = np.full((pools.queries, len(family.shown)), np.nan)
+    known = np.full((pools.queries, len(grid.shown)), np.nan)
     known[~np.isnan(chance)] = headroom
-    fold = sampled.fold[pools.offsets[:-1]]
-    features: list[Floats] = [np.empty((pools.queries, 0))] * len(family.shown)
-    by = sampled.cheap
-    if sampled.known is not None and len(headroom) >= _FITTED:
-        by = sampled.known
+    fold = judged.fold[pools.offsets[:-1]]
+    features: list[Floats] = [np.empty((pools.queries, 0))] * len(grid.shown)
+    by = judged.cheap
+    if judged.likely is not None and len(headroom) >= _FITTED:
+        by = judged.likely
     if by is not None:
-        likely = possible_per_query(pools, Judgement(by), family).oracle - _means(pools, by)
+        likely = possible_per_query(pools, Judgement(by), grid).oracle - _means(pools, by)
         features = [column[:, None] for column in likely.T]
     result = [
         cross_fitted(column, chance, x, fold) for column, x in zip(known.T, features, strict=True)
     ]
     return np.stack(result, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatedHeadroom(PooledHeadroom):
+    """The headroom of all queries, estimated from those that a design judged whole.
+
+    A query with a large headroom may not be among those: the ends hold with one more as well.
+    """
+
+    missed: Floats
+    """`HeadroomEstimate.missed`."""
+    weight: Floats
+    """`HeadroomEstimate.weight`."""
+    wider: float
+    """How many times as far off predictions are in some query as in any that was judged whole."""
+
+    def add_to(self, sample: Sample) -> None:
+        """Register the part of the oracle that queries judged whole contribute."""
+        sample.add_missed("oracle", self.missed, self.weight)
+
+    @cached_property
+    def _undrawn(self) -> tuple[Floats, Floats, Floats]:
+        """The unseen cluster as one that was drawn to be judged whole, each ``[n_k]``.
+
+        By how much its headroom exceeds the prediction, over the chance to be drawn; one over that
+        chance; and its predicted headroom.
+        """
+        whole, full = self.whole, self.weight > 0
+        weight = self.weight[full, None]
+        more = self.missed[full] / weight
+        predicted = whole.headroom - more
+        missed = weight * (more + (self.wider - 1.0) * whole.headroom)
+        top = _top(whole)
+        found = unseen_cluster([cluster_sums(x, whole.cluster) for x in (missed, weight)], top)
+        return found.least, found.most, unseen_cluster([whole.sums(predicted)] * 2, top).least
+
+    def _shares(
+        self,
+        sample: Sample,
+        sums: _Sums,
+        unseen: Unseen,
+        at: slice,
+        steps: tuple[Ints, Ints] | None = None,
+    ) -> Shares:
+        found = super()._shares(sample, sums, unseen, at, steps)
+        missed, weight, predicted = self._undrawn
+        change, headroom, change_draws, headroom_draws = sums.over(at)
+        drawn, both = (sample.missed("oracle", *more).T[at] for more in ((), (missed, weight)))
+        other = shares(
+            change,
+            headroom,
+            change_draws,
+            headroom_draws - drawn + both,
+            sample.unseen,
+            replace(unseen, headroom=predicted[at]),
+            steps,
+        )
+        return WidenedShares(**vars(found), missed=other)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedHeadroom(Headroom):
+    """Headroom and changes that are only known to lie between two ends.
+
+    The unseen cluster may lose the range of values, and need not have any headroom.
+    """
+
+    bounds: Bounds
+    """The ends, by query."""
+    unseen: Unseen
+    """The unseen cluster, for all changes of the grid."""
+
+    def add_to(self, sample: Sample) -> None:
+        """Register the ends of the headroom."""
+        sample.add("headroom low", self.bounds.headroom_low)
+        sample.add("headroom high", self.bounds.headroom_high)
+
+    def add_scorer(
+        self, sample: Sample, prefix: str, _column: ScoreColumn, members: Sequence[str]
+    ) -> None:
+        """Register the ends of a scorer's changes, the mean over its score columns."""
+        for name, ends in (("least", self.bounds.least), ("most", self.bounds.most)):
+            sample.add(prefix + name, np.mean([ends[column] for column in members], axis=0))
+
+    def mean(self, sample: Sample, _prefix: str) -> float:
+        """The least that the mean headroom at k_max can be."""
+        return float(sample.mean("headroom low").point[-1])
+
+    def steps(self, sample: Sample, prefix: str) -> BoundedShares:
+        """The least and the most that steps can be, over the least and the most headroom."""
+        which = slice(0, len(self.grid.steps))
+        unseen = Unseen(self.unseen.least[which], self.unseen.most[which], self.unseen.headroom)
+
+        def part(end: str, headroom: str) -> Shares:
+            (change, change_draws), (top, top_draws) = map(sample.sums, (prefix + end, headroom))
+            return shares(
+                change[:, which],
+                top[:, -1:],
+                change_draws[which],
+                top_draws[-1:],
+                sample.unseen,
+                unseen,
+            )
+
+        rooms = ("headroom low", "headroom high")
+        return BoundedShares(*(part(end, room) for end in ("least", "most") for room in rooms))
+
+    def gains(self, _sample: Sample, _prefix: str, _tail: float) -> dict[str, Floats]:
+        """NaN: there is no share of an unknown headroom."""
+        return {end: np.full(len(self.grid.shown), np.nan) for end in ("value", "low", "high")}
+
+    def captured(self, sample: Sample, prefix: str, tail: float) -> dict[str, Floats]:
+        """NaN, as for :meth:`gains`."""
+        return self.gains(sample, prefix, tail)
+
+    def gain_at_k_max(self, sample: Sample, _prefix: str) -> Estimate:
+        """NaN, in every resample."""
+        return sample.total("oracle")[-1]
+
+
+def headroom_of(
+    pools: ScoredPools,
+    judged: Judgement,
+    grid: KGrid,
+    columns: Mapping[str, ScoreColumn],
+    cluster: Ints | None,
+    value_range: tuple[float, float] | None,
+) -> PooledHeadroom | BoundedHeadroom:
+    """The headroom of all queries together, by what the judgement knows of it.
+
+    ``columns`` are the numbers of each score column, ``cluster`` the cluster of each query, and
+    ``value_range`` the declared range of values.
+    """
+    curves = {name: column.value for name, column in columns.items()}
+    if judged.bounded:
+        bounds = Bounds.of(pools, judged, grid, curves, value_range)
+        counts = cluster_sums(np.ones((pools.queries, 1)), cluster)
+        unseen = _unseen_in_range(pools.sizes, grid, bounds.width, counts, counts)
+        return BoundedHeadroom(
+            grid, np.full((pools.queries, len(grid.shown)), np.nan), bounds, unseen
+        )
+    random, tiny = next(iter(curves.values()))[:, :1], 1e-12 * judged.largest
+    if not isinstance(judged, SampledJudgement):
+        possible = possible_per_query(pools, judged, grid)
+        every = np.arange(pools.queries)
+        whole = WholePools.of(possible, possible.oracle - random, cluster, every, tiny)
+        unseen, at = _unseen(whole, grid, pools.sizes, value_range)
+        return PooledHeadroom(grid, possible.oracle, whole, unseen, at)
+    found = HeadroomEstimate.of(pools, judged, grid)
+    full = np.flatnonzero(found.weight > 0)
+    whole = WholePools.of(found.possible, found.headroom, cluster, full, tiny)
+    wider = _wider(pools, judged.error, full)
+    unseen, at = _unseen(whole, grid, pools.sizes, value_range, wider)
+    oracle = random + found.expected
+    return EstimatedHeadroom(grid, oracle, whole, unseen, at, found.missed, found.weight, wider)
+
+
+def _wider(pools: ScoredPools, error: Floats, full: Ints) -> float:
+    """How many times as far off predictions are in some query as in any that was judged whole."""
+    furthest = np.fmax.reduceat(error, pools.offsets[:-1])
+    most = furthest[full].max()
+    return max(1.0, float(np.nanmax(furthest) / most)) if most > 0 else 1.0
+
+
+def _top(whole: WholePools) -> Floats:
+    """Headroom of each cluster ``[clusters, n_k]``, not negative."""
+    return np.maximum(whole.sums(whole.headroom), 0.0)
+
+
+def _unseen(
+    whole: WholePools,
+    grid: KGrid,
+    sizes: Ints,
+    value_range: tuple[float, float] | None,
+    wider: float = 1.0,
+) -> tuple[Unseen, Unseen]:
+    """The unseen cluster for changes of the grid, and for changes from 1 to each shown K.
+
+    It is ``wider`` than the pools judged whole where labels of other queries show that those are.
+    """
+    top = _top(whole)
+    if value_range is not None:
+        counts = whole.sums(np.ones((len(whole.headroom), 1)))
+        unseen = _unseen_in_range(sizes, grid, float(np.ptp(value_range)), counts, top[:, -1:])
+        at = slice(len(grid.steps), None)
+        return unseen, Unseen(unseen.least[at], unseen.most[at], unseen.headroom)
+    unseen = whole.unseen(grid, top[:, -1:], np.ones(len(whole.headroom)))
+    ends = [whole.sums(end) for end in (whole.possible.least, whole.possible.most)]
+    both = unseen, unseen_cluster(ends, top)
+    first, second = (Unseen(u.least * wider, u.most * wider, u.headroom * wider) for u in both)
+    return first, second
+
+
+def _unseen_in_range(sizes: Ints, grid: KGrid, width: float, pools: Floats, top: Floats) -> Unseen:
+    """The unseen cluster where values lie in a range of this width: it may lose all of it.
+
+    A pool loses at most the width times the total variation between two laws of the pick's rank,
+    and need not have any headroom. ``pools`` and ``top`` are the number of pools and the headroom
+    of each cluster ``[clusters, 1]``.
+    """
+    most = np.zeros(grid.first.size)
+    for size in np.unique(sizes).tolist():
+        most = np.maximum(most, moved_weight(size, grid.measured, grid.first, grid.second))
+    most *= width * unseen_cluster([pools, pools], top).most
+    return Unseen(-most, most, np.zeros(1))

@@ -9,10 +9,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from toptail.audit.record import jsonable, record_of
-from toptail.audit.run import FORMAT, judgement
+from toptail.audit.run import FORMAT
 from toptail.audit.sample import Sample
 from toptail.audit.settings import Rule, Settings
 from toptail.errors import InputError, check_share, check_whole
+from toptail.judging.partial import judgement
 from toptail.pools import JudgedPicks
 from toptail.pools.columns import codes
 from toptail.stats import bootstrap_p, holm
@@ -139,7 +140,7 @@ def _means(picks: JudgedPicks, seed: int) -> tuple[Floats, Floats]:
     where only some were, by a design, a mean in the place of each. NaN where there is no pick.
     """
     pools = picks.as_pools()
-    judged, _ = judgement(pools, "value", None, Settings(seed=seed))
+    judged, _ = judgement(pools, "value", seed=seed)
     query = np.repeat(np.arange(pools.queries), pools.sizes)
     selector = np.argmax(list(pools.scores.values()), axis=0)
     result = np.full((2, len(picks.query), len(picks.selector)), np.nan)

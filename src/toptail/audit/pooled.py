@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
 from toptail.pools.scored import segments
 from toptail.pools.stream import Scratch, StreamedPools
@@ -23,9 +24,6 @@ from toptail.stats.order import OrderStatistics
 from toptail.stats.products import steady_product
 from toptail.stats.rank import placements
 from toptail.stats.resample import available_threads
-
-if TYPE_CHECKING:
-    from toptail.audit.per_query import Judgement
 
 _SORTED: Final = 1 << 23
 """Scores on disk that are sorted together."""

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.audit.per_query import Judgement, values_at
+from toptail.audit.per_query import values_at
 from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
-
-_SMALL = 0.05
-"""Pools below this quantile of sizes are left out unless ``min_pool`` says otherwise."""
+from toptail.stats.k_grid import smallest_pool
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +91,7 @@ def population(pools: ScoredPools, judged: Judgement, settings: Settings) -> Pop
 def _least(sizes: NDArray[np.int64], settings: Settings) -> int:
     if settings.min_pool is None and settings.pools_per_query > 1:
         return int(sizes.min())  # the pools of a query stay together
-    return least_size(sizes, settings.min_pool)
-
-
-def least_size(sizes: NDArray[np.int64], min_pool: int | None) -> int:
-    """The smallest pool to let in: what was asked for, or where few small ones are left out."""
-    return int(np.quantile(sizes, _SMALL, method="lower") if min_pool is None else min_pool)
+    return smallest_pool(sizes, settings.min_pool)
 
 
 def _select(

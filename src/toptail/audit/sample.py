@@ -125,9 +125,9 @@ class Sample:
         self.unseen = np.full(1, np.nan)
         return self.clusters > 1
 
-    def by_cluster(self, name: str) -> Floats:
-        """Each cluster's own sums ``[clusters, c]``."""
-        return self._sums[:, self._slices[name]]
+    def sums(self, name: str) -> tuple[Floats, Floats]:
+        """Each cluster's own sums ``[clusters, c]``, and the resampled ones ``[c, resamples]``."""
+        return self._sums[:, self._slices[name]], self.total(name).draws.T
 
     def total(self, name: str) -> Estimate:
         """Sum over queries."""

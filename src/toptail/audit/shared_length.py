@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 from scipy.special import stdtrit
 
-from toptail.audit.per_query import BLOCK, Judgement
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
+from toptail.pools.scored import BLOCK
 from toptail.stats.best_of_k import Floats
 from toptail.stats.rank import kendall_tau_b
 from toptail.stats.resample import cluster_sums

@@ -1,4 +1,4 @@
-"""Where values or the best possible are only known to lie between two ends."""
+"""Bounds of changes and of the headroom, where values or the best candidate are not known."""
 
 from __future__ import annotations
 
@@ -7,69 +7,73 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toptail.audit.per_query import BLOCK, Judgement, ScoreColumn
-from toptail.audit.settings import Settings
+from toptail.judging.partial import BoundedJudgement, SampledJudgement
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
+from toptail.pools.scored import BLOCK
 from toptail.stats.best_of_k import Floats, average_ties, best_of_k, oracle, tie_starts
 from toptail.stats.best_of_k import selection_weights as rank_weights
-from toptail.stats.k_grid import Family
+from toptail.stats.k_grid import KGrid
 from toptail.stats.products import steady_product as product
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Ends of what an audit asks of each query, in the order of ``Family.first``."""
+    """The least and the most that each query's changes and headroom can be.
+
+    Changes are in the order of ``KGrid.first``.
+    """
 
     least: Mapping[str, Floats]
     """Score column -> the least that each change can be ``[queries, changes]``."""
     most: Mapping[str, Floats]
-    """Score column -> the most that each change can be."""
-    room_low: Floats
-    """Headroom at each K, at least ``[queries, n_k]``."""
-    room_high: Floats
-    """Headroom at each K, at most; NaN where nothing says so."""
+    """Score column -> the most that each change can be ``[queries, changes]``."""
+    headroom_low: Floats
+    """The least headroom at each K ``[queries, n_k]``."""
+    headroom_high: Floats
+    """The most headroom at each K ``[queries, n_k]``; NaN where it is not known."""
     width: float
     """How far apart two values can be."""
 
+    @classmethod
+    def of(
+        cls,
+        pools: ScoredPools,
+        judged: Judgement,
+        grid: KGrid,
+        curves: Mapping[str, Floats],
+        value_range: tuple[float, float] | None,
+    ) -> Bounds:
+        """The bounds of a judgement that is ``bounded``.
 
-def bounds_of(
-    pools: ScoredPools,
-    judged: Judgement,
-    family: Family,
-    columns: Mapping[str, ScoreColumn],
-    settings: Settings,
-) -> Bounds | None:
-    """The ends where something is not known, None where everything can be estimated.
-
-    Either unjudged values may be anything in their range, or a design gives unbiased curves
-    but says of no query that it was judged whole, so that the oracle is not known.
-    """
-    if judged.between is not None:
-        return _values_between(pools, *judged.between, family)
-    if not judged.bounded:
-        return None
-    changes = {n: c.value[:, family.second] - c.value[:, family.first] for n, c in columns.items()}
-    low = _best_selector(pools, judged, family, columns)
-    random = next(iter(columns.values())).value[:, :1]
-    if settings.value_range is None:
-        return Bounds(changes, changes, low, low * np.nan, float(np.ptp(judged.seen)))
-    high = np.where(np.array(family.shown) > 1, settings.value_range[1] - random, 0.0)
-    return Bounds(changes, changes, low, high, float(np.ptp(settings.value_range)))
+        Either unjudged values may be anything in their range, or a design gives unbiased
+        ``curves`` (score column -> V(K) ``[queries, measured]``) but says of too few queries that
+        they were judged whole, so that the oracle is not known.
+        """
+        if isinstance(judged, BoundedJudgement):
+            return _of_values(pools, judged.low, judged.high, grid)
+        assert isinstance(judged, SampledJudgement)
+        changes = {name: v[:, grid.second] - v[:, grid.first] for name, v in curves.items()}
+        low = _best_selector(pools, judged, grid, curves)
+        random = next(iter(curves.values()))[:, :1]
+        if value_range is None:
+            return cls(changes, changes, low, low * np.nan, float(np.ptp(judged.labels)))
+        high = np.where(np.array(grid.shown) > 1, value_range[1] - random, 0.0)
+        return cls(changes, changes, low, high, float(np.ptp(value_range)))
 
 
 def _best_selector(
-    pools: ScoredPools, judged: Judgement, family: Family, columns: Mapping[str, ScoreColumn]
+    pools: ScoredPools, judged: SampledJudgement, grid: KGrid, curves: Mapping[str, Floats]
 ) -> Floats:
     """Gain of the selector that is best in other folds ``[queries, n_k]``: no oracle gains less."""
-    assert judged.sampled is not None
-    gains = [column.value - column.value[:, :1] for column in columns.values()]
-    if judged.sampled.cheap is not None:
+    gains = [value - value[:, :1] for value in curves.values()]
+    if judged.cheap is not None:
         own = np.empty_like(gains[0])
         for block in pools.blocks(BLOCK):
-            value, cheap = block.take(judged.value), block.take(judged.sampled.cheap)
-            own[block.queries] = best_of_k(cheap, value, family.shown)
+            value, cheap = block.take(judged.value), block.take(judged.cheap)
+            own[block.queries] = best_of_k(cheap, value, grid.shown)
         gains.append(own - own[:, :1])
-    every, fold = np.stack(gains), judged.sampled.fold[pools.offsets[:-1]]
+    every, fold = np.stack(gains), judged.fold[pools.offsets[:-1]]
     result = np.empty_like(gains[0])
     for part in np.unique(fold):
         others = every[:, fold != part] if (fold != part).any() else every
@@ -77,15 +81,15 @@ def _best_selector(
     return result
 
 
-def _values_between(pools: ScoredPools, low: Floats, high: Floats, family: Family) -> Bounds:
-    """Each change at its own worst and best: by the sign of a candidate's weight in it."""
-    shape = (pools.queries, family.first.size)
+def _of_values(pools: ScoredPools, low: Floats, high: Floats, grid: KGrid) -> Bounds:
+    """Bounds from the ends of each value, taken by the sign of a candidate's weight in a change."""
+    shape = (pools.queries, grid.first.size)
     least = {name: np.empty(shape) for name in pools.scores}
     most = {name: np.empty(shape) for name in pools.scores}
-    rooms = np.empty((2, pools.queries, len(family.shown)))
+    headroom = np.empty((2, pools.queries, len(grid.shown)))
     for block in pools.blocks(BLOCK):
-        weights = rank_weights(block.size, family.shown)
-        change = (weights[family.second] - weights[family.first]).T
+        weights = rank_weights(block.size, grid.shown)
+        change = (weights[grid.second] - weights[grid.first]).T
         up, down = np.maximum(change, 0.0), np.minimum(change, 0.0)
         under, over = block.take(low), block.take(high)
         for name, column in pools.scores.items():
@@ -97,8 +101,8 @@ def _values_between(pools: ScoredPools, low: Floats, high: Floats, family: Famil
             )
             least[name][block.queries] = product(lower, up) + product(upper, down)
             most[name][block.queries] = product(upper, up) + product(lower, down)
-        tops = oracle(under, family.shown), oracle(over, family.shown)
+        tops = oracle(under, grid.shown), oracle(over, grid.shown)
         means = over.mean(axis=1, keepdims=True), under.mean(axis=1, keepdims=True)
-        for room, top, mean in zip(rooms, tops, means, strict=True):
-            room[block.queries] = top - mean
-    return Bounds(least, most, rooms[0], rooms[1], float(high.max() - low.min()))
+        for end, top, mean in zip(headroom, tops, means, strict=True):
+            end[block.queries] = top - mean
+    return Bounds(least, most, headroom[0], headroom[1], float(high.max() - low.min()))

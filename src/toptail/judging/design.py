@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from toptail.audit.population import least_size
 from toptail.errors import InputError, option
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats, Ints, oracle, selection_weights, tie_starts
-from toptail.stats.k_grid import Family
+from toptail.stats.k_grid import KGrid, smallest_pool
 from toptail.stats.products import steady_product
 from toptail.stats.sampled import Flags
 
@@ -118,15 +117,15 @@ class Contrasts:
         several = pools.sizes[pools.sizes > 1]
         if not several.size:
             raise InputError(f"{pools.source}: every pool has one candidate; there is no choice.")
-        least = max(2, least_size(several, min_pool))
+        least = max(2, smallest_pool(several, min_pool))
         usable = pools.sizes >= least
         if not usable.any():
             raise InputError(f"{pools.source}: {option('min_pool', least)} leaves no pool.")
         k_max = int(pools.sizes[usable].min())
-        family = Family.up_to(k_max)
-        steps = len(family.steps)
-        first, second = family.first[:steps], family.second[:steps]
-        at = family.steps.index((1, k_max))
+        grid = KGrid.up_to(k_max)
+        steps = len(grid.steps)
+        first, second = grid.first[:steps], grid.second[:steps]
+        at = grid.steps.index((1, k_max))
         deciding, gain = np.zeros(pools.rows), []
         for members in pools.scorers.values():
             own = np.zeros(pools.rows)
@@ -135,8 +134,8 @@ class Contrasts:
                     if block.size < least:
                         continue
                     scores = block.take(pools.scores[column])
-                    every = contrast_sizes(scores, family.family, first, second)
-                    last = contrast_sizes(scores, family.family, first[[at]], second[[at]])
+                    every = contrast_sizes(scores, grid.deciding, first, second)
+                    last = contrast_sizes(scores, grid.deciding, first[[at]], second[[at]])
                     deciding[block.rows] += every.reshape(-1) / len(members)
                     own[block.rows] += last.reshape(-1) / len(members)
             gain.append(own)

@@ -72,6 +72,8 @@ def _same(a: Any, b: Any) -> bool:
 
 T = TypeVar("T")
 
+BLOCK: Final = 1 << 17
+"""Candidates of a block whose temporary arrays stay in the cache."""
 SEGMENT: Final = 1 << 24
 """Candidates of the queries that are worked on together, and lie in memory together at most."""
 

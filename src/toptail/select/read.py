@@ -11,12 +11,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from toptail.audit.per_query import Judgement
 from toptail.audit.population import population
-from toptail.audit.run import check_values, judged_queries, judgement
 from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
 from toptail.io.files import read_arrays
+from toptail.judging.partial import only_whole_queries
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns, is_list, listed
 from toptail.pools.frames import as_table, plain
@@ -89,11 +89,11 @@ def read_options(
         )
     if codes is not None:
         extra[_HIDDEN + ANSWER] = codes
-    judged, value = judgement(pools, values, listed(replicates), settings)
+    judged, value = settings.judgement(pools, values, listed(replicates))
     hidden = {_HIDDEN + name: column for name, column in extra.items()}
     pools = replace(pools, scores={**scores, **hidden})
-    pools, judged, told = judged_queries(pools, judged)
-    check_values(pools, judged, settings)
+    pools, judged, told = only_whole_queries(pools, judged)
+    settings.check_values(pools.source, judged)
     found = population(pools, judged, settings)
     kept = found.pools.scores
     columns_kept = {name: kept[_HIDDEN + name] for name in extra}
@@ -108,7 +108,7 @@ def read_options(
     usable = [*filters, *(["support"] if found.pools.support is not None else [])]
     told = [*told, *found.warnings]
     known = settings.value_range or (
-        (0.0, 1.0) if np.isin(found.judged.seen, (0.0, 1.0)).all() else None
+        (0.0, 1.0) if np.isin(found.judged.labels, (0.0, 1.0)).all() else None
     )
     return Offered(options, found.judged, value, usable, found.k_max, told, known)
 
