@@ -318,7 +318,7 @@ def test_tiny_values_are_compared_like_large_ones() -> None:
     rng = np.random.default_rng(1)
     scores = [value + rng.normal(0, noise, value.shape) for noise in (0.3, 0.5)]
     shares = []
-    for scale in (1.0, 2.0**-600, 2.0**300):
+    for scale in (1.0, 2.0**-300, 2.0**300):
         new, old = ({"mine": score, "value": value * scale} for score in scores)
         shares.append(against(new, old).scorers["mine"])
     assert shares[0] == shares[1] == shares[2]
