@@ -15,7 +15,7 @@ import toptail
 from tests.audit.baseline_cases import CASES, CLUSTERED, TAIL, claims, drawn
 from toptail import AuditResult, InputError, ScoredPools
 from toptail.audit import Settings
-from toptail.audit.baseline import Baseline, PairedSums, Shared, Side
+from toptail.audit.baseline import Baseline, JudgedTable, PairedSums, SharedQueries
 from toptail.cli import main
 
 pytestmark = pytest.mark.usefixtures("no_figures")
@@ -422,10 +422,10 @@ def test_no_two_scores_change_the_value_by_more_than_the_unseen_cluster_does() -
 
     def pairs(a: tuple[int, ...], b: tuple[int, ...]) -> PairedSums:
         newer, older = (
-            Side.of(ScoredPools.from_arrays(np.tile(order, (2, 1)), value), Settings())
+            JudgedTable.of(ScoredPools.from_arrays(np.tile(order, (2, 1)), value), Settings())
             for order, value in ((a, new), (b, old))
         )
-        return Shared.of(newer, older).pairs({"score": "score"}, Settings())
+        return SharedQueries.of(newer, older).pairs({"score": "score"}, Settings())
 
     every = [pairs(a, b) for a in permutations(range(3)) for b in permutations(range(4))]
     changes = np.stack([pair.change[:, 0] for pair in every])

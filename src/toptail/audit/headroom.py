@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from toptail.audit.per_query import Possible, ScoreColumn, possible_per_query
+from toptail.audit.per_query import ScoreColumn
 from toptail.audit.sample import Estimate, Sample
 from toptail.judging.bounds import Bounds
+from toptail.judging.oracle import HeadroomEstimate, Possible, possible_per_query
 from toptail.judging.partial import SampledJudgement
 from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
@@ -41,10 +42,6 @@ from toptail.stats.ends import (
 )
 from toptail.stats.k_grid import KGrid
 from toptail.stats.resample import cluster_sums
-from toptail.stats.sampled import cross_fitted
-
-_FITTED = 20
-"""With fewer queries judged whole, single labels of other queries do not predict the headroom."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +87,16 @@ class WholePools:
         least, most = self.possible.extremes(of_pool * (times * self.times), grid)
         return Unseen(least, most, (weight * top).sum(axis=0))
 
+    @property
+    def spread(self) -> float | None:
+        """How many times the 90 % quantile of the headroom at k_max is the 10 % quantile."""
+        headroom = self.headroom[:, -1]
+        known = headroom[headroom > self.tiny]
+        if not known.size:
+            return None
+        low, high = np.quantile(known, [0.1, 0.9])
+        return float(high / low)
+
     def share(self, change: Floats, at: slice = slice(None)) -> Floats:
         """Changes over each pool's own headroom at the K numbered ``at``; 0 where it has none."""
         headroom = self.headroom[:, at]
@@ -99,23 +106,16 @@ class WholePools:
 
 @dataclass(frozen=True, eq=False)
 class Headroom:
-    """Shares of the headroom, read from a sample; the base of the four kinds."""
+    """Shares of the headroom, read from a sample; the base of the four kinds.
+
+    Of itself it knows no shares: everything is NaN, as where the headroom is only bounded.
+    """
 
     grid: KGrid
     """The K of the audit."""
     oracle: Floats
     """Best possible with K ``[queries, n_k]``; right on average where it is estimated, and NaN
     where it is bounded."""
-
-    @property
-    def spread(self) -> float | None:
-        """How many times the 90 % quantile of the queries' headroom at k_max is the 10 % one."""
-        return 1.0
-
-    @property
-    def queries_without(self) -> int:
-        """Queries where the best candidate is worth no more than a random one."""
-        return 0
 
     def add_to(self, sample: Sample) -> None:
         """Register what is needed beside ``oracle``."""
@@ -136,20 +136,20 @@ class Headroom:
         """The steps of the grid over the headroom at k_max."""
         raise NotImplementedError
 
-    def gains(self, sample: Sample, prefix: str, tail: float) -> dict[str, Floats]:
+    def gains(self, _sample: Sample, _prefix: str, _tail: float, /) -> dict[str, Floats]:
         """``value``, ``low`` and ``high`` of the gain from 1 to each K, over the headroom at k_max.
 
-        Each end has the one-sided error ``tail``; NaN where the headroom is bounded.
+        Each end has the one-sided error ``tail``.
         """
-        raise NotImplementedError
+        return {end: np.full(len(self.grid.shown), np.nan) for end in ("value", "low", "high")}
 
-    def captured(self, sample: Sample, prefix: str, tail: float) -> dict[str, Floats]:
+    def captured(self, sample: Sample, prefix: str, tail: float, /) -> dict[str, Floats]:
         """The same over the headroom at that K."""
-        raise NotImplementedError
+        return Headroom.gains(self, sample, prefix, tail)
 
-    def gain_at_k_max(self, sample: Sample, prefix: str) -> Estimate:
+    def gain_at_k_max(self, sample: Sample, _prefix: str, /) -> Estimate:
         """The gain from 1 to k_max over the headroom there, without the unseen cluster."""
-        raise NotImplementedError
+        return sample.total("oracle")[-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,61 +163,39 @@ class PooledHeadroom(Headroom):
     unseen_at: Unseen
     """The unseen cluster: changes from 1 to each K, over the headroom at that K."""
 
-    @property
-    def spread(self) -> float | None:
-        """How many times the 90 % quantile of the queries' headroom at k_max is the 10 % one."""
-        headroom = self.whole.headroom[:, -1]
-        known = headroom[headroom > self.whole.tiny]
-        if not known.size:
-            return None
-        low, high = np.quantile(known, [0.1, 0.9])
-        return float(high / low)
-
-    @property
-    def queries_without(self) -> int:
-        """Queries where the best candidate is worth no more than a random one."""
-        return int((self.whole.headroom[:, -1] <= self.whole.tiny).sum())
-
     def steps(self, sample: Sample, prefix: str) -> Shares:
         """The steps of the grid over the headroom at k_max."""
         return self._changes(sample, prefix, slice(0, len(self.grid.steps)))
 
-    def gains(self, sample: Sample, prefix: str, tail: float) -> dict[str, Floats]:
+    def gains(self, sample: Sample, prefix: str, tail: float, /) -> dict[str, Floats]:
         """The ends of the gain from 1 to each K, over the headroom at k_max."""
         return _ends(self._changes(sample, prefix, slice(len(self.grid.steps), None)), tail)
 
-    def captured(self, sample: Sample, prefix: str, tail: float) -> dict[str, Floats]:
+    def captured(self, sample: Sample, prefix: str, tail: float, /) -> dict[str, Floats]:
         """The ends of the gain from 1 to each K, over the headroom at that K."""
         return _ends(self.captured_shares(sample, prefix), tail)
 
     def captured_shares(self, sample: Sample, prefix: str) -> Shares:
         """The gain from 1 to each K over the headroom at that K."""
-        return self._shares(sample, self._captured(sample, prefix), self.unseen_at, slice(None))
+        return self._shares(sample, self._sums(sample, prefix, "captured"), self.unseen_at)
 
-    def gain_at_k_max(self, sample: Sample, prefix: str) -> Estimate:
+    def gain_at_k_max(self, sample: Sample, prefix: str, /) -> Estimate:
         """The gain from 1 to k_max over the headroom there, without the unseen cluster."""
-        sums = self._gains(sample, prefix)
+        sums = self._sums(sample, prefix, "gain")
         total = Estimate(sums.change[:, -1].sum(), sums.change_draws[-1])
         return total / Estimate(sums.headroom[:, -1].sum(), sums.headroom_draws[-1])
 
     def _changes(self, sample: Sample, prefix: str, which: slice) -> Shares:
+        """Some changes of the grid over the headroom at k_max."""
         unseen = Unseen(self.unseen.least[which], self.unseen.most[which], self.unseen.headroom[:1])
         steps = self.grid.first[which], self.grid.second[which]
-        return self._shares(
-            sample, self._gains(sample, prefix), unseen, slice(-1, None), steps=steps
-        )
+        return self._shares(sample, self._sums(sample, prefix, "gain"), unseen, steps)
 
-    def _gains(self, sample: Sample, prefix: str) -> _Sums:
-        """Changes from 1 to each measured K."""
-        return self._read(sample, prefix, slice(None))
-
-    def _captured(self, sample: Sample, prefix: str) -> _Sums:
-        """Changes from 1 to each shown K."""
-        return self._read(sample, prefix, self.grid.shown_at)
-
-    def _read(self, sample: Sample, prefix: str, at: slice | Ints) -> _Sums:
+    def _sums(self, sample: Sample, prefix: str, what: Literal["gain", "captured"]) -> _Sums:
+        """Changes from 1 to each measured K (``gain``) or to each shown K (``captured``)."""
         value, value_draws = sample.sums(prefix + "value")
         top, top_draws = sample.sums("oracle")
+        at = self.grid.shown_at if what == "captured" else slice(None)
         return _Sums(
             value[:, at] - value[:, :1],
             top - value[:, :1],
@@ -226,15 +204,10 @@ class PooledHeadroom(Headroom):
         )
 
     def _shares(
-        self,
-        sample: Sample,
-        sums: _Sums,
-        unseen: Unseen,
-        at: slice,
-        steps: tuple[Ints, Ints] | None = None,
+        self, sample: Sample, sums: _Sums, unseen: Unseen, steps: tuple[Ints, Ints] | None = None
     ) -> Shares:
-        """Changes over the headroom at the K numbered ``at``."""
-        return shares(*sums.over(at), sample.unseen, unseen, steps)
+        """Changes over the headroom at the same K or, of ``steps``, over that at k_max."""
+        return shares(*sums.over(steps), sample.unseen, unseen, steps)
 
 
 class _Sums(NamedTuple):
@@ -245,10 +218,12 @@ class _Sums(NamedTuple):
     change_draws: Floats
     headroom_draws: Floats
 
-    def over(self, at: slice) -> tuple[Floats, Floats, Floats, Floats]:
-        """The same with the headroom of some K."""
+    def over(self, steps: tuple[Ints, Ints] | None) -> _Sums:
+        """The same with the headroom at k_max alone where there are steps."""
+        if steps is None:
+            return self
         change, headroom, change_draws, headroom_draws = self
-        return change, headroom[:, at], change_draws, headroom_draws[at]
+        return _Sums(change, headroom[:, -1:], change_draws, headroom_draws[-1:])
 
 
 def _ends(found: Shares, tail: float) -> dict[str, Floats]:
@@ -286,78 +261,10 @@ class QueryHeadroom(PooledHeadroom):
         sample.add(f"{prefix}own gain", self.whole.share(gain, slice(-1, None)))
         sample.add(f"{prefix}own captured", self.whole.share(gain[:, self.grid.shown_at]))
 
-    def _gains(self, sample: Sample, prefix: str) -> _Sums:
-        return self._own(sample, f"{prefix}own gain")
-
-    def _captured(self, sample: Sample, prefix: str) -> _Sums:
-        return self._own(sample, f"{prefix}own captured")
-
-    def _own(self, sample: Sample, name: str) -> _Sums:
-        (change, change_draws), (own, own_draws) = sample.sums(name), sample.sums("own")
+    def _sums(self, sample: Sample, prefix: str, what: Literal["gain", "captured"]) -> _Sums:
+        change, change_draws = sample.sums(f"{prefix}own {what}")
+        own, own_draws = sample.sums("own")
         return _Sums(change, own, change_draws, own_draws)
-
-
-@dataclass(frozen=True, eq=False)
-class HeadroomEstimate:
-    """The headroom as the queries that a design judged whole show it."""
-
-    possible: Possible
-    """What selection from each of their pools could do."""
-    headroom: Floats
-    """Their headroom ``[queries judged whole, n_k]``."""
-    expected: Floats
-    """Headroom that is right on average, of every query ``[queries, n_k]``."""
-    missed: Floats
-    """By how much the headroom of queries judged whole exceeds its prediction, over the chance to
-    be judged whole ``[queries, n_k]``; 0 where a query was not."""
-    weight: Floats
-    """One over the chance to be judged whole ``[queries]``; 0 where a query was not."""
-
-    @classmethod
-    def of(cls, pools: ScoredPools, judged: SampledJudgement, grid: KGrid) -> HeadroomEstimate:
-        """The difference estimate: predictions, corrected where a query was judged whole."""
-        chance = judged.whole[pools.offsets[:-1]]
-        full = ~np.isnan(chance)
-        whole = pools.select(full)
-        exact = Judgement(judged.observed[np.repeat(full, pools.sizes)])
-        possible = possible_per_query(whole, exact, grid)
-        headroom = possible.oracle - _means(whole, exact.value)
-        predicted = _predicted(pools, judged, headroom, chance, grid)
-        weight = np.where(full, 1.0 / np.where(full, chance, 1.0), 0.0)
-        missed = np.zeros(predicted.shape)
-        missed[full] = headroom - predicted[full]
-        mean = np.einsum("q,qk->k", weight, missed) / weight.sum()
-        missed = weight[:, None] * (missed - mean)
-        return cls(possible, headroom, predicted + mean + missed, missed, weight)
-
-
-def _means(pools: ScoredPools, value: Floats) -> Floats:
-    """Mean value of each pool ``[queries, 1]``."""
-    return np.asarray((np.add.reduceat(value, pools.offsets[:-1]) / pools.sizes)[:, None])
-
-
-def _predicted(
-    pools: ScoredPools, judged: SampledJudgement, headroom: Floats, chance: Floats, grid: KGrid
-) -> Floats:
-    """Headroom of each query, predicted from other folds ``[queries, n_k]``.
-
-    The predictor is the headroom that the labels of single candidates show (their largest value,
-    where the rest is predicted), or else the cheap judge's.
-    """
-    known = np.full((pools.queries, len(grid.shown)), np.nan)
-    known[~np.isnan(chance)] = headroom
-    fold = judged.fold[pools.offsets[:-1]]
-    features: list[Floats] = [np.empty((pools.queries, 0))] * len(grid.shown)
-    by = judged.cheap
-    if judged.likely is not None and len(headroom) >= _FITTED:
-        by = judged.likely
-    if by is not None:
-        likely = possible_per_query(pools, Judgement(by), grid).oracle - _means(pools, by)
-        features = [column[:, None] for column in likely.T]
-    result = [
-        cross_fitted(column, chance, x, fold) for column, x in zip(known.T, features, strict=True)
-    ]
-    return np.stack(result, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,27 +302,16 @@ class EstimatedHeadroom(PooledHeadroom):
         return found.least, found.most, unseen_cluster([whole.sums(predicted)] * 2, top).least
 
     def _shares(
-        self,
-        sample: Sample,
-        sums: _Sums,
-        unseen: Unseen,
-        at: slice,
-        steps: tuple[Ints, Ints] | None = None,
+        self, sample: Sample, sums: _Sums, unseen: Unseen, steps: tuple[Ints, Ints] | None = None
     ) -> Shares:
-        found = super()._shares(sample, sums, unseen, at, steps)
+        found = super()._shares(sample, sums, unseen, steps)
         missed, weight, predicted = self._undrawn
-        change, headroom, change_draws, headroom_draws = sums.over(at)
+        at = slice(None) if steps is None else slice(-1, None)
         drawn, both = (sample.missed("oracle", *more).T[at] for more in ((), (missed, weight)))
-        other = shares(
-            change,
-            headroom,
-            change_draws,
-            headroom_draws - drawn + both,
-            sample.unseen,
-            replace(unseen, headroom=predicted[at]),
-            steps,
-        )
-        return WidenedShares(**vars(found), missed=other)
+        parts = sums.over(steps)
+        parts = parts._replace(headroom_draws=parts.headroom_draws - drawn + both)
+        unseen = replace(unseen, headroom=predicted[at])
+        return WidenedShares(**vars(found), missed=shares(*parts, sample.unseen, unseen, steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -464,18 +360,6 @@ class BoundedHeadroom(Headroom):
 
         rooms = ("headroom low", "headroom high")
         return BoundedShares(*(part(end, room) for end in ("least", "most") for room in rooms))
-
-    def gains(self, _sample: Sample, _prefix: str, _tail: float) -> dict[str, Floats]:
-        """NaN: there is no share of an unknown headroom."""
-        return {end: np.full(len(self.grid.shown), np.nan) for end in ("value", "low", "high")}
-
-    def captured(self, sample: Sample, prefix: str, tail: float) -> dict[str, Floats]:
-        """NaN, as for :meth:`gains`."""
-        return self.gains(sample, prefix, tail)
-
-    def gain_at_k_max(self, sample: Sample, _prefix: str) -> Estimate:
-        """NaN, in every resample."""
-        return sample.total("oracle")[-1]
 
 
 def headroom_of(

@@ -145,7 +145,11 @@ def measure(
         for reading in other
         for name, members in pools.scorers.items()
     }
-    spread, without = pooled.spread, pooled.queries_without
+    spread: float | None = 1.0
+    without = 0
+    if isinstance(pooled, PooledHeadroom):
+        spread = pooled.whole.spread
+        without = int((pooled.whole.headroom[:, -1] <= pooled.whole.tiny).sum())
     return Measured(content, warnings, gains, spread, without, others or None)
 
 
@@ -160,8 +164,7 @@ def _units(
     """The headroom in the unit of the audit, and in the other unit where they may disagree."""
     if isinstance(pooled, BoundedHeadroom):
         return {unit: pooled}
-    wide = pooled.spread is not None and pooled.spread > _WIDE
-    wide = wide and judged.exact and judged.replicates is None
+    wide = judged.exact and judged.replicates is None and (pooled.whole.spread or 0.0) > _WIDE
     units: list[Unit] = ["pooled", "query"] if unit == "pooled" else ["query", "pooled"]
     return {
         each: pooled if each == "pooled" else QueryHeadroom.of(pooled)

@@ -1,4 +1,4 @@
-"""Each query's own numbers: the only pass over the candidates that an audit makes."""
+"""Numbers of each query and score column: the audit's only pass over the candidates and scores."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from toptail.audit.pooled import cell_sums, pooled_auc, pooled_edges, put_deciles
+from toptail.judging.oracle import rank_weights
 from toptail.judging.values import Judgement, offsets_at
 from toptail.pools import Block, ScoredPools
 from toptail.pools.scored import BLOCK, blocks_of, segments
@@ -18,12 +20,9 @@ from toptail.stats.best_of_k import (
     Ints,
     average_ties,
     best_of_k,
-    selection_weights,
-    split_oracle,
     tie_starts,
 )
 from toptail.stats.deciles import bin_shares
-from toptail.stats.ends import extreme_changes, extreme_weights
 from toptail.stats.k_grid import KGrid
 from toptail.stats.products import steady_product
 from toptail.stats.rank import dense_ranks, row_auc, tau_b_of_ranks
@@ -34,7 +33,7 @@ _BINS = 10
 
 @dataclass(frozen=True, eq=False)
 class ScoreColumn:
-    """What one score column does, query by query (Q queries, n_k of the shown K)."""
+    """The numbers of one score column by query (Q queries, n_k shown K)."""
 
     value: Floats
     """Expected value of the pick at every measured K ``[Q, measured]``."""
@@ -58,82 +57,6 @@ class ScoreColumn:
     """How far each query moves the pooled AUC ``[Q]``; sums to 0."""
 
 
-@dataclass(frozen=True, eq=False)
-class Possible:
-    """What selection from a query's pool could do, whatever the score."""
-
-    oracle: Floats
-    """Best possible with K ``[Q, n_k]``; split where the judge is noisy."""
-    least: Floats
-    """The least that the change from 1 to K can be, by any order ``[Q, n_k]``."""
-    most: Floats
-    """The most that it can be."""
-    profile: Callable[[Floats], dict[int, Floats]]
-    """Weights ``[Q]`` -> size of a pool -> weighted sum of such pools' values, each sorted."""
-
-    def extremes(self, weight: Floats, grid: KGrid) -> tuple[Floats, Floats]:
-        """Weighted sums over queries of the least and the most of each change ``[changes]``."""
-        ends = np.zeros((2, grid.first.size))
-        for _, ordered in sorted(self.profile(weight).items()):
-            ends += extreme_changes(ordered, grid.measured, grid.first, grid.second)
-        return ends[0], ends[1]
-
-
-def possible_per_query(pools: ScoredPools, judged: Judgement, grid: KGrid) -> Possible:
-    """What is possible in each query's pool, block by block on all cores."""
-    oracle, least, most = np.empty((3, pools.queries, len(grid.shown)))
-
-    def possible(at: slice) -> Floats:
-        return _possible(offsets_at(pools, at), judged.at(pools, at), grid.shown)
-
-    def profile(weight: Floats) -> dict[int, Floats]:
-        def part(at: slice) -> dict[int, Floats]:
-            return _profile(offsets_at(pools, at), judged.at(pools, at), weight[at])
-
-        found: dict[int, Floats] = {}
-        for _, sums in pools.over(part):
-            for size, ordered in sums.items():
-                found[size] = found.get(size, 0.0) + ordered
-        return found
-
-    for at, part in pools.over(possible):
-        oracle[at], least[at], most[at] = part
-    return Possible(oracle, least, most, profile)
-
-
-def _possible(offsets: Ints, judged: Judgement, k: tuple[int, ...]) -> Floats:
-    """Oracle, least and most of each pool of a segment ``[3, queries, n_k]``."""
-    out = np.empty((3, offsets.size - 1, len(k)))
-
-    def measure(block: Block) -> None:
-        value = np.sort(block.take(judged.value), axis=1)
-        for end, weights in zip(out[1:], _extremes(block.size, k), strict=True):
-            end[block.queries] = steady_product(value, weights)
-        if judged.replicates is None:
-            out[0, block.queries] = steady_product(value, _weights(block.size, k))
-        else:
-            halves = np.stack([block.take(replicate) for replicate in judged.replicates])
-            out[0, block.queries] = split_oracle(halves, k)
-
-    with ThreadPoolExecutor(available_threads()) as pool:
-        list(pool.map(measure, blocks_of(offsets, BLOCK)))
-    return out
-
-
-def _profile(offsets: Ints, judged: Judgement, weight: Floats) -> dict[int, Floats]:
-    """Size of a pool -> weighted sum of the sorted values of such pools of a segment ``[size]``."""
-
-    def measure(block: Block) -> Floats:
-        value = np.sort(block.take(judged.value), axis=1)
-        return np.asarray(steady_product(weight[None, block.queries], value)[0])
-
-    blocks, found = list(blocks_of(offsets, BLOCK)), dict[int, Floats]()
-    with ThreadPoolExecutor(available_threads()) as pool:
-        for block, ordered in zip(blocks, pool.map(measure, blocks), strict=True):
-            found[block.size] = found.get(block.size, 0.0) + ordered
-    return found
-
-
 def score_columns(
     pools: ScoredPools,
     judged: Judgement,
@@ -145,8 +68,7 @@ def score_columns(
     Blocks write to their own rows, so the result does not depend on the number of
     threads.
     """
-    # What is no sum over candidates cannot be had from some of them.
-    exact = judged.exact
+    exact = judged.exact  # rank correlations are no sums: pseudo-values do not give them
     q, binary = pools.queries, judged.binary and exact
     out = {name: _empty(q, grid, pools.supported, binary) for name in pools.scores}
     edges = pooled_edges(pools, _BINS)
@@ -178,7 +100,6 @@ def score_columns(
 
 
 def _empty(q: int, grid: KGrid, supported: bool, binary: bool) -> ScoreColumn:
-    """Room for the numbers of a score column."""
     n_k = len(grid.shown)
     return ScoreColumn(
         value=np.empty((q, len(grid.measured))),
@@ -192,16 +113,12 @@ def _empty(q: int, grid: KGrid, supported: bool, binary: bool) -> ScoreColumn:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The candidates of a segment, but for their scores."""
+class _Part(NamedTuple):
+    """The candidates of a segment without their scores."""
 
     offsets: Ints
-    """Where each pool starts."""
     value: Floats
-    """Their values."""
     exact: bool
-    """Whether every candidate has its value."""
     outside: Floats | None
     """1 where a candidate is off the data support."""
 
@@ -213,7 +130,7 @@ def _measured(
     binary: bool,
     tick: Callable[[float], None] | None,
 ) -> dict[str, ScoreColumn]:
-    """Each score column of a segment, but for what looks across queries."""
+    """Each score column of a segment, without the statistics across queries."""
     queries = part.offsets.size - 1
     out = {n: _empty(queries, grid, part.outside is not None, binary) for n in columns}
     blocks = list(blocks_of(part.offsets, BLOCK))
@@ -242,14 +159,13 @@ def _measure_block(
     value_ranks: tuple[Ints, Ints] | None,
     outside: Floats | None,
 ) -> None:
-    """The arithmetic of one block of one score column."""
     at = block.queries
     order = np.argsort(scores, axis=1)
     ordered = np.take_along_axis(scores, order, axis=1)
     starts = tie_starts(ordered)
     by_score = average_ties(np.take_along_axis(value, order, axis=1), starts)
-    weights = _weights(block.size, grid.shown)
-    out.value[at] = steady_product(by_score, _weights(block.size, grid.measured))
+    weights = rank_weights(block.size, grid.shown)
+    out.value[at] = steady_product(by_score, rank_weights(block.size, grid.measured))
     out.deciles_within[at] = steady_product(by_score, _shares(block.size))
     out.selected_score[at] = _expected_score(ordered, weights)
     out.tau_b[at] = np.nan
@@ -275,19 +191,8 @@ def _expected_score(ordered: Floats, weights: Floats) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _weights(n: int, k: tuple[int, ...]) -> Floats:
-    return np.ascontiguousarray(selection_weights(n, k).T)
-
-
-@lru_cache(maxsize=256)
 def _shares(n: int) -> Floats:
     return bin_shares(n, _BINS)
-
-
-@lru_cache(maxsize=256)
-def _extremes(n: int, k: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Of the changes from k[0] to each K."""
-    return extreme_weights(n, k, np.zeros(len(k), dtype=np.int64), np.arange(len(k)))
 
 
 def values_at(pools: ScoredPools, judged: Judgement, columns: Sequence[str], k: int) -> Floats:

@@ -1,4 +1,4 @@
-r"""Which candidates to judge: chances that make contrasts vary least, and draws that can grow.
+r"""Which candidates to judge: chances that make contrasts vary least, and draws by them.
 
 With independent draws of chances p the variance of :math:`\sum_i c_i z_i` is
 :math:`\sum_i c_i^2 \sigma_i^2 (1 - p_i)/p_i`, where :math:`\sigma_i` is how far predictions are
@@ -9,6 +9,7 @@ off. Summed over contrasts and for a given number of labels it is least for p in
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from scipy.special import ndtri
@@ -19,6 +20,19 @@ from toptail.stats.best_of_k import Floats, Ints, oracle, selection_weights, tie
 from toptail.stats.k_grid import KGrid, smallest_pool
 from toptail.stats.products import steady_product
 from toptail.stats.sampled import Flags
+
+LEAST_WHOLE: Final = 10
+"""A plan judges at least so many queries as a whole: they give the headroom."""
+_FLOOR: Final = 0.2
+"""No chance lies below this share of their mean, which bounds the weight of a label."""
+_MARGIN: Final = 3.0
+"""Standard deviations between the expected number of labels and the largest that is allowed."""
+_SHARE: Final = 0.5
+"""The captured share at which the noise of the headroom is weighed."""
+_HALF: Final = 1.959964
+"""Normal quantile of a 95 % interval."""
+_FEW: Final = 5
+"""With fewer queries judged whole their headroom says too little."""
 
 
 def contrast_sizes(scores: Floats, k: tuple[int, ...], first: Ints, second: Ints) -> Floats:
@@ -70,42 +84,29 @@ def expected_largest(n: int) -> float:
     return float(ndtri(rank ** (1.0 / n)).mean())
 
 
-LEAST_WHOLE = 10
-"""A plan judges at least so many queries as a whole: they give the headroom."""
-_FLOOR = 0.2
-"""No chance lies below this share of their mean, which bounds the weight of a label."""
-_MARGIN = 3.0
-"""Standard deviations between the expected number of labels and the most that may be asked."""
-_SHARE = 0.5
-"""The captured share for which the noise of the headroom is weighed."""
-_HALF = 1.959964
-"""Normal quantile of a 95 % interval."""
-
-
 @dataclass(frozen=True)
 class Guess:
-    """What is assumed of values before they are judged, in the values' own units."""
+    """Assumptions about values before they are judged, in units of the values."""
 
     spread: float = 1.0
     """Standard deviation of the values inside a query."""
     missed: float = 1.0
-    """How far predictions of them are off (a cheap judge's, or a mean)."""
+    """Standard deviation of the error of predictions (a cheap judge's, or a mean)."""
     headroom: float | None = None
-    """What the best of a pool is worth more than its mean; None: as of normal values."""
+    """Value of the best of a pool less the pool's mean; None: that of normal values."""
     headroom_spread: float = 0.4
     """Standard deviation of the headroom over queries, as a share of its mean."""
 
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """What a plan is about: the candidates that may be chosen, and how much each matters."""
+    """How much each candidate matters for the verdicts of a table's scorers."""
 
     pools: ScoredPools
-    """The table."""
     usable: Flags
-    """Queries that an audit will not leave out ``[queries]``."""
+    """Queries that the audit does not leave out ``[queries]``."""
     k_max: int
-    """The largest K of that audit."""
+    """The largest K of the audit."""
     deciding: Floats
     """Root of the sum of squared weights of all steps of all scorers ``[rows]``."""
     gain: Floats
@@ -113,7 +114,7 @@ class Contrasts:
 
     @classmethod
     def of(cls, pools: ScoredPools, min_pool: int | None = None) -> Contrasts:
-        """The contrasts of a table's scorers."""
+        """Add up the weights of all scorers, with seeds of a scorer as one."""
         several = pools.sizes[pools.sizes > 1]
         if not several.size:
             raise InputError(f"{pools.source}: every pool has one candidate; there is no choice.")
@@ -147,7 +148,7 @@ class Contrasts:
         return np.repeat(self.usable, self.pools.sizes)
 
     def headroom(self, guess: Guess) -> float:
-        """The headroom assumed, in the values' units."""
+        """The assumed headroom, in units of the values."""
         if guess.headroom is not None:
             return guess.headroom
         return guess.spread * expected_largest(self.k_max)
@@ -155,14 +156,13 @@ class Contrasts:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Chances of a plan."""
+    """The chances with which candidates are chosen."""
 
     about: Contrasts
-    """What it is about."""
     whole: int
     """How many queries are judged as a whole."""
     alone: Floats
-    """Each candidate's chance by its own draw ``[rows]``."""
+    """Each candidate's chance to be chosen by its own draw ``[rows]``."""
 
     @property
     def p_whole(self) -> float:
@@ -171,7 +171,7 @@ class Design:
 
     @property
     def p_judged(self) -> Floats:
-        """The chance of each candidate to be judged one way or the other ``[rows]``."""
+        """The chance of each candidate to be judged, alone or with its query ``[rows]``."""
         return self.p_whole + (1.0 - self.p_whole) * self.alone
 
     @property
@@ -186,9 +186,9 @@ class Design:
         )
 
     def half_width(self, guess: Guess) -> float:
-        """Half-width to expect of the captured share at k_max, of the scorer with the widest.
+        """Expected half-width of the captured share at k_max, for the scorer with the widest.
 
-        Normal values with the spread that is guessed, independent inside a query.
+        For normal values with the assumed spread, independent inside a query.
         """
         queries, headroom = int(self.about.usable.sum()), self.about.headroom(guess)
         p = self.p_judged[self.about.rows]
@@ -200,9 +200,9 @@ class Design:
 
 
 def design(about: Contrasts, labels: int, guess: Guess, share: float | None = None) -> Design:
-    """The chances for at most so many labels; ``share`` of them in queries judged as a whole.
+    """The design for at most ``labels`` labels, a ``share`` of them in queries judged as a whole.
 
-    Without a share, the one that makes the expected half-width least.
+    By default the share with the least expected half-width.
     """
     rows, queries = int(about.rows.sum()), int(about.usable.sum())
     if labels >= rows:
@@ -223,7 +223,7 @@ def design(about: Contrasts, labels: int, guess: Guess, share: float | None = No
 
 
 def _within(about: Contrasts, labels: int, whole: int) -> Design:
-    """The design with so many whole queries that asks for more than ``labels`` almost never."""
+    """The design with ``whole`` whole queries that almost never needs more than ``labels``."""
     rows, queries = about.rows, int(about.usable.sum())
     w = whole / queries
     sizes = about.pools.sizes[about.usable].astype(np.float64)
@@ -240,20 +240,21 @@ def _within(about: Contrasts, labels: int, whole: int) -> Design:
 
 
 @dataclass(frozen=True, eq=False)
-class Questions:
-    """Which candidates were drawn."""
+class Draw:
+    """The candidates that were drawn for judging."""
 
     judged: Flags
-    """Those to judge ``[rows]``."""
+    """Candidates to judge ``[rows]``."""
     own: Flags
-    """Those chosen by draws of their own ``[rows]``."""
+    """Candidates that were chosen by draws of their own ``[rows]``."""
 
 
-def draw(plan: Design, seed: int) -> Questions:
-    """Draw candidates; a larger plan of the same seed keeps all that a smaller one has.
+def draw(plan: Design, seed: int) -> Draw:
+    """Draw candidates; a larger design with the same seed contains the draw of a smaller one.
 
-    Every candidate has one number between 0 and 1, which its chance must exceed, and queries have
-    one order, of which the first are judged as a whole (permanent random numbers: Ohlsson, 1995).
+    Every candidate has one random number between 0 and 1, which its chance must exceed, and the
+    queries have one random order, of which the first are judged as a whole (permanent random
+    numbers: Ohlsson, 1995).
     """
     pools, usable = plan.about.pools, plan.about.usable
     rng = np.random.default_rng(seed)
@@ -261,13 +262,13 @@ def draw(plan: Design, seed: int) -> Questions:
     chosen = np.zeros(pools.queries, dtype=bool)
     chosen[order[: plan.whole]] = True
     own = (rng.random(pools.rows) < plan.alone) & plan.about.rows
-    return Questions(own | np.repeat(chosen, pools.sizes), own)
+    return Draw(own | np.repeat(chosen, pools.sizes), own)
 
 
 def drawn_within(
     about: Contrasts, labels: int, guess: Guess, seed: int, share: float | None = None
-) -> tuple[Design, Questions]:
-    """A design and its draw; one draw in a thousand is too large and is made for fewer labels."""
+) -> tuple[Design, Draw]:
+    """A design and its draw; the rare draw with too many labels is repeated with a lower aim."""
     aim = labels
     while True:
         plan = design(about, aim, guess, share)
@@ -277,18 +278,14 @@ def drawn_within(
         aim = int(0.98 * aim)
 
 
-_FEW = 5
-"""With fewer queries judged whole their headroom says too little."""
-
-
 def guess_of(
     about: Contrasts, pilot: Floats | None, cheap: Floats | None, spread: float | None
 ) -> Guess:
-    """What is assumed before judging.
+    """The assumptions to plan by, from the values of a pilot, a cheap judge or a stated spread.
 
-    A pilot (values of some candidates) says how values spread inside a query, and beside a
-    cheap judge how far that one is off; a cheap judge alone is taken to be off by as much as it
-    spreads itself; else the stated spread, or normal values, for which no unit is needed.
+    A ``pilot`` (values of some candidates, NaN elsewhere) shows the spread of values inside a
+    query and, with a ``cheap`` judge, that judge's error. A cheap judge alone is assumed to err by
+    as much as its own values spread. Without any of them values are assumed to be standard normal.
     """
     pools = about.pools
     if spread is not None:
@@ -315,7 +312,7 @@ def guess_of(
 
 
 def _deviations(pools: ScoredPools, column: Floats) -> tuple[Floats, int]:
-    """Deviations of what is known from its query's mean, and how many are free."""
+    """Deviations of known values from their query's mean, and the degrees of freedom."""
     query = np.repeat(np.arange(pools.queries), pools.sizes)
     known = ~np.isnan(column)
     count = np.bincount(query[known], minlength=pools.queries)
@@ -324,7 +321,6 @@ def _deviations(pools: ScoredPools, column: Floats) -> tuple[Floats, int]:
 
 
 def _spread(pools: ScoredPools, column: Floats) -> float:
-    """Standard deviation inside a query."""
     deviations, free = _deviations(pools, column)
     return float(np.sqrt((deviations**2).sum() / max(free, 1)))
 
@@ -338,7 +334,7 @@ def _unexplained(pools: ScoredPools, pilot: Floats, cheap: Floats) -> Floats:
 
 
 def _headroom(about: Contrasts, column: Floats) -> Floats:
-    """Headroom at k_max of the queries of which everything is known."""
+    """Headroom at k_max of the queries whose candidates all have a value."""
     pools = about.pools
     whole = about.usable & ~np.isnan(np.add.reduceat(column, pools.offsets[:-1]))
     if not whole.any():

@@ -1,4 +1,4 @@
-"""Judgements of pairs: which of two candidates of a query is better, as values."""
+"""Where values come from: a column of the table, the answers to a plan, or judged pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from toptail.errors import InputError, option
-from toptail.judging.plan import joined, table_of
+from toptail.judging.plan import table_of, with_answers
 from toptail.pools.answers import row_of_id
 from toptail.pools.columns import first, listed, numbers
 from toptail.pools.frames import plain
@@ -19,20 +19,20 @@ from toptail.pools.scored import ScoredPools
 from toptail.stats.best_of_k import Ints
 
 PREFERENCE = "preference"
-"""The value column that judged pairs make."""
+"""The name of the value column that is made from judged pairs."""
 
 
 def with_preferences(pools: ScoredPools, pairs: pa.Table, where: str) -> ScoredPools:
-    r"""The pools with the chance of each candidate to beat a random other one of its query.
+    r"""The pools with a value column: each candidate's chance to beat a random other one.
 
     ``pairs`` has the columns ``query``, ``a``, ``b`` (two candidates), ``wins`` (1 where a beats b,
     0 where b beats a, 0.5 for a tie) and ``p_judged``, the chance with which the pair was chosen;
     without that column the pairs of a query are taken to be drawn from all of its pairs at random.
-    A pair that was judged several times counts by its mean.
+    Repeated judgements of a pair are averaged.
 
     With :math:`x_{ij}` whether i beats j, the value :math:`\sum_j x_{ij}/(n - 1)` is a sum over
-    pairs, so :math:`1/2 + \sum_j R_{ij} (x_{ij} - 1/2)/(p_{ij} (n - 1))` is right on average: few
-    pairs leave noise, and no bias.
+    pairs, so :math:`1/2 + \sum_j R_{ij} (x_{ij} - 1/2)/(p_{ij} (n - 1))` is unbiased, where
+    :math:`R_{ij}` is 1 if the pair was judged.
     """
     for name in ("query", "a", "b", "wins"):
         if name not in pairs.column_names:
@@ -79,22 +79,22 @@ def _rows(pools: ScoredPools, pairs: pa.Table, side: str, where: str) -> Ints:
 
 @dataclass(frozen=True)
 class Judges:
-    """The arguments of an audit or a choice that say who judged what, as a person gives them."""
+    """The arguments of an audit or a choice that say who judged what."""
 
     values: str | None = None
     """The value column to judge by."""
     replicates: Sequence[str] | None = None
-    """Or value columns that are replicates of one judge."""
+    """Value columns that are independent replicates of one noisy judge, in place of ``values``."""
     cheap: str | None = None
-    """The value column of a cheap judge, who judged every candidate."""
+    """The value column of a cheap judge, which judged every candidate."""
     unjudged: float | Literal["bounds"] | None = None
-    """What a candidate without a value counts as."""
+    """What a candidate without a value counts as, or ``bounds`` for the worst and the best case."""
     plan: Any = None
     """A plan of :func:`toptail.plan`."""
     answers: Any = None
-    """What was answered to it."""
+    """A table of its answers; by default the plan's own table."""
     pairs: Any = None
-    """Judged pairs, in place of values."""
+    """A table of judged pairs, in place of values."""
 
     def __post_init__(self) -> None:
         if self.plan is None and self.answers is not None:
@@ -106,22 +106,22 @@ class Judges:
 
     @property
     def partly(self) -> bool:
-        """Whether somebody says what to make of missing values."""
-        return any(given is not None for given in (self.unjudged, self.plan, self.pairs))
+        """Whether values may be missing in the table."""
+        return any(source is not None for source in (self.unjudged, self.plan, self.pairs))
 
     @property
     def columns(self) -> str | Sequence[str] | None:
-        """The value columns that the table itself must have; None: those that it has."""
+        """The value columns that the table itself must have; None: those that are found by name."""
         elsewhere = self.plan is not None or self.pairs is not None
         if self.cheap is not None:
             return [self.cheap] if elsewhere else [self.values or "value", self.cheap]
         return None if self.plan is not None else listed(self.replicates) or self.values
 
     def joined(self, pools: ScoredPools) -> tuple[ScoredPools, str | None]:
-        """The pools with what was judged elsewhere, and the value column to judge by."""
+        """The pools with values from a plan or from pairs, and the value column to judge by."""
         if self.plan is not None:
             value = self.values or "value"
-            return joined(pools, self.plan, self.answers, value), value
+            return with_answers(pools, self.plan, self.answers, value), value
         if self.pairs is not None:
             where = str(self.pairs) if isinstance(self.pairs, (str, PathLike)) else "pairs"
             return with_preferences(pools, table_of(self.pairs, "pairs"), where), PREFERENCE

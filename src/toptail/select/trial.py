@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit.headroom import HeadroomEstimate
-from toptail.audit.per_query import possible_per_query
 from toptail.errors import InputError, check_not_negative, check_share, check_whole, option
+from toptail.judging.oracle import HeadroomEstimate, possible_per_query
 from toptail.judging.partial import SampledJudgement
 from toptail.pools.columns import codes
 from toptail.progress import Tick, no_tick
