@@ -1,4 +1,4 @@
-"""What an audit measures on pools: curves, diagnostics, verdicts, and paired comparisons."""
+"""Curves, diagnostics, verdicts and paired comparisons of the scorers of a table."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from toptail.stats.k_grid import KGrid
 
 _HISTOGRAM = np.linspace(-1.0, 1.0, 21)
 _WIDE = 10.0
-"""Where the queries' headroom spreads wider than this, the other unit is asked as well."""
+"""Where the queries' headroom spreads wider than this, verdicts in both units are given."""
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What one audit of pools found."""
+    """The numbers of a table, or of one group of its queries."""
 
     content: dict[str, Any]
-    """Its part of ``audit.json``."""
+    """Their part of ``audit.json``."""
     warnings: list[str]
-    """What to look at before trusting it."""
+    """Reasons to doubt them."""
     gains: dict[str, Estimate]
     """Scorer -> its gain at k_max, with draws."""
     headroom_spread: float | None
@@ -55,7 +55,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """What every number of one audit is read from."""
+    """The resamples, the headroom and the question from which all numbers are computed."""
 
     sample: Sample
     headroom: Headroom
@@ -154,7 +154,7 @@ def measure(
 
 
 def _prefix(name: str, members: Mapping[int | None, str]) -> str:
-    """Where the sample holds a scorer: its only column, or the mean of its seeds."""
+    """Begins the sample's names for a scorer: its only column, or the mean of its seeds."""
     return f"{name}/" if None in members else f"{name}//"
 
 
@@ -214,7 +214,7 @@ def _queries(pools: ScoredPools, pools_per_query: int) -> int:
 
 
 def _register(sample: Sample, prefix: str, column: ScoreColumn) -> None:
-    """Put one score column's per-query numbers into the sample."""
+    """Register the per-query numbers of one score column."""
     sample.add(prefix + "value", column.value)
     sample.add_defined(prefix + "tau", column.tau_b)
     sample.add(prefix + "within", column.deciles_within)
@@ -240,7 +240,7 @@ def _seed_mean(parts: list[ScoreColumn]) -> ScoreColumn:
 
 
 def _curve(reading: _Reading, prefix: str) -> tuple[dict[str, Any], Estimate]:
-    """V(K), what it gains and what share it captures, with the verdict."""
+    """V(K), its gain and its captured share, with the verdict."""
     sample, headroom, scope = reading.sample, reading.headroom, reading.scope
     level, tail = scope.rule.level, scope.rule.tail
     whole, top = sample.mean(prefix + "value"), sample.mean("oracle")
@@ -275,7 +275,7 @@ def _curve(reading: _Reading, prefix: str) -> tuple[dict[str, Any], Estimate]:
 def _scorer(
     reading: _Reading, prefix: str, parts: list[ScoreColumn]
 ) -> tuple[dict[str, Any], Estimate]:
-    """One scorer's entry of ``audit.json`` (``parts``: its seeds)."""
+    """One scorer's entry of ``audit.json``; ``parts`` are its seeds."""
     entry, curve = _curve(reading, prefix)
     sample, rule = reading.sample, reading.scope.rule
     tau = sample.mean_defined(prefix + "tau")

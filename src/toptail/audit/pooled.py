@@ -144,9 +144,8 @@ def _on_disk(pools: ScoredPools, judged: Judgement, name: str) -> _Pieces:
     bounds = np.unique(order_statistics(pools, [name], ranks)[name])
     scratch = Scratch()
     before = np.zeros(2, dtype=np.int64)
-    for category, (path, here) in enumerate(
-        _distributed(pools, judged, name, bounds, scratch.path)
-    ):
+    files = _distributed(pools, judged, name, bounds, scratch.path)
+    for category, (path, here) in enumerate(files):
         for pair in _pairs(path):
             scores, at, labels = pair["score"], pair["code"] >> 1, pair["code"] & 1
             for label in (0, 1):

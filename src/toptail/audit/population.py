@@ -1,4 +1,4 @@
-"""Which pools are audited: those large enough, and what became of the others."""
+"""Which pools are audited: those that are large enough."""
 
 from __future__ import annotations
 
@@ -21,19 +21,17 @@ class Population:
     """The pools of an audit."""
 
     pools: ScoredPools
-    """Those audited."""
     judged: Judgement
-    """Their values."""
     min_pool: int
-    """The smallest size that was let in."""
+    """The smallest size that is audited."""
     single: int
-    """Pools of one candidate, left out."""
+    """How many pools of one candidate are left out."""
     small: int
-    """Other pools too small, left out."""
+    """How many other pools are left out."""
     compared: dict[str, Any] | None
-    """Both populations beside each other, where pools were left out for their size."""
+    """Scorers on the audited pools and on all, where pools are left out for their size."""
     warnings: list[str]
-    """What was left out, in words."""
+    """What is left out, in words."""
 
     @property
     def k_max(self) -> int:
@@ -42,7 +40,7 @@ class Population:
 
 
 def population(pools: ScoredPools, judged: Judgement, settings: Settings) -> Population:
-    """Leave out pools that cannot be searched, and those that would cap K for all."""
+    """Leave out pools of one candidate, and small pools that would cap K for all."""
     sizes, warnings = pools.sizes, []
     single = sizes == 1
     alone = int(single.sum())
@@ -103,7 +101,7 @@ def _select(
 
 
 def _described(pools: ScoredPools, judged: Judgement, k: int) -> dict[str, Any]:
-    """One population: how large, and what each scorer's pick of K is worth."""
+    """The size of a population, and the value of each scorer's pick of K in it."""
     scorers = {
         name: float(values_at(pools, judged, list(members.values()), k).mean())
         for name, members in pools.scorers.items()

@@ -37,9 +37,9 @@ def pools_content(
 ) -> dict[str, Any]:
     """The content of ``audit.json``: whether each scorer of ``pools`` is safe to maximize.
 
-    Plain lists, numbers and strings, with None for what is not computable. Under ``scorers``
-    each scorer's curve, intervals, diagnostics and ``verdict``. ``values``, ``replicates``,
-    ``command`` and ``tick`` are as :func:`toptail.audit` takes them.
+    Plain lists, numbers and strings, with None for what is not computable. ``scorers`` has each
+    scorer's curve, intervals, diagnostics and ``verdict``. ``values`` and ``replicates`` are those
+    of :func:`toptail.audit`; ``command`` is recorded, and ``tick`` is called with the progress.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def _more(pools: ScoredPools, settings: Settings, k_max: int) -> list[int]:
 
 
 def _notes(judged: Judgement, several: bool, rule: Rule) -> list[str]:
-    """What the numbers mean where the judge is known to be noisy, or where there are several."""
+    """How to read the headroom where the judge is noisy, or may be."""
     margins = f"The margins δ = {rule.delta:g} and ρ = {rule.rho:g} are shares of the"
     if judged.replicates is not None:
         return [

@@ -18,7 +18,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 CheckStatus = Literal["pass", "fail", "undecided"]
 
 NEAREST: Final = 5
-"""So many steps with the lowest lower ends are stored of every verdict."""
+"""Of every verdict, so many steps with the lowest lower ends are stored."""
 LEAST_CLUSTERS: Final = 40
 """With fewer, rare harm is too rarely in the sample to be ruled out by candidates seen."""
 
@@ -74,7 +74,7 @@ class Verdict:
     """Changes between powers of two and k_max, and those nearest to harm; ``high`` is the
     simultaneous end, over all steps that were looked at."""
     unseen: str | None = None
-    """What no rule can exclude here, with its number."""
+    """What cannot be excluded with so many queries, in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +245,6 @@ def _queries_needed(steps: Steps, shares: Shares, risk: float, scope: Scope) -> 
 
 
 def _unseen(scope: Scope, clusters: int) -> str:
-    """What no rule can exclude, with its number."""
     share = rare_share(max(clusters, 1), scope.rule.tail)
     what = f"harm in fewer than about {share:.1%} of the queries"
     if scope.ranged:

@@ -28,9 +28,6 @@ LEAST_WHOLE: Final = 5
 """With fewer queries judged whole the headroom is bounded, not estimated."""
 _NO_SHARE: Final = "There is no captured share, since the headroom is only known within bounds."
 
-Unjudged = float | Literal["bounds"]
-"""What a candidate without a value counts as, or ``bounds`` for the worst and the best case."""
-
 
 @dataclass(frozen=True, eq=False)
 class SampledJudgement(Judgement):
@@ -199,7 +196,7 @@ def judgement(
     replicates: Sequence[str] | None = None,
     *,
     cheap: str | None = None,
-    unjudged: Unjudged | None = None,
+    unjudged: float | Literal["bounds"] | None = None,
     value_range: tuple[float, float] | None = None,
     seed: int = 0,
 ) -> tuple[Judgement, str]:

@@ -1,7 +1,7 @@
-r"""Cross-query best-of-K: what search over triples of all queries picks.
+r"""What search by a score picks: best-of-K across queries, and the pull off the data's support.
 
-Pools mix triples of different (s, g). They measure whether scores can be compared across
-queries, not whether actions are ordered within one.
+Pools of triples of different (s, g) show whether scores can be compared across queries, not
+whether actions are ordered within one.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def saturation(
 
 
 class _Pool:
-    """Best-of-K of any of the candidates, sorted once for all resamples."""
+    """Best-of-K of subsets of the candidates, which are ranked once for all resamples."""
 
     def __init__(self, scores: Floats, values: Floats, k: Sequence[int]) -> None:
         self._values, self._k = values, k

@@ -1,4 +1,4 @@
-"""Calibration: what a triple of the d-th tenth of the scores is worth."""
+"""Whether a score behaves like a value: calibration, Bellman consistency, and order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BellmanConsistency:
     """Two normalized errors of the one-step residual δ; lower is better for both."""
 
     rmse: Estimate
-    """RMSE(δ)/std(f): the paper's; depends on the score's arbitrary offset."""
+    """RMSE(δ)/std(f); depends on the score's arbitrary offset."""
     std: Estimate
     """std(δ)/std(f): does not change when a constant is added to the score."""
 
