@@ -10,7 +10,7 @@ import toptail
 from toptail import InputError, ScoredPools
 from toptail.audit.headroom import PooledHeadroom, QueryHeadroom, headroom_of
 from toptail.audit.per_query import score_columns
-from toptail.audit.settings import Rule, Settings, Unit
+from toptail.audit.settings import Rule, Unit
 from toptail.audit.verdict import Status, Steps, _safe_up_to, status_of
 from toptail.judging.values import Judgement
 from toptail.stats import cluster_sums, extreme_weights, oracle, unseen_cluster
@@ -372,14 +372,6 @@ def test_one_small_pool_does_not_cap_k_for_all() -> None:
     assert "--min-pool" in stops
 
 
-def test_pools_of_one_size_leave_nothing_out() -> None:
-    content = toptail.audit(pools(30, 5, 0.5), **FAST).to_dict()
-    assert content["left_out"] == {"single": 0, "small": 0, "no_headroom": 0}
-    assert content["populations"] is None
-    assert (content["k_max"], content["min_pool"]) == (5, 5)
-    assert content["format"] == "toptail-audit-2"
-
-
 def test_groups_are_tested_against_each_other() -> None:
     rng = np.random.default_rng(1)
     value = rng.random((150, 8))
@@ -424,11 +416,6 @@ def test_a_score_of_minus_infinity_is_the_lowest() -> None:
     assert entry["selected_score"][1:] == [pytest.approx(5 / 3), 2.0]
     assert entry["selected_score"][0] is None
     assert entry["verdict"]["status"] == "safe"
-
-
-def test_settings_refuse_when_made() -> None:
-    assert Settings(value_range=(0, 1)).value_range == (0.0, 1.0)
-    assert Rule(level=0.9).tail == pytest.approx(0.05)
 
 
 def test_random_scores_rarely_decide() -> None:
