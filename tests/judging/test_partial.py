@@ -16,8 +16,7 @@ from toptail.audit.per_query import score_columns
 from toptail.audit.sample import Sample
 from toptail.audit.views import Interval
 from toptail.cli import main
-from toptail.judging.bounds import _of_values
-from toptail.judging.oracle import Possible
+from toptail.judging.oracle import Possible, _of_values
 from toptail.judging.partial import judgement
 from toptail.pools.columns import Columns
 from toptail.pools.read import to_pools

@@ -24,8 +24,7 @@ import numpy as np
 
 from toptail.audit.per_query import ScoreColumn
 from toptail.audit.sample import Estimate, Sample
-from toptail.judging.bounds import Bounds
-from toptail.judging.oracle import HeadroomEstimate, Possible, possible_per_query
+from toptail.judging.oracle import Bounds, HeadroomEstimate, Possible, possible_per_query
 from toptail.judging.partial import SampledJudgement
 from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools

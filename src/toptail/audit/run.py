@@ -15,9 +15,8 @@ from toptail.audit.record import jsonable, record_of
 from toptail.audit.settings import Rule, Settings
 from toptail.audit.shared_length import shared_length
 from toptail.errors import InputError
-from toptail.judging.describe import judging_content
 from toptail.judging.partial import only_whole_queries
-from toptail.judging.values import Judgement
+from toptail.judging.values import Judgement, judging_content
 from toptail.pools import ScoredPools
 from toptail.pools.columns import listed
 from toptail.progress import Tick

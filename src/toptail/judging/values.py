@@ -1,10 +1,10 @@
-"""The values that an audit judges by, where every candidate has one."""
+"""The values that an audit judges by, and the part ``judging`` of ``audit.json``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,3 +157,42 @@ class StreamedJudgement(Judgement):
 def offsets_at(pools: ScoredPools, at: slice) -> Ints:
     """Where the pools of consecutive queries start, counted from the first of them."""
     return np.asarray(pools.offsets[at.start : at.stop + 1] - pools.offsets[at.start])
+
+
+def judging_content(
+    judged: Judgement,
+    pools: ScoredPools,
+    scorers: Mapping[str, Any],
+    *,
+    ranged: bool,
+    cheap: str | None,
+    alone: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The part ``judging``; empty where every candidate has its value and no judge is cheap.
+
+    ``scorers`` are those of the audit, ``ranged`` says whether a range of values is declared, and
+    ``alone`` is the audit by the ``cheap`` judge alone.
+    """
+    if judged.exact and alone is None:
+        return {}
+    part: dict[str, Any] = {
+        **judged.labels_content(pools),
+        "how": judged.how(ranged),
+        "cheap": None,
+    }
+    if alone is not None:
+        entries = alone["scorers"].items()
+        beside = {name: _cheap_entry(entry, scorers[name]) for name, entry in entries}
+        part["cheap"] = {"name": cheap, "scorers": beside}
+    return {"judging": part}
+
+
+def _cheap_entry(alone: Mapping[str, Any], scorer: Mapping[str, Any]) -> dict[str, Any]:
+    """What the cheap judge alone would have claimed of one scorer, and how far off it is."""
+    claimed, real = (np.asarray(entry["deciles_within"], float) for entry in (alone, scorer))
+    return {
+        "status": alone["verdict"]["status"],
+        "gain": {end: alone["gain"][end][-1] for end in ("value", "low", "high")},
+        "value": alone["value"],
+        "too_high_by_decile": claimed - real,
+    }
