@@ -258,7 +258,7 @@ def _unseen(scope: Scope, clusters: int) -> str:
 def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, scope: Scope) -> str:
     rule = scope.rule
 
-    def said(at: int) -> str:
+    def with_ends(at: int) -> str:
         ends = [_percent(x[at]) for x in (steps.low, steps.high)]
         between = "" if "" in ends else f" ({ends[0]} to {ends[1]})"
         return f"{_percent(steps.value[at])}{between}"
@@ -276,7 +276,7 @@ def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, sco
         worst = int(np.argmin(steps.high))
         return (
             f"Searching more is established to hurt: {step(worst)} the value changes by "
-            f"{said(worst)} of {unit}."
+            f"{with_ends(worst)} of {unit}."
         )
     if status == "inconclusive":
         worst = int(np.argmin(steps.low))
@@ -288,7 +288,7 @@ def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, sco
             )
         return (
             f"A fall of more than {exact_percent(rule.rho)} of {unit} cannot be ruled out: "
-            f"{step(worst)} the change is {said(worst)}.{more}"
+            f"{step(worst)} the change is {with_ends(worst)}.{more}"
         )
     k_max, fall = scope.grid.k_max, f"a fall of more than {exact_percent(rule.rho)}"
     if status == "safe":
@@ -311,47 +311,44 @@ def _percent(x: float) -> str:
 
 def _checks(steps: Steps, headroom: float, enough: bool, scope: Scope) -> list[Check]:
     """The questions that decided the status, each with its own numbers and advice."""
-    rule, any_two = scope.rule, scope.grid.any_two
+    rule, k_max = scope.rule, steps.k[-1][1]
     lost, ruled_out = exact_percent(rule.delta), exact_percent(rule.rho)
+    fall, risk, gain = int(np.argmin(steps.high)), int(np.argmin(steps.low)), steps.gain
+    harmed = bool(steps.high[fall] < -rule.delta)
+    excluded = enough and bool((steps.low > -rule.rho).all())
+    gained = bool(steps.low[gain] > 0)
+    stop = f"Do not search past K = {steps.k[fall][0]} with this score."
+    more = stop if harmed else "Judge more queries before trusting a larger K."
+    no_gain = "Do not pay for K candidates on the strength of this score."
+
+    def status(passed: bool, failed: bool) -> CheckStatus:
+        return "pass" if passed else ("fail" if failed else "undecided")
 
     def check(
         name: str, question: str, at: int, threshold: float, status: CheckStatus, advice: str
     ) -> Check:
-        return {
-            "name": name,
-            "question": question,
-            "k": list(steps.k[at]),
-            "value": float(steps.value[at]),
-            "low": float(steps.low[at]),
-            "high": float(steps.high[at]),
-            "threshold": threshold,
-            "status": status,
-            "advice": advice,
-        }
+        value, low, high = (float(x[at]) for x in (steps.value, steps.low, steps.high))
+        return Check(
+            name=name, question=question, k=list(steps.k[at]), value=value, low=low, high=high,
+            threshold=threshold, status=status, advice=advice,
+        )  # fmt: skip
 
-    fall, risk, gain = int(np.argmin(steps.high)), int(np.argmin(steps.low)), steps.gain
-    k_max = steps.k[-1][1]
-    harmed = bool(steps.high[fall] < -rule.delta)
-    excluded = enough and bool((steps.low > -rule.rho).all())
-    gained = bool(steps.low[gain] > 0)
-    worse = bool(steps.high[gain] < 0)
-    stop = f"Do not search past K = {steps.k[fall][0]} with this score."
-    more = stop if harmed else "Judge more queries before trusting a larger K."
     return [
         check(
             "no established fall",
             f"Is some step established to lose more than {lost} of the headroom?",
             fall,
             -rule.delta,
-            "fail" if harmed else "pass",
+            status(not harmed, harmed),
             stop if harmed else "No step is established to hurt.",
         ),
         check(
             "harm ruled out",
-            f"Is a loss of more than {ruled_out} of the headroom ruled out between {any_two}?",
+            f"Is a loss of more than {ruled_out} of the headroom ruled out between "
+            f"{scope.grid.any_two}?",
             risk,
             -rule.rho,
-            "pass" if excluded else ("fail" if harmed else "undecided"),
+            status(excluded, harmed),
             "Every step is within the tolerated loss." if excluded else more,
         ),
         check(
@@ -359,22 +356,20 @@ def _checks(steps: Steps, headroom: float, enough: bool, scope: Scope) -> list[C
             f"Is best-of-{k_max} better than a random candidate?",
             gain,
             0.0,
-            "pass" if gained else ("fail" if worse else "undecided"),
-            "Searching pays on average."
-            if gained
-            else "Do not pay for K candidates on the strength of this score.",
+            status(gained, bool(steps.high[gain] < 0)),
+            "Searching pays on average." if gained else no_gain,
         ),
-        {
-            "name": "headroom",
-            "question": f"Is there anything to gain with K = {k_max} (value units)?",
-            "k": [1, k_max],
-            "value": headroom,
-            "low": None,
-            "high": None,
-            "threshold": 0.0,
-            "status": "pass",
-            "advice": "The pools hold better candidates than a random one.",
-        },
+        Check(
+            name="headroom",
+            question=f"Is there anything to gain with K = {k_max} (value units)?",
+            k=[1, k_max],
+            value=headroom,
+            low=None,
+            high=None,
+            threshold=0.0,
+            status="pass",
+            advice="The pools hold better candidates than a random one.",
+        ),
     ]
 
 
