@@ -185,7 +185,6 @@ class PooledHeadroom(Headroom):
         return total / Estimate(sums.headroom[:, -1].sum(), sums.headroom_draws[-1])
 
     def _changes(self, sample: Sample, prefix: str, which: slice) -> Shares:
-        """Some changes of the grid over the headroom at k_max."""
         unseen = Unseen(self.unseen.least[which], self.unseen.most[which], self.unseen.headroom[:1])
         steps = self.grid.first[which], self.grid.second[which]
         return self._shares(sample, self._sums(sample, prefix, "gain"), unseen, steps)

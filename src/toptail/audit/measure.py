@@ -214,7 +214,6 @@ def _queries(pools: ScoredPools, pools_per_query: int) -> int:
 
 
 def _register(sample: Sample, prefix: str, column: ScoreColumn) -> None:
-    """Register the per-query numbers of one score column."""
     sample.add(prefix + "value", column.value)
     sample.add_defined(prefix + "tau", column.tau_b)
     sample.add(prefix + "within", column.deciles_within)
@@ -228,7 +227,6 @@ def _register(sample: Sample, prefix: str, column: ScoreColumn) -> None:
 
 
 def _seed_mean(parts: list[ScoreColumn]) -> ScoreColumn:
-    """The mean over training seeds of every per-query number."""
     if len(parts) == 1:
         return parts[0]
 
@@ -240,7 +238,6 @@ def _seed_mean(parts: list[ScoreColumn]) -> ScoreColumn:
 
 
 def _curve(reading: _Reading, prefix: str) -> tuple[dict[str, Any], Estimate]:
-    """V(K), its gain and its captured share, with the verdict."""
     sample, headroom, scope = reading.sample, reading.headroom, reading.scope
     level, tail = scope.rule.level, scope.rule.tail
     whole, top = sample.mean(prefix + "value"), sample.mean("oracle")
@@ -336,7 +333,6 @@ def _number(estimate: Estimate, level: float) -> Summary:
 
 
 def _comparisons(curves: dict[str, Estimate], k_max: int, level: float) -> list[dict[str, Any]]:
-    """Paired differences of every pair of scorers at k_max."""
     pairs = list(combinations(curves, 2))
     differences = [curves[a][-1] - curves[b][-1] for a, b in pairs]
     p = np.array([float(bootstrap_p(d.draws)) for d in differences])

@@ -106,7 +106,6 @@ def _by_cheap_judge(pools: ScoredPools, settings: Settings) -> dict[str, Any] | 
 
 
 def _more(pools: ScoredPools, settings: Settings, k_max: int) -> list[int]:
-    """The K to show beside those of the grid."""
     more = sorted(int(count) for count in settings.k or ())
     if more and more[-1] > k_max:
         at = int(np.flatnonzero(pools.sizes < more[-1])[0])

@@ -310,7 +310,6 @@ def _percent(x: float) -> str:
 
 
 def _checks(steps: Steps, headroom: float, enough: bool, scope: Scope) -> list[Check]:
-    """The questions that decided the status, each with its own numbers and advice."""
     rule, k_max = scope.rule, steps.k[-1][1]
     lost, ruled_out = exact_percent(rule.delta), exact_percent(rule.rho)
     fall, risk, gain = int(np.argmin(steps.high)), int(np.argmin(steps.low)), steps.gain

@@ -124,7 +124,6 @@ def rank_weights(n: int, k: tuple[int, ...]) -> Floats:
 
 @lru_cache(maxsize=256)
 def _extremes(n: int, k: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Of the changes from k[0] to each K."""
     return extreme_weights(n, k, np.zeros(len(k), dtype=np.int64), np.arange(len(k)))
 
 
@@ -163,7 +162,6 @@ class HeadroomEstimate:
 
 
 def _means(pools: ScoredPools, value: Floats) -> Floats:
-    """Mean value of each pool ``[queries, 1]``."""
     return np.asarray((np.add.reduceat(value, pools.offsets[:-1]) / pools.sizes)[:, None])
 
 

@@ -211,7 +211,6 @@ def level_at(level: float, at: int, of: int) -> float:
 
 
 def _batch_of(table: pa.Table) -> int:
-    """The number of a plan's latest batch, from 1."""
     return max(table["batch"].to_pylist(), default=1) if "batch" in table.column_names else 1
 
 
