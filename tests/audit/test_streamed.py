@@ -109,14 +109,6 @@ def test_an_auc_of_several_segments_is_that_of_one(monkeypatch: pytest.MonkeyPat
             assert several[name][end] == pytest.approx(one[end], abs=1e-12)
 
 
-def test_values_too_small_to_be_squared_are_scaled_alike(tmp_path: Path) -> None:
-    data = table()
-    tiny = pa.array(np.ldexp(data["value"].to_numpy(), -600))
-    data = data.set_column(data.column_names.index("value"), "value", tiny)
-    found = content(written(tmp_path / "t", data), values="value")
-    assert found == content(data, values="value")
-
-
 def test_lists_and_folder_names_are_columns_too(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     value = rng.normal(size=(40, 8))

@@ -78,6 +78,8 @@ def _same(a: Any, b: Any) -> bool:
 
 T = TypeVar("T")
 
+BLOCK: Final = 1 << 17
+"""Candidates of a block whose temporary arrays stay in the cache."""
 SEGMENT: Final = 1 << 24
 """Candidates that are processed together; of a streamed table, this many are in memory."""
 

@@ -15,11 +15,11 @@ from toptail.audit.views import Interval
 from toptail.errors import InputError
 from toptail.io.files import staged_folder
 from toptail.io.json_files import read_json
+from toptail.judging.labels import Judges
 from toptail.pools.columns import Columns, listed
 from toptail.pools.read import to_pools
 from toptail.progress import Tick, no_tick
 from toptail.report.choice import choice_lines, render_choice
-from toptail.results.judged import Judges
 from toptail.results.schema import choice_problem
 from toptail.select import Selector
 from toptail.select.base import FORMAT as SELECTOR

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit.per_query import Judgement
 from toptail.audit.population import population
-from toptail.audit.run import check_values, judged_queries, judgement
 from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
+from toptail.judging.partial import only_whole_queries
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns, listed, meant, numbers
 from toptail.pools.read import to_pools
@@ -85,9 +85,9 @@ def read_options(
             f"{pools.source}: no score column is left beside {', '.join(sorted(named))}; name one "
             f"with {option('scores')}."
         )
-    judged, value = judgement(pools, values, listed(replicates), settings)
-    pools, judged, warnings = judged_queries(pools, judged)
-    check_values(pools, judged, settings)
+    judged, value = settings.judgement(pools, values, listed(replicates))
+    pools, judged, warnings = only_whole_queries(pools, judged)
+    settings.check_values(pools.source, judged)
     found = population(pools, judged, settings)
     pools = found.pools
     extra = {name: _filter(pools, name) for name in filters}
@@ -95,7 +95,7 @@ def read_options(
         extra["support"] = pools.support.astype(np.float64)
     answers = _answers(pools, answer)
     known = settings.value_range or (
-        (0.0, 1.0) if np.isin(found.judged.seen, (0.0, 1.0)).all() else None
+        (0.0, 1.0) if np.isin(found.judged.labels, (0.0, 1.0)).all() else None
     )
     return Offered(
         Options(replace(pools, scores={n: pools.scores[n] for n in scores}), extra, answers),

@@ -11,21 +11,19 @@ import pyarrow.parquet as pq
 import pytest
 
 import toptail
-from toptail.audit.bounds import _values_between
-from toptail.audit.family import Family
+from toptail.audit.headroom import EstimatedHeadroom, WholePools, headroom_of
 from toptail.audit.per_query import score_columns
-from toptail.audit.ruler import WholePart
-from toptail.audit.run import judgement
 from toptail.audit.sample import Sample
-from toptail.audit.seen import seen_of
-from toptail.audit.settings import Settings
 from toptail.audit.views import Interval
 from toptail.cli import main
+from toptail.judging.oracle import Possible, _of_values
+from toptail.judging.partial import judgement
 from toptail.pools.columns import Columns
 from toptail.pools.read import to_pools
 from toptail.results.schema import problem
 from toptail.stats import best_of_k
-from toptail.stats.ends import Widened
+from toptail.stats.ends import WidenedShares
+from toptail.stats.k_grid import KGrid
 
 QUERIES, SIZE = 120, 8
 Arrays = dict[str, np.ndarray]
@@ -173,15 +171,15 @@ def test_the_worst_case_is_the_worst_of_all_completions() -> None:
             filled = value.copy()
             filled[0, 0], filled[0, 2] = a, b
             tables.append(filled)
-    family = Family.up_to(4)
+    grid = KGrid.up_to(4)
     pools = toptail.ScoredPools.from_arrays({"score": score}, value, partly=True)
     low, high = np.where(np.isnan(value), 0.0, value), np.where(np.isnan(value), 1.0, value)
-    found = _values_between(pools, low.reshape(-1), high.reshape(-1), family)
-    curves = np.stack([best_of_k(score, filled, family.shown)[0] for filled in tables])
-    change = curves[:, family.second] - curves[:, family.first]
+    found = _of_values(pools, low.reshape(-1), high.reshape(-1), grid)
+    curves = np.stack([best_of_k(score, filled, grid.shown)[0] for filled in tables])
+    change = curves[:, grid.second] - curves[:, grid.first]
     assert (found.least["score"][0] <= change.min(axis=0) + 1e-12).all()
     assert (found.most["score"][0] >= change.max(axis=0) - 1e-12).all()
-    gain = len(family.steps) + family.shown.index(4)
+    gain = len(grid.steps) + grid.shown.index(4)
     assert found.least["score"][0, gain] == pytest.approx(change.min(axis=0)[gain])
 
 
@@ -275,12 +273,15 @@ def test_a_partly_judged_table_is_not_compared_with_another(table: Arrays) -> No
 def test_pools_judged_whole_stand_for_those_of_their_cluster() -> None:
     cluster = np.array([0, 0, 0, 1, 1, 2, 3])
     full = np.array([True, False, True, True, True, False, True])
-    missed, weight = np.zeros((7, 2)), np.where(full, 4.0, 0.0)
-    part = WholePart.of(cluster, missed, weight, 1.0)
-    assert part.cluster is not None
-    assert part.cluster.tolist() == [0, 0, 1, 1, 3]
-    np.testing.assert_array_equal(part.times, [1.5, 1.5, 1.0, 1.0, 1.0])
-    assert WholePart.of(None, missed, weight, 1.0).times.tolist() == [1.0] * 5
+    headroom = np.ones((5, 2))
+    possible = Possible(headroom, headroom, headroom, lambda _: {})
+    whole = WholePools.of(possible, headroom, cluster, np.flatnonzero(full), 0.0)
+    assert whole.cluster is not None
+    assert whole.cluster.tolist() == [0, 0, 1, 1, 3]
+    np.testing.assert_array_equal(whole.times, [1.5, 1.5, 1.0, 1.0, 1.0])
+    np.testing.assert_array_equal(whole.sums(headroom), [[3.0] * 2, [2.0] * 2, [1.0] * 2])
+    alone = WholePools.of(possible, headroom, None, np.flatnonzero(full), 0.0)
+    assert alone.times.tolist() == [1.0] * 5
 
 
 def test_clusters_judged_whole_are_as_narrow_as_the_full_table() -> None:
@@ -311,18 +312,18 @@ def test_ends_count_a_large_query_that_was_not_drawn_to_be_judged_whole() -> Non
     value = rng.random((QUERIES, SIZE)) * np.exp(rng.normal(size=(QUERIES, 1)))
     table = sampled({"good": value + rng.normal(0, 0.3, value.shape), "value": value}, 0.3, 0.2)
     pools = to_pools(table, Columns(scores=["good"]))
-    settings, family = Settings(), Family.up_to(SIZE)
-    judged, _ = judgement(pools, "value", None, settings)
-    columns = score_columns(pools, judged, family)
-    seen = seen_of(pools, judged, family, columns, settings)
+    grid = KGrid.up_to(SIZE)
+    judged, _ = judgement(pools, "value")
+    columns = score_columns(pools, judged, grid)
+    estimate = headroom_of(pools, judged, grid, columns, None, None)
+    assert isinstance(estimate, EstimatedHeadroom)
     sample = Sample(QUERIES, None)
-    sample.add("oracle", seen.oracle)
-    assert seen.part is not None
-    sample.add_missed("oracle", seen.part.missed, seen.part.weight)
+    sample.add("oracle", estimate.oracle)
+    estimate.add_to(sample)
     sample.add("good/value", columns["good"].value)
     sample.add("weights", np.eye(QUERIES))
     sample.weigh(np.random.default_rng(0), 300)
-    share = seen.ruler(sample, family, "pooled").captured("good/")
+    share = estimate.captured_shares(sample, "good/")
 
     known = table["value"]
     whole = ~np.isnan(known).any(axis=1)
@@ -331,9 +332,9 @@ def test_ends_count_a_large_query_that_was_not_drawn_to_be_judged_whole() -> Non
     wider = np.nanmax(off) / off[whole].max()
     assert wider > 1.0  # the value furthest off is that of a query judged in part
     curve = columns["good"].value
-    change, headroom = curve[:, -1] - curve[:, 0], seen.oracle[:, -1] - curve[:, 0]
+    change, headroom = curve[:, -1] - curve[:, 0], estimate.oracle[:, -1] - curve[:, 0]
     truth = (known.max(axis=1) - known.mean(axis=1))[whole]
-    chance = 1 / seen.part.weight[whole]
+    chance = 1 / estimate.weight[whole]
     predicted = (headroom[whole] - truth / chance) / (1 - 1 / chance)
     base = np.where(whole, 0.0, headroom)
     base[whole] = predicted
@@ -354,6 +355,6 @@ def test_ends_count_a_large_query_that_was_not_drawn_to_be_judged_whole() -> Non
         drawn.append([(w @ change + w0 * least) / room for room in (seen_only, with_it)])
     slow = np.quantile(drawn, 0.025, axis=0)
     assert slow[1] < slow[0]
-    assert isinstance(share, Widened)
+    assert isinstance(share, WidenedShares)
     assert slow.min() < share.student(0.025)[0][-1]
     assert share.low(0.025)[-1] == pytest.approx(slow[1])

@@ -1,4 +1,4 @@
-"""``toptail.plan``: which candidates to judge, and the plan that a person holds."""
+"""``toptail.plan``: which candidates to judge, as a table with the chances of the draw."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.special import ndtr, ndtri
 
-from toptail.audit.guess import guess_of
-from toptail.audit.plan import Contrasts, Design, Guess, Questions, design, drawn_within
 from toptail.errors import InputError, check_whole, option, refusing
 from toptail.io.files import atomic
 from toptail.io.tables import as_table, file_format, read_table, write_table
+from toptail.judging.design import (
+    Contrasts,
+    Design,
+    Draw,
+    Guess,
+    design,
+    drawn_within,
+    guess_of,
+)
 from toptail.pools import ScoredPools
 from toptail.pools.answers import PLAN, answered, candidate_labels
 from toptail.pools.columns import Columns
@@ -25,16 +33,16 @@ from toptail.pools.read import to_pools
 
 @dataclass(frozen=True, eq=False)
 class JudgingPlan:
-    """Candidates to judge, with the chances they were drawn by."""
+    """Candidates to judge, with the chances by which they were drawn."""
 
     table: pa.Table
     """One row per candidate: its ids, ``p_judged``, ``p_whole``, ``own`` and ``batch``."""
     half_width: float
-    """Half-width to expect of the captured share at the largest K."""
+    """Expected half-width of the captured share at the largest K."""
     whole: int
     """How many queries are judged as a whole."""
     candidates: int
-    """How many candidates there are."""
+    """How many candidates the table has."""
 
     @property
     def labels(self) -> int:
@@ -43,7 +51,7 @@ class JudgingPlan:
 
     @property
     def fresh(self) -> int:
-        """How many of them no earlier batch asked for."""
+        """How many of them are in no earlier batch."""
         batch = self.table["batch"].to_numpy()
         return int((batch == batch.max()).sum())
 
@@ -82,7 +90,7 @@ def plan(
     looks: int = 1,
     extend: Any = None,
 ) -> JudgingPlan:
-    """Say which candidates to judge, so that the verdicts of all scorers are decided soonest.
+    """Choose candidates to judge, so that the verdicts of all scorers are decided soonest.
 
     Parameters
     ----------
@@ -95,18 +103,19 @@ def plan(
     query, candidate, scores, min_pool
         As in :func:`toptail.audit`.
     values
-        A column of values of some candidates, from a pilot: how they spread is planned by.
+        A column with the values of some candidates from a pilot; the plan assumes their spread.
     cheap
-        The column of a cheap judge, who judged every candidate.
+        The column of a cheap judge, which judged every candidate.
     spread
         Instead: the standard deviation of values inside a query.
     seed
-        Seed of the draws; the same seed gives the same plan, and a larger one that contains it.
+        Seed of the draws. The same seed gives the same plan, and with more labels a plan that
+        contains it.
     looks
-        After how many batches the audit may be looked at; judging may stop at any of them.
+        After how many batches the audit may be read; judging may stop after any of them.
     extend
-        An earlier plan (its table or file): everything it asked for stays, and its seed, its
-        scorers and its looks are taken over.
+        An earlier plan (its table or file). The new plan contains its candidates and keeps its
+        seed, its scorers and its looks.
 
     Examples
     --------
@@ -122,22 +131,22 @@ def plan(
     if (labels is None) == (half_width is None):
         raise InputError(f"Give either {option('labels')} or {option('half_width')}.")
     before = None if extend is None else table_of(extend)
-    made: Mapping[str, Any] = {} if before is None else _made(before)
+    record: Mapping[str, Any] = {} if before is None else _record_to_extend(before)
     named = [name for name in (values, cheap) if name is not None]
     columns = Columns(
         query=query,
         candidate=candidate,
-        scores=made.get("scores", scores),
+        scores=record.get("scores", scores),
         values=named or None,
         partly=True,
     )
     pools = to_pools(data, columns)
-    if pools.rows != made.get("candidates", pools.rows):
+    if pools.rows != record.get("candidates", pools.rows):
         raise InputError(
-            f"{pools.source}: the plan to extend is of a table with {made['candidates']:,} "
+            f"{pools.source}: the plan to extend is of a table with {record['candidates']:,} "
             f"candidates, and this one has {pools.rows:,}."
         )
-    about = Contrasts.of(pools, made.get("min_pool", min_pool))
+    about = Contrasts.of(pools, record.get("min_pool", min_pool))
     known = {name: pools.values.get(name) for name in named}
     for name, column in known.items():
         if column is None:
@@ -146,8 +155,8 @@ def plan(
                 f"{', '.join(pools.values)}."
             )
     guess = guess_of(about, known.get(values or ""), known.get(cheap or ""), spread)
-    guess = Guess(**made["guess"]) if made else guess
-    seed, share = int(made.get("seed", seed)), made.get("share")
+    guess = Guess(**record["guess"]) if record else guess
+    seed, share = int(record.get("seed", seed)), record.get("share")
     if labels is None:
         labels = _labels_for(about, float(half_width or 0.0), guess, share)
     check_whole("labels", labels, 1)
@@ -156,14 +165,14 @@ def plan(
         "seed": seed,
         "share": found.p_whole * float(about.rows.sum()) / labels if share is None else share,
         "scores": list(pools.scores),
-        "min_pool": made.get("min_pool", min_pool),
+        "min_pool": record.get("min_pool", min_pool),
         "candidates": pools.rows,
         "guess": asdict(guess),
-        "looks": made.get("looks", looks),
+        "looks": record.get("looks", looks),
         "sha256": pools.sha256,
     }
-    table = _asked(found, drawn, before)
-    batch = look_of(table)
+    table = _plan_table(found, drawn, before)
+    batch = _batch_of(table)
     if facts["looks"] > 1 and batch > facts["looks"]:
         raise InputError(
             f"{pools.source}: the plan declared {facts['looks']} looks, and this would be batch "
@@ -173,39 +182,63 @@ def plan(
     return JudgingPlan(table, found.half_width(guess), found.whole, pools.rows)
 
 
-def look_of(table: pa.Table) -> int:
-    """Which batch of a plan this is, from 1."""
+def level_at(level: float, at: int, of: int) -> float:
+    r"""Confidence of intervals at look ``at`` of ``of``, so that all looks together err as one.
+
+    One end may err with :math:`\alpha = (1 - level)/2`. Up to look j it has spent
+    :math:`\alpha(t) = 2 - 2\Phi(z_{1 - \alpha/2}/\sqrt t)` of that, t = j/of (the spending function
+    of Lan and DeMets, 1983, that is like O'Brien and Fleming's): little at first, most at the end.
+    Each look errs with what it spends anew; these add up to alpha, whatever the looks have to do
+    with each other.
+
+    Examples
+    --------
+    >>> level_at(0.95, 1, 1)
+    0.95
+    >>> [round(1 - level_at(0.95, look, 3), 4) for look in (1, 2, 3)]
+    [0.0002, 0.0119, 0.0379]
+    """
+    tail = (1.0 - level) / 2
+    if of == 1:
+        return level
+    share = np.array([at - 1, at]) / of
+    with np.errstate(divide="ignore"):
+        spent = 2.0 - 2.0 * ndtr(ndtri(1.0 - tail / 2) / np.sqrt(share))
+    return float(1.0 - 2.0 * (spent[1] - spent[0]))
+
+
+def _batch_of(table: pa.Table) -> int:
     return max(table["batch"].to_pylist(), default=1) if "batch" in table.column_names else 1
 
 
-def looked(plan: Any) -> tuple[int, int]:
-    """Which look at a plan's answers this is, and of how many; of 1 where none were declared."""
+def look_of(plan: Any) -> tuple[int, int]:
+    """The number of this look at a plan's answers, and how many looks were declared (or 1)."""
     table = table_of(plan)
     with refusing("The plan", "does not say which look it is", "use the file as it was written"):
-        return int(look_of(table)), int(_facts(table).get("looks", 1))
+        return int(_batch_of(table)), int(_record(table).get("looks", 1))
 
 
-def _facts(table: pa.Table) -> dict[str, Any]:
-    """How a plan was made, as its file records it; nothing where it does not."""
+def _record(table: pa.Table) -> dict[str, Any]:
+    """The settings of a plan that its file records; empty where it does not."""
     stored = (table.schema.metadata or {}).get(PLAN, b"{}")
     with refusing("The plan", "does not say how it was made", "use the file as it was written"):
         return dict(json.loads(stored))
 
 
-def joined(pools: ScoredPools, plan: Any, answers: Any, value: str) -> ScoredPools:
-    """The pools with the design of a plan and the answers to it."""
+def with_answers(pools: ScoredPools, plan: Any, answers: Any, value: str) -> ScoredPools:
+    """The pools with the design of a plan and the values of its answers."""
 
-    def called(given: Any, otherwise: str) -> str:
-        return str(given) if isinstance(given, (str, PathLike)) else otherwise
+    def name(data: Any, default: str) -> str:
+        return str(data) if isinstance(data, (str, PathLike)) else default
 
-    asked = table_of(plan)
-    given = asked if answers is None else table_of(answers, "answers")
-    where = called(plan, "plan"), called(plan if answers is None else answers, "answers")
-    return answered(pools, asked, given, value, where=where)
+    planned = table_of(plan)
+    values = planned if answers is None else table_of(answers, "answers")
+    where = name(plan, "plan"), name(plan if answers is None else answers, "answers")
+    return answered(pools, planned, values, value, where=where)
 
 
 def _labels_for(about: Contrasts, target: float, guess: Guess, share: float | None) -> int:
-    """The fewest labels with which the half-width is to be expected."""
+    """The fewest labels whose expected half-width is at most ``target``."""
     rows = int(about.rows.sum())
     best = design(about, rows, guess, share).half_width(guess)
     if not best <= target:
@@ -224,8 +257,8 @@ def _labels_for(about: Contrasts, target: float, guess: Guess, share: float | No
     return high
 
 
-def _asked(found: Design, drawn: Questions, before: pa.Table | None) -> pa.Table:
-    """The plan's table; what an earlier plan asked keeps its batch."""
+def _plan_table(found: Design, drawn: Draw, before: pa.Table | None) -> pa.Table:
+    """The plan's table; candidates of an earlier plan keep their batch."""
     pools = found.about.pools
     at = np.flatnonzero(drawn.judged)
     query = pools.query.take(pa.array(np.searchsorted(pools.offsets, at, side="right") - 1))
@@ -258,21 +291,20 @@ def _ids(table: pa.Table) -> list[tuple[str, str]]:
     return list(zip(*parts, strict=True))
 
 
-def table_of(given: Any, what: str = "plan") -> pa.Table:
-    """A plan's table, the table in a file, or what speaks Arrow."""
-    if isinstance(given, JudgingPlan):
-        return given.table
-    if isinstance(given, (str, PathLike)):
-        return read_table(Path(given))
-    return as_table(given, what)
+def table_of(data: Any, what: str = "plan") -> pa.Table:
+    """The table of a plan, of a file, or of any data frame."""
+    if isinstance(data, JudgingPlan):
+        return data.table
+    if isinstance(data, (str, PathLike)):
+        return read_table(Path(data))
+    return as_table(data, what)
 
 
-def _made(table: pa.Table) -> Mapping[str, Any]:
-    """How a plan was made, as its file records it."""
-    made = _facts(table)
-    if not made:
+def _record_to_extend(table: pa.Table) -> Mapping[str, Any]:
+    record = _record(table)
+    if not record:
         raise InputError(
             f"{option('extend')} needs the plan's Parquet or Arrow file, which records how it was "
             "made; other files do not."
         )
-    return made
+    return record

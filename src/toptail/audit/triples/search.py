@@ -1,7 +1,7 @@
-r"""Cross-query best-of-K: what search over triples of all queries picks.
+r"""What search by a score picks: best-of-K across queries, and the pull off the data's support.
 
-Pools mix triples of different (s, g). They measure whether scores can be compared across
-queries, not whether actions are ordered within one.
+Pools of triples of different (s, g) show whether scores can be compared across queries, not
+whether actions are ordered within one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, check_counts
 from toptail.errors import InputError
 from toptail.pools.triples import ScoredTriples
-from toptail.stats import normalized_regret, selection_weights
+from toptail.stats import best_of_k, normalized_regret, oracle, search_error, selection_weights
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.rank import dense_ranks
 
@@ -158,7 +158,7 @@ def saturation(
 
 
 class _Pool:
-    """Best-of-K of any of the candidates, sorted once for all resamples."""
+    """Best-of-K of subsets of the candidates, which are ranked once for all resamples."""
 
     def __init__(self, scores: Floats, values: Floats, k: Sequence[int]) -> None:
         self._values, self._k = values, k
@@ -190,3 +190,71 @@ def _expected(rank: Ints, values: Floats, below: Floats) -> Floats:
 def _split(estimate: Estimate) -> list[Estimate]:
     """The entries along the first axis, as estimates of their own."""
     return [Estimate(point, estimate.draws[:, i]) for i, point in enumerate(estimate.point)]
+
+
+@dataclass(frozen=True)
+class SupportPreference:
+    """How often best-of-K picks off support, against the pool's base rate."""
+
+    k: tuple[int, ...]
+    """Candidate counts."""
+    rate: Estimate
+    """Chance that the pick is off support, mean over queries ``[K]``."""
+    base: Estimate
+    """Share of candidates off support, mean over queries, ``[1]``."""
+
+    @property
+    def excess(self) -> Estimate:
+        """Rate less base rate ``[K]``: 0 is no preference, positive an off-support one."""
+        return self.rate - self.base
+
+
+def support_preference(
+    scores: ArrayLike, on_support: ArrayLike, k: Sequence[int], bootstrap: TrajectoryBootstrap
+) -> SupportPreference:
+    r"""Excess rate at which the best of K by score is off local support.
+
+    .. math:: e(K) = \operatorname{mean}_q \big(P_q(\text{pick of } K \text{ is off support})
+              - \tfrac{1}{n} \#\{\text{off support}\}\big)
+
+    exactly (no pools are drawn). It measures preference, not value: neither direction is
+    good by itself, and 0 means that support does not move the pick.
+
+    ``scores`` are ``[queries, n]``, n candidates at one (s, g) each; a NaN makes the result NaN.
+    ``on_support`` are booleans of that shape: is the candidate an action of a state near s?
+    """
+    s = np.asarray(scores, dtype=np.float64)
+    on = np.asarray(on_support)
+    if s.ndim != 2 or on.shape != s.shape or on.dtype != bool or s.shape[0] != bootstrap.code.size:
+        raise InputError(
+            f"Scores {s.shape} and support labels {on.shape} ({on.dtype}) must be numbers and "
+            f"booleans of one shape [queries, candidates], for {bootstrap.code.size} queries."
+        )
+    check_counts(k, s.shape[1], "size of a pool")
+    off = 1.0 - on
+    rate = bootstrap.mean(best_of_k(s, off, k))
+    return SupportPreference(tuple(k), rate, bootstrap.mean(off.mean(axis=1, keepdims=True)))
+
+
+def pooled_search_error(
+    critic: ArrayLike,
+    ideal: ArrayLike,
+    values: ArrayLike,
+    support: ArrayLike,
+    k: int,
+    bootstrap: TrajectoryBootstrap,
+) -> tuple[Estimate, Estimate]:
+    """:func:`toptail.stats.search_error` of the best of K of candidates of all queries together.
+
+    All are ``[n]``, as the labels of ``bootstrap`` are. Returns the terms, in the order of
+    `SearchError`, and the headroom: the best of K by value, less a random candidate.
+    """
+    columns = [np.asarray(x) for x in (critic, ideal, values, support)]
+
+    def terms(rows: Ints) -> Floats:
+        f, own, value, on = (x[rows][None] for x in columns)
+        split = [term[0, 0] for term in search_error(f, own, value, on, (k,))]
+        return np.array([*split, oracle(value, (k,))[0, 0] - value.mean()])
+
+    both = bootstrap.each(terms)
+    return both[:-1], both[-1]
