@@ -15,7 +15,7 @@ from toptail.lab.critics.full import full_size
 from toptail.lab.critics.registry import CRITICS
 
 ROOT = Path(toptail.__file__).parent
-DOWNSTAIRS = ("stats", "io", "pools", "jobs", "audit", "select", "report", "results")
+DOWNSTAIRS = ("stats", "io", "pools", "jobs", "audit", "select", "report", "results", "api")
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = (
     *("tasks", "environments", "foreign", "critics", "training", "experts", "proposals", "judges"),

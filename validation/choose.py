@@ -12,7 +12,7 @@ import numpy as np
 from toptail.audit.family import Family
 from toptail.select import Selector
 from toptail.select.base import RankSelector
-from toptail.select.grid import Grid
+from toptail.select.catalog import Grid
 from toptail.select.measure import Options, try_all
 from toptail.stats.best_of_k import Floats
 from validation.audit import noisy_pools, run_command

@@ -27,11 +27,11 @@ from toptail.io.files import atomic
 from toptail.pools import ScoredPools
 from toptail.provenance import commit
 from toptail.select.base import Selector
+from toptail.select.comparison import ChoiceSettings, trial_of
 from toptail.select.crossfit import NOTHING
 from toptail.select.exact import RandomPick
 from toptail.select.measure import try_all
 from toptail.select.read import Offered, read_options
-from toptail.select.trial import ChoiceSettings, trial_of
 from toptail.stats.best_of_k import Floats
 from validation.judging import planned
 from validation.table import Row, machine

@@ -8,21 +8,13 @@
 
 from toptail import interrupts as interrupts  # first: it sees to Ctrl-C during the others
 from toptail import memory as memory  # then this: it sees to their MemoryErrors
+from toptail.api import audit, audit_picks, choose
 from toptail.audit import Verdict
 from toptail.audit.record import installed
 from toptail.errors import InputError
 from toptail.pools import JudgedPicks, ScoredPools
 from toptail.pools.builtin import builtin_pools
-from toptail.results import (
-    AuditResult,
-    ChoiceResult,
-    JudgingPlan,
-    PicksResult,
-    audit,
-    audit_picks,
-    choose,
-    plan,
-)
+from toptail.results import AuditResult, ChoiceResult, JudgingPlan, PicksResult, plan
 from toptail.select import Selector
 
 __version__ = installed("toptail")

@@ -24,7 +24,8 @@ from toptail import (
     report,
 )
 from toptail.cli import main
-from toptail.results import folder, read_audit
+from toptail.results import read_audit
+from toptail.results import result as folder
 
 HOSTILE = "<script>alert(1)</script>\nname"
 

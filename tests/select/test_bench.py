@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from toptail.select import Best, Filtered, RandomPick, ScoreRule
+from toptail.select.comparison import ChoiceSettings, trial_of
 from toptail.select.read import read_options
-from toptail.select.trial import ChoiceSettings, trial_of
 from validation import choose_honesty
 from validation.choose import _against_drawn_pools
 from validation.choose_honesty import (

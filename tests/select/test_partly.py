@@ -15,8 +15,8 @@ import pytest
 import toptail
 from toptail import InputError, ScoredPools, choose
 from toptail.cli import main
+from toptail.select.comparison import ChoiceSettings, trial_of
 from toptail.select.read import read_options
-from toptail.select.trial import ChoiceSettings, trial_of
 from validation.choose_honesty import WORLDS, one_table
 from validation.judging import planned
 

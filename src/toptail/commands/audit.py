@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 import tyro
 
+from toptail.api import audit, audit_picks
 from toptail.audit import Rule, Settings
 from toptail.audit.standing import STANDINGS
 from toptail.audit.verdict import STATUSES
@@ -20,7 +21,7 @@ from toptail.commands.terminal import say
 from toptail.errors import Exit, InputError
 from toptail.io.files import check_folder
 from toptail.pools.columns import RESERVED
-from toptail.results import AuditResult, PicksResult, audit, audit_picks
+from toptail.results import AuditResult, PicksResult
 
 _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from toptail.api import choose
 from toptail.commands.lists import names, unjudged, value_range
 from toptail.commands.options import Words, command_line
 from toptail.commands.progress import progress_bar
@@ -16,8 +17,7 @@ from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.io.files import check_folder
 from toptail.pools.columns import RESERVED
-from toptail.results import choose
-from toptail.select.trial import ChoiceSettings
+from toptail.select.comparison import ChoiceSettings
 
 _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 

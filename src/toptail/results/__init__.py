@@ -1,10 +1,13 @@
-"""The instrument as one call: a table in, a result that a person can hold out."""
+"""Results of audits and choices: read from a folder, shown, and written to one."""
 
-from toptail.results.choice import ChoiceResult, choose
-from toptail.results.folder import read_audit, write_report
 from toptail.results.planning import JudgingPlan, plan
-from toptail.results.result import AuditResult, PicksResult
-from toptail.results.run import audit, audit_picks
+from toptail.results.result import (
+    AuditResult,
+    ChoiceResult,
+    PicksResult,
+    read_audit,
+    write_report,
+)
 from toptail.results.schema import schema
 
 __all__ = [
@@ -12,9 +15,6 @@ __all__ = [
     "ChoiceResult",
     "JudgingPlan",
     "PicksResult",
-    "audit",
-    "audit_picks",
-    "choose",
     "plan",
     "read_audit",
     "schema",

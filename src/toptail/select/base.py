@@ -19,8 +19,7 @@ from toptail.errors import InputError
 from toptail.io.files import atomic
 from toptail.io.guard import read_json, refusing
 from toptail.select.given import Given
-from toptail.select.pool import Pool, ScoreRule
-from toptail.select.ranks import Order
+from toptail.select.pool import Order, Pool, ScoreRule
 from toptail.stats.best_of_k import Floats, Ints
 
 FORMAT: Final = "toptail-selector-1"
@@ -186,7 +185,7 @@ class Selector(ABC):
 
         ``function`` is the user's own where the stored selector is one.
         """
-        from toptail.select.kinds import selector_of
+        from toptail.select.catalog import selector_of
 
         file = Path(path)
         file = file / "selector.json" if file.is_dir() else file

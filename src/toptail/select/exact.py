@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from toptail.select.base import RankSelector, Selector
-from toptail.select.pool import Pool
-from toptail.select.ranks import Order, passed_first, place_weights, poisson_counts
+from toptail.select.pool import Order, Pool, passed_first, place_weights, poisson_counts
 from toptail.stats.best_of_k import Floats, selection_weights
 
 

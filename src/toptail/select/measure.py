@@ -13,15 +13,12 @@ from toptail.audit.per_query import BLOCK
 from toptail.pools import Block, ScoredPools
 from toptail.progress import Tick, no_tick
 from toptail.select.base import RankSelector, Selector, SetSelector, rank_weights
-from toptail.select.drawn import (
-    Soft,
-)
+from toptail.select.drawn import Soft
 from toptail.select.exact import (
     Best,
     Threshold,
 )
-from toptail.select.pool import Pool
-from toptail.select.ranks import ordered
+from toptail.select.pool import Pool, ordered
 from toptail.stats.best_of_k import Floats, Ints, selection_weights
 from toptail.stats.resample import available_threads
 

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.api import audit, audit_picks
 from toptail.audit.record import versions
 from toptail.errors import InputError, option
 from toptail.lab.check.closed_loop import (
@@ -57,7 +58,7 @@ from toptail.pools import ScoredPools
 from toptail.pools.columns import group_seeds
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
-from toptail.results import AuditResult, PicksResult, audit, audit_picks
+from toptail.results import AuditResult, PicksResult
 
 FORMAT = "toptail-check-1"
 SUPPORTED = 0.95

@@ -9,13 +9,18 @@ from toptail.audit import Rule, Settings, baseline_content, picks_content, pools
 from toptail.audit.baseline import MARGIN
 from toptail.audit.settings import Unit
 from toptail.errors import InputError, check_whole, option
-from toptail.pools.columns import Columns
+from toptail.pools import ScoredPools
+from toptail.pools.columns import Columns, listed
 from toptail.pools.picks import PickColumns
 from toptail.pools.read import to_picks, to_pools
 from toptail.pools.stream import Mapped
+from toptail.progress import Tick, no_tick
 from toptail.results.judged import Judges
 from toptail.results.planning import looked
-from toptail.results.result import AuditResult, PicksResult
+from toptail.results.result import AuditResult, ChoiceResult, PicksResult
+from toptail.select.comparison import ChoiceSettings
+from toptail.select.content import choice_content
+from toptail.select.read import read_options
 from toptail.stats.looks import level_at
 
 LEAST_RESAMPLES: Final = 100
@@ -258,3 +263,140 @@ def audit_picks(
         command=command,
     )
     return PicksResult(content)
+
+
+def choose(
+    data: Any,
+    *,
+    selectors: str | Sequence[Any] | None = None,
+    k_max: int | None = None,
+    cost: float = ChoiceSettings.cost,
+    filter: str | Sequence[str] | None = None,  # noqa: A002
+    answer: str | None = None,
+    query: str | None = None,
+    candidate: str | None = None,
+    group: str | None = None,
+    cluster: str | None = None,
+    support: str | None = None,
+    scores: str | Sequence[str] | None = None,
+    p_judged: str | None = None,
+    values: str | None = None,
+    cheap: str | None = None,
+    unjudged: float | Literal["bounds"] | None = None,
+    plan: Any = None,
+    answers: Any = None,
+    pairs: Any = None,
+    replicates: Sequence[str] | None = None,
+    min_pool: int | None = None,
+    value_range: tuple[float, float] | None = None,
+    margin: float = ChoiceSettings.margin,
+    abstain: float | None = None,
+    folds: int = ChoiceSettings.folds,
+    repeats: int = ChoiceSettings.repeats,
+    resamples: int = ChoiceSettings.resamples,
+    level: float = ChoiceSettings.level,
+    seed: int = ChoiceSettings.seed,
+    command: str | None = None,
+    tick: Tick = no_tick,
+) -> ChoiceResult:
+    """Choose what to deploy: selector, parameters and K, with its value and how stable that is.
+
+    The choice is made on all queries, and again with queries weighed at random: intervals of the
+    deployed selector's value and of its gain over plain best-of-K allow for the choice.
+
+    Parameters
+    ----------
+    data
+        A table as :func:`toptail.audit` takes it.
+    selectors
+        What to try: words such as ``"trim"`` or ``"trim:0.1"``, selectors, or functions from
+        columns of a pool to weights. By default a sensible set for the columns that are there.
+    k_max
+        The largest number of candidates to look at; by default the smallest pool.
+    cost
+        Price of a candidate in units of the value, which is subtracted everywhere.
+    filter
+        Number columns that may serve as filters (a density, a likelihood). A true/false column
+        ``support`` does without being named; one that holds other numbers must be named here.
+    answer
+        The column of answers to vote on; by default ``answer``.
+    query, candidate, group, cluster, support, scores, values, replicates, min_pool
+        As in :func:`toptail.audit`.
+    p_judged, cheap, unjudged, plan, answers, pairs
+        As there, where only some candidates were judged; ``unjudged`` must be a number.
+    margin
+        A simpler selector is chosen within this share of the headroom of the best.
+    abstain
+        What no answer is worth; without it selectors that abstain are shown and not chosen.
+    folds, repeats
+        For the cross-fitted value: into how many parts queries are parted, and how often.
+    resamples, level
+        How often the choice is made again for the intervals, and their confidence.
+    value_range
+        The smallest and the largest value there can be; intervals stay inside. Known without
+        being said where every value is 0 or 1.
+    seed
+        Seed of all that is drawn; the same seed gives the same result to the last bit.
+    command, tick
+        As in :func:`toptail.audit`.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used, or a selector needs a column that is not there.
+
+    Examples
+    --------
+    >>> import toptail
+    >>> pools = toptail.builtin_pools(queries=100, candidates=16)
+    >>> result = choose(pools, scores="cursed", selectors=["trim", "filter"], resamples=100)
+    >>> result.selector.called, result.selector.k
+    ('filter', 16)
+    """
+    settings = ChoiceSettings(
+        k_max=k_max,
+        cost=cost,
+        margin=margin,
+        abstain=abstain,
+        folds=folds,
+        repeats=repeats,
+        resamples=resamples,
+        level=level,
+        seed=seed,
+    )
+    filters = listed(filter) or []
+    if pairs is not None:
+        value_range = (0.0, 1.0)
+    judges = Judges(values, replicates, cheap, unjudged, plan, answers, pairs)
+    tick("reading the table", 0.0)
+    columns = Columns(
+        query=query,
+        candidate=candidate,
+        group=group,
+        cluster=cluster,
+        support=support,
+        p_judged=p_judged,
+        scores=scores,
+        values=judges.columns,
+        partly=judges.partly,
+    )
+    if "support" in filters and support is None and not isinstance(data, ScoredPools):
+        columns["unplayed"] = ["support"]
+    pools, values = judges.joined(to_pools(data, columns))
+    offered = read_options(
+        data,
+        columns,
+        filters=filters,
+        answer=answer,
+        values=values,
+        replicates=replicates,
+        settings=Settings(
+            min_pool=min_pool, unjudged=unjudged, cheap=cheap, seed=seed, value_range=value_range
+        ),
+        pools=pools,
+    )
+    wanted = [selectors] if isinstance(selectors, str) else selectors
+    content, selector = choice_content(
+        offered, settings, selectors=wanted, command=command, tick=tick
+    )
+    return ChoiceResult(content, selector)

@@ -15,12 +15,9 @@ from toptail.errors import InputError, check_not_negative, check_share, check_wh
 from toptail.pools.columns import codes
 from toptail.progress import Tick, no_tick
 from toptail.select.base import Selector
+from toptail.select.catalog import Grid
 from toptail.select.crossfit import Choices, Contest, Procedure, cross_fit, errors_to_show
-from toptail.select.exact import (
-    Best,
-    Threshold,
-)
-from toptail.select.grid import Grid
+from toptail.select.exact import Best, Threshold
 from toptail.select.measure import Tried, try_all
 from toptail.select.read import Offered
 from toptail.stats import cluster_sums

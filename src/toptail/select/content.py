@@ -12,12 +12,12 @@ from toptail.audit.judging import labels_content
 from toptail.audit.record import jsonable, record_of
 from toptail.progress import Tick, no_tick
 from toptail.select.base import RankSelector, Selector, rank_weights
+from toptail.select.catalog import FEW
+from toptail.select.comparison import BASELINES, FAMILY, ChoiceSettings, Trial, is_plain, trial_of
 from toptail.select.crossfit import NOTHING, Choices
 from toptail.select.exact import RandomPick, Threshold
-from toptail.select.grid import FEW
 from toptail.select.measure import Options, Tried
 from toptail.select.read import Offered
-from toptail.select.trial import BASELINES, FAMILY, ChoiceSettings, Trial, is_plain, trial_of
 from toptail.stats import divergence_bound
 from toptail.stats.best_of_k import Floats
 
