@@ -134,7 +134,7 @@ run()
 """
 
 
-@pytest.mark.parametrize("module", ["numpy", "pyarrow", "toptail.api", "tyro", "jax"])
+@pytest.mark.parametrize("module", ["numpy", "toptail.api", "tyro", "jax"])
 def test_interrupted_while_importing_is_130_in_one_line(module: str, tmp_path: Path) -> None:
     words = [
         "train",

@@ -38,7 +38,7 @@ def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
         "toptail.results.result",
         "toptail.results.planning",
         "toptail.api",
-        "toptail.results.schema",
+        "toptail.progress",
         "toptail.select.base",
         "toptail.select.pool",
     ],

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit import Rule, Settings, pools_content
 from toptail.audit.plan import Contrasts, Design, Guess, Questions, drawn_within
+from toptail.audit.run import pools_content
+from toptail.audit.settings import Rule, Settings
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats
 from toptail.stats.looks import level_at

@@ -99,7 +99,10 @@ def _write_audit(folder: Path) -> None:
 
 def _read_audit(folder: Path) -> object:
     from toptail.io.guard import refusing
-    from toptail.report import render_html, render_latex, render_markdown, summary_lines
+    from toptail.report.html import render_html
+    from toptail.report.latex import render_latex
+    from toptail.report.markdown import render_markdown
+    from toptail.report.summary import summary_lines
     from toptail.results import read_audit
 
     content = read_audit(folder)

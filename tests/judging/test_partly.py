@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import toptail
+from tests import flat
+from tests.stored import problems
 from toptail.audit.bounds import _values_between
 from toptail.audit.family import Family
 from toptail.audit.per_query import score_columns
@@ -23,7 +25,6 @@ from toptail.audit.views import Interval
 from toptail.cli import main
 from toptail.pools.columns import Columns
 from toptail.pools.read import to_pools
-from toptail.results.schema import problem
 from toptail.stats import best_of_k
 from toptail.stats.ends import Widened
 
@@ -57,7 +58,7 @@ def sampled(table: Arrays, p: float, w: float = 0.0, seed: int = 0) -> Arrays:
 
 
 def audit(data: Arrays, **how: Any) -> toptail.AuditResult:
-    return toptail.audit(data, resamples=200, **how)
+    return flat.audit(data, resamples=200, **how)
 
 
 def ends(share: Interval) -> tuple[float, float, float]:
@@ -86,7 +87,7 @@ def test_curves_from_samples_are_right_on_average(table: Arrays) -> None:
 def test_verdicts_and_headroom_from_some_labels(table: Arrays) -> None:
     result = audit(sampled(table, 0.4, 0.2))
     content = result.to_dict()
-    assert not problem(content)
+    assert not problems(content)
     assert {n: v.status for n, v in result.verdicts.items()} == {"good": "safe", "bad": "unsafe"}
     true = audit(table).to_dict()["headroom"][-1]
     assert content["headroom"][-1] == pytest.approx(true, rel=0.15)
@@ -102,7 +103,7 @@ def has_no_share(result: toptail.AuditResult) -> None:
         for name in ("captured", "captured_low", "captured_high", "nregret"):
             assert set(scorer[name]) == {None}
         assert {number for ends in scorer["gain"].values() for number in ends} == {None}
-    assert not problem(content)
+    assert not problems(content)
     assert "captured not available" in result.summary()
     assert "There is no captured share" in result.summary()
 
@@ -160,7 +161,7 @@ def test_bounds_decide_only_what_both_cases_agree_on(table: Arrays) -> None:
     many = np.where(np.arange(SIZE) % 2 > 0, table["value"], np.nan)
     unknown = audit(table | {"value": many}, unjudged="bounds")
     assert {v.status for v in unknown.verdicts.values()} == {"inconclusive"}
-    assert not problem(unknown.to_dict())
+    assert not problems(unknown.to_dict())
 
 
 def test_the_worst_case_is_the_worst_of_all_completions() -> None:
@@ -209,7 +210,7 @@ def test_the_report_says_what_the_cheap_judge_alone_would_have_claimed(table: Ar
     assert result.verdicts["good"].status == "safe"
     assert "“good” unsafe up to best of 8 instead of safe" in result.summary()
     assert alone["good"]["too_high_by_decile"][-1] < -1.0
-    assert not problem(result.to_dict())
+    assert not problems(result.to_dict())
 
 
 @pytest.mark.parametrize(

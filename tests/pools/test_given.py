@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import toptail
+from tests import flat
 from toptail import InputError, JudgedPicks, ScoredPools, builtin_pools
 from toptail.pools.columns import Columns
 from toptail.pools.read import to_picks, to_pools
@@ -194,7 +195,7 @@ BAD: dict[str, tuple[Any, str]] = {
 def test_what_is_no_table_is_refused_in_one_sentence(what: str) -> None:
     data, message = BAD[what]
     with pytest.raises(InputError, match=message) as refused:
-        toptail.audit(data)
+        flat.audit(data)
     assert "\n" not in str(refused.value)
 
 
@@ -207,7 +208,7 @@ def test_pools_know_their_columns_except_which_scores_to_audit() -> None:
     pools = builtin_pools(4, 3)
     assert list(to_pools(pools, {"scores": "noisy"}).scores) == ["noisy"]
     with pytest.raises(InputError, match="group='step' names a column of a table"):
-        toptail.audit(pools, group="step")
+        flat.audit(pools, group="step")
 
 
 def test_one_array_of_scores_needs_no_name() -> None:

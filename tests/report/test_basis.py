@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from toptail.report import render_html, render_markdown
 from toptail.report.basis import basis_sentences, shared_unseen, unseen
+from toptail.report.html import render_html
+from toptail.report.markdown import render_markdown
 
 Audit = dict[str, Any]
 

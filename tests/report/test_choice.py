@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from tests.flat import choose
 from tests.report.conftest import HOSTILE, SPECIALS
 from tests.report.test_browser import browser as browser
-from toptail import choose
 from toptail.report.choice import choice_lines, choice_tables, shown_curves
 from toptail.report.choice_page import (
     choice_html,

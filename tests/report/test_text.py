@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from toptail.audit.verdict import STATUSES
-from toptail.report import summary_lines, text
+from toptail.report import text
+from toptail.report.summary import summary_lines
 
 
 @pytest.mark.parametrize(

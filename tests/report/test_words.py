@@ -11,10 +11,13 @@ import pytest
 
 from toptail.audit.views import Interval
 from toptail.cli import main
-from toptail.report import render_html, render_latex, render_markdown, summary_lines
 from toptail.report.chart_data import chart_data
 from toptail.report.exceptions import exception_sentences, exceptions
+from toptail.report.html import render_html
+from toptail.report.latex import render_latex
+from toptail.report.markdown import render_markdown
 from toptail.report.scorer_tables import checks_table, numbers_table
+from toptail.report.summary import summary_lines
 from toptail.report.tables import seeds_table
 from toptail.report.text import NOT_MEANT
 from toptail.report.verdict_tables import verdict_table

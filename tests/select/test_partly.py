@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import toptail
-from toptail import InputError, ScoredPools, choose
+from tests.flat import choose
+from toptail import InputError, ScoredPools
 from toptail.cli import main
 from toptail.select.comparison import ChoiceSettings, trial_of
 from toptail.select.read import read_options

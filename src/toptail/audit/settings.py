@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 import numpy as np
 
@@ -13,6 +13,13 @@ from toptail.errors import InputError, check_not_negative, check_share, check_wh
 
 Unit = Literal["pooled", "query"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
+
+
+NOT_MEANT: Final = (
+    "Safe here is about taking the best of K of pools like these: not about AI safety, and not "
+    "about training against the score."
+)
+"""Said once at the top of every page that calls something safe, and in the command's help."""
 
 
 def exact_percent(share: float) -> str:

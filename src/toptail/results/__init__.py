@@ -1,4 +1,4 @@
-"""Results of audits and choices: read from a folder, shown, and written to one."""
+"""Results of audits and choices: shown, stored in a folder, and read from one."""
 
 from toptail.results.planning import JudgingPlan, plan
 from toptail.results.result import (
@@ -6,9 +6,9 @@ from toptail.results.result import (
     ChoiceResult,
     PicksResult,
     read_audit,
+    schema,
     write_report,
 )
-from toptail.results.schema import schema
 
 __all__ = [
     "AuditResult",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.audit import Settings, pools_content
+from toptail.audit.run import pools_content
+from toptail.audit.settings import Settings
 from toptail.errors import InputError
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.lab.store.units import Stored
