@@ -14,7 +14,6 @@ import pytest
 import toptail
 from toptail import AuditResult, InputError, PicksResult, ScoredPools, Verdict, builtin_pools
 from toptail.cli import main
-from toptail.report import render
 
 HOSTILE = "<script>alert(1)</script>\nname"
 
@@ -201,7 +200,7 @@ def test_reading_renders_nothing(
         raise AssertionError("rendered")
 
     for name in ("render_html", "render_latex", "render_markdown"):
-        monkeypatch.setattr(render, name, broken)
+        monkeypatch.setattr(f"toptail.report.render.{name}", broken)
     assert AuditResult.read(tmp_path / "out") == result
     assert main(["report", str(tmp_path / "out")]) == 2
 

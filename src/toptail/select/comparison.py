@@ -1,4 +1,4 @@
-"""A trial: everything that was tried, ready to be chosen from."""
+"""Selectors measured on one table, and the rules that choose among them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,26 @@ from toptail.errors import InputError, check_not_negative, check_share, check_wh
 from toptail.pools.columns import codes
 from toptail.progress import Tick, no_tick
 from toptail.select.base import Selector
-from toptail.select.catalog import Grid
-from toptail.select.crossfit import Choices, Contest, Procedure, cross_fit, errors_to_show
+from toptail.select.catalog import Catalog
+from toptail.select.crossfit import (
+    ClusterSums,
+    ResampledChoices,
+    SelectionRule,
+    cross_fit,
+    errors_to_show,
+)
 from toptail.select.exact import Best, Threshold
-from toptail.select.measure import Tried, try_all
-from toptail.select.read import Offered
+from toptail.select.measure import SelectorValues, measure_all
+from toptail.select.read import ChoiceData
 from toptail.stats import cluster_sums
-from toptail.stats.best_of_k import Floats, Ints
+from toptail.stats.best_of_k import Floats
 
 LEAST_CLUSTERS: Final = 10
 """With fewer queries (or clusters) there is nothing to choose on and to value on."""
 BASELINES: Final = ("random", "best_of_k_max", "best_of_k_best", "oracle")
 """What a choice is compared with."""
 FAMILY: Final = "family "
-"""Begins the names of procedures that look at one family of selectors."""
+"""Begins the names of rules that look at one family of selectors."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +50,9 @@ class ChoiceSettings:
     abstain: float | None = None
     """What no answer is worth; None: selectors that abstain are shown and not chosen."""
     folds: int = 5
-    """Parts of the queries for cross-fitting: each is valued with what the others chose."""
+    """Parts of the queries for cross-fitting: each is valued by what the others chose."""
     repeats: int = 10
-    """How often queries are parted."""
+    """How often queries are split into parts."""
     resamples: int = 400
     """How often the choice is made again, with queries weighed at random, for the intervals."""
     level: float = 0.95
@@ -69,54 +75,65 @@ class ChoiceSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """Selectors that were tried on a table, and the ways of choosing among them."""
+class Comparison:
+    """Selectors that were measured on a table, and the rules that choose among them."""
 
-    tried: Tried
-    """What each is worth at each query, its cost subtracted."""
-    contest: Contest
+    values: SelectorValues
+    """The value of each at each query, its cost subtracted."""
+    totals: ClusterSums
     """The same, added up over clusters."""
-    procedures: Mapping[str, Procedure]
+    rules: Mapping[str, SelectionRule]
     """``choice`` is the choice itself; then what it is compared with, and each family alone."""
     eligible: Sequence[int]
-    """Which of those tried may be chosen."""
+    """The selectors that may be chosen."""
     ks: tuple[int, ...]
     """The K that were tried."""
     headroom: float
     """What the best choice gains over a random one at the largest K, costs left aside."""
 
     def valued(
-        self, procedures: Mapping[str, Procedure], settings: ChoiceSettings, tick: Tick = no_tick
-    ) -> tuple[Choices, float]:
-        """What procedures choose and what that is worth; and the cross-fitted value of the choice.
+        self, rules: Mapping[str, SelectionRule], settings: ChoiceSettings, tick: Tick = no_tick
+    ) -> tuple[ResampledChoices, float]:
+        """What rules choose with its value, and the cross-fitted value of the choice.
 
         The second says what choosing on all but one part of the queries is worth on that part.
         """
         rng = np.random.default_rng([settings.seed, 2])
-        how: dict[str, Any] = {"resamples": settings.resamples, "level": settings.level}
-        found = Choices.of(self.contest, procedures, rng, tick=tick, **how)
-        parts: dict[str, Any] = {"folds": settings.folds, "repeats": settings.repeats}
-        fitted = cross_fit(self.contest.merged(rng), procedures["choice"], rng, tick=tick, **parts)
-        return found, fitted
+        choices = ResampledChoices.of(
+            self.totals,
+            rules,
+            rng,
+            resamples=settings.resamples,
+            level=settings.level,
+            tick=tick,
+        )
+        fitted = cross_fit(
+            self.totals.merged(rng),
+            rules["choice"],
+            rng,
+            folds=settings.folds,
+            repeats=settings.repeats,
+            tick=tick,
+        )
+        return choices, fitted
 
 
-def trial_of(
-    offered: Offered,
+def compare(
+    data: ChoiceData,
     settings: ChoiceSettings,
     selectors: Sequence[Any] | None = None,
     tick: Tick = no_tick,
-) -> Trial:
-    """Try selectors (words, objects, functions; None: a sensible set) on a table."""
-    options, judged = offered.options, offered.judged
-    ks = Family.up_to(_k_max(offered, settings)).family
-    grid = Grid(options, offered.filters, ks[-1])
-    wanted = grid.made(selectors, abstain=settings.abstain is not None)
-    headroom = _headroom(offered, ks[-1])
+) -> Comparison:
+    """Measure selectors (words, objects, functions; None: what the columns allow) on a table."""
+    ks = Family.up_to(_k_max(data, settings)).family
+    catalog = Catalog(data.inputs, data.filters, ks[-1])
+    wanted = catalog.selectors(selectors, abstain=settings.abstain is not None)
+    headroom = _headroom(data, ks[-1])
     known = float(headroom.mean())
-    scale = float(judged.value.std()) if np.isnan(known) else known
-    tried = try_all(
-        options,
-        judged.value,
+    scale = float(data.judged.value.std()) if np.isnan(known) else known
+    values = measure_all(
+        data.inputs,
+        data.judged.value,
         wanted,
         ks,
         seed=settings.seed,
@@ -124,18 +141,23 @@ def trial_of(
         abstain=settings.abstain or 0.0,
         tick=tick,
     )
-    contest = _contest(offered, tried, headroom, settings)
-    eligible = _eligible(tried, settings)
-    procedures = _procedures(tried, contest, eligible, ks[-1], settings)
-    return Trial(tried, contest, procedures, eligible, ks, known)
+    totals = _totals(data, values, headroom, settings)
+    # A selector that abstains may be chosen only where abstaining has a value.
+    every = range(len(values.selectors))
+    known_worth = settings.abstain is not None
+    eligible = [
+        at for at in every if known_worth or not isinstance(values.selectors[at], Threshold)
+    ]
+    rules = _rules(values, totals, eligible, ks[-1], settings)
+    return Comparison(values, totals, rules, eligible, ks, known)
 
 
-def _headroom(offered: Offered, k_max: int) -> Floats:
+def _headroom(data: ChoiceData, k_max: int) -> Floats:
     """What the best of k_max is worth more than a random candidate ``[queries]``.
 
     Right on average where queries were judged whole by a design, and NaN where that is not known.
     """
-    pools, judged, family = offered.options.pools, offered.judged, Family.up_to(k_max)
+    pools, judged, family = data.inputs.pools, data.judged, Family.up_to(k_max)
     if judged.sampled is not None:
         if judged.sampled.oracle_unknown:
             return np.full(pools.queries, np.nan)
@@ -144,68 +166,63 @@ def _headroom(offered: Offered, k_max: int) -> Floats:
     return np.asarray(best - np.add.reduceat(judged.value, pools.offsets[:-1]) / pools.sizes)
 
 
-def _k_max(offered: Offered, settings: ChoiceSettings) -> int:
+def _k_max(data: ChoiceData, settings: ChoiceSettings) -> int:
     if settings.k_max is None:
-        return offered.k_max
-    if settings.k_max > offered.k_max:
+        return data.k_max
+    if settings.k_max > data.k_max:
         raise InputError(
-            f"{offered.options.pools.source}: {option('k_max', settings.k_max)} is larger than "
-            f"the smallest pool, which has {offered.k_max} candidates."
+            f"{data.inputs.pools.source}: {option('k_max', settings.k_max)} is larger than "
+            f"the smallest pool, which has {data.k_max} candidates."
         )
     return settings.k_max
 
 
-def _cluster(offered: Offered) -> Ints | None:
-    pools = offered.options.pools
-    if pools.cluster is None:
-        return None
-    code, _ = codes(pools.source, pools.called.get("cluster", "cluster"), pools.cluster)
-    return code
-
-
-def _contest(offered: Offered, tried: Tried, headroom: Floats, settings: ChoiceSettings) -> Contest:
-    cluster = _cluster(offered)
+def _totals(
+    data: ChoiceData, values: SelectorValues, headroom: Floats, settings: ChoiceSettings
+) -> ClusterSums:
+    """Sums over clusters, after costs are subtracted from the values."""
+    pools, cluster = data.inputs.pools, None
+    if pools.cluster is not None:
+        cluster, _ = codes(pools.source, pools.called.get("cluster", "cluster"), pools.cluster)
     counts = cluster_sums(np.ones((headroom.size, 1)), cluster)[:, 0]
     if counts.size < LEAST_CLUSTERS:
         raise InputError(
-            f"{offered.options.pools.source}: {counts.size} queries (or clusters) are too few to "
-            f"choose on some and value on others; at least {LEAST_CLUSTERS} are needed."
+            f"{pools.source}: {counts.size} queries (or clusters) are too few to choose on some "
+            f"and value on others; at least {LEAST_CLUSTERS} are needed."
         )
-    cost = np.array([each.cost(each.k) for each in tried.selectors])
+    cost = np.array([each.cost(each.k) for each in values.selectors])
     # The oracle looks at k_max candidates: it pays for those beyond the random pick's one.
-    headroom = headroom - settings.cost * (max(each.k for each in tried.selectors) - 1)
-    tried.value[...] -= settings.cost * cost
-    sums = cluster_sums(tried.value, cluster)
-    keys = [(each.involved, each.k) for each in tried.selectors]
+    headroom = headroom - settings.cost * (max(each.k for each in values.selectors) - 1)
+    values.value[...] -= settings.cost * cost
+    sums = cluster_sums(values.value, cluster)
+    keys = [(each.involved, each.k) for each in values.selectors]
     places = {key: place for place, key in enumerate(sorted(set(keys)))}
     rank = np.array([places[key] for key in keys])
-    return Contest(sums, counts, cluster_sums(headroom[:, None], cluster)[:, 0], rank)
+    return ClusterSums(sums, counts, cluster_sums(headroom[:, None], cluster)[:, 0], rank)
 
 
-def _eligible(tried: Tried, settings: ChoiceSettings) -> list[int]:
-    """Those that may be chosen: one that abstains only where that has a value."""
-    known = settings.abstain is not None
-    return [at for at, s in enumerate(tried.selectors) if known or not isinstance(s, Threshold)]
-
-
-def _procedures(
-    tried: Tried, contest: Contest, eligible: Sequence[int], k_max: int, settings: ChoiceSettings
-) -> dict[str, Procedure]:
+def _rules(
+    values: SelectorValues,
+    totals: ClusterSums,
+    eligible: Sequence[int],
+    k_max: int,
+    settings: ChoiceSettings,
+) -> dict[str, SelectionRule]:
     """The choice itself, what it is compared with, and each family of selectors alone."""
-    plain = [at for at in eligible if is_plain(tried.selectors[at])]
-    last = tuple(at for at in plain if tried.selectors[at].k == k_max)
+    plain = [at for at in eligible if is_plain(values.selectors[at])]
+    last = tuple(at for at in plain if values.selectors[at].k == k_max)
     families: dict[str, list[int]] = {}
     for at in eligible[1:]:
-        families.setdefault(tried.selectors[at].family, [0]).append(at)
-    choice = Procedure(tuple(eligible), last, margin=settings.margin)
+        families.setdefault(values.selectors[at].family, [0]).append(at)
+    choice = SelectionRule(tuple(eligible), last, margin=settings.margin)
     rng = np.random.default_rng([settings.seed, 3])
-    how: dict[str, Any] = {"resamples": settings.resamples, "level": settings.level}
+    shown = errors_to_show(totals, choice, rng, resamples=settings.resamples, level=settings.level)
     return {
-        "choice": replace(choice, shown=errors_to_show(contest, choice, rng, **how)),
-        "random": Procedure((0,)),
-        "best_of_k_max": Procedure(last),
-        "best_of_k_best": Procedure((0, *plain)),
-        **{f"{FAMILY}{name}": Procedure(tuple(ats)) for name, ats in families.items()},
+        "choice": replace(choice, shown=shown),
+        "random": SelectionRule((0,)),
+        "best_of_k_max": SelectionRule(last),
+        "best_of_k_best": SelectionRule((0, *plain)),
+        **{f"{FAMILY}{name}": SelectionRule(tuple(ats)) for name, ats in families.items()},
     }
 
 

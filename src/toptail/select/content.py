@@ -1,4 +1,4 @@
-"""What a choice stores: the selector to deploy, what it is worth, and what stands beside it."""
+"""The content of ``choice.json``: the selector to deploy, its value, and comparisons."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from toptail.audit.record import jsonable, record_of
 from toptail.progress import Tick, no_tick
 from toptail.select.base import RankSelector, Selector, rank_weights
 from toptail.select.catalog import FEW
-from toptail.select.comparison import BASELINES, FAMILY, ChoiceSettings, Trial, is_plain, trial_of
-from toptail.select.crossfit import NOTHING, Choices
+from toptail.select.comparison import (
+    BASELINES,
+    FAMILY,
+    ChoiceSettings,
+    Comparison,
+    compare,
+    is_plain,
+)
+from toptail.select.crossfit import NOTHING, ResampledChoices
 from toptail.select.exact import RandomPick, Threshold
-from toptail.select.measure import Options, Tried
-from toptail.select.read import Offered
+from toptail.select.measure import SelectorValues
+from toptail.select.read import ChoiceData
 from toptail.stats import divergence_bound
-from toptail.stats.best_of_k import Floats
 
 FORMAT: Final = "toptail-choice-2"
 
 
 def choice_content(
-    offered: Offered,
+    data: ChoiceData,
     settings: ChoiceSettings,
     *,
     selectors: Sequence[Any] | None = None,
@@ -33,102 +39,96 @@ def choice_content(
     tick: Tick = no_tick,
 ) -> tuple[dict[str, Any], Selector]:
     """The content of ``choice.json``, and the selector to deploy."""
-    options = offered.options
-    trial = trial_of(offered, settings, selectors, tick)
-    found, fitted = trial.valued(trial.procedures, settings, tick)
-    tried, contest = trial.tried, trial.contest
-    deployed = tried.selectors[found.final["choice"]]
+    pools = data.inputs.pools
+    compared = compare(data, settings, selectors, tick)
+    choices, fitted = compared.valued(compared.rules, settings, tick)
+    values, totals = compared.values, compared.totals
+    deployed = values.selectors[choices.final["choice"]]
     if isinstance(deployed, RandomPick):
         deployed = replace(deployed, seed=settings.seed)
-    worth = Worth(found, *_range(offered, trial, settings))
-    value = worth.value("choice")
-    own = float(found.mean[found.final["choice"]])
+    ends = _Intervals(choices, *_range(data, compared, settings))
+    value = ends.value("choice")
+    own = float(choices.mean[choices.final["choice"]])
     content: dict[str, Any] = {
         "format": FORMAT,
         "kind": "choice",
         **_named(deployed),
         **value,
-        "baselines": {name: worth.value(name) for name in BASELINES},
-        "differences": [{"against": name, **worth.lead("choice", name)} for name in BASELINES],
-        "plain": _named(tried.selectors[found.final["best_of_k_max"]]),
-        "stability": _stability(found, tried),
+        "baselines": {name: ends.value(name) for name in BASELINES},
+        "differences": [{"against": name, **ends.lead("choice", name)} for name in BASELINES],
+        "plain": _named(values.selectors[choices.final["best_of_k_max"]]),
+        "stability": _stability(choices, values),
         "cross_fitted": fitted,
         "naive": {
             "value": own,
             "optimism": own - value["value"],
-            "highest": float(contest.mean[list(trial.eligible)].max()),
+            "highest": float(totals.mean[list(compared.eligible)].max()),
         },
-        "chosen": _chosen(found, tried),
-        "families": _families(found, trial, worth),
-        "curves": _curves(trial, contest.mean, int(np.median(options.pools.sizes)), settings),
-        "coverage": _coverage(tried, settings),
-        "tried": len(trial.eligible),
-        "monte_carlo": _monte_carlo(tried, trial.headroom),
-        "queries": options.pools.queries,
-        "candidates": options.pools.rows,
-        "clusters": contest.counts.size,
-        "k_max": trial.ks[-1],
-        "ks": list(trial.ks),
-        "headroom": trial.headroom,
-        "value_column": offered.value,
-        "value_range": offered.value_range,
-        "settings": {**vars(settings), "k_max": trial.ks[-1]},
-        "warnings": [*offered.warnings, *_warnings(tried, options)],
-        "notes": _notes(offered, settings, usual=selectors is None),
-        "record": record_of(options.pools, settings.seed, command or "toptail.choose(...)"),
+        "chosen": [
+            {**_named(values.selectors[at]), "share": share}
+            for at, share in choices.share("choice").items()
+        ],
+        "families": _families(choices, compared, ends),
+        "curves": _curves(compared, int(np.median(pools.sizes)), settings),
+        "coverage": _coverage(values, settings),
+        "tried": len(compared.eligible),
+        "monte_carlo": _monte_carlo(values, compared.headroom),
+        "queries": pools.queries,
+        "candidates": pools.rows,
+        "clusters": totals.counts.size,
+        "k_max": compared.ks[-1],
+        "ks": list(compared.ks),
+        "headroom": compared.headroom,
+        "value_column": data.value,
+        "value_range": data.value_range,
+        "settings": {**vars(settings), "k_max": compared.ks[-1]},
+        "warnings": [*data.warnings, *_warnings(values, pools.queries)],
+        "notes": _notes(data, settings, usual=selectors is None),
+        "record": record_of(pools, settings.seed, command or "toptail.choose(...)"),
     }
-    if not offered.judged.exact:
-        content["judging"] = labels_content(offered.judged, options.pools)
+    if not data.judged.exact:
+        content["judging"] = labels_content(data.judged, pools)
     content["answer"] = _answer(content, deployed)
     clean: dict[str, Any] = jsonable(content)
     return clean, deployed
 
 
 @dataclass(frozen=True, eq=False)
-class Worth:
+class _Intervals:
     """Values and differences with their intervals, inside the range that values have."""
 
-    found: Choices
-    """What was chosen."""
+    choices: ResampledChoices
     low: float
     """The lowest that a mean value less cost can be."""
     high: float
     """The highest."""
 
-    def value(self, name: str, *, corrected: bool = True) -> dict[str, float]:
-        """What a procedure's choice is worth."""
-        entry = self.found.lead(name, NOTHING, corrected=corrected)
+    def value(self, rule: str, *, corrected: bool = True) -> dict[str, float]:
+        entry = self.choices.lead(rule, NOTHING, corrected=corrected)
         return {end: float(np.clip(x, self.low, self.high)) for end, x in entry.items()}
 
     def lead(self, first: str, second: str, *, corrected: bool = True) -> dict[str, float]:
-        """How much better one procedure's choice is than another's."""
-        entry, most = self.found.lead(first, second, corrected=corrected), self.high - self.low
+        entry, most = self.choices.lead(first, second, corrected=corrected), self.high - self.low
         value, low, high = (float(np.clip(x, -most, most)) for x in entry.values())
         return {"difference": value, "low": low, "high": high}
 
 
-def _range(offered: Offered, trial: Trial, settings: ChoiceSettings) -> tuple[float, float]:
+def _range(data: ChoiceData, compared: Comparison, settings: ChoiceSettings) -> tuple[float, float]:
     """The lowest and the highest that a mean can be, costs and abstention included."""
-    if offered.value_range is None:
+    if data.value_range is None:
         return -np.inf, np.inf
     nothing = [] if settings.abstain is None else [settings.abstain]
-    ends = [*offered.value_range, *nothing]
-    return min(ends) - settings.cost * trial.ks[-1], max(ends) - settings.cost
+    ends = [*data.value_range, *nothing]
+    return min(ends) - settings.cost * compared.ks[-1], max(ends) - settings.cost
 
 
-def _stability(found: Choices, tried: Tried) -> dict[str, float]:
-    """In which share of the resamples the same was chosen: K and parameters included, or not."""
-    final = found.final["choice"]
-    shares = found.share("choice")
-    family = tried.selectors[final].family
-    alike = sum(x for at, x in shares.items() if tried.selectors[at].family == family)
+def _stability(choices: ResampledChoices, values: SelectorValues) -> dict[str, float]:
+    """In which share of the resamples the same selector was chosen, and the same family."""
+    final = choices.final["choice"]
+    shares = choices.share("choice")
+    family = values.selectors[final].family
+    alike = sum(x for at, x in shares.items() if values.selectors[at].family == family)
     return {"selector": shares.get(final, 0.0), "family": float(alike)}
-
-
-def _chosen(found: Choices, tried: Tried) -> list[dict[str, Any]]:
-    """What the resamples chose, most often first."""
-    shares = found.share("choice").items()
-    return [{**_named(tried.selectors[at]), "share": share} for at, share in shares]
 
 
 def _named(selector: Selector) -> dict[str, Any]:
@@ -140,48 +140,50 @@ def _named(selector: Selector) -> dict[str, Any]:
     }
 
 
-def _families(found: Choices, trial: Trial, worth: Worth) -> list[dict[str, Any]]:
+def _families(
+    choices: ResampledChoices, compared: Comparison, ends: _Intervals
+) -> list[dict[str, Any]]:
     """Each family alone: the parameters and K with the highest mean, which is not corrected."""
-    tried = trial.tried
+    values = compared.values
     rows = []
-    for name in (name for name in trial.procedures if name.startswith(FAMILY)):
-        at = found.final[name]
+    for rule in (name for name in compared.rules if name.startswith(FAMILY)):
+        at = choices.final[rule]
         rows.append(
             {
-                **_named(tried.selectors[at]),
-                "family": name.removeprefix(FAMILY),
-                **worth.value(name, corrected=False),
-                "difference": worth.lead(name, "best_of_k_max", corrected=False),
-                "error": float(tried.error[at]),
+                **_named(values.selectors[at]),
+                "family": rule.removeprefix(FAMILY),
+                **ends.value(rule, corrected=False),
+                "difference": ends.lead(rule, "best_of_k_max", corrected=False),
+                "error": float(values.error[at]),
             }
         )
     return sorted(rows, key=lambda row: -row["value"])
 
 
-def _curves(trial: Trial, naive: Floats, n: int, settings: ChoiceSettings) -> list[dict[str, Any]]:
+def _curves(compared: Comparison, n: int, settings: ChoiceSettings) -> list[dict[str, Any]]:
     """Value against K of each family with the parameters that are best at that K."""
-    tried, ks = trial.tried, trial.ks
+    selectors, mean, ks = compared.values.selectors, compared.totals.mean, compared.ks
     curves: dict[str, dict[int, int]] = {}
-    for at, each in enumerate(tried.selectors[1:], start=1):
+    for at, each in enumerate(selectors[1:], start=1):
         if isinstance(each, Threshold) and settings.abstain is None:
             continue
         own = curves.setdefault(each.family, {})
-        if each.k not in own or naive[at] > naive[own[each.k]]:
+        if each.k not in own or mean[at] > mean[own[each.k]]:
             own[each.k] = at
     return [
         {
             "family": name,
             "k": list(ks),
-            "value": [float(naive[0]), *(float(naive[own[k]]) for k in ks[1:])],
-            "kl": [0.0, *(_divergence(tried.selectors[own[k]], n, k) for k in ks[1:])],
-            "cost": [1.0, *(tried.selectors[own[k]].cost(k) for k in ks[1:])],
+            "value": [float(mean[0]), *(float(mean[own[k]]) for k in ks[1:])],
+            "kl": [0.0, *(_divergence(selectors[own[k]], n, k) for k in ks[1:])],
+            "cost": [1.0, *(selectors[own[k]].cost(k) for k in ks[1:])],
         }
         for name, own in curves.items()
     ]
 
 
 def _divergence(selector: Selector, n: int, k: int) -> float:
-    """KL to a random pick of n, in nats: of the ranks picked, or what no selector exceeds."""
+    """KL to a random pick of n, in nats: of the ranks picked, or the bound for any selector."""
     if not isinstance(selector, RankSelector):
         return float(divergence_bound(k))
     weights = rank_weights(selector, n, k)
@@ -189,15 +191,15 @@ def _divergence(selector: Selector, n: int, k: int) -> float:
     return float((used * np.log(n * used)).sum())
 
 
-def _coverage(tried: Tried, settings: ChoiceSettings) -> list[dict[str, Any]]:
+def _coverage(values: SelectorValues, settings: ChoiceSettings) -> list[dict[str, Any]]:
     """Value of what is answered against the share that is, for selectors that abstain."""
     nothing = settings.abstain or 0.0
     rows = []
-    for at, each in enumerate(tried.selectors):
+    for at, each in enumerate(values.selectors):
         if not isinstance(each, Threshold):
             continue
-        share = float(tried.coverage[at])
-        value = float(tried.value[:, at].mean()) + settings.cost * each.cost(each.k)
+        share = float(values.coverage[at])
+        value = float(values.value[:, at].mean()) + settings.cost * each.cost(each.k)
         answered = (value - nothing * (1 - share)) / share if share > 0 else None
         rows.append(
             {**_named(each), "least": each.least, "coverage": share, "value_answered": answered}
@@ -205,53 +207,53 @@ def _coverage(tried: Tried, settings: ChoiceSettings) -> list[dict[str, Any]]:
     return rows
 
 
-def _monte_carlo(tried: Tried, scale: float) -> dict[str, Any] | None:
-    if not tried.draws:
+def _monte_carlo(values: SelectorValues, scale: float) -> dict[str, Any] | None:
+    if not values.draws:
         return None
-    error = float(tried.error.max())
+    error = float(values.error.max())
     return {
-        "draws": tried.draws,
-        "queries": tried.sampled,
+        "draws": values.draws,
+        "queries": values.sampled,
         "error": error,
         "error_of_headroom": error / scale if scale > 0 else None,
     }
 
 
-def _warnings(tried: Tried, options: Options) -> list[str]:
-    if tried.draws and tried.sampled < options.pools.queries:
+def _warnings(values: SelectorValues, queries: int) -> list[str]:
+    if values.draws and values.sampled < queries:
         return [
-            f"Selectors without a closed form were measured at {tried.sampled:,} of "
-            f"{options.pools.queries:,} queries, drawn at random."
+            f"Selectors without a closed form were measured at {values.sampled:,} of "
+            f"{queries:,} queries, drawn at random."
         ]
     return []
 
 
-def _notes(offered: Offered, settings: ChoiceSettings, *, usual: bool) -> list[str]:
+def _notes(data: ChoiceData, settings: ChoiceSettings, *, usual: bool) -> list[str]:
     notes = []
-    if offered.judged.replicates is not None:
+    if data.judged.replicates is not None:
         notes.append(
             "The oracle is chosen on one half of the replicates and valued on the other, both ways "
             "round: it errs downward, never upward."
         )
-    if offered.judged.sampled is not None:
-        notes += _partly(offered)
+    if data.judged.sampled is not None:
+        notes += _partial_labels(data)
     if settings.cost:
         notes.append(f"Every value is less {settings.cost:g} for each candidate looked at.")
-    return [*notes, *(_not_tried(offered) if usual else [])]
+    return [*notes, *(_not_tried(data) if usual else [])]
 
 
-def _not_tried(offered: Offered) -> list[str]:
-    """What a default set leaves out, and how to have it tried."""
-    notes, options = [], offered.options
-    scorers = len(options.pools.scorers)
+def _not_tried(data: ChoiceData) -> list[str]:
+    """What the usual selectors leave out, and how to have it tried."""
+    notes, answer = [], data.inputs.answer
+    scorers = len(data.inputs.pools.scorers)
     if scorers > FEW:
-        votes = ", weighted_vote, best_in_majority" if options.answer is not None else ""
+        votes = ", weighted_vote, best_in_majority" if answer is not None else ""
         notes.append(
             f"With {scorers} scorers (more than {FEW}), these were not tried, since they need "
             f"draws: soft, chi2, top{votes} and fusion of ranks (mean:rank, min:rank, "
             "pessimistic:rank); name them among the selectors to have them tried."
         )
-    if options.answer is None:
+    if answer is None:
         notes.append(
             "No votes were tried: majority, weighted_vote and best_in_majority need a column "
             "'answer', or another one that is named as the answer."
@@ -259,9 +261,9 @@ def _not_tried(offered: Offered) -> list[str]:
     return notes
 
 
-def _partly(offered: Offered) -> list[str]:
-    """What is said where only some candidates were judged."""
-    part = labels_content(offered.judged, offered.options.pools)
+def _partial_labels(data: ChoiceData) -> list[str]:
+    """Notes on a table in which only some candidates were judged."""
+    part = labels_content(data.judged, data.inputs.pools)
     what = "pairs" if part["pairs"] else f"of {part['candidates']:,} candidates"
     notes = [
         f"{part['labels']:,} {what} were judged: values are weighted by the chances of the design, "
@@ -282,23 +284,23 @@ def _answer(content: Mapping[str, Any], deployed: Selector) -> str:
     gain = next(d for d in content["differences"] if d["against"] == "best_of_k_max")
     ends = "{difference:+.3g} [{low:.3g}, {high:.3g}]".format(**gain)
     if isinstance(deployed, RandomPick):
-        said = "Nothing is shown to beat a random pick: take any candidate."
+        words = "Nothing is shown to beat a random pick: take any candidate."
     elif is_plain(deployed) and deployed.k == k_max:
-        said = f"Nothing is shown to beat the plain best of {k_max}: keep {what}."
+        words = f"Nothing is shown to beat the plain best of {k_max}: keep {what}."
     elif is_plain(deployed):
-        said = (
+        words = (
             f"Nothing is shown to beat the plain best of {k_max}, and a smaller K does as well: "
             f"keep {what} ({ends} against K = {k_max})."
         )
     elif gain["low"] > 0:
-        said = f"Deploy {what}: it gains {ends} over the plain best of {k_max}."
+        words = f"Deploy {what}: it gains {ends} over the plain best of {k_max}."
     else:
-        said = (
+        words = (
             f"Deploy {what}: it is shown to beat a random pick. That it beats the plain best of "
             f"{k_max} is not shown ({ends})."
         )
     stable = content["stability"]
     return (
-        f"{said} The same selector and K were chosen in {stable['selector']:.0%} of the resamples, "
-        f"the same kind of selector in {stable['family']:.0%}."
+        f"{words} The same selector and K were chosen in {stable['selector']:.0%} of the "
+        f"resamples, the same kind of selector in {stable['family']:.0%}."
     )

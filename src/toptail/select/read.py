@@ -24,7 +24,7 @@ from toptail.pools.read import to_pools
 from toptail.pools.stream import is_partitioned
 from toptail.pools.table_files import holds_arrays
 from toptail.select.given import ANSWER, answer_codes, read_whole
-from toptail.select.measure import Options
+from toptail.select.measure import SelectorInputs
 from toptail.stats.best_of_k import Floats
 
 _HIDDEN: Final = "\x00"
@@ -32,10 +32,10 @@ _HIDDEN: Final = "\x00"
 
 
 @dataclass(frozen=True, eq=False)
-class Offered:
+class ChoiceData:
     """What is chosen from: pools that are large enough, with their values."""
 
-    options: Options
+    inputs: SelectorInputs
     """The pools with all columns."""
     judged: Judgement
     """What candidates are worth."""
@@ -61,7 +61,7 @@ def read_options(
     replicates: Sequence[str] | None = None,
     settings: Settings | None = None,
     pools: ScoredPools | None = None,
-) -> Offered:
+) -> ChoiceData:
     """Read a table, and leave out pools that are too small as the audit does.
 
     ``settings`` say what to make of missing values; ``pools`` are those of the table where values
@@ -100,7 +100,7 @@ def read_options(
     if found.pools.support is not None:
         columns_kept["support"] = found.pools.support.astype(np.float64)
     numbered = columns_kept.pop(_HIDDEN + ANSWER, None)
-    options = Options(
+    inputs = SelectorInputs(
         replace(found.pools, scores={name: kept[name] for name in scores}),
         columns_kept,
         None if numbered is None else numbered.astype(np.int64),
@@ -110,7 +110,7 @@ def read_options(
     known = settings.value_range or (
         (0.0, 1.0) if np.isin(found.judged.seen, (0.0, 1.0)).all() else None
     )
-    return Offered(options, found.judged, value, usable, found.k_max, told, known)
+    return ChoiceData(inputs, found.judged, value, usable, found.k_max, told, known)
 
 
 def _filters(
