@@ -193,6 +193,7 @@ def test_where_the_choice_is_a_toss_up_the_value_is_lower_than_the_mean() -> Non
     assert found.lead("all", NOTHING, corrected=False) == {**ends, "value": pytest.approx(best)}
 
 
+@pytest.mark.slow
 def test_ends_hold_for_every_selector_together() -> None:
     """Twenty columns with mean 0: how often one of the intervals misses it."""
     how = {str(at): SelectionRule((at,)) for at in range(20)} | {
