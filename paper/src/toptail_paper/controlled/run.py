@@ -7,7 +7,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from toptail.audit import Settings, pools_content
+from toptail.audit.run import pools_content
+from toptail.audit.settings import Settings
 from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
 from toptail.lab.critics.registry import MAIN

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.api import HowJudged, audit, audit_picks
 from toptail.audit.record import versions
 from toptail.errors import InputError, option
 from toptail.lab.check.closed_loop import (
@@ -53,11 +54,11 @@ from toptail.lab.scorers.user import fresh_modules
 from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray
-from toptail.pools import ScoredPools
+from toptail.pools import JudgedPicks, ScoredPools
 from toptail.pools.columns import group_seeds
-from toptail.progress import Tick, no_tick
+from toptail.progress import Caller, Tick, called_by, no_tick
 from toptail.provenance import commit
-from toptail.results import AuditResult, PicksResult, audit, audit_picks
+from toptail.results import AuditResult, PicksResult
 
 FORMAT = "toptail-check-1"
 SUPPORTED = 0.95
@@ -246,7 +247,7 @@ class _Check:
         """Audit picks by their values ``[replicates, Q, picks]``."""
         worth = dict(zip(self._picks(), np.moveaxis(values.mean(axis=0), 1, 0), strict=True))
         picks = picks_of(self.queries, self.picked_k, self.scorers, worth, grouped=self.world.goals)
-        return {n: audit_picks(p, baseline=BASELINE, **self._how()) for n, p in picks.items()}
+        return {name: self._picks_result(each) for name, each in picks.items()}
 
     def _support(self, candidates: FloatArray) -> dict[str, np.ndarray]:
         """How far candidates are from what the data does nearby; the logged actions decide."""
@@ -273,18 +274,19 @@ class _Check:
 
     def _audit(self, source: Source, table: ScoredPools) -> AuditResult:
         columns = list(table.values)
-        judged = {"values": columns[0]} if len(columns) == 1 else {"replicates": columns}
-        return audit(
-            table,
-            **judged,
-            **self._how(),
-            tick=lambda stage, share: self._tick(source, stage, share),
-        )
+        replicates = None if len(columns) == 1 else columns
+        how = HowJudged(replicates=replicates)
+        value = columns[0] if replicates is None else None
+        tick = partial(self._tick, source)
+        with called_by(Caller(self.request.command, tick)):
+            return audit(table, values=value, judged=how, **self._how())
+
+    def _picks_result(self, picks: JudgedPicks) -> PicksResult:
+        with called_by(Caller(self.request.command)):
+            return audit_picks(picks, baseline=BASELINE, **self._how())
 
     def _how(self) -> dict[str, Any]:
-        config = self.config
-        command = self.request.command
-        return {"seed": config.seed, "resamples": config.resamples, "command": command}
+        return {"seed": self.config.seed, "resamples": self.config.resamples}
 
     def _follow(self, source: Source) -> dict[str, PicksResult]:
         """Episodes of every scorer; none without an environment or candidates along the way."""
@@ -297,7 +299,7 @@ class _Check:
             return {}
         known = {i: w for (name, i), w in self.known.items() if name == source.name and i != JUDGED}
         picks = follow(episodes, self.scorers, partial(self._tick, source, "every step"), known)
-        return {n: audit_picks(p, baseline=BASELINE, **self._how()) for n, p in picks.items()}
+        return {name: self._picks_result(each) for name, each in picks.items()}
 
     def _episodes(self, source: Source) -> Episodic | None:
         """What episodes share; None without an environment or candidates along the way."""

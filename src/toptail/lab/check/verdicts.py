@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from toptail.audit import Rule
+from toptail.audit.settings import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS
 from toptail.lab.check.closed_loop import BASELINE, Recorded
 from toptail.report.text import join, number, with_interval

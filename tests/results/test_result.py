@@ -1,30 +1,19 @@
-"""The result a person can hold: what it shows, gives and stores."""
+"""Results: what they show, give and store."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import toptail
-from toptail import (
-    AuditResult,
-    InputError,
-    PicksResult,
-    ScoredPools,
-    Verdict,
-    builtin_pools,
-    report,
-)
+from toptail import AuditResult, InputError, PicksResult, ScoredPools, Verdict, builtin_pools
 from toptail.cli import main
-from toptail.results import folder, read_audit
 
 HOSTILE = "<script>alert(1)</script>\nname"
 
@@ -184,10 +173,10 @@ def test_the_dictionary_is_a_copy(result: AuditResult) -> None:
 
 @pytest.mark.usefixtures("no_figures")
 def test_each_kind_reads_its_own(tmp_path: Path, result: AuditResult, picks: PicksResult) -> None:
-    with pytest.raises(InputError, match="an audit of picks; AuditResult takes one of pools"):
+    with pytest.raises(InputError, match="kind 'picks'; AuditResult takes one of kind 'pools'"):
         AuditResult.from_dict(picks.to_dict())
     result.write(tmp_path / "out")
-    with pytest.raises(InputError, match="an audit of pools; PicksResult takes one of picks"):
+    with pytest.raises(InputError, match="kind 'pools'; PicksResult takes one of kind 'picks'"):
         PicksResult.read(tmp_path / "out")
 
 
@@ -202,36 +191,38 @@ def test_picks_show_each_selector(picks: PicksResult) -> None:
     assert "mine" in picks._repr_html_()
 
 
-@pytest.mark.parametrize("folder", ["controlled/audit"])
-def test_results_of_the_first_edition_are_read(folder: str) -> None:
-    stored = Path(__file__).parents[2] / "paper" / "results" / folder
-    result = AuditResult.read(stored)
-    assert result.to_dict() == read_audit(stored)
-    assert set(result.verdicts) == set(result.to_dict()["scorers"])
-    assert all(result.table(name).num_rows for name in result.tables)
-
-
 def test_reading_renders_nothing(
     result: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result.write(tmp_path / "out")
-    drawn: list[str] = []
 
-    def counted(name: str, render: Callable[[Any], str]) -> Callable[[Any], str]:
-        def told(audit: Any) -> str:
-            drawn.append(name)
-            return render(audit)
-
-        return told
+    def broken(*_: object) -> None:
+        raise AssertionError("rendered")
 
     for name in ("render_html", "render_latex", "render_markdown"):
-        told = counted(name, getattr(report, name))
-        monkeypatch.setattr(report, name, told)
-        monkeypatch.setattr(folder, name, told, raising=False)
+        monkeypatch.setattr(f"toptail.report.render.{name}", broken)
     assert AuditResult.read(tmp_path / "out") == result
-    assert drawn == []
-    assert main(["report", str(tmp_path / "out")]) == 0
-    assert sorted(drawn) == ["render_html", "render_latex", "render_markdown"]
+    assert main(["report", str(tmp_path / "out")]) == 2
+
+
+def test_a_choice_has_tables_a_figure_and_a_notebook_view() -> None:
+    choice = toptail.choose(
+        builtin_pools(40, 8), scores="cursed", selectors=["trim", "threshold"], resamples=100
+    )
+    assert choice.tables == ("families", "chosen", "differences", "curves", "coverage")
+    families = choice.table("families").to_pylist()
+    assert [row["family"] for row in families] == [
+        row["family"] for row in choice.to_dict()["families"]
+    ]
+    assert json.loads(families[0]["parameters"]) == choice.to_dict()["families"][0]["parameters"]
+    assert choice.table("curves")["k"][0].as_py() == [1, 2, 4, 8]
+    with pytest.raises(InputError, match=r"no table 'x'.*families, chosen"):
+        choice.table("x")
+    assert len(choice.plot().axes) == 2
+    with pytest.raises(InputError, match="no figure 'x'"):
+        choice.plot("x")
+    assert choice._repr_html_().startswith("<pre>")
+    assert repr(choice).startswith("ChoiceResult: ")
 
 
 def test_summary_is_what_the_command_prints(result: AuditResult) -> None:
