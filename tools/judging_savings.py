@@ -20,7 +20,7 @@ import matplotlib as mpl
 from toptail.pools import ScoredPools
 from toptail.pools.columns import listed
 from toptail.report.figures import SETTINGS, new_figure
-from toptail.report.palette import NEUTRAL
+from toptail.report.style import NEUTRAL
 from validation.judging_savings import TIMES, Saving, table_savings
 
 ROOT = Path(__file__).parents[1]

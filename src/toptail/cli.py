@@ -3,50 +3,46 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
+from importlib import import_module
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Union
 
 import tyro
 
-from toptail import __version__, interrupts, memory
-from toptail.commands.audit import Audit
-from toptail.commands.check import CheckCommand
-from toptail.commands.choose import Choose
-from toptail.commands.data import Data
-from toptail.commands.demo import Demo
+from toptail import __version__
+from toptail.audit.settings import NOT_MEANT
 from toptail.commands.options import ONE_WORD, respelled
 from toptail.commands.output import drop, open_output
 from toptail.commands.parent import end_with_parent
-from toptail.commands.plan import PlanCommand
-from toptail.commands.report import Report
-from toptail.commands.run_job import RunJob
-from toptail.commands.runs import Runs
-from toptail.commands.train import Train
-from toptail.errors import Exit, InputError, NotDoneError, printable, told
-from toptail.io.guard import MOST, allowed_bytes, brief
-from toptail.io.timeouts import MINUTES, allowed_minutes
-from toptail.report.text import NOT_MEANT
+from toptail.errors import Exit, InputError, NotDoneError, brief, printable, system_error
 
-_Command = (
-    Annotated[Audit, tyro.conf.subcommand("audit")]
-    | Annotated[CheckCommand, tyro.conf.subcommand("check")]
-    | Annotated[Choose, tyro.conf.subcommand("choose")]
-    | Annotated[PlanCommand, tyro.conf.subcommand("plan")]
-    | Annotated[Demo, tyro.conf.subcommand("demo")]
-    | Annotated[Data, tyro.conf.subcommand("data")]
-    | Annotated[Train, tyro.conf.subcommand("train")]
-    | Annotated[RunJob, tyro.conf.subcommand("run-job")]
-    | Annotated[Runs, tyro.conf.subcommand("runs")]
-    | Annotated[Report, tyro.conf.subcommand("report")]
-)
+_COMMANDS: dict[str, tuple[str, str]] = {
+    "audit": ("audit:Audit", "Tell whether each scorer of a table is safe to maximize."),
+    "check": (
+        "check:CheckCommand",
+        "Tell whether the best of K by a critic is safe.",
+    ),
+    "choose": ("choose:Choose", "Choose what to deploy: selector, parameters and K."),
+    "plan": ("plan:PlanCommand", "Say which candidates of a table to judge."),
+    "demo": ("demo:Demo", "Audit five built-in scorers whose curves are known in closed form."),
+    "data": ("data:Data", "List, download, describe, collect, import and check data sets."),
+    "train": ("train:Train", "Train critics on a data set."),
+    "run-job": ("run_job:RunJob", "Do one piece of a command, as '--list-jobs' lists them."),
+    "runs": ("runs:Runs", "List training runs and their states, or record that one is invalid."),
+    "report": (
+        "report:Report",
+        "Render the report of a stored audit or choice again.",
+    ),
+}
+"""Command -> where its class is inside ``toptail.commands``, and what the help says of it. The
+module is imported when its command runs, so that help is quick and an audit loads no lab."""
 
 
 _EXTRA = {
@@ -55,13 +51,6 @@ _EXTRA = {
     **dict.fromkeys(("gymnasium", "mujoco", "ogbench"), "sim"),
 }
 """Which extra installs a package that a light installation does not have."""
-
-
-_LIMITS: dict[str, tuple[str, Callable[[], object], str]] = {
-    "--max-gb": (MOST, allowed_bytes, "allows files that unpack to up to N gigabytes"),
-    "--scorer-minutes": (MINUTES, allowed_minutes, "lets a call of your own scorer take N minutes"),
-}
-"""Flags that every command takes: the variable that the rooms read, its check, what it says."""
 
 
 _JOIN = "put several into one table"
@@ -80,12 +69,12 @@ class Program:
     name: str
     """What is typed."""
     commands: Any
-    """The union of its subcommands, as tyro takes it."""
+    """Its subcommands: a table as `_COMMANDS`, or a union as tyro takes it."""
     purpose: str
     """One sentence for the help."""
 
 
-TOPTAIL = Program("toptail", _Command, "Is this critic safe to maximize?")
+TOPTAIL = Program("toptail", _COMMANDS, "Is this critic safe to maximize?")
 
 
 def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
@@ -99,7 +88,7 @@ def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
         sys.stdout.write(f"{program.name} {__version__}\n")
         return Exit.FINE
     try:
-        return _run(_without_limits(args), program)
+        return _run(args, program)
     except (InputError, NotDoneError) as error:
         return _say(error.for_command_line, error.code)
     except ModuleNotFoundError as error:
@@ -114,14 +103,12 @@ def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
     except OverflowError as error:
         return _say(f"a number that was given is too large ({error}).", Exit.INPUT)
     except OSError as error:
-        said = told(error)
+        said = system_error(error)
         return _say(said.for_command_line, said.code)
     except KeyboardInterrupt as error:
         notes: list[str] = getattr(error, "__notes__", [])
         return _say(" ".join(["interrupted", *notes]), Exit.INTERRUPTED)
-    except Exception as error:
-        if not memory.scarce(error):
-            raise
+    except MemoryError as error:
         why = f" ({brief(error)})" if str(error) else ""
         return _say(f"the memory of this machine is not enough for that{why}.", Exit.NOT_DONE)
 
@@ -151,15 +138,30 @@ def _parsed(args: Sequence[str], program: Program) -> Any:
 
 
 def _asked(args: Sequence[str], program: Program) -> Any:
-    said = _description(program)
+    name, commands = program.name, program.commands
+    said: str | None = _description(program)
+    if isinstance(commands, dict):
+        if args and args[0] in commands:
+            module, _, command = commands[args[0]][0].partition(":")
+            commands = getattr(import_module(f"toptail.commands.{module}"), command)
+            name, said, args = f"{name} {args[0]}", None, args[1:]
+        else:
+            commands = _listed(commands)
     try:
-        return tyro.cli(
-            program.commands, prog=program.name, description=said, args=args, registry=ONE_WORD
-        )
+        return tyro.cli(commands, prog=name, description=said, args=args, registry=ONE_WORD)
     except SystemExit as refused:
         if refused.code and args[0] in _ONE_TABLE and len(_files(args)) > 1:
             _say(f"'{args[0]}' takes one table; {_ONE_TABLE[args[0]]}.", Exit.INPUT)
         raise
+
+
+def _listed(commands: Mapping[str, tuple[str, str]]) -> Any:
+    """Subcommands that have a name and a sentence, for the help and for words that are none."""
+    parts = []
+    for name, (_, sentence) in commands.items():
+        empty = make_dataclass(name.replace("-", "_"), [], namespace={"__doc__": sentence})
+        parts.append(Annotated[empty, tyro.conf.subcommand(name, description=sentence)])
+    return Union[tuple(parts)]  # noqa: UP007
 
 
 def _files(args: Sequence[str]) -> list[str]:
@@ -167,27 +169,11 @@ def _files(args: Sequence[str]) -> list[str]:
     return [w for before, w in pairwise(args) if before[:1] != "-" and Path(w).exists()]
 
 
-def _without_limits(args: list[str]) -> list[str]:
-    """The command line without `_LIMITS`, which go into the environment."""
-    for flag, (variable, check, _) in _LIMITS.items():
-        typed = next((word for word in args if word.partition("=")[0] == flag), None)
-        if typed is None:
-            continue
-        at = args.index(typed)
-        rest = args[at + 1 :]
-        value = typed.partition("=")[2] or (rest.pop(0) if rest else "")
-        os.environ[variable] = value or "nothing"
-        check()
-        args = [*args[:at], *rest]
-    return args
-
-
 def _description(program: Program) -> str:
     codes = "; ".join(f"{code.value}, {code.meaning}" for code in Exit)
-    limits = "; ".join(f"{flag} N {what}" for flag, (_, _, what) in _LIMITS.items())
     asked = f"{program.purpose} ({program.name} {__version__})"
     meant = f"{NOT_MEANT}\n\n" if program is TOPTAIL else ""
-    return f"{asked}\n\n{meant}Exit codes: {codes}.\n\nWith any command, {limits}."
+    return f"{asked}\n\n{meant}Exit codes: {codes}."
 
 
 def _say(sentence: str, code: Exit) -> Exit:
@@ -206,23 +192,22 @@ def _ended(program: Program) -> int:
 
 def run(program: Program = TOPTAIL) -> None:
     """Entry point of the console script: leaves with the exit code, whatever happens."""
-    interrupts.while_running()
     end_with_parent()
     open_output()
     try:
         code = _ended(program)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        interrupts.leave()
+        code = _say("interrupted", Exit.INTERRUPTED)
     except OSError as error:  # what was printed last did not arrive
-        code = _say(told(error, "the output").for_command_line, Exit.NOT_DONE)
+        code = _say(system_error(error, "the output").for_command_line, Exit.NOT_DONE)
         drop(sys.stdout.fileno())
     except Exception:
-        if interrupts.pressed():
-            interrupts.leave()
         traceback.print_exc()
         code = _say("this is a bug; please report it with the lines above.", Exit.NOT_DONE)
-    if code == Exit.INTERRUPTED:
-        interrupts.leave(said=True)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said and done
+    if code == Exit.INTERRUPTED:  # at once: JAX can crash in its exit handlers after Ctrl-C
+        with suppress(OSError):
+            sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)

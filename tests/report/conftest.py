@@ -36,6 +36,10 @@ def summary(mean: float, half: float, **more: Any) -> dict[str, Any]:
     return {"mean": mean, "low": mean - half, "high": mean + half, **more}
 
 
+def difference(by: float, half: float) -> dict[str, float]:
+    return {"difference": by, "low": by - half, "high": by + half}
+
+
 def make_check(share: float, status: str) -> dict[str, Any]:
     return {
         "name": "no harmful step",
@@ -123,8 +127,8 @@ def make_scorer(captured: list[float], status: str) -> dict[str, Any]:
             "low": [0.0, *plus(gain[1:], -0.08)],
             "high": [0.0, *plus(gain[1:], 0.08)],
         },
-        **{f"{name}low": plus(value, -0.02) for name in ("", "band_")},
-        **{f"{name}high": plus(value, 0.02) for name in ("", "band_")},
+        "low": plus(value, -0.02),
+        "high": plus(value, 0.02),
         "band_low": plus(value, -0.03),
         "band_high": plus(value, 0.03),
         "regret": [RANDOM + room - v for v, room in zip(value, HEADROOM, strict=True)],
@@ -134,6 +138,7 @@ def make_scorer(captured: list[float], status: str) -> dict[str, Any]:
         "captured_high": [None, *plus(captured, 0.08)],
         "selected_score": [0.1, 0.7, 1.2, 1.6, 1.9],
         "gain_per_doubling": (value[-1] - value[0]) / 4,
+        "peak_value": value[K.index(make_verdict(captured, status)["k_best"])],
         "tau_b": summary(
             tau,
             0.03,
@@ -230,30 +235,15 @@ def make_audit(shapes: dict[str, tuple[list[float], str]]) -> Audit:
         "thresholds": {"delta": 0.02, "rho": 0.10, "level": 0.95, "resamples": 10000},
         "scorers": scorers,
         "comparisons": [
-            {
-                "a": a,
-                "b": b,
-                "k": 16,
-                "difference": scorers[a]["value"][-1] - scorers[b]["value"][-1],
-                "low": scorers[a]["value"][-1] - scorers[b]["value"][-1] - 0.03,
-                "high": scorers[a]["value"][-1] - scorers[b]["value"][-1] + 0.03,
-                "p": 0.0002,
-                "p_holm": 0.002 * (i + 1),
-            }
+            {"a": a, "b": b, "k": 16, "p": 0.0002, "p_holm": 0.002 * (i + 1)}
+            | difference(scorers[a]["value"][-1] - scorers[b]["value"][-1], 0.03)
             for i, (a, b) in enumerate(pairs)
         ],
         "groups": {"near": make_group(scorers, 60), "far": make_group(scorers, 40)},
         "group_column": "distance",
         "group_tests": [
-            {
-                "scorer": name,
-                "groups": ["near", "far"],
-                "difference": 0.12,
-                "low": 0.01,
-                "high": 0.23,
-                "p": 0.03,
-                "p_holm": 0.05 * (i + 1),
-            }
+            {"scorer": name, "groups": ["near", "far"], "p": 0.03, "p_holm": 0.05 * (i + 1)}
+            | difference(0.12, 0.11)
             for i, name in enumerate(names)
         ],
         "group_heterogeneity": dict.fromkeys(names, 0.03),
@@ -278,49 +268,18 @@ def make_baseline(names: Sequence[str]) -> dict[str, Any]:
         "only_old": 4,
         "margin": 0.02,
         "scorers": {
-            name: {
-                "status": status,
-                "difference": difference,
-                "low": difference - 0.025,
-                "high": difference + 0.025,
-                "k": 16,
-                "reason": f"The new table is {status} at K = 16.",
-            }
-            for name, (status, difference) in zip(names, cycle(shapes), strict=False)
+            name: {"status": status, "k": 16, "reason": f"The new table is {status} at K = 16."}
+            | difference(by, 0.025)
+            for name, (status, by) in zip(names, cycle(shapes), strict=False)
         },
     }
 
 
-def as_first_format(audit: Audit) -> Audit:
-    """The same audit as it was stored before there were gains, steps and tests of groups."""
-    older = {"family", "k_max", "unit", "min_pool", "left_out", "populations", "other_unit"}
-    older |= {"headroom_spread", "value_range", "skipped_columns", "constant_scores"}
-    older |= {"group_tests", "group_heterogeneity", "gain", "steps", "unseen"}
-
-    def without(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: without(each) for key, each in value.items() if key not in older}
-        return [without(each) for each in value] if isinstance(value, list) else value
-
-    first: Audit = without(audit)
-    return first | {"format": "toptail-audit-1"}
-
-
 def make_picks() -> Audit:
-    def comparison(a: str, b: str, difference: float) -> dict[str, Any]:
-        return {
-            "a": a,
-            "b": b,
-            "difference": difference,
-            "low": difference - 0.02,
-            "high": difference + 0.02,
-            "half_width": 0.02,
-            "detectable": 0.0286,
-            "variance_ratio": 3.4,
-            "queries": 102,
-            "p": 0.004,
-            "p_holm": 0.012,
-        }
+    def comparison(a: str, b: str, by: float) -> dict[str, Any]:
+        test = {"queries": 102, "p": 0.004, "p_holm": 0.012, "half_width": 0.02}
+        power = {"detectable": 0.0286, "variance_ratio": 3.4}
+        return {"a": a, "b": b} | difference(by, 0.02) | test | power
 
     selectors = {"random": 0.31, "cosine": 0.32, "td-q": 0.38}
     return {
@@ -354,12 +313,6 @@ def make_picks() -> Audit:
 def audit() -> Audit:
     """Five scorers and every optional part."""
     return make_audit(SHAPES)
-
-
-@pytest.fixture
-def first_format(audit: Audit) -> Audit:
-    """The five scorers as the first edition stored them."""
-    return as_first_format(audit)
 
 
 @pytest.fixture

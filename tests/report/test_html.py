@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from toptail.audit.verdict import STATUSES
-from toptail.report.content import status_lines
-from toptail.report.html import MOST_ROWS, breakable, render_html
+from toptail.report.html import MOST_ROWS, render_html
+from toptail.report.page import breakable
+from toptail.report.sentences import status_lines
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -49,9 +50,7 @@ def embedded(html: str) -> Any:
     return json.loads(found[1])
 
 
-@pytest.mark.parametrize(
-    "name", ["audit", "fifteen", "picks", "hostile", "all_null", "alone", "first_format"]
-)
+@pytest.mark.parametrize("name", ["audit", "fifteen", "picks", "hostile", "all_null", "alone"])
 def test_page_is_light_and_loads_nothing(name: str, request: pytest.FixtureRequest) -> None:
     html = render_html(request.getfixturevalue(name))
     assert len(html.encode()) < 300_000
@@ -115,32 +114,19 @@ def test_sections_come_in_the_order_of_the_questions(compared: dict[str, Any]) -
     assert places == sorted(places)
 
 
-def test_verdicts_are_words_without_scripts(audit: dict[str, Any]) -> None:
-    text = Page(render_html(audit)).text
-    for scorer in audit["scorers"].values():
-        assert scorer["verdict"]["reason"] in text
-    assert "Search hurts from K = 8" in text
-    assert "−0.30 [−0.38, −0.22]" in text
-    assert "Nothing is extrapolated past K = 16" in text
-    assert audit["record"]["sha256"] in text
-    assert "0.02 of the headroom" in text
-
-
-def test_each_status_means_what_its_own_rule_says(audit: Any, first_format: Any) -> None:
+def test_each_status_means_what_the_rule_says(audit: Any) -> None:
     audit["thresholds"] |= {"delta": 0.03, "rho": 0.25}
     meanings = dict(status_lines(audit))
     assert tuple(meanings) == STATUSES
     assert "δ = 0.03" in meanings["unsafe"]
     assert all("ρ = 0.25" in text for status, text in meanings.items() if status != "unsafe")
     assert "one-sided 2.5 %" in meanings["safe"]
-    assert dict(status_lines(first_format)).keys() == meanings.keys()
-    assert "band over all pairs of K" in dict(status_lines(first_format))["unsafe"]
 
 
 def test_absent_parts_have_no_section(fifteen: dict[str, Any]) -> None:
     html = render_html(fifteen)
     assert not re.search(r'id="(off-support|seeds|groups|chart-off-support)"', html)
-    assert "All 105 pairs" in html
+    assert "All 105 rows" in html
 
 
 def test_every_scorer_has_a_row_that_leads_to_its_card(thirty: dict[str, Any]) -> None:
@@ -158,13 +144,6 @@ def test_the_card_of_a_single_scorer_is_open(alone: dict[str, Any]) -> None:
     html = render_html(alone)
     assert re.search(r'<details class="card is-safe" open>', html)
     assert 'class="tally"' not in html
-
-
-def test_what_decided_a_verdict_is_in_its_card(audit: dict[str, Any]) -> None:
-    html = render_html(audit)
-    card = html.split('id="scorer-5"')[1].split('id="curves"')[0]
-    for part in ("no harmful step", "Steps nearest to harm", "Every number of cursed"):
-        assert part in card
 
 
 def test_charts_get_the_audit_s_numbers(audit: dict[str, Any]) -> None:

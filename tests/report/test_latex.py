@@ -44,7 +44,7 @@ def long_names() -> dict[str, Any]:
         ("a--b---c", "a-{}-b-{}-{}-c"),
         ("−1", r"\ensuremath{-}1"),
         ("τ λ Δ", r"\ensuremath{\tau} \ensuremath{\lambda} \ensuremath{\Delta}"),
-        ("für café naïve", r"f\"{u}r caf\'{e} na\"{\i}ve"),
+        ("für Łódź café", "für Łódź café"),
         ("“x”", "``x''"),
         ("中", r"\texttt{U+4E2D}"),
         ("a\nb", "a b"),
@@ -58,11 +58,12 @@ def test_escape(text: str, latex: str) -> None:
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_output_is_ascii_and_balanced(name: str, request: pytest.FixtureRequest) -> None:
+def test_output_is_balanced_and_known_to_every_engine(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     latex = render_latex(request.getfixturevalue(name))
-    assert latex.isascii()
-    assert not re.search(r"\\[uUx][0-9a-f]{2,}", latex)  # no letter as Python escapes it
     code = "\n".join(line for line in latex.splitlines() if not line.startswith("%"))
+    assert set(re.findall(r"[^\x00-\x7f]", code)) <= set("äöüß")
     bare = re.sub(r"\\[{}%$&#_]", "", code)  # without escaped characters
     depth = 0
     for c in bare:

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from toptail.report.palette import DARK, LIGHT, style
+from toptail.report.style import DARK, LIGHT, line_style
 
 # Machado, Oliveira and Fernandes (2009), severity 1.0, on linear RGB.
 VISION = {
@@ -78,4 +78,4 @@ def test_lines_stand_out_from_the_paper(colours: tuple[str, ...], paper: str) ->
 
 
 def test_eighteen_scorers_look_different() -> None:
-    assert len({style(rank) for rank in range(18)}) == 18
+    assert len({line_style(rank) for rank in range(18)}) == 18

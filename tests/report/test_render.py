@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from toptail.report import render, render_html, render_latex, render_markdown, summary_lines
+from toptail.report.html import render_html
+from toptail.report.latex import render_latex
+from toptail.report.markdown import render_markdown
+from toptail.report.render import render
+from toptail.report.summary import summary_lines
 
 FIGURES = {"pools": ("gain", "best_of_k", "deciles"), "picks": ("differences",)}
 
@@ -32,23 +36,6 @@ def test_render_writes_the_promised_files(
     assert render(audit, tmp_path) == expected
     assert sorted(p for p in tmp_path.rglob("*") if p.is_file()) == sorted(expected)
     assert all(path.stat().st_size > 0 for path in expected)
-
-
-def test_an_audit_of_the_first_edition_renders_without_gains(
-    first_format: dict[str, Any], tmp_path: Path
-) -> None:
-    names = {path.name for path in render(first_format, tmp_path)}
-    assert "best_of_k.svg" in names
-    assert "gain.svg" not in names
-    assert not re.search(r"chart-gain|Between groups", visible(first_format))
-    assert "gain.svg" not in (tmp_path / "audit.md").read_text(encoding="utf-8")
-
-
-def test_rendering_again_replaces_the_files(picks: dict[str, Any], tmp_path: Path) -> None:
-    first = render(picks, tmp_path)
-    picks["notes"] = ["Rendered a second time."]
-    assert render(picks, tmp_path) == first
-    assert "Rendered a second time." in (tmp_path / "audit.md").read_text(encoding="utf-8")
 
 
 def test_a_missing_number_never_shows_as_nan_or_none(one_null_each: dict[str, Any]) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from toptail.audit.verdict import STATUSES
-from toptail.report import summary_lines, text
+from toptail.report import text
+from toptail.report.summary import summary_lines
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,6 @@ def test_number(x: float | None, decimals: int, expected: str) -> None:
 )
 def test_signed_marks_a_gain_only_where_digits_show_it(x: float | None, expected: str) -> None:
     assert text.signed(x, 2, "n/a") == expected
-
-
-def test_a_number_without_interval_stands_alone() -> None:
-    assert text.with_interval(0.46, 0.38, 0.54) == "0.46 [0.38, 0.54]"
-    assert text.with_interval(0.46, None, None) == "0.46"
-    assert text.with_interval(None, 0.38, 0.54) == "not available"
 
 
 @pytest.mark.parametrize(
@@ -68,10 +62,6 @@ def test_short_keeps_both_ends() -> None:
     assert text.short("rouge", 11) == "rouge"
 
 
-def test_join() -> None:
-    assert [text.join(list("abc"[:n])) for n in (1, 2, 3)] == ["a", "a and b", "a, b and c"]
-
-
 def test_scorers_are_ranked_by_status_and_then_by_gain(audit: dict[str, Any]) -> None:
     assert text.ranked(audit) == ["perfect", "noisy", "uncertain", "constant", "cursed"]
     audit["scorers"]["perfect"]["gain"]["value"][-1] = None
@@ -79,25 +69,11 @@ def test_scorers_are_ranked_by_status_and_then_by_gain(audit: dict[str, Any]) ->
     assert text.ranked(audit) == ["noisy", "perfect", "uncertain", "constant", "cursed"]
 
 
-def test_audits_without_gains_are_ranked_by_value(first_format: dict[str, Any]) -> None:
-    assert text.ranked(first_format)[:2] == ["perfect", "noisy"]
-    first_format["scorers"]["perfect"]["value"][-1] = 0.0
-    assert text.ranked(first_format)[:2] == ["noisy", "perfect"]
-
-
 def test_headlines_never_call_safe_what_is_not(audit: dict[str, Any]) -> None:
     for scorer in audit["scorers"].values():
         verdict = scorer["verdict"]
         says_safe = text.headline(verdict, 16).startswith("Safe")
         assert says_safe == (verdict["status"] == "safe")
-
-
-def test_definitions_name_every_status_and_the_thresholds_used(audit: dict[str, Any]) -> None:
-    audit["thresholds"] |= {"delta": 0.03, "rho": 0.25}
-    lines = dict(text.definitions(audit["thresholds"]))
-    assert tuple(lines) == STATUSES
-    assert "0.03" in lines["unsafe"]
-    assert all("0.25" in lines[status] for status in STATUSES if status != "unsafe")
 
 
 def test_summary_has_one_line_for_each_scorer(audit: dict[str, Any]) -> None:
@@ -135,15 +111,6 @@ def test_verbose_summary_adds_the_reason_and_the_groups(audit: dict[str, Any]) -
     assert lines[at + 4].startswith(f"    By {audit['group_column']}, up to best of 16: near ")
 
 
-def test_the_note_on_noise_is_for_those_who_ask(audit: dict[str, Any]) -> None:
-    audit["notes"] = []
-    assert not any("noisy, a single judge" in line for line in summary_lines(audit))
-    assert any("noisy, a single judge" in line for line in summary_lines(audit, verbose=True))
-    audit["notes"] = ["The oracle is chosen on one half of the replicates."]
-    said = [line for line in summary_lines(audit, verbose=True) if line.startswith("note: ")]
-    assert said == ["note: The oracle is chosen on one half of the replicates."]
-
-
 def test_summary_names_columns_that_were_left_out_and_scores_that_say_nothing(
     audit: dict[str, Any],
 ) -> None:
@@ -151,10 +118,10 @@ def test_summary_names_columns_that_were_left_out_and_scores_that_say_nothing(
     audit["constant_scores"] = ["constant"]
     lines = summary_lines(audit)
     assert (
-        "Left out, as not looking like scores: id (named like an id); name one as a score to "
+        "Left out, as not looking like scores: “id” (named like an id); name one as a score to "
         "audit it."
     ) in lines
-    assert ("constant gives all candidates of a query the same score and cannot choose.") in lines
+    assert ("“constant” gives all candidates of a query the same score and cannot choose.") in lines
 
 
 def test_long_names_keep_their_ends_on_the_terminal(audit: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toptail.lab.store.folder import read_json
+from toptail.io.json_files import read_json
 from toptail_paper.claims import CLAIMS, decide
 from toptail_paper.claims.declare import declared_claims
 from toptail_paper.claims.selection_order import HEADS, judges

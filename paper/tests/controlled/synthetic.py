@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit import Settings, pools_content
-from toptail.io.files import write_arrays
+from toptail.audit.run import pools_content
+from toptail.audit.settings import Settings
+from toptail.io.arrays import write_arrays
 from toptail.pools import ScoredPools
 from toptail_paper.controlled.theory.battery import check_theory
 from toptail_paper.controlled.theory.support import (

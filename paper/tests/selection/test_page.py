@@ -24,7 +24,7 @@ from toptail_paper.selection.results import SelectionResults, read_selection_res
 from toptail_paper.selection.show import circular_words, group_sheets, verdict_sheets
 from toptail_paper.selection.specs import TABLES
 from toptail_paper.study.naming import scorer_name
-from toptail_paper.study.page import render_page
+from toptail_paper.study.page import study_page
 from toptail_paper.study.scale import note
 from toptail_paper.study.show import shown_tables
 
@@ -159,7 +159,7 @@ def test_a_failing_judge_is_named_and_the_task_excluded(study: SelectionResults)
     tables["judges"]["rows"]["PointMaze"]["reference"]["spearman"]["status"] = "fail"
     changed = SelectionResults(**{**study.__dict__, "tables": tables})
     assert shown(changed, "judges").caption == "No judge passed: excluded."
-    assert "fails" in render_page(STUDY, changed, [])
+    assert "fails" in study_page(STUDY, changed, [])
     why = summary(changed)[0]
     assert why.startswith("Excluded, because no judge passed: pools resolved, near")
     assert "(at least 0.7: fails)" in why
@@ -194,6 +194,7 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+@pytest.mark.slow
 def test_the_page_fits_a_telephone(finished: Path) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

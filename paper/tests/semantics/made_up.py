@@ -170,6 +170,8 @@ def claims() -> list[dict[str, Any]]:
             "interval": [0.4, 0.6],
             "run": "",
             "comment": "Made up.",
+            "also": [],
+            **dict.fromkeys(("depends_on", "interval_over", "changed", "settled")),
         }
         for i, status in enumerate(("seen", "not seen", "depends"))
     ]

@@ -27,13 +27,11 @@ from toptail_paper.semantics.figures import (
     rankers_figure,
     readout_figure,
     retrieval_figure,
-)
-from toptail_paper.semantics.results import SemanticsResults, read_semantics
-from toptail_paper.semantics.specs import TemperatureSetting, setting_name
-from toptail_paper.semantics.temperature_figure import (
     temperature_caption,
     temperature_figure,
 )
+from toptail_paper.semantics.results import SemanticsResults, read_semantics
+from toptail_paper.semantics.specs import TemperatureSetting, setting_name
 from toptail_paper.study.figures import SeedBand, svg_and_png
 
 SCORERS = (*MAIN, "mine")

@@ -14,12 +14,12 @@ import tyro
 
 from tests.light import run_light
 from toptail.errors import InputError
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail.progress import Tick, no_tick
 from toptail_paper.claims import annotate
 from toptail_paper.commands.study import plain_command
 from toptail_paper.study.compare import where_compared
-from toptail_paper.study.page import Part, Texts, render_page
+from toptail_paper.study.page import Part, Texts, study_page
 from toptail_paper.study.results import StudyResults, common_parts
 from toptail_paper.study.study import Request, Study, studies, studies_of
 from toptail_paper.study.tables import TableSpec, cell
@@ -47,7 +47,7 @@ def words(page: str) -> str:
 def read(study: Study, folder: Path) -> str:
     """The words of a page, and below it those of its figures, which take longest to draw."""
     results = study.read(folder)
-    page = render_page(study, results, [])
+    page = study_page(study, results, [])
     captions = [
         where_compared(drawing.caption, compared=results.has_paper)
         for drawing in study.drawings(results)

@@ -96,7 +96,7 @@ def test_settings_of_a_task_head_their_columns() -> None:
 def test_marks_and_triangles() -> None:
     ours = {"mean": 0.5, "std": 0.01, "low": 0.4, "high": 0.6, "circular": True}
     pair = Comparison("t", "raw", "tau", ours, {"mean": 0.3})
-    assert beside(ours, pair, 2).plain == "▲ 0.50 ± 0.01† [0.40, 0.60]\npaper 0.30"
+    assert beside(ours, pair, 2).plain == "▲ 0.50 ± 0.01† [0.40, 0.60], paper 0.30"
     assert beside(ours, pair, 2, intervals=False).detail == "paper 0.30"
 
 

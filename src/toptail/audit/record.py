@@ -1,26 +1,26 @@
-"""What made a result, and how it becomes JSON."""
+"""Provenance of a result, and its conversion to JSON."""
 
 from __future__ import annotations
 
 import math
 import platform
 from dataclasses import is_dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
 from toptail.pools import JudgedPicks, ScoredPools
+from toptail.provenance import installed
 
 
 def versions() -> dict[str, str]:
-    """Versions that decide a result's last digits."""
+    """Versions of the packages that decide a result's last digits."""
     packages = ("toptail", "numpy", "scipy", "pyarrow")
     return {"python": platform.python_version()} | {name: installed(name) for name in packages}
 
 
 def record_of(data: ScoredPools | JudgedPicks, seed: int, command: str) -> dict[str, Any]:
-    """What made a result of these data."""
+    """Command, versions, seed and data of a result."""
     return {
         "command": command,
         "versions": versions(),
@@ -28,14 +28,6 @@ def record_of(data: ScoredPools | JudgedPicks, seed: int, command: str) -> dict[
         "source": data.source,
         "sha256": data.sha256,
     }
-
-
-def installed(package: str) -> str:
-    """Version of a package."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed as a package"
 
 
 def jsonable(value: Any) -> Any:

@@ -62,7 +62,7 @@ class CheckCommand(EngineFlags):
     """The task has no goals: for data without an environment, which would say so."""
 
     follow_ascent: Flag = False
-    """For the candidates 'ascent', also follow the maximizer of the score at every step, which takes
+    """For the candidates 'ascent', also follow the maximizer of the score at every step: this takes
     about 2,000 scores a step."""
 
     runs: Path | None = None

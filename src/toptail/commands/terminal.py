@@ -9,12 +9,13 @@ from toptail.report.table import Table
 
 
 def print_table(table: Table) -> None:
-    """Print a table of the report on the terminal."""
+    """Print a table of the report; details stand below their cells, each line on its own."""
     from rich.table import Table as Grid
 
     grid = Grid(title=plain(f"{table.title} ({table.name})"), title_justify="left")
     for column in table.columns:
-        grid.add_column(plain(column.label), justify="left" if column.kind == "name" else "right")
+        side: Any = "right" if column.kind == "number" else "left"
+        grid.add_column(plain(column.label), justify=side)
     for row in table.rows:
         cells = [(plain(c.text), "\n".join(map(plain, c.detail.splitlines()))) for c in row]
         grid.add_row(*(f"{text}\n[dim]{more}[/]" if more else text for text, more in cells))

@@ -1,13 +1,38 @@
-"""What a choice among selectors says: its sentences and tables, from ``choice.json`` alone."""
+"""A choice among selectors as text, page, Markdown and LaTeX, from ``choice.json`` alone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
-from toptail.report.cells import count_cell, difference_cell, name_cell, number_cell
-from toptail.report.table import Cell, Column, Table, numbers
-from toptail.report.text import count, decimals_for, number, one_line, percent, plural, short
+from toptail.report import latex, markdown
+from toptail.report.html import LONG, rounded
+from toptail.report.page import Chart, Page, Picture, Section, Sheet, data_address, render_page
+from toptail.report.render import write_texts
+from toptail.report.sentences import one_line_rows, recorded
+from toptail.report.style import line_style
+from toptail.report.table import (
+    Cell,
+    Column,
+    Table,
+    count_cell,
+    difference_cell,
+    name_cell,
+    number_cell,
+    numbers,
+)
+from toptail.report.text import (
+    bracket,
+    count,
+    decimals_for,
+    number,
+    one_line,
+    percent,
+    plural,
+    short,
+)
 from toptail.select.base import titled
 
 Choice = Mapping[str, Any]
@@ -21,17 +46,19 @@ BASELINES: Final = {
 }
 """Baseline in ``choice.json`` -> what it is."""
 MOST_CURVES: Final = 8
-"""Families whose curves are drawn: the best ones, and the plain best."""
+"""How many kinds of selectors are drawn: the best ones, and the plain best."""
+_SELECTOR: Final = Column("Selector", "name")
+_SCRIPTS: Final = ("svg.js", "shown.js", "lines.js", "sorting.js", "choice.js")
 
 
 def choice_decimals(choice: Choice) -> int:
-    """Decimals for values: three digits of what there is to gain."""
+    """Number of decimals for values: three digits of the headroom."""
     return decimals_for(choice["headroom"] or abs(choice["value"] or 0.0))
 
 
 def choice_sentences(choice: Choice) -> list[str]:
     """What was tried, on how much data."""
-    settings = choice["settings"]
+    settings, decimals = choice["settings"], choice_decimals(choice)
     where = plural(choice["queries"], "query", "queries")
     if choice["clusters"] != choice["queries"]:
         where += f" in {plural(choice['clusters'], 'cluster')}"
@@ -39,32 +66,18 @@ def choice_sentences(choice: Choice) -> list[str]:
         f"{where}, {plural(choice['candidates'], 'candidate')}, judged by "
         f"“{one_line(choice['value_column'])}”; {count(choice['tried'])} selectors with their "
         f"parameters and K up to {choice['k_max']}.",
+        "Chosen on all queries; intervals allow for the choice, which was made again in "
+        f"{plural(settings['resamples'], 'resample')} of the queries. Choosing on "
+        f"{settings['folds'] - 1} of {settings['folds']} parts and valuing on the rest gives "
+        f"{number(choice['cross_fitted'], decimals)}.",
     ]
-    if _is_old(choice):
-        sentences.append(
-            f"Chosen on {settings['folds'] - 1} of {settings['folds']} parts of the queries and "
-            f"valued on the rest, {plural(settings['repeats'], 'time', 'times')}: the value is "
-            "that of choosing this way, on queries that the choice did not look at."
-        )
-    else:
-        sentences.append(
-            "Chosen on all queries; intervals allow for the choice, which was made again in "
-            f"{plural(settings['resamples'], 'resample')} of the queries. Choosing on "
-            f"{settings['folds'] - 1} of {settings['folds']} parts and valuing on the rest gives "
-            f"{number(choice['cross_fitted'], choice_decimals(choice))}."
-        )
     if drawn := choice["monte_carlo"]:
         sentences.append(
             f"Selectors without a closed form: {drawn['draws']} drawn subsets at each of "
             f"{plural(drawn['queries'], 'query', 'queries')}, which leaves a standard error of at "
-            f"most {number(drawn['error'], choice_decimals(choice) + 1)}."
+            f"most {number(drawn['error'], decimals + 1)}."
         )
     return sentences
-
-
-def _is_old(choice: Choice) -> bool:
-    """Whether its values are those of choosing this way, as they were in the first edition."""
-    return bool(choice["format"] == "toptail-choice-1")
 
 
 def title(entry: Mapping[str, Any]) -> str:
@@ -79,32 +92,29 @@ def deployed_words(entry: Mapping[str, Any]) -> str:
 
 def choice_tables(choice: Choice) -> list[Table]:
     """Every table of the choice; those without rows are left out."""
-    tables = [_worth(choice), _families(choice), _chosen(choice), _curves(choice)]
-    return [table for table in (*tables, _coverage(choice)) if table.rows]
+    makers = (_worth, _families, _chosen, _coverage, _curves)
+    return [table for table in (make(choice) for make in makers) if table.rows]
 
 
 def _worth(choice: Choice) -> Table:
     decimals, level = choice_decimals(choice), percent(choice["settings"]["level"])
-    old = _is_old(choice)
-    first = "choosing this way" if old else deployed_words(choice)
-    rows: list[tuple[Cell, ...]] = [(name_cell(first), _interval(choice, decimals), Cell("–"))]
+    rows: list[tuple[Cell, ...]] = [
+        (name_cell(deployed_words(choice)), _interval(choice, decimals), Cell("–"))
+    ]
     for each in choice["differences"]:
         baseline = choice["baselines"][each["against"]]
         cells = (_interval(baseline, decimals), _difference(each, decimals))
         rows.append((name_cell(BASELINES[each["against"]]), *cells))
-    caption = (
-        f"Mean value on queries that were not chosen on, with {level} intervals; the differences' "
-        "intervals hold together. Valuing the chosen selector on the queries that chose it would "
-        f"have said {number(choice['naive']['value'], decimals)}."
-        if old
-        else f"Mean value with {level} intervals that hold together for everything tried, and so "
-        "for what was chosen. The first row is the selector to deploy. Its mean on the queries "
-        f"that chose it, {number(choice['naive']['value'], decimals)}, is corrected for what "
-        "choosing adds."
+    return Table(
+        "worth",
+        "What it is worth",
+        f"Mean value with {level} intervals that hold together for everything tried, and so for "
+        "what was chosen. The first row is the selector to deploy. Its mean on the queries that "
+        f"chose it, {number(choice['naive']['value'], decimals)}, is corrected for what choosing "
+        "adds.",
+        (_SELECTOR, *numbers("Value", "The deployed one is better by")),
+        tuple(rows),
     )
-    gained = "Choosing this way is better by" if old else "The deployed one is better by"
-    columns = (Column("Selector", "name"), *numbers("Value", gained))
-    return Table("worth", "What it is worth", caption, columns, tuple(rows))
 
 
 def _interval(entry: Mapping[str, Any], decimals: int) -> Cell:
@@ -117,107 +127,93 @@ def _difference(entry: Mapping[str, Any], decimals: int) -> Cell:
 
 def _families(choice: Choice) -> Table:
     decimals = choice_decimals(choice)
-    caption = (
-        "Parameters and K of one selector chosen on some queries and valued on others, without "
-        "regard to the other selectors; against the plain best of the largest K, with intervals "
-        "that hold together. K and parameters are those chosen on all queries."
-        if _is_old(choice)
-        else "The parameters and K of each kind of selector with the highest mean. Means are those "
-        "on the queries that chose them, not corrected as in the first table. Intervals hold "
-        "together, as there; differences are from the plain best of the largest K."
+    rows = tuple(
+        (
+            name_cell(title(each)),
+            count_cell(each["k"]),
+            _interval(each, decimals),
+            _difference(each["difference"], decimals),
+            number_cell(each["error"], decimals=decimals + 1) if each["error"] else Cell("–"),
+        )
+        for each in choice["families"]
     )
     return Table(
         "families",
         "Each selector alone",
-        f"{caption} Draws: the standard error that drawn subsets leave; none where there is a "
-        "closed form.",
-        (
-            Column("Selector", "name"),
-            *numbers("K", "Value", "Better than plain by", "Draws"),
-        ),
-        tuple(
-            (
-                name_cell(title(each)),
-                count_cell(each["k"]),
-                _interval(each, decimals),
-                _difference(each["difference"], decimals),
-                number_cell(each["error"], decimals=decimals + 1) if each["error"] else Cell("–"),
-            )
-            for each in choice["families"]
-        ),
+        "The parameters and K of each kind of selector with the highest mean. Means are those on "
+        "the queries that chose them, not corrected as in the first table. Intervals hold "
+        "together, as there; differences are from the plain best of the largest K. Draws: the "
+        "standard error that drawn subsets leave; none where there is a closed form.",
+        (_SELECTOR, *numbers("K", "Value", "Better than plain by", "Draws")),
+        rows,
     )
 
 
 def _chosen(choice: Choice) -> Table:
-    over = "parts" if _is_old(choice) else "resamples"
+    rows = tuple(
+        (
+            name_cell(title(each)),
+            count_cell(each["k"]),
+            Cell(percent(round(each["share"], 3)), key=each["share"]),
+        )
+        for each in choice["chosen"]
+    )
     return Table(
         "chosen",
         "What was chosen, how often",
-        f"Over all {over} of the queries. One selector nearly always: the choice is clear. Many: "
+        "Over all resamples of the queries. One selector nearly always: the choice is clear. Many: "
         "they are about equally good on these queries.",
-        (Column("Selector", "name"), *numbers("K", f"Share of the {over}")),
-        tuple(
-            (
-                name_cell(title(each)),
-                count_cell(each["k"]),
-                Cell(percent(round(each["share"], 3)), key=each["share"]),
-            )
-            for each in choice["chosen"]
-        ),
+        (_SELECTOR, *numbers("K", "Share of the resamples")),
+        rows,
     )
 
 
 def _curves(choice: Choice) -> Table:
     decimals = choice_decimals(choice)
+    rows = tuple(
+        (name_cell(each["family"]), *(number_cell(x, decimals=decimals) for x in each["value"]))
+        for each in shown_curves(choice, len(choice["curves"]))
+    )
     return Table(
         "curves",
         "Value against K, every selector",
         "On all queries, with the parameters that are best at each K: these numbers were chosen "
         "and valued on the same queries and are somewhat too high.",
-        (Column("Selector", "name"), *numbers(*(f"K = {k}" for k in choice["ks"]))),
-        tuple(
-            (
-                name_cell(each["family"]),
-                *(number_cell(value, decimals=decimals) for value in each["value"]),
-            )
-            for each in shown_curves(choice, len(choice["curves"]))
-        ),
+        (_SELECTOR, *numbers(*(f"K = {k}" for k in choice["ks"]))),
+        rows,
         over_k=True,
     )
 
 
 def _coverage(choice: Choice) -> Table:
     decimals = choice_decimals(choice)
+    rows = tuple(
+        (
+            name_cell(each["family"]),
+            count_cell(each["k"]),
+            number_cell(each["least"], decimals=3),
+            number_cell(each["coverage"], decimals=3),
+            number_cell(each["value_answered"], decimals=decimals),
+        )
+        for each in choice["coverage"]
+    )
     return Table(
         "coverage",
         "Value against coverage",
         "The best of K is taken if its score is high enough, else nothing is. Value of what was "
         "taken, and the share of queries at which something was.",
-        (
-            Column("Selector", "name"),
-            *numbers("K", "Least score", "Coverage", "Value of what is taken"),
-        ),
-        tuple(
-            (
-                name_cell(each["family"]),
-                count_cell(each["k"]),
-                number_cell(each["least"], decimals=3),
-                number_cell(each["coverage"], decimals=3),
-                number_cell(each["value_answered"], decimals=decimals),
-            )
-            for each in choice["coverage"]
-        ),
+        (_SELECTOR, *numbers("K", "Least score", "Coverage", "Value of what is taken")),
+        rows,
     )
 
 
 def shown_curves(choice: Choice, most: int = MOST_CURVES) -> Sequence[Mapping[str, Any]]:
-    """Curves of the families with the highest values; a plain best is among them."""
-    order = [each["family"] for each in choice["families"]]
+    """Curves of the kinds of selectors with the highest values; a plain best is among them."""
     curves = {each["family"]: each for each in choice["curves"]}
-    names = [name for name in order if name in curves]
+    names = [each["family"] for each in choice["families"] if each["family"] in curves]
     plain = [name for name in names if name.startswith("best(")][:1]
-    kept = set([name for name in names if name not in plain][: most - len(plain)] + plain)
-    return [curves[name] for name in names if name in kept]
+    shown = {*plain, *[name for name in names if name not in plain][: most - len(plain)]}
+    return [curves[name] for name in names if name in shown]
 
 
 def choice_lines(choice: Choice) -> list[str]:
@@ -227,40 +223,164 @@ def choice_lines(choice: Choice) -> list[str]:
     def ends(entry: Mapping[str, Any]) -> str:
         if entry["value"] is None:
             return "not known"
-        low, high = (number(entry[end], decimals) for end in ("low", "high"))
-        return f"{number(entry['value'], decimals)} [{low}, {high}]"
+        return (
+            f"{number(entry['value'], decimals)} {bracket(entry['low'], entry['high'], decimals)}"
+        )
 
-    lines = [*choice_sentences(choice), "", one_line(choice["answer"]), ""]
-    first = "choosing this way" if _is_old(choice) else short(deployed_words(choice), 46)
-    lines.append(f"{first:<48}{ends(choice)}")
-    lines += [f"{BASELINES[k]:<48}{ends(entry)}" for k, entry in choice["baselines"].items()]
     optimism = number(choice["naive"]["optimism"], decimals)
-    lines += ["", f"Choosing and valuing on the same queries would have said {optimism} more."]
-    lines += [] if _is_old(choice) else ["Each kind of selector alone, means on the same queries:"]
-    lines += [
-        f"  {short(deployed_words(each), 44):<46}{ends(each)}"
-        for each in choice["families"][:MOST_CURVES]
+    return [
+        *choice_sentences(choice),
+        "",
+        one_line(choice["answer"]),
+        "",
+        f"{short(deployed_words(choice), 46):<48}{ends(choice)}",
+        *(f"{BASELINES[k]:<48}{ends(entry)}" for k, entry in choice["baselines"].items()),
+        "",
+        f"Choosing and valuing on the same queries would have said {optimism} more.",
+        "Each kind of selector alone, means on the same queries:",
+        *(
+            f"  {short(deployed_words(each), 44):<46}{ends(each)}"
+            for each in choice["families"][:MOST_CURVES]
+        ),
+        *(f"warning: {one_line(sentence)}" for sentence in choice["warnings"]),
+        *(f"note: {one_line(sentence)}" for sentence in choice["notes"]),
     ]
-    lines += [f"warning: {one_line(sentence)}" for sentence in choice["warnings"]]
-    return [*lines, *(f"note: {one_line(sentence)}" for sentence in choice["notes"])]
 
 
 def choice_method(choice: Choice) -> list[tuple[str, str]]:
     """How the choice was made, as pairs of label and text."""
-    record, settings = choice["record"], choice["settings"]
-    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-    abstain = settings["abstain"]
-    rows = [
-        ("Command", record["command"]),
-        ("Table", record["source"]),
-        ("SHA-256 of the table", record["sha256"]),
-        ("Seed", record["seed"]),
-        ("Versions", versions),
-        ("Confidence level", percent(settings["level"])),
-        ("Parts and repeats", f"{settings['folds']} parts, {settings['repeats']} times"),
-        ("Resamples", count(settings["resamples"])),
-        ("Margin in which the simpler wins", f"{number(settings['margin'])} of the headroom"),
-        ("Price of a candidate", number(settings["cost"], 4)),
-        ("No answer is worth", "not declared" if abstain is None else number(abstain, 3)),
+    settings, abstain = choice["settings"], choice["settings"]["abstain"]
+    return one_line_rows(
+        [
+            *recorded(choice["record"], settings["level"]),
+            ("Parts and repeats", f"{settings['folds']} parts, {settings['repeats']} times"),
+            ("Resamples", count(settings["resamples"])),
+            ("Margin in which the simpler wins", f"{number(settings['margin'])} of the headroom"),
+            ("Price of a candidate", number(settings["cost"], 4)),
+            ("No answer is worth", "not declared" if abstain is None else number(abstain, 3)),
+        ]
+    )
+
+
+def render_choice(choice: Choice, folder: Path) -> None:
+    """Write ``choice.md``, ``choice.tex``, ``report.html`` and ``figures/`` into a folder."""
+    from toptail.report.figures import frontier_figure, image
+
+    texts = {
+        "choice.md": choice_markdown(choice),
+        "choice.tex": choice_latex(choice),
+        "report.html": choice_html(choice),
+    }
+    write_texts(folder, texts)
+    figures = folder / "figures"
+    figures.mkdir(exist_ok=True)
+    figure = frontier_figure(choice)
+    for ending in ("svg", "png"):
+        (figures / f"frontier.{ending}").write_bytes(image(figure, ending))
+
+
+def choice_html(choice: Choice) -> str:
+    """The choice as one self-contained page."""
+    from toptail.report.figures import frontier_figure, image
+
+    worth, families, *others = choice_tables(choice)
+    best = replace(
+        families,
+        name="best",
+        title="The best selectors, each alone",
+        caption=f"The first {MOST_CURVES} of the next table.",
+        rows=families.rows[:MOST_CURVES],
+    )
+    tables = [*([best] if len(families.rows) > LONG else []), families, *others]
+    curves = Chart(
+        "value", "Value against K", "Random pick dashed, oracle of the largest K dotted."
+    )
+    against_kl = Picture(
+        "against-kl",
+        "Value against KL to the proposal",
+        "The same curves; KL measures how far a selector departs from a random pick.",
+        data_address(image(frontier_figure(choice, over_k=False), "svg")),
+    )
+    return render_page(
+        Page(
+            brand="toptail choose",
+            heading=QUESTION,
+            answers=[("", one_line(choice["answer"]))],
+            measured=choice_sentences(choice),
+            first=[
+                Section(
+                    "deploy",
+                    title="To deploy",
+                    lead=f"{deployed_words(choice)}. Stored as selector.json; on new pools without "
+                    'values, toptail.Selector.load("selector.json").pick(candidates) applies it.',
+                ),
+                Section("worth", [Sheet(worth)]),
+            ],
+            warnings=choice["warnings"],
+            notes=choice["notes"],
+            sections=[
+                Section(
+                    "frontier",
+                    [curves, against_kl],
+                    "Value against K",
+                    "The selectors with the highest values, with the parameters that are best at "
+                    "each K on all queries: curves are somewhat too high, the table above is not.",
+                ),
+                *(
+                    Section(t.name, [Sheet(t, sortable=True, folded=len(t.rows) > LONG)])
+                    for t in tables
+                ),
+            ],
+            method=choice_method(choice),
+            method_lead="Values of selectors that look at places in an order are exact over all "
+            "K-subsets of a pool; others are means over drawn subsets. Intervals come from making "
+            "the choice again with queries weighed at random.",
+            scripts=_SCRIPTS,
+            data=_chart_data(choice),
+        )
+    )
+
+
+def _chart_data(choice: Choice) -> dict[str, Any]:
+    families = [
+        {
+            "name": one_line(each["family"]),
+            "value": each["value"],
+            "hue": line_style(rank).hue,
+            "dash": line_style(rank).dash,
+        }
+        for rank, each in enumerate(shown_curves(choice))
     ]
-    return [(label, "not recorded" if text is None else one_line(text)) for label, text in rows]
+    ends = {name: choice["baselines"][name]["value"] for name in ("random", "oracle")}
+    data = {"k": choice["ks"], "decimals": choice_decimals(choice), "families": families, **ends}
+    small: dict[str, Any] = rounded(data)
+    return small
+
+
+def choice_markdown(choice: Choice) -> str:
+    """The choice as Markdown."""
+    escape = markdown.escape
+    return markdown.document(
+        [
+            f"# {QUESTION}",
+            f"**{escape(choice['answer'])}**",
+            f"To deploy: {escape(deployed_words(choice))} (`selector.json`).",
+            " ".join(map(escape, choice_sentences(choice))),
+            markdown.bullets(map(escape, [*choice["warnings"], *choice["notes"]])),
+            "![Value against K and against KL](figures/frontier.svg)",
+            *markdown.table_parts(choice_tables(choice)),
+            *markdown.method_parts(choice_method(choice)),
+        ]
+    )
+
+
+def choice_latex(choice: Choice) -> str:
+    r"""Every table of the choice, ready for ``\input``."""
+    sentences = map(latex.escape, [choice["answer"], *choice_sentences(choice)])
+    lines = [
+        "% Tables of toptail choose. In the preamble: \\usepackage{booktabs,graphicx,longtable}",
+        *latex.paragraph([*sentences, *latex.remarks(choice)]),
+    ]
+    for table in choice_tables(choice):
+        lines += ["", latex.tabular(table, of="choice")]
+    return "\n".join(lines) + "\n"

@@ -1,13 +1,14 @@
-"""Figures for papers and documents, drawn with Matplotlib from a stored audit.
+"""Figures for papers and documents, drawn with Matplotlib from a stored audit or choice.
 
-Every figure is a ``Figure`` object of its own with the Agg canvas: no pyplot, no global
-state. The same audit gives the same SVG, byte for byte, under one version of Matplotlib.
+No pyplot and no global state. The same audit gives the same SVG, byte for byte, under one version
+of Matplotlib. This is the only module of ``report`` that loads Matplotlib.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,33 +19,16 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from toptail.errors import InputError
-from toptail.report.cells import has_gains
-from toptail.report.palette import HARM, NEUTRAL, SAFE, style
-from toptail.report.strokes import SETTINGS, new_figure
+from toptail.report.choice import shown_curves
+from toptail.report.style import FIGURES, HARM, NEUTRAL, SAFE, SETTINGS, line_style, new_figure
 from toptail.report.text import Audit, one_line, percent, ranked, short, threshold
-
-FIGURES: Final[Mapping[str, Mapping[str, str]]] = {
-    "pools": {
-        "gain": "Share of the headroom captured",
-        "best_of_k": "Best-of-K curves",
-        "deciles": "Mean value by score decile",
-    },
-    "picks": {"differences": "Paired differences"},
-}
-"""Name of each figure's file and its title, by kind of audit, in the order of the page."""
 
 _SETTINGS: Final = SETTINGS | {"axes.grid": True, "axes.grid.axis": "y", "axes.xmargin": 0.02}
 MOST_BANDS: Final = 12
-"""With more scorers no bands are drawn: they would pile up, and the tables have the ends."""
+"""With more scorers no bands are drawn: they would cover each other."""
 
 _LINE: Final = 0.16
 """Inches between the names at the ends of lines."""
-
-
-def figures_of(audit: Audit) -> dict[str, str]:
-    """Name and title of the figures that this audit has: an older one has no gains."""
-    left_out = set() if has_gains(audit) else {"gain"}
-    return {name: t for name, t in FIGURES[audit["kind"]].items() if name not in left_out}
 
 
 def gain_figure(audit: Audit) -> Figure:
@@ -150,7 +134,7 @@ _DRAW: Final[Mapping[str, Callable[[Audit], Figure]]] = {
 
 def draw(audit: Audit, name: str | None = None) -> Figure:
     """One figure of the audit, by default the first of its kind."""
-    names = figures_of(audit)
+    names = FIGURES[audit["kind"]]
     if name is not None and name not in names:
         raise InputError(
             f"There is no figure {name!r} of this audit; its figures are {', '.join(names)}."
@@ -161,16 +145,59 @@ def draw(audit: Audit, name: str | None = None) -> Figure:
 def save_figures(audit: Audit, folder: Path) -> list[Path]:
     """Write every figure of the audit as SVG and PNG into an existing folder."""
     paths = []
-    for name in figures_of(audit):
+    for name in FIGURES[audit["kind"]]:
         figure = draw(audit, name)
-        svg, png = folder / f"{name}.svg", folder / f"{name}.png"
-        with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
-            # Names may be in scripts that the font lacks; a box in the figure is no failure.
-            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-            figure.savefig(svg, bbox_inches="tight", metadata={"Date": None})
-            figure.savefig(png, bbox_inches="tight", dpi=160)
-        paths += [svg, png]
+        for ending in ("svg", "png"):
+            paths.append(folder / f"{name}.{ending}")
+            paths[-1].write_bytes(image(figure, ending))
     return paths
+
+
+def image(figure: Figure, ending: str) -> bytes:
+    """The figure as the content of an SVG or PNG file."""
+    file = BytesIO()
+    how: dict[str, Any] = {"metadata": {"Date": None}} if ending == "svg" else {"dpi": 160}
+    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
+        # A name may be in a script that the font lacks: the figure then has boxes.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(file, format=ending, bbox_inches="tight", **how)
+    return file.getvalue()
+
+
+def frontier_figure(choice: Mapping[str, Any], *, over_k: bool = True) -> Figure:
+    """Values of the best selectors against K and against KL to the proposal, or KL alone."""
+    with mpl.rc_context(_SETTINGS):
+        figure = new_figure(9.5, 4.0 if over_k else 3.6)
+        *first, last = figure.subplots(1, 2 if over_k else 1, sharey=True, squeeze=False)[0]
+        for rank, each in enumerate(shown_curves(choice)):
+            how = line_style(rank).matplotlib
+            for panel in first:
+                panel.plot(np.log2(each["k"]), each["value"], **how)
+            last.plot(each["kl"], each["value"], label=short(each["family"], 30), **how)
+        for panel in (*first, last):
+            for name, dash in (("random", "--"), ("oracle", ":")):
+                value = choice["baselines"][name]["value"]
+                if value is not None:
+                    panel.axhline(value, color=NEUTRAL, linestyle=dash)
+        for panel in first:
+            _deployed(choice, panel)
+            _k_axis(panel, choice["ks"])
+            panel.set_title("Value against K, best parameters at each K", fontsize=9)
+        last.set_xlabel("KL to a random pick, nats")
+        last.set_title("Value against KL to the proposal", fontsize=9)
+        (*first, last)[0].set_ylabel("value on all queries")
+        figure.legend(loc="outside right upper", fontsize=7.5)
+        return figure
+
+
+def _deployed(choice: Mapping[str, Any], axes: Axes) -> None:
+    """Mark the value with its interval, at the K to deploy."""
+    value, low, high = (choice[part] for part in ("value", "low", "high"))
+    if None in (value, low, high):
+        return
+    label = f"to deploy, {percent(choice['settings']['level'])}"
+    error = [[value - low], [high - value]]
+    axes.errorbar([np.log2(choice["k"])], [value], error, fmt="D", color="black", label=label)
 
 
 def _figure(width: float, height: float, columns: int = 1) -> tuple[Figure, Any]:
@@ -188,7 +215,7 @@ def _title(axes: Axes, text: str) -> None:
 
 
 def _colour(rank: int) -> str:
-    return style(rank).colour
+    return line_style(rank).colour
 
 
 def _floats(values: Sequence[float | None]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -200,14 +227,12 @@ def _scorer(
     axes: Axes, x: Any, rank: int, scorer: Mapping[str, Any], parts: Sequence[str], scorers: int
 ) -> None:
     """Draw one scorer's line, and its band where ``parts`` names one."""
-    look = style(rank)
-    dashes = (0, tuple(map(float, look.dash.split()))) if look.dash else "solid"
+    look = line_style(rank)
     if len(parts) == 3 and scorers <= MOST_BANDS:
         low, high = _floats(scorer[parts[1]]), _floats(scorer[parts[2]])
         alpha = 0.15 if scorers <= 6 else 0.05  # many bands lie over each other
         axes.fill_between(x, low, high, color=look.colour, alpha=alpha, linewidth=0)
-    line = _floats(scorer[parts[0]])
-    axes.plot(x, line, color=look.colour, linestyle=dashes, marker="o", markersize=3)
+    axes.plot(x, _floats(scorer[parts[0]]), **look.matplotlib)
 
 
 def _k_axis(axes: Axes, ks: Sequence[int]) -> None:
@@ -216,7 +241,7 @@ def _k_axis(axes: Axes, ks: Sequence[int]) -> None:
 
 
 def _margins(axes: Axes, thresholds: Mapping[str, Any]) -> list[tuple[float | None, str, str]]:
-    """Draw zero and the two losses that verdicts speak of; returns the losses' labels."""
+    """Draw lines at zero, -delta and -rho; returns the labels of the two losses."""
     axes.axhline(0, color=NEUTRAL, linewidth=1)
     labels: list[tuple[float | None, str, str]] = []
     for part, sign, dashes in (("delta", "δ", ":"), ("rho", "ρ", "-")):
@@ -227,7 +252,7 @@ def _margins(axes: Axes, thresholds: Mapping[str, Any]) -> list[tuple[float | No
 
 
 def _harm_region(axes: Axes, rho: float) -> None:
-    """Shade what lies below the largest loss that is put up with."""
+    """Shade the region below the largest tolerated loss."""
     low, high = axes.get_ylim()
     axes.axhspan(low, -rho, color=HARM, alpha=0.06, linewidth=0)
     axes.set_ylim(low, high)
@@ -265,10 +290,7 @@ def _harm(
 def _on_line(
     ks: Sequence[int], curve: Sequence[float | None], k: int | None
 ) -> tuple[float, float] | None:
-    """Where a K stands on the line that is drawn, which may not show it; None where there is none.
-
-    Verdicts look at more K than are shown.
-    """
+    """Position of a K on the drawn line, or None; verdicts look at more K than are shown."""
     if k is None:
         return None
     height = float(np.interp(np.log2(k), np.log2(ks), _floats(curve)))

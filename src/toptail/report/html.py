@@ -1,36 +1,34 @@
-"""The audit as one self-contained page: no requests, readable without scripts.
-
-Names come from a user's table and may hold anything. Jinja escapes every text, the
-charts' numbers are embedded as JSON whose angle brackets are escaped, and the page's
-content security policy lets only the page's own script run.
-"""
+"""The audit as a page with interactive charts, and as the small table of a notebook."""
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from importlib.resources import files
+from html import escape
 from typing import Any, Final
 
-import jinja2
-from markupsafe import Markup
-
-from toptail.report.basis import basis_sentences, shared_unseen, unseen
-from toptail.report.cells import has_gains
-from toptail.report.chart_data import chart_data
-from toptail.report.content import method_rows, status_lines, tables_of
-from toptail.report.exceptions import exception_sentences, exceptions
-from toptail.report.group_tables import groups_table, heterogeneity
-from toptail.report.palette import DARK, LIGHT, style
-from toptail.report.scorer_tables import checks_table, numbers_table, steps_table
+from toptail.report.page import Chart, Page, Section, Sheet, render_page
+from toptail.report.scorer_tables import (
+    checks_table,
+    groups_table,
+    heterogeneity,
+    numbers_table,
+    steps_table,
+)
+from toptail.report.sentences import (
+    basis_sentences,
+    exception_sentences,
+    exceptions,
+    method_rows,
+    shared_unseen,
+    status_lines,
+    unseen,
+)
+from toptail.report.style import line_style
 from toptail.report.table import Table
+from toptail.report.tables import tables_of
 from toptail.report.text import (
     MISSING_SHORT,
-    NOT_MEANT,
     Audit,
     count,
     data_sentences,
@@ -44,58 +42,96 @@ from toptail.report.text import (
     question,
     ranked,
     scope_sentence,
+    short,
     signed,
+    status_words,
     tally,
+    threshold,
     value_decimals,
     with_interval,
 )
 
 MANY_SCORERS: Final = 6
 """Above this number, cards, legends and tables of pairs start folded."""
-
 MOST_ROWS: Final = 1000
-"""Longer tables are cut: the page must stay light, and the rest is in ``audit.json``."""
+"""Longer tables are cut, so that the page stays light; ``audit.json`` has every row."""
+LONG: Final = 15
+"""Longer tables of pairs and of selectors start folded."""
 
 _SCRIPTS: Final = ("svg.js", "shown.js", "lines.js", "panels.js", "sorting.js", "page.js")
 
 
 def render_html(audit: Audit) -> str:
-    """Render the page."""
-    pools = audit["kind"] == "pools"
-    return page(
-        f"{audit['kind']}.html",
-        _SCRIPTS,
-        audit=audit,
-        basis=basis_sentences(audit),
-        many=len(audit.get("scorers", ())) > MANY_SCORERS,
-        cards=[_card(audit, *at) for at in enumerate(ranked(audit))] if pools else (),
-        data=chart_data(audit),
-        definitions=status_lines(audit),
-        exceptions=exception_sentences(audit),
-        gains=has_gains(audit),
-        measured=[*data_sentences(audit), *([ends_sentence(audit)] if pools else [])],
+    """The audit as one self-contained page."""
+    tables = {table.name: _cut(table) for table in tables_of(audit)}
+    page = Page(
+        brand="toptail audit",
+        heading=question(audit),
+        measured=data_sentences(audit),
+        warnings=audit["warnings"],
+        notes=audit["notes"],
         method=method_rows(audit),
-        question=question(audit),
-        scope=scope_sentence(audit) if pools else "",
-        tables={table.name: _cut(table) for table in tables_of(audit)},
-        tail=percent((1 - audit["thresholds"]["level"]) / 2),
-        tally=tally(audit) if pools else (),
+        scripts=_SCRIPTS,
+        data=_chart_data(audit),
+    )
+    return (
+        _picks_html(page, tables) if audit["kind"] == "picks" else _pools_html(page, audit, tables)
     )
 
 
-def page(template: str, scripts: Sequence[str], **content: Any) -> str:
-    """Render a template with the house's style and these scripts, and no others."""
-    script = Markup("\n".join(map(_asset, scripts)))
-    return (
-        _templates()
-        .get_template(template)
-        .render(
-            script=script,
-            script_hash=_hash(script),
-            not_meant=NOT_MEANT,
-            css=Markup(_hues() + _asset("style.css")),
-            **content,
+def _picks_html(page: Page, tables: Mapping[str, Table]) -> str:
+    data: Any = page.data
+    forest = Section(
+        "forest",
+        [Chart("differences", "Paired differences", plain=True)],
+        "Differences at a glance",
+        f"Each line is a {data['level']} interval. Where it crosses 0 (grey), no difference "
+        "between the two selectors is established.",
+    )
+    sections = [Section(name, [Sheet(table, sortable=True)]) for name, table in tables.items()]
+    return render_page(
+        replace(
+            page,
+            lead=[
+                "How the candidates that each selector picked turned out, compared on the same "
+                "queries."
+            ],
+            sections=[forest, *sections] if "differences" in tables else sections,
+            method_lead="Values are averaged over replicates of a query; differences are paired by "
+            "query, with intervals from a bootstrap over queries.",
         )
+    )
+
+
+def _pools_html(page: Page, audit: Audit, tables: Mapping[str, Table]) -> str:
+    pairs = ("group-tests", "comparisons")
+    folded = {name for name in pairs if name in tables and len(tables[name].rows) > LONG}
+    return render_page(
+        replace(
+            page,
+            lead=[
+                "Best-of-K draws K candidates for a query and keeps the one with the top score. "
+                "Does that help, up to which K, and how much of what was possible does it get?"
+            ],
+            measured=[*page.measured, ends_sentence(audit)],
+            exceptions=exception_sentences(audit),
+            method_lead="Curves are exact expectations over all subsets of K candidates of a pool, "
+            "with ties averaged. Shares of the headroom and verdicts come from one set of draws of "
+            "the clusters' weights, in which a cluster that was not seen takes part; the other "
+            f"intervals come from a paired bootstrap over queries. {scope_sentence(audit)}",
+        ),
+        "pools.html",
+        basis=basis_sentences(audit),
+        many=len(audit["scorers"]) > MANY_SCORERS,
+        cards=[_card(audit, *at) for at in enumerate(ranked(audit))],
+        definitions=status_lines(audit),
+        tables=tables,
+        sheets={
+            name: Sheet(table, sortable=name != "captured", folded=name in folded)
+            for name, table in tables.items()
+        },
+        tail=percent((1 - audit["thresholds"]["level"]) / 2),
+        tally=tally(audit),
     )
 
 
@@ -109,7 +145,7 @@ def _card(audit: Audit, rank: int, name: str) -> dict[str, Any]:
         "headline": headline(verdict, audit["k"][-1]),
         "exceptions": exceptions(audit, name),
         "reason": one_line(verdict["reason"]),
-        "style": style(rank),
+        "style": line_style(rank),
         "facts": _facts(audit, name),
         # The card itself names the scorer.
         "checks": checks_table(audit, [name]).without_first(),
@@ -117,7 +153,7 @@ def _card(audit: Audit, rank: int, name: str) -> dict[str, Any]:
         "numbers": numbers_table(audit, name),
         "groups": groups_table(audit, [name]).without_first(),
         "heterogeneity": heterogeneity(audit, name),
-        # What is the same for all stands once, below the leaderboard.
+        # A sentence that is the same for all scorers stands once, below the leaderboard.
         "unseen": "" if shared_unseen(audit) else unseen(audit, name),
     }
 
@@ -127,7 +163,7 @@ def _facts(audit: Audit, name: str) -> list[tuple[str, str]]:
     scorer, decimals = audit["scorers"][name], value_decimals(audit)
     verdict = scorer["verdict"]
     value, low, high = (scorer[part][-1] for part in ("value", "low", "high"))
-    best, value_there = peak(scorer, audit["k"])
+    best, value_there = peak(scorer)
     facts = [
         ("Peak", f"{number(value_there, decimals, MISSING_SHORT)} at K = {k_word(best)}"),
         ("Safe up to K", k_word(verdict["k_safe_max"])),
@@ -140,44 +176,74 @@ def _facts(audit: Audit, name: str) -> list[tuple[str, str]]:
 
 
 def _cut(table: Table) -> Table:
-    """Shorten a table that would make the page heavy, and say so."""
+    """Shorten a table that would make the page heavy, with a remark in its caption."""
     if len(table.rows) <= MOST_ROWS:
         return table
     remark = f" The first {MOST_ROWS:,} of {len(table.rows):,} rows; all are in audit.json."
     return replace(table, rows=table.rows[:MOST_ROWS], caption=table.caption + remark)
 
 
-def _asset(name: str) -> str:
-    return (files("toptail.report") / "assets" / name).read_text(encoding="utf-8")
+def _chart_data(audit: Audit) -> dict[str, Any]:
+    """The numbers that the page's script draws, scorers in the order of their ranks."""
+    if audit["kind"] == "picks":
+        ends = ("difference", "low", "high", "p_holm")
+        pairs = [
+            {"a": short(c["a"], 24), "b": short(c["b"], 24), **{part: c[part] for part in ends}}
+            for c in audit["comparisons"]
+        ]
+        data: dict[str, Any] = {"comparisons": pairs}
+    else:
+        whole = ("k", "random", "oracle", "oracle_low", "oracle_high")
+        data = {part: audit[part] for part in whole}
+        for part in ("delta", "rho"):
+            data |= {part: (loss := audit["thresholds"][part]), f"{part}_text": threshold(loss)}
+        data["scorers"] = [_scorer_data(audit, *at) for at in enumerate(ranked(audit))]
+    level = percent(audit["thresholds"]["level"])
+    data |= {"kind": audit["kind"], "decimals": value_decimals(audit), "level": level}
+    small: dict[str, Any] = rounded(data)
+    return small
 
 
-def breakable(name: str) -> Markup:
-    """Escape a name and let it wrap after the marks that join its words."""
-    return Markup("<wbr>").join(re.split(r"(?<=[_./:-])(?=[^_./:-])", name))
+def _scorer_data(audit: Audit, rank: int, name: str) -> dict[str, Any]:
+    scorer, look = audit["scorers"][name], line_style(rank)
+    over_k = ("value", "band_low", "band_high", "captured", "gain")
+    deciles = ("deciles", "deciles_low", "deciles_high", "deciles_within")
+    seeds = scorer.get("seeds") or {}
+    return {
+        **{part: scorer[part] for part in (*over_k, *deciles, "tau_b")},
+        "name": one_line(name),
+        "hue": look.hue,
+        "dash": look.dash,
+        "verdict": status_words(scorer["verdict"], audit["k"][-1]),
+        "k_harm": scorer["verdict"]["k_harm"],
+        "k_safe_max": scorer["verdict"]["k_safe_max"],
+        "off_support": scorer.get("off_support"),
+        "seeds": [{"seed": one_line(seed), "value": s["value"]} for seed, s in seeds.items()],
+    }
 
 
-@functools.cache
-def _templates() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_asset),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+def rounded(value: Any) -> Any:
+    """Keep six significant digits of every number: more than a chart shows."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {key: rounded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [rounded(each) for each in value]
+    return value
+
+
+def notebook_html(audit: Audit) -> str:
+    """The verdicts (or the differences between selectors) as an HTML table for a notebook."""
+    table = next(t for t in tables_of(audit) if t.name in ("verdicts", "differences"))
+    lines = [" ".join(data_sentences(audit)), table.title, *exception_sentences(audit)]
+    caption = "<br>".join(map(escape, lines))
+    head = "".join(f"<th>{escape(column.label)}</th>" for column in table.columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell.plain)}</td>" for cell in row) + "</tr>"
+        for row in table.rows
     )
-    environment.filters["breakable"] = breakable
-    return environment
-
-
-def _hash(script: str) -> str:
-    """Digest by which the content security policy admits this script and no other."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _hues() -> str:
-    """Scorers' colours as style variables, for light and dark."""
-
-    def rule(colours: tuple[str, ...]) -> str:
-        return ":root{" + "".join(f"--hue-{i}:{c};" for i, c in enumerate(colours)) + "}"
-
-    return f"{rule(LIGHT)}\n@media screen and (prefers-color-scheme:dark){{{rule(DARK)}}}\n"
+    return (
+        f'<table><caption style="text-align:left;caption-side:top">{caption}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    )

@@ -1,23 +1,22 @@
 r"""The audit as LaTeX tables for a paper's appendix, to be read in with ``\input``.
 
-The output needs the packages booktabs, graphicx and longtable, and any engine: text outside
-ASCII is written with commands, so that pdfLaTeX accepts every name. Long names and headings
-break, and a table that is still wider than the page is made smaller.
+The output needs the packages booktabs, graphicx and longtable. Latin letters with accents are
+written as they are; other characters outside ASCII become commands or, if none is known, their
+code points, so that every engine accepts every name. Long names and headings break, and a table
+that is still wider than the page is made smaller.
 """
 
 from __future__ import annotations
 
-import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from toptail.report.content import method_rows, status_lines, tables_of
-from toptail.report.exceptions import exception_sentences
+from toptail.report.sentences import exception_sentences, method_rows, status_lines
 from toptail.report.table import Cell, Table
+from toptail.report.tables import tables_of
 from toptail.report.text import NOT_MEANT, Audit, data_sentences, one_line, scope_sentence
 
 K_COLUMNS: Final = 6  # numbers with intervals that fit beside each other on a page
@@ -29,18 +28,26 @@ _PIECES: Final = re.compile(r"[^\W_]{1,20}(?![^\W_])[\W_]{0,4}|[^\W_]{1,12}|[\W_
 _SIZE: Final = r"\footnotesize\setlength{\tabcolsep}{3pt}"
 _BREAK: Final = r"\allowbreak{}"
 
-_WORDS: Final = ("cdot", "times", "pm", "le", "ge", "approx", "to", "surd", "infty")
-_LETTERS: Final = ("ss", "o", "O", "ae", "AE", "l", "L")
-_MATH: Final = {
-    **dict(zip("<>|−", "<>|-", strict=True)),
-    **dict(zip("·×±≤≥≈→√∞", (rf"\{word}" for word in _WORDS), strict=True)),
-}
+_GREEK: Final = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
+    "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
+)
+_SIGNS: Final = "cdot times pm le ge approx to surd infty"
+_COMMANDS: Final = dict(
+    zip(
+        "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ·×±≤≥≈→√∞",
+        (rf"\{word}" for word in f"{_GREEK} {_SIGNS}".split()),
+        strict=True,
+    )
+)
+_ACCENTS: Final = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"
+_MATH: Final = {**_COMMANDS, "<": "<", ">": ">", "|": "|", "−": "-"}
 _SYMBOLS: Final = {
-    "\\": r"\textbackslash{}",
     **{c: f"\\{c}" for c in "{}$&%#_"},
+    **{c: rf"\ensuremath{{{symbol}}}" for c, symbol in _MATH.items()},
+    "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
-    **{c: rf"\ensuremath{{{symbol}}}" for c, symbol in _MATH.items()},
     '"': "''",
     "`": r"\`{}",
     "–": r"\textendash{}",
@@ -50,24 +57,7 @@ _SYMBOLS: Final = {
     "‘": "`",
     "’": "'",
     "…": r"\ldots{}",
-    **{c: rf"\{word}{{}}" for c, word in zip("ßøØæÆłŁ", _LETTERS, strict=True)},
-    "ο": "o",  # the one small Greek letter without a command
 }
-_ACCENTS: Final = {
-    "\u0300": r"\`",
-    "\u0301": r"\'",
-    "\u0302": r"\^",
-    "\u0303": r"\~",
-    "\u0304": r"\=",
-    "\u0306": r"\u",
-    "\u0307": r"\.",
-    "\u0308": r"\"",
-    "\u030a": r"\r",
-    "\u030b": r"\H",
-    "\u030c": r"\v",
-    "\u0327": r"\c",
-}
-_GREEK_CAPITALS: Final = frozenset("ΓΔΘΛΞΠΣΥΦΨΩ")  # the others look like Latin letters
 
 
 def escape(text: object) -> str:
@@ -78,43 +68,42 @@ def escape(text: object) -> str:
 
 
 def _word(word: str) -> str:
-    # TeX itself hyphenates words; names break after what separates their parts, and where a part
-    # has more letters than any word.
+    # TeX hyphenates words by itself. Names break after what separates their parts, and a part
+    # with more letters than any word breaks anywhere.
     pieces = _PIECES.findall(word) if len(word) > HEADING else [word]
     return _BREAK.join("".join(map(_character, piece)) for piece in pieces)
 
 
 def _character(c: str) -> str:
-    if c in _SYMBOLS:
-        return _SYMBOLS[c]
-    if c.isascii():
-        return c
-    name = unicodedata.name(c, "")
-    small = name.startswith("GREEK SMALL LETTER ") and name.count(" ") == 3
-    if small or c in _GREEK_CAPITALS:
-        letter = name.rsplit(" ", 1)[1].replace("LAMDA", "LAMBDA")
-        return rf"\ensuremath{{\{letter.lower() if small else letter.capitalize()}}}"
-    parts = unicodedata.normalize("NFD", c)
-    if len(parts) == 2 and parts[0].isascii() and parts[1] in _ACCENTS:
-        letter = r"\i" if parts[0] == "i" else parts[0]  # its dot would collide with the accent
-        return f"{_ACCENTS[parts[1]]}{{{letter}}}"
-    return rf"\texttt{{U+{ord(c):04X}}}"
+    if c.isascii() or c in _SYMBOLS:
+        return _SYMBOLS.get(c, c)
+    letter, *accents = list(unicodedata.normalize("NFD", c))
+    accented = letter.isascii() and len(accents) == 1 and accents[0] in _ACCENTS
+    return c if accented or c in "ßøØæÆłŁ" else rf"\texttt{{U+{ord(c):04X}}}"
+
+
+def paragraph(sentences: list[str]) -> list[str]:
+    """Sentences that are escaped already, above the tables."""
+    return [r"\begingroup\raggedright", *sentences, r"\par\endgroup"]
+
+
+def remarks(content: Audit) -> list[str]:
+    """The warnings and notes of an audit or a choice."""
+    warnings = [f"Warning: {escape(sentence)}" for sentence in content["warnings"]]
+    return warnings + [f"Note: {escape(sentence)}" for sentence in content["notes"]]
 
 
 def render_latex(audit: Audit) -> str:
     r"""Render every table of the audit as booktabs tables, ready for ``\input``."""
+    sentences = data_sentences(audit)
+    if audit["kind"] == "pools":
+        sentences += [scope_sentence(audit), NOT_MEANT, *exception_sentences(audit)]
     lines = [
         "% Tables of a toptail audit. In the preamble: \\usepackage{booktabs,graphicx,longtable}",
-        *(f"% {_comment(label)}: {_comment(text)}" for label, text in method_rows(audit)),
+        *(f"% {label}: {text}" for label, text in method_rows(audit)),
         "",
-        r"\begingroup\raggedright",
-        *(escape(sentence) for sentence in data_sentences(audit)),
+        *paragraph([*map(escape, sentences), *remarks(audit)]),
     ]
-    if audit["kind"] == "pools":
-        lines += map(escape, (scope_sentence(audit), NOT_MEANT, *exception_sentences(audit)))
-    lines += [f"Warning: {escape(sentence)}" for sentence in audit["warnings"]]
-    lines += [f"Note: {escape(sentence)}" for sentence in audit["notes"]]
-    lines.append(r"\par\endgroup")
     for table in tables_of(audit):
         lines += ["", tabular(_for_paper(table))]
     if meanings := status_lines(audit):
@@ -124,29 +113,21 @@ def render_latex(audit: Audit) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _comment(text: str) -> str:
-    # A comment ends with its line; it is for people, who write \delta where they mean the letter.
-    ascii_text = "".join(c if c.isascii() else _character(c) for c in text)
-    return re.sub(r"\\ensuremath\{([^{}]*)\}", r"\1", ascii_text)
-
-
 def _for_paper(table: Table) -> Table:
     """Leave out what a paper's table has no room for: the advice and the checks' questions."""
     if table.name != "checks":
         return table
-    rows = tuple(
-        tuple(Cell(cell.text) if column.kind == "prose" else cell for column, cell in pairs)
-        for pairs in (zip(table.columns, row, strict=True) for row in table.rows)
-    )
-    return replace(table, columns=table.columns[:-1], rows=tuple(row[:-1] for row in rows))
+    rows = tuple((name, Cell(check.text), *rest[:-1]) for name, check, *rest in table.rows)
+    return replace(table, columns=table.columns[:-1], rows=rows)
 
 
 def tabular(table: Table, of: str = "audit") -> str:
-    """Set a table; one with many K in blocks below each other. Its label begins with ``of``."""
+    """Set a table, in blocks below each other if it has many K; its label begins with ``of``."""
     caption = rf"\caption{{\textbf{{{escape(table.title)}.}} {escape(table.caption)}}}"
     label = rf"\label{{tab:{of}-{table.name}}}"
     blocks = list(table.blocks(K_COLUMNS)) if table.over_k else [table]
-    if len(blocks) * sum(_heights(table)) > PAGE_LINES:
+    lines_each = 2 if table.stacked or any(_long_names(table)) else 1
+    if len(blocks) * len(table.rows) * lines_each > PAGE_LINES:
         # Only the first block carries the caption and its number.
         first, *more = blocks
         longs = [_long(first, [f"{caption}{label}\\\\"]), *(_long(block, []) for block in more)]
@@ -156,15 +137,6 @@ def tabular(table: Table, of: str = "audit") -> str:
     opening = [r"\begin{table}[htbp]", rf"\centering{_SIZE}", caption, label, r"\smallskip"]
     bodies = "\n\n\\medskip\n".join(map(_short, blocks))
     return "\n".join([*opening, bodies, r"\end{table}"])
-
-
-def _heights(table: Table) -> Iterator[int]:
-    """Lines that each row takes, by its details and its longest name."""
-    long = _long_names(table)
-    for row in table.rows:
-        names = [len(cell.text) for cell, breaks in zip(row, long, strict=True) if breaks]
-        stacked = table.stacked and any(cell.detail for cell in row)
-        yield max(1 + stacked, math.ceil(max(names, default=0) / LONG_NAME))
 
 
 def _short(table: Table) -> str:

@@ -1,19 +1,17 @@
-"""The audit in plain text, for the terminal: one line for each scorer, more where asked for."""
+"""The audit in plain text, for the terminal: one line for each scorer, more with ``--verbose``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from toptail.report.exceptions import exceptions
-from toptail.report.judging import judging_sentences
+from toptail.report.sentences import column_sentences, exceptions, judging_sentences
 from toptail.report.text import (
     MISSING_SHORT,
     Audit,
     data_sentences,
     ends_sentence,
     gains,
-    join,
     number,
     one_line,
     p_value,
@@ -42,20 +40,18 @@ def summary_lines(audit: Audit, *, verbose: bool = False) -> list[str]:
         lines += _picks(audit)
     else:
         lines += _pools(audit, verbose)
-        lines += [*judging_sentences(audit), *_columns(audit)]
-        lines.append(scope_sentence(audit))
+        lines += [*judging_sentences(audit), *column_sentences(audit), scope_sentence(audit)]
     notes = audit["notes"] or ([_NOISE] if verbose else [])  # picks have a note of their own
     lines += [f"warning: {one_line(sentence)}" for sentence in audit["warnings"]]
     return [*lines, *(f"note: {one_line(sentence)}" for sentence in notes)]
 
 
 def _pools(audit: Audit, verbose: bool) -> list[str]:
-    decimals, k_max = value_decimals(audit), audit["k"][-1]
     names = ranked(audit)
     width = max((len(short(name, _WIDTH)) for name in names), default=0)
     lines = [
-        f"{ends_sentence(audit)} Gain at K = {k_max} over a random candidate, the share of the "
-        "possible gain that is captured, and the peak of the curve:",
+        f"{ends_sentence(audit)} Gain at K = {audit['k'][-1]} over a random candidate, the share "
+        "of the possible gain that is captured, and the peak of the curve:",
         "",
     ]
     for name in names:
@@ -63,7 +59,7 @@ def _pools(audit: Audit, verbose: bool) -> list[str]:
         words = scorer_words(audit, name).removeprefix(status)
         lines.append(f"{status:<12}  {short(name, _WIDTH):<{width}} {words}")
         if verbose:
-            lines += [f"    {text}" for text in _details(audit, name, decimals)]
+            lines += [f"    {text}" for text in _details(audit, name)]
     return [*lines, ""]
 
 
@@ -74,7 +70,7 @@ def scorer_words(audit: Audit, name: str) -> str:
     share = with_interval(*(scorer[f"captured{end}"][-1] for end in ("", "_low", "_high")))
     words = f"{status_words(verdict, audit['k'][-1])}: gain "
     words += f"{signed(gains(scorer)[-1], decimals, MISSING_SHORT)} in value, captured {share}"
-    k, value = peak(scorer, audit["k"])
+    k, value = peak(scorer)
     if k is not None:
         words += f", peak {'' if value is None else number(value, decimals) + ' '}at K = {k}"
     if verdict["status"] == "inconclusive" and verdict["queries_needed"] is not None:
@@ -83,14 +79,14 @@ def scorer_words(audit: Audit, name: str) -> str:
     return f"{words}; but {but}" if but else words
 
 
-def _details(audit: Audit, name: str, decimals: int) -> Iterable[str]:
+def _details(audit: Audit, name: str) -> Iterable[str]:
     """What ``--verbose`` adds about a scorer."""
     scorer = audit["scorers"][name]
     verdict = scorer["verdict"]
     yield one_line(verdict["reason"])
-    if unseen := verdict.get("unseen"):
-        yield one_line(unseen)
-    yield f"{signed(scorer['gain_per_doubling'], decimals)} in value per doubling of K"
+    if verdict["unseen"]:
+        yield one_line(verdict["unseen"])
+    yield f"{signed(scorer['gain_per_doubling'], value_decimals(audit))} in value per doubling of K"
     if audit.get("groups"):
         parts = ", ".join(
             f"{one_line(group)} {part['scorers'][name]['verdict']['status']}"
@@ -98,17 +94,6 @@ def _details(audit: Audit, name: str, decimals: int) -> Iterable[str]:
         )
         column = one_line(audit.get("group_column") or "group")
         yield f"By {column}, up to best of {audit['k'][-1]}: {parts}"
-
-
-def _columns(audit: Audit) -> Iterable[str]:
-    """Columns that were left out, and scores that say nothing."""
-    if skipped := audit.get("skipped_columns"):
-        names = join(f"{one_line(each['name'])} ({one_line(each['why'])})" for each in skipped)
-        yield f"Left out, as not looking like scores: {names}; name one as a score to audit it."
-    if constant := audit.get("constant_scores"):
-        verb = "gives" if len(constant) == 1 else "give"
-        names = join(map(one_line, constant))
-        yield f"{names} {verb} all candidates of a query the same score and cannot choose."
 
 
 def _picks(audit: Audit) -> list[str]:

@@ -1,10 +1,19 @@
-"""A table before it is Markdown, LaTeX or HTML: one content, three renderers."""
+"""The one table type of every page and document, and the cells that fill it.
+
+A table holds plain text. The page, Markdown, LaTeX and the terminal each render it in their own
+way. Numbers come from ``audit.json`` and its like; null is shown as ``n/a``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Final, Literal
+
+from toptail.report import text
+from toptail.report.text import MISSING_SHORT
+
+_CAPTURED: Final = ("captured", "captured_low", "captured_high")
 
 
 @dataclass(frozen=True)
@@ -22,20 +31,22 @@ def numbers(*labels: str) -> tuple[Column, ...]:
     return tuple(Column(label) for label in labels)
 
 
+def words(*labels: str) -> tuple[Column, ...]:
+    """Columns of words with these headings."""
+    return tuple(Column(label, "word") for label in labels)
+
+
 @dataclass(frozen=True)
 class Whisker:
-    """A number's interval as a small drawing; places are shares of the drawing's width."""
+    """A number's interval as a small drawing; positions are shares of the drawing's width."""
 
     low: float
-    """Where the interval begins."""
     value: float
-    """Where the number lies."""
     high: float
-    """Where the interval ends."""
     zero: float
-    """Where zero is marked."""
+    """Position of zero, which is marked."""
     limit: float
-    """Where the largest loss that is put up with is marked."""
+    """Position of the largest tolerated loss, which is marked."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +56,11 @@ class Cell:
     text: str
     """What the reader sees, plain text."""
     detail: str = ""
-    """An interval or remark that belongs to the text and may be set smaller."""
+    """An interval or remark that belongs to the text, in smaller type; may have several lines."""
     key: float | str | None = None
     """The raw number (or word) by which the page sorts the column."""
     status: str = ""
-    """A verdict's or check's word where the cell shows one; the page marks it."""
+    """The status of a verdict or check, which the page marks by colour and icon."""
     share: float | None = None
     """A share between 0 and 1 by which the page tints the cell."""
     whisker: Whisker | None = None
@@ -58,7 +69,7 @@ class Cell:
     @property
     def plain(self) -> str:
         """Text and detail on one line."""
-        return f"{self.text} {self.detail}".strip()
+        return ", ".join(f"{self.text} {self.detail}".strip().splitlines())
 
 
 @dataclass(frozen=True)
@@ -83,15 +94,103 @@ class Table:
             raise ValueError(f"table {self.name!r} has a row that does not fit its columns")
 
     def without_first(self) -> Table:
-        """The same without its first column: for where a heading says what that would."""
+        """The same table without its first column, which repeats the heading above it."""
         return replace(self, columns=self.columns[1:], rows=tuple(row[1:] for row in self.rows))
 
     def blocks(self, width: int) -> Iterator[Table]:
-        """Split into tables of at most ``width`` columns beside the first, which repeats."""
+        """Split into tables of the first column and at most ``width`` others."""
         for start in range(1, len(self.columns), width):
-            pick = slice(start, start + width)
+            columns = slice(start, start + width)
             yield replace(
                 self,
-                columns=(self.columns[0], *self.columns[pick]),
-                rows=tuple((row[0], *row[pick]) for row in self.rows),
+                columns=(self.columns[0], *self.columns[columns]),
+                rows=tuple((row[0], *row[columns]) for row in self.rows),
             )
+
+
+def name_cell(name: object) -> Cell:
+    """The name of a scorer, selector or group."""
+    return Cell(text.one_line(name), key=text.one_line(name).casefold())
+
+
+def number_cell(
+    x: float | None, low: float | None = None, high: float | None = None, *, decimals: int = 2
+) -> Cell:
+    """A number, with its interval if it has one."""
+    detail = "" if x is None else text.bracket(low, high, decimals)
+    return Cell(text.number(x, decimals, MISSING_SHORT), detail, key=x)
+
+
+def difference_cell(x: float | None, low: float | None, high: float | None, decimals: int) -> Cell:
+    """A difference, with its sign and interval."""
+    cell = number_cell(x, low, high, decimals=decimals)
+    return replace(cell, text=text.signed(x, decimals, MISSING_SHORT))
+
+
+def count_cell(n: float | None) -> Cell:
+    """A whole number."""
+    return Cell(MISSING_SHORT if n is None else text.count(n), key=n)
+
+
+def k_cell(k: int | None, missing: str = "none") -> Cell:
+    """One of a verdict's K."""
+    return Cell(text.k_word(k, missing), key=k)
+
+
+def p_cell(p: float | None) -> Cell:
+    """A p-value."""
+    return Cell(text.p_value(p), key=p)
+
+
+def status_cell(status: str, detail: str = "") -> Cell:
+    """The status of a verdict or check."""
+    return Cell(status, detail, key=status, status=status)
+
+
+def summary_cell(summary: Mapping[str, Any] | None, decimals: int = 2) -> Cell:
+    """A mean with its interval, from ``{"mean", "low", "high"}``."""
+    summary = summary or {}
+    return number_cell(*(summary.get(part) for part in ("mean", "low", "high")), decimals=decimals)
+
+
+def curve_cells(
+    record: Mapping[str, Any], names: Sequence[str], decimals: int, start: int = 0
+) -> Iterable[Cell]:
+    """One cell for each K, from the lists with these names (value, low, high)."""
+    lists = [record[name][start:] for name in names]
+    return (number_cell(*entries, decimals=decimals) for entries in zip(*lists, strict=True))
+
+
+def captured_cells(scorer: Mapping[str, Any]) -> Iterable[Cell]:
+    """Captured share at each K above 1 (at K = 1 there is nothing to capture)."""
+    for cell in curve_cells(scorer, _CAPTURED, 2, start=1):
+        share = cell.key if isinstance(cell.key, float | int) else None
+        yield replace(cell, share=None if share is None else min(1.0, max(0.0, share)))
+
+
+Ends = tuple[float | None, float | None, float | None]
+"""A number and the ends of its interval."""
+
+
+def captured_at_end(scorer: Mapping[str, Any]) -> Ends:
+    """The captured share at the largest K, with the interval behind the verdict."""
+    value, low, high = (text.last(scorer["gain"][end]) for end in ("value", "low", "high"))
+    return value, low, high
+
+
+def drawn_cells(
+    shares: Sequence[Ends], rho: float | None, make: Callable[..., Cell] = number_cell
+) -> list[Cell]:
+    """Shares of the headroom with drawn intervals, on one axis with marks at zero and at -rho."""
+    limit = -(rho or 0.0)
+    shown = [0.0, limit, *(x for ends in shares for x in ends if x is not None)]
+    start, width = min(shown), (max(shown) - min(shown)) or 1.0
+
+    def cell(value: float | None, low: float | None, high: float | None) -> Cell:
+        cell = make(value, low, high, decimals=2)
+        if value is None or low is None or high is None:
+            return cell
+        places = ((x - start) / width for x in (low, value, high, 0.0, limit))
+        return replace(cell, whisker=Whisker(*places))
+
+    return [cell(*ends) for ends in shares]

@@ -1,34 +1,183 @@
-"""The tables of an audit of pools, in the order in which a reader meets them."""
+"""The tables of an audit, in the order in which a reader meets them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
-from toptail.report.cells import (
+from toptail.report.scorer_tables import (
+    SCORER,
+    checks_table,
+    group_tests_table,
+    groups_table,
+    paired_cells,
+)
+from toptail.report.sentences import exceptions
+from toptail.report.table import (
+    Cell,
+    Column,
+    Table,
+    captured_at_end,
     captured_cells,
     count_cell,
     curve_cells,
     difference_cell,
+    drawn_cells,
     k_cell,
     name_cell,
     number_cell,
-    p_cell,
+    numbers,
     status_cell,
     summary_cell,
+    words,
 )
-from toptail.report.group_tables import group_tests_table, groups_table
-from toptail.report.scorer_tables import checks_table
-from toptail.report.table import Cell, Column, Table, numbers
 from toptail.report.text import (
     MISSING_SHORT,
     Audit,
+    count,
+    gains,
     last,
+    number,
     one_line,
+    peak,
     percent,
+    plural,
     ranked,
     value_decimals,
 )
-from toptail.report.verdict_tables import NAME, baseline_table, populations_table, verdict_table
+
+
+def tables_of(audit: Audit) -> list[Table]:
+    """All tables of the audit; those without rows are left out."""
+    if audit["kind"] == "picks":
+        tables = [differences_table(audit), selectors_table(audit), pick_groups_table(audit)]
+    else:
+        tables = [
+            baseline_table(audit),
+            verdict_table(audit),
+            populations_table(audit),
+            value_table(audit),
+            captured_table(audit),
+            ordering_table(audit),
+            off_support_table(audit),
+            seeds_table(audit),
+            groups_table(audit),
+            group_tests_table(audit),
+            comparisons_table(audit),
+            checks_table(audit, ranked(audit)),
+        ]
+    return [table for table in tables if table.rows]
+
+
+def verdict_table(audit: Audit) -> Table:
+    """The leaderboard: one row for each scorer, best status and largest captured share first."""
+    scorers = {name: audit["scorers"][name] for name in ranked(audit)}
+    shares = drawn_cells([captured_at_end(s) for s in scorers.values()], audit["thresholds"]["rho"])
+    decimals, k_max = value_decimals(audit), audit["k"][-1]
+    rows = tuple(
+        (
+            name_cell(name),
+            _verdict_cell(audit, name),
+            share,
+            difference_cell(gains(scorer)[-1], None, None, decimals),
+            _peak_cell(scorer, decimals),
+            k_cell(scorer["verdict"]["k_safe_max"]),
+            k_cell(scorer["verdict"]["k_harm"]),
+            number_cell((scorer["tau_b"] or {}).get("mean")),
+        )
+        for (name, scorer), share in zip(scorers.items(), shares, strict=True)
+    )
+    star = " *: a group of queries or the other unit has another status."
+    return Table(
+        "verdicts",
+        f"Verdicts up to best of {k_max} of pools like these",
+        f"Gain: what the top score of {k_max} is worth more than a random candidate, in units of "
+        "the value. Captured share: the gain divided by what the best possible choice among "
+        f"{k_max} would gain (the headroom), with its {percent(audit['thresholds']['level'])} "
+        "interval. Peak: the highest value over K."
+        f"{star if any(row[1].detail.startswith('*') for row in rows) else ''}",
+        (
+            SCORER,
+            *words("Verdict"),
+            *numbers("Captured share", "Gain (value units)", "Peak value"),
+            *numbers("Safe up to K", "Hurts from K", "τ_b"),
+        ),
+        rows,
+    )
+
+
+def _verdict_cell(audit: Audit, name: str) -> Cell:
+    """The status; a star if a group or the other unit differs; how many queries would decide."""
+    verdict = audit["scorers"][name]["verdict"]
+    needed = verdict["queries_needed"]
+    more = ["*"] if exceptions(audit, name) else []
+    more += [] if needed is None else [f"(needs {count(needed)} queries)"]
+    return status_cell(verdict["status"], " ".join(more))
+
+
+def _peak_cell(scorer: Mapping[str, Any], decimals: int) -> Cell:
+    k, value = peak(scorer)
+    cell = number_cell(value, decimals=decimals)
+    return cell if k is None else replace(cell, detail=f"(K = {k})")
+
+
+def baseline_table(audit: Audit) -> Table:
+    """Each scorer against its earlier version, on the queries that both tables have."""
+    base: Mapping[str, Any] = audit.get("baseline") or {"scorers": {}}
+
+    def old_name(name: str, old: str | None) -> str:
+        return "" if old is None or old == name else f"(was “{one_line(old)}”)"
+
+    rows = tuple(
+        (
+            replace(name_cell(name), detail=old_name(name, entry.get("old"))),
+            status_cell(entry["status"]),
+            difference_cell(entry["difference"], entry["low"], entry["high"], 3),
+            k_cell(entry["k"], MISSING_SHORT),
+            Cell(one_line(entry["reason"])),
+        )
+        for name, entry in base["scorers"].items()
+    )
+    caption = _baseline_caption(audit, base) if rows else ""
+    columns = (SCORER, *words("Status"), *numbers("New − old", "at K"), Column("Why", "prose"))
+    return Table("baseline", "Against the baseline", caption, columns, rows)
+
+
+def _baseline_caption(audit: Audit, base: Mapping[str, Any]) -> str:
+    shared = plural(base["shared_queries"], "shared query", "shared queries")
+    alone = f"{count(base['only_new'])} only here and {count(base['only_old'])} only there"
+    return (
+        f"This table against “{one_line(base['source'])}”, paired over {shared} ({alone}, not "
+        "compared). Differences in value, as shares of the old table's headroom at that K, with "
+        f"{percent(audit['thresholds']['level'])} intervals; losing less than "
+        f"{number(base['margin'])} counts as not worse."
+    )
+
+
+def populations_table(audit: Audit) -> Table:
+    """Values of the audited pools beside those of all pools, if small pools were left out."""
+    populations: Mapping[str, Any] = audit["populations"] or {}
+    decimals, parts = value_decimals(audit), list(populations.values())
+    titles = {"audited": "Audited", "all": "All pools"}
+    labels = [
+        f"{titles[which]} ({plural(part['queries'], 'query', 'queries')}, "
+        f"smallest pool {count(part['smallest_pool'])})"
+        for which, part in populations.items()
+    ]
+    rows = tuple(
+        (name_cell(n), *(number_cell(part["value"].get(n), decimals=decimals) for part in parts))
+        for n in ranked(audit)
+        if parts
+    )
+    return Table(
+        "populations",
+        "With the pools left out",
+        f"Value at K = {count(parts[0]['k'] if parts else None)}, the largest K that every pool "
+        "allows. Where the two columns differ, the pools left out are of another kind.",
+        (SCORER, *numbers(*labels)),
+        rows,
+    )
 
 
 def _over(ks: Iterable[int]) -> tuple[Column, ...]:
@@ -36,43 +185,24 @@ def _over(ks: Iterable[int]) -> tuple[Column, ...]:
     return numbers(*(f"K = {k}" for k in ks))
 
 
-def pools_tables(audit: Audit) -> list[Table]:
-    """Every table of the audit, except those that only repeat one scorer's numbers."""
-    tables = [
-        baseline_table(audit),
-        verdict_table(audit),
-        populations_table(audit),
-        value_table(audit),
-        captured_table(audit),
-        ordering_table(audit),
-        off_support_table(audit),
-        seeds_table(audit),
-        groups_table(audit),
-        group_tests_table(audit),
-        comparisons_table(audit),
-        checks_table(audit, ranked(audit)),
-    ]
-    return [table for table in tables if table.rows]
-
-
 def value_table(audit: Audit) -> Table:
     """V(K) of every scorer between the oracle and a random candidate."""
     decimals = value_decimals(audit)
     oracle = curve_cells(audit, ("oracle", "oracle_low", "oracle_high"), decimals)
-    curves = {
-        name: curve_cells(audit["scorers"][name], ("value", "low", "high"), decimals)
-        for name in ranked(audit)
-    }
     random = number_cell(audit["random"], decimals=decimals)
+    scorers = (
+        (name_cell(n), *curve_cells(audit["scorers"][n], ("value", "low", "high"), decimals))
+        for n in ranked(audit)
+    )
     return Table(
         "values",
         "Value at each K",
         f"Expected value of the candidate with the top score of K, with pointwise "
         f"{percent(audit['thresholds']['level'])} intervals.",
-        (NAME, *_over(audit["k"])),
+        (SCORER, *_over(audit["k"])),
         (
             (Cell("oracle (best possible)"), *oracle),
-            *((name_cell(name), *cells) for name, cells in curves.items()),
+            *scorers,
             (Cell("a random candidate"), *(random for _ in audit["k"])),
         ),
         stacked=True,
@@ -88,7 +218,7 @@ def captured_table(audit: Audit) -> Table:
         "Of what the best possible choice among K would gain over a random candidate, the share "
         "that the scorer gets: 1 is the oracle, 0 a random candidate, below 0 worse than random. "
         f"With pointwise {percent(audit['thresholds']['level'])} intervals.",
-        (NAME, *_over(audit["k"][1:])),
+        (SCORER, *_over(audit["k"][1:])),
         tuple((name_cell(name), *captured_cells(audit["scorers"][name])) for name in ranked(audit)),
         stacked=True,
         over_k=True,
@@ -122,7 +252,7 @@ def ordering_table(audit: Audit) -> Table:
         "undefined where a pool has no variation. Decile gap: mean value of the top score decile "
         "minus that of the bottom decile, deciles formed over all candidates (pooled) or inside "
         "each query (within).",
-        (NAME, *numbers(*labels)),
+        (SCORER, *numbers(*labels)),
         tuple(rows),
         stacked=True,
     )
@@ -140,7 +270,7 @@ def off_support_table(audit: Audit) -> Table:
         "Off-support excess",
         "Rate at which the top score of K lies off the data's support, minus the rate among all "
         "candidates (base rate). Above 0, search is drawn off the support.",
-        (NAME, Column("Base rate"), *_over(audit["k"])),
+        (SCORER, *numbers("Base rate"), *_over(audit["k"])),
         tuple(rows),
         stacked=True,
         over_k=True,
@@ -163,17 +293,13 @@ def seeds_table(audit: Audit) -> Table:
         for name in ranked(audit)
         for seed, record in (audit["scorers"][name].get("seeds") or {}).items()
     )
+    ks = ("Best K", "Safe up to K", "Hurts from K", f"Value at K = {audit['k'][-1]}")
     return Table(
         "seeds",
         "Training seeds",
         "Each seed's own curve and verdict. The scorer's curve above is the mean over its seeds; "
         "intervals run over queries only.",
-        (
-            NAME,
-            Column("Seed", "word"),
-            Column("Verdict", "word"),
-            *numbers("Best K", "Safe up to K", "Hurts from K", f"Value at K = {audit['k'][-1]}"),
-        ),
+        (SCORER, *words("Seed", "Verdict"), *numbers(*ks)),
         rows,
     )
 
@@ -187,15 +313,76 @@ def comparisons_table(audit: Audit) -> Table:
         "Paired comparisons",
         f"Difference in value between two scorers at K = {audit['k'][-1]} on the same queries. "
         "Holm p is corrected for the number of pairs.",
-        (Column("A", "name"), Column("B", "word"), *numbers("A − B", "p", "Holm p")),
-        tuple(
-            (
-                name_cell(c["a"]),
-                name_cell(c["b"]),
-                difference_cell(c["difference"], c["low"], c["high"], decimals),
-                p_cell(c["p"]),
-                p_cell(c["p_holm"]),
-            )
-            for c in pairs
+        (Column("A", "name"), *words("B"), *numbers("A − B", "p", "Holm p")),
+        tuple((name_cell(c["a"]), name_cell(c["b"]), *paired_cells(c, decimals)) for c in pairs),
+    )
+
+
+def differences_table(audit: Audit) -> Table:
+    """Paired differences between selectors, of an audit of picks."""
+    decimals, thresholds, baseline = value_decimals(audit), audit["thresholds"], audit["baseline"]
+    against = "" if baseline is None else f" The baseline is “{one_line(baseline)}”."
+    rows = []
+    for c in audit["comparisons"]:
+        difference, *p = paired_cells(c, decimals)
+        detectable = number_cell(c["detectable"], decimals=decimals)
+        ratio = number_cell(c["variance_ratio"], decimals=1)
+        cells = (difference, detectable, ratio, count_cell(c["queries"]), *p)
+        rows.append((name_cell(c["a"]), name_cell(c["b"]), *cells))
+    return Table(
+        "differences",
+        "Paired differences",
+        f"Mean difference in value on the same queries, with {percent(thresholds['level'])} "
+        f"intervals.{against} Detectable: the smallest true difference that this many queries "
+        f"would find with {percent(thresholds['power'])} power. Variance ratio: how many times "
+        "more variance the comparison would have without pairing. Holm p is corrected for the "
+        "number of comparisons.",
+        (
+            Column("A", "name"),
+            *words("B"),
+            *numbers("A − B", "Detectable", "Variance ratio", "Queries", "p", "Holm p"),
         ),
+        tuple(rows),
+    )
+
+
+def pick_groups_table(audit: Audit) -> Table:
+    """Paired differences between selectors inside each group of queries."""
+    decimals = value_decimals(audit)
+    rows = []
+    for group, part in (audit.get("groups") or {}).items():
+        for c in part["comparisons"]:
+            difference, *p = paired_cells(c, decimals)
+            names = map(name_cell, (group, c["a"], c["b"]))
+            rows.append((*names, difference, count_cell(c["queries"]), *p))
+    head = Column(one_line(audit.get("group_column") or "Group"), "name")
+    return Table(
+        "groups",
+        "Groups",
+        "The same differences inside each group of queries. Holm p is corrected for the number of "
+        "comparisons of this table.",
+        (head, *words("A", "B"), *numbers("A − B", "Queries", "p", "Holm p")),
+        tuple(rows),
+    )
+
+
+def selectors_table(audit: Audit) -> Table:
+    """Mean value of what each selector picked."""
+    decimals = value_decimals(audit)
+    rows = tuple(
+        (
+            name_cell(name),
+            number_cell(s["mean"], s["low"], s["high"], decimals=decimals),
+            count_cell(s["queries"]),
+            number_cell(s["replicates"], decimals=0),
+        )
+        for name, s in audit["selectors"].items()
+    )
+    return Table(
+        "selectors",
+        "Selectors",
+        "Mean value of the picked candidates over queries; replicates of a query are averaged "
+        "first.",
+        (Column("Selector", "name"), *numbers("Mean value", "Queries", "Replicates")),
+        rows,
     )

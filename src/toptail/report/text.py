@@ -1,7 +1,7 @@
-"""Words and numbers as a reader sees them: shared by the page, Markdown, LaTeX and the terminal.
+"""Formats numbers and short sentences, for the page, Markdown, LaTeX and the terminal alike.
 
-Nothing here computes a statistic; it formats what ``audit.json`` holds. Text is plain
-Unicode and not escaped: each renderer escapes for its own format.
+Nothing here computes a statistic: the numbers are those of ``audit.json``. Text is plain Unicode
+and not escaped: each output format escapes it in its own way.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from toptail.audit.settings import NOT_MEANT as NOT_MEANT
 from toptail.audit.verdict import STATUSES
 from toptail.audit.views import reach, stored_verdict
 
@@ -18,21 +19,12 @@ Audit = Mapping[str, Any]
 MISSING: Final = "not available"
 MISSING_SHORT: Final = "n/a"  # the same, in the cells of a table
 
-NOT_MEANT: Final = (
-    "Safe here is about taking the best of K of pools like these: not about AI safety, and not "
-    "about training against the score."
-)
-"""Said once at the top of every page that calls something safe, and in the command's help."""
-
-# More queries may still make an undecided scorer a safe one; of the others that is not expected.
+# An inconclusive scorer may become safe with more queries; the last two will hardly.
 _RANKS: Final = ("safe", "inconclusive", "no gain", "unsafe")
 
 
-# ------------------------------------------------------------------------------ numbers
-
-
 def number(x: float | None, decimals: int = 2, missing: str = MISSING) -> str:
-    """Format a number with fixed decimals, or in powers of ten where those would mislead."""
+    """Format a number with fixed decimals; very large ones, and many decimals, as powers of ten."""
     if x is None:
         return missing
     if abs(x) >= 1e6 or decimals > 6:
@@ -61,7 +53,7 @@ def signed(x: float | None, decimals: int = 2, missing: str = MISSING) -> str:
 
 
 def bracket(low: float | None, high: float | None, decimals: int = 2) -> str:
-    """Format an interval, or nothing where it has no ends."""
+    """Format an interval; empty if neither end is known."""
     if low is None and high is None:
         return ""
     return f"[{number(low, decimals, MISSING_SHORT)}, {number(high, decimals, MISSING_SHORT)}]"
@@ -74,7 +66,7 @@ def with_interval(x: float | None, low: float | None, high: float | None, decima
 
 
 def p_value(p: float | None) -> str:
-    """Format a p-value; small ones as a bound, as no resampling resolves them further."""
+    """Format a p-value; below 0.001 as a bound, since resampling does not resolve it further."""
     if p is None:
         return MISSING_SHORT
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
@@ -86,27 +78,23 @@ def count(n: float | None) -> str:
 
 
 def decimals_for(scale: float | None) -> int:
-    """Decimals that show a quantity of this size with three digits."""
+    """Number of decimals that shows a quantity of this size with three digits."""
     if scale is None or scale <= 0:
         return 3
     return max(0, 2 - math.floor(math.log10(scale)))
 
 
 def value_decimals(audit: Audit) -> int:
-    """Decimals for values: three digits of what there is to gain, or else of the values."""
+    """Number of decimals for values: three digits of the headroom, or of the values without one."""
     if audit["kind"] == "picks":
-        # An interval is read to two digits or so; differences are of the same size.
         widths = [c["half_width"] for c in audit["comparisons"] if c["half_width"] is not None]
         return decimals_for(10 * max(widths) if widths else None)
     headroom = audit["headroom"][-1]
     return decimals_for(headroom if headroom else abs(audit["random"] or 0))
 
 
-# -------------------------------------------------------------------------------- words
-
-
 def one_line(name: object) -> str:
-    """Make a name printable on one line: controls and line breaks become spaces."""
+    """Make a text printable on one line: control characters and line breaks become spaces."""
     text = "".join(c if c.isprintable() else " " for c in str(name))
     return " ".join(text.split()) or "(unnamed)"
 
@@ -127,14 +115,14 @@ def ranked(audit: Audit) -> list[str]:
 
     def key(name: str) -> tuple[int, bool, float]:
         scorer = audit["scorers"][name]
-        gain = last((scorer.get("gain") or scorer)["value"])
+        gain = last(scorer["gain"]["value"])
         return (_RANKS.index(scorer["verdict"]["status"]), gain is None, -(gain or 0.0))
 
     return sorted(audit["scorers"], key=key)
 
 
 def status_words(verdict: Mapping[str, Any], k_max: int, *of: str) -> str:
-    """The status, up to which K it holds and of which candidates."""
+    """The status with the K up to which, and the candidates of which, it holds."""
     return f"{verdict['status']} {reach(stored_verdict(verdict), k_max, *of)}"
 
 
@@ -144,15 +132,13 @@ def gains(scorer: Mapping[str, Any]) -> list[float | None]:
     return [None if first is None or v is None else v - first for v in scorer["value"]]
 
 
-def peak(scorer: Mapping[str, Any], k: Sequence[int]) -> tuple[int | None, float | None]:
-    """The K at which the curve is highest, and its value there, where an audit has it."""
-    best = scorer["verdict"]["k_best"]
-    shown = scorer["value"][k.index(best)] if best in k else None
-    return best, scorer.get("peak_value", shown)
+def peak(scorer: Mapping[str, Any]) -> tuple[int | None, float | None]:
+    """The K at which the curve is highest, and its value there."""
+    return scorer["verdict"]["k_best"], scorer["peak_value"]
 
 
 def headline(verdict: Mapping[str, Any], k_max: int) -> str:
-    """Say the verdict in a few plain words."""
+    """The verdict in a few words."""
     match verdict["status"]:
         case "safe":
             return status_words(verdict, k_max).capitalize()
@@ -167,7 +153,7 @@ def headline(verdict: Mapping[str, Any], k_max: int) -> str:
 
 
 def k_word(k: int | None, missing: str = "none") -> str:
-    """Format one of a verdict's K; null mostly means that there is no such K."""
+    """Format one of a verdict's K; null means that there is no such K."""
     return missing if k is None else str(k)
 
 
@@ -175,23 +161,6 @@ def tally(audit: Audit) -> list[tuple[str, int]]:
     """Count the scorers of each status that occurs, best status first."""
     found = [scorer["verdict"]["status"] for scorer in audit["scorers"].values()]
     return [(status, found.count(status)) for status in STATUSES if status in found]
-
-
-def definitions(thresholds: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """One line for each status, with the thresholds that were used."""
-    delta, rho = threshold(thresholds["delta"]), threshold(thresholds["rho"])
-    band = f"{percent(thresholds['level'])} band over all pairs of K"
-    meanings = {
-        "safe": f"a fall of more than ρ = {rho} of the headroom is ruled out for every pair of K, "
-        "and the largest K is better than a random candidate.",
-        "no gain": f"a fall of more than ρ = {rho} is ruled out, but a gain over a random "
-        "candidate is not established.",
-        "unsafe": f"a fall of more than δ = {delta} of the headroom from some K to a larger K is "
-        f"established (simultaneous {band}).",
-        "inconclusive": f"a fall of more than ρ = {rho} is neither established nor ruled out, or "
-        "there is nothing to gain (no headroom).",
-    }
-    return list(meanings.items())
 
 
 def percent(level: float | None) -> str:
@@ -209,7 +178,7 @@ def question(audit: Audit) -> str:
 
 
 def data_sentences(audit: Audit) -> list[str]:
-    """Say what was measured, on how much data."""
+    """Sentences about the data: queries, candidates, judge, K, clusters, replicates."""
     if audit["kind"] == "picks":
         return [_picks_data(audit)]
     pool = audit["pool_size"]
@@ -246,7 +215,7 @@ def _picks_data(audit: Audit) -> str:
 
 
 def ends_sentence(audit: Audit) -> str:
-    """State between which values every choice lies."""
+    """The values of a random candidate and of the best one: every choice lies between them."""
     decimals = value_decimals(audit)
     return (
         f"Value of a random candidate {number(audit['random'], decimals)}; best possible at "
@@ -255,12 +224,12 @@ def ends_sentence(audit: Audit) -> str:
 
 
 def scope_sentence(audit: Audit) -> str:
-    """State the limit of what was measured."""
+    """The largest K that was measured."""
     return f"Nothing is extrapolated past K = {audit['k'][-1]}, the largest K measured."
 
 
 def short(name: object, width: int) -> str:
-    """Shorten a name for a figure, keeping both ends, where columns usually differ."""
+    """Shorten a name for a figure; both ends stay, because columns usually differ there."""
     text = one_line(name)
     if len(text) <= width:
         return text

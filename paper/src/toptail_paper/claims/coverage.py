@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toptail.io.files import entries
-from toptail.lab.store.folder import read_json, read_stored
+from toptail.io.json_files import read_json, read_json_if_exists
 from toptail_paper.claims.ledger import markdown_table, write_text
 from toptail_paper.claims.reported import WITHOUT_CELLS, cells, labels
 from toptail_paper.claims.vocabulary import EIGHT, SOCCER
@@ -124,7 +124,7 @@ def _measured(out: Path) -> Iterable[tuple[_Key, tuple[str, Mapping[str, Any]]]]
     """Cells of the stored tables of every study that has a ledger below a folder."""
     for ledger in entries(out, "**/claims.json"):
         folder = ledger.parent
-        if read_stored(folder / "config.json") is None:
+        if read_json_if_exists(folder / "config.json") is None:
             continue  # a ledger over tasks has no tables
         for file in entries(folder / "tables", "*.json"):
             table = read_json(file)

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail.lab.store.units import plain
 from toptail.lab.tasks.names import PAPER_TASKS, parse_name, published_recipe
 from toptail.lab.training.run_files import digest

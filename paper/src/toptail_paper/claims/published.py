@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from toptail.errors import InputError, option
 from toptail.io.files import entries
-from toptail.lab.store.folder import read_json, read_stored
+from toptail.io.json_files import read_json, read_json_if_exists
 from toptail_paper.claims.ledger import tally
 from toptail_paper.claims.packaged import packaged
 from toptail_paper.claims.reported import WITHOUT_CELLS, cells
@@ -153,8 +153,8 @@ def _whole(folder: Path) -> StoredStudy:
         study_in(folder).name,
         {path.stem: read_json(path) for path in entries(folder / "tables", "*.json")},
         tuple(read_json(folder / "claims.json")),
-        read_stored(folder / "record.json") or {},
-        (read_stored(folder / "config.json") or {}).get("config", {}),
+        read_json_if_exists(folder / "record.json") or {},
+        (read_json_if_exists(folder / "config.json") or {}).get("config", {}),
     )
 
 

@@ -27,7 +27,7 @@ from toptail_paper.commands.studying import (
 )
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.contract import STUDY
-from toptail_paper.semantics.memory_figure import memory_lines
+from toptail_paper.semantics.page import memory_lines
 from toptail_paper.semantics.results import config_in
 from toptail_paper.study.study import Request
 

@@ -1,4 +1,4 @@
-"""What the controlled study's page shows beside stored tables, and cells of kinds of their own."""
+"""Tables of the controlled study's page that are not stored tables, and special cells."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from toptail.lab.critics.registry import MAIN
+from toptail.report.page import Sheet
 from toptail.report.table import Cell, Column, Table
 from toptail.report.text import MISSING_SHORT, bracket, k_word, number
 from toptail_paper.controlled.results import ControlledResults, critic_name
 from toptail_paper.study.compare import Comparison, with_spread
-from toptail_paper.study.page import Sheet
 
 CRITIC: Final = Column("Critic", "name")
 
@@ -105,7 +105,8 @@ def verdict_sheets(study: ControlledResults) -> list[Sheet]:
         "What ‘toptail audit’ says of the same pools. Captured: share of what the best candidate "
         "gains over a random one."
     )
-    return [Sheet(Table("verdicts", "The audit's verdicts", caption, columns, tuple(rows)))]
+    title = "The audit's verdicts"
+    return [Sheet(Table("verdicts", title, caption, columns, tuple(rows), stacked=True))]
 
 
 def theory_sheets(study: ControlledResults) -> list[Sheet]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from toptail.report.page import Listing
 from toptail.report.text import signed
 from toptail_paper.controlled.config import SWEEPS
 from toptail_paper.controlled.reasons import reason
@@ -20,7 +21,7 @@ from toptail_paper.controlled.show import (
 )
 from toptail_paper.study.compare import DIFFERS, Comparison, comparisons, with_spread
 from toptail_paper.study.figures import FigureSpec
-from toptail_paper.study.page import Listing, Part, Shown, View
+from toptail_paper.study.page import Part, Shown, View
 from toptail_paper.study.search_error import FIGURE, LABEL, MEANING, METRICS
 from toptail_paper.study.tables import Metric, TableSpec, Text
 
@@ -117,8 +118,8 @@ PARTS: Final = (
     Part(
         "sweeps",
         "How it depends on settings",
-        "The paper leaves most of these settings unsaid. One is changed at a time; everything else "
-        "stays at the study's default.",
+        "The paper does not state most of these settings. One is changed at a time; everything "
+        "else stays at the study's default.",
         link="Sweeps",
     ),
     Part("theory", link="Theory"),

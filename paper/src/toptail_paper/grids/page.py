@@ -11,21 +11,19 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from toptail.lab.critics.registry import split_label
-from toptail.report.cells import name_cell, number_cell
-from toptail.report.markdown import escape, pipe_table
-from toptail.report.palette import NEUTRAL
-from toptail.report.strokes import new_figure
-from toptail.report.table import Column, Table, numbers
+from toptail.report.markdown import bullets, document, escape, pipe_table
+from toptail.report.style import NEUTRAL, new_figure
+from toptail.report.table import Column, Table, name_cell, number_cell, numbers
 from toptail.report.text import decimals_for
 from toptail_paper.grids.rules import fits, said
 from toptail_paper.study.figures import Drawing, FigureSpec, interval, look, mean_of, panels
 from toptail_paper.study.page import write_bytes, write_figures
 
 PAGE: Final = "results.md"
-"""What a reader opens."""
+"""The file that a reader opens."""
 
 MOST: Final = 120
-"""Cells that are drawn; a larger grid has its table alone."""
+"""A grid with more cells has a table but no figure."""
 
 MAPPED: Final = re.compile(r"map_goal(\d+)_(-?\d+)_(-?\d+)")
 """A square of the map of Q - Q*: goal, column, row."""
@@ -40,8 +38,8 @@ Cells = Mapping[str, Mapping[str, Any]]
 def write_settled(folder: Path, plan: Mapping[str, Any], results: Mapping[str, Any]) -> Path:
     """Write the page and its figures from what ``results.json`` holds."""
     cells: Cells = results["cells"]
-    asked = asked_metrics(plan["answer"], cells)
-    drawings = list(_drawings(plan["answer"], cells, asked))
+    in_answer = answer_metrics(plan["answer"], cells)
+    drawings = list(_drawings(plan["answer"], cells, in_answer))
     settings = (results["answer"] or {}).get("settings")
     if settings:
         limit = plan["answer"]["limit"]
@@ -50,24 +48,24 @@ def write_settled(folder: Path, plan: Mapping[str, Any], results: Mapping[str, A
     parts = [f"# {escape(plan['question'])}", f"**{escape(said(results['answer']))}**"]
     parts += [f"![{drawing.title}](figures/{drawing.name}.svg)" for drawing in drawings]
     for data, own in cells.items():
-        parts += [f"## {escape(data)}", pipe_table(_table(own, asked, intervals=True))]
-        others = [m for m in _metrics(own) if m not in asked and not MAPPED.fullmatch(m)]
+        parts += [f"## {escape(data)}", pipe_table(_table(own, in_answer, intervals=True))]
+        others = [m for m in _metrics(own) if m not in in_answer and not MAPPED.fullmatch(m)]
         if others:
             parts += ["The other numbers:", pipe_table(_table(own, others, intervals=False))]
-        marked = [f"- {escape(name)}: seed {seed} {escape(why)}" for name, entry in own.items()
-                  for seed, why in entry["marked"].items()]  # fmt: skip
-        parts += ["Marked:", "\n".join(marked)] if marked else []
-    missing = [f"- {escape(name)}" for name in results.get("missing", ())]
-    parts += ["Missing:", "\n".join(missing)] if missing else []
+        marks = [(name, *mark) for name, entry in own.items() for mark in entry["marked"].items()]
+        marked = bullets(f"{escape(name)}: seed {seed} {escape(why)}" for name, seed, why in marks)
+        parts += ["Marked:", marked] if marked else []
+    missing = bullets(map(escape, results.get("missing", ())))
+    parts += ["Missing:", missing] if missing else []
     parts.append(
         f"Means over seeds {', '.join(map(str, plan['seeds']))}; in brackets 95 % over what was "
         "resampled, with the seeds as they are."
     )
-    write_bytes(folder / PAGE, ("\n\n".join(parts) + "\n").encode())
+    write_bytes(folder / PAGE, document(parts).encode())
     return folder / PAGE
 
 
-def asked_metrics(answer: Mapping[str, Any], cells: Cells) -> list[str]:
+def answer_metrics(answer: Mapping[str, Any], cells: Cells) -> list[str]:
     """The metrics that an answer speaks of and that some cell has."""
     named = [condition["metric"] for condition in answer["conditions"]]
     named += [answer["metric"], answer["predicted"]]
@@ -95,10 +93,12 @@ def _table(cells: Mapping[str, Any], metrics: Sequence[str], *, intervals: bool)
     return Table("cells", "", "", (Column("critic", "name"), *numbers(*metrics)), tuple(rows))
 
 
-def _drawings(answer: Mapping[str, Any], cells: Cells, asked: Sequence[str]) -> Iterator[Drawing]:
+def _drawings(
+    answer: Mapping[str, Any], cells: Cells, in_answer: Sequence[str]
+) -> Iterator[Drawing]:
     rows = [(data, name, entry) for data, own in cells.items() for name, entry in own.items()]
-    if asked and len(rows) <= MOST:
-        yield Drawing.of(_NUMBERS, lambda: _numbers_figure(answer, rows, asked))
+    if in_answer and len(rows) <= MOST:
+        yield Drawing.of(_NUMBERS, lambda: _numbers_figure(answer, rows, in_answer))
     maps = {
         f"{name}, {data}" if len(cells) > 1 else name: _squares(entry["metrics"])
         for data, name, entry in rows
@@ -111,12 +111,12 @@ def _drawings(answer: Mapping[str, Any], cells: Cells, asked: Sequence[str]) -> 
 def _numbers_figure(
     answer: Mapping[str, Any],
     rows: Sequence[tuple[str, str, Mapping[str, Any]]],
-    asked: Sequence[str],
+    in_answer: Sequence[str],
 ) -> Figure:
     """Every cell a line, every metric a panel; what would count as met is shaded."""
-    figure, (line,) = panels(len(asked), 1, 1.2 + 0.17 * len(rows))
+    figure, (line,) = panels(len(in_answer), 1, 1.2 + 0.17 * len(rows))
     several = len({data for data, _, _ in rows}) > 1
-    for metric, panel in zip(asked, line, strict=True):
+    for metric, panel in zip(in_answer, line, strict=True):
         for place, (_, name, entry) in enumerate(rows):
             cell = entry["metrics"].get(metric)
             critic = split_label(name)[0]

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit import Settings, picks_content, pools_content
+from toptail.audit.picks import picks_content
+from toptail.audit.run import pools_content
+from toptail.audit.settings import Settings
 from toptail.lab.critics.registry import IDEALS
 from toptail.pools import ScoredPools
 from toptail.results import write_report

@@ -8,8 +8,7 @@ from typing import Any, Final
 from toptail.lab.critics.registry import IDEALS, MAIN, critic_of
 from toptail.report.text import bracket, join, number, plural, signed
 from toptail_paper.selection.results import SelectionResults, judge_name
-from toptail_paper.selection.show import circular_words
-from toptail_paper.selection.show_judges import excluded_words
+from toptail_paper.selection.show import circular_words, excluded_words
 from toptail_paper.study.naming import scorer_name
 from toptail_paper.study.page import Texts, recorded
 from toptail_paper.study.scale import scale_rows
@@ -40,7 +39,6 @@ def texts(study: SelectionResults) -> Texts:
         summary=summary(study),
         method=_method(study),
         deciding=_DECIDING,
-        style="td.prose { min-width: 16em; }",
     )
 
 
@@ -54,7 +52,7 @@ def summary(study: SelectionResults) -> list[str]:
 
 
 def _summarized(study: SelectionResults) -> list[str]:
-    """Who the summary speaks of: the paper's critics, and those that somebody brought."""
+    """The scorers of the summary: the paper's critics and the user's own."""
     own = [name for name in study.scorers if critic_of(name) is None and name not in IDEALS]
     return [*MAIN, *own]
 
@@ -181,7 +179,7 @@ def declared_rows(
 
 
 def _brought(candidates: Mapping[str, Any] | None) -> str:
-    """The file that candidates were brought in; empty where a behaviour model drew them."""
+    """The user's file of candidates in words; empty if a behaviour model drew them."""
     if not candidates or "file" not in candidates:
         return ""
     return f"brought in the file {candidates['file']} (SHA-256 {candidates['sha256'][:12]}…)"

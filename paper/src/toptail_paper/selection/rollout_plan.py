@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.audit import Settings, pools_content
+from toptail.audit.run import pools_content
+from toptail.audit.settings import Settings
 from toptail.errors import InputError
+from toptail.judging.plan import plan
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools import ScoredPools
-from toptail.results import plan
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.rollout_design import POOL, audited_columns

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from toptail.audit import picks_content
+from toptail.audit.picks import picks_content
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, summary
 from toptail.errors import InputError

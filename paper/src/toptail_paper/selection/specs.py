@@ -8,20 +8,21 @@ from functools import partial
 from typing import Final
 
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.report.page import Listing
 from toptail_paper.selection.page import declared_rows
 from toptail_paper.selection.results import SelectionResults, judge_name, selector_name
 from toptail_paper.selection.show import (
     circular_words,
     gain,
     group_sheets,
+    judge_tables,
     square_tables,
     verdict_sheets,
 )
-from toptail_paper.selection.show_judges import judge_tables
 from toptail_paper.study.compare import DIFFERS
 from toptail_paper.study.figures import FigureSpec
 from toptail_paper.study.naming import by_factors, factors_name
-from toptail_paper.study.page import Listing, Part, Shown, View
+from toptail_paper.study.page import Part, Shown, View
 from toptail_paper.study.search_error import FIGURE, LABEL, MEANING, METRICS
 from toptail_paper.study.tables import Metric, TableSpec
 

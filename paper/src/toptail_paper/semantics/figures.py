@@ -9,14 +9,12 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from toptail.report.palette import NEUTRAL
-from toptail.report.strokes import new_figure
-from toptail_paper.semantics.memory_figure import memory_figure
+from toptail.report.style import NEUTRAL, new_figure
 from toptail_paper.semantics.results import SemanticsResults
-from toptail_paper.semantics.specs import FIGURES
-from toptail_paper.semantics.temperature_figure import temperature_caption, temperature_figure
+from toptail_paper.semantics.specs import FIGURES, LEARNED, TemperatureSetting
 from toptail_paper.study.compare import reported
 from toptail_paper.study.figures import (
     WIDTH,
@@ -34,7 +32,150 @@ from toptail_paper.study.figures import (
     widths,
     wrapped,
 )
-from toptail_paper.study.naming import TRAINED, drawn, in_order, scorer_name
+from toptail_paper.study.naming import (
+    TRAINED,
+    drawn,
+    in_order,
+    scorer_name,
+    setting_text,
+)
+
+_ROWS: Final = (("auc", "retrieval AUC"), ("nearer_goal", "nearer goal higher"))
+_KINDS: Final = (("held_out", "held out"), ("seen", "seen"))
+
+
+def memory_figure(table: Mapping[str, Any]) -> Figure:
+    """Retrieval and order on both kinds of trajectories, one column of panels per task."""
+    rows: Mapping[str, Any] = table["rows"]
+    scorers = drawn(s for task in rows.values() for s in task)
+    figure, grid = panels(len(rows), len(_ROWS), 4.4)
+    for (metric, label), line_of_panels in zip(_ROWS, grid, strict=True):
+        for task, panel in zip(rows, line_of_panels, strict=True):
+            for index, scorer in enumerate(s for s in scorers if s in rows[task]):
+                colour, marker = looks(scorers)[scorer]
+                cells = [rows[task][scorer].get(f"{metric}_{kind}") for kind, _ in _KINDS]
+                # Side by side, so that intervals of equal critics do not cover each other.
+                places = [x + 0.05 * (index - (len(scorers) - 1) / 2) for x in range(len(_KINDS))]
+                both = zip(places, cells, strict=True)
+                there = [(x, cell) for x, cell in both if mean_of(cell) is not None]
+                for x, cell in there:
+                    interval(panel, cell, x, horizontal=False, colour=colour)
+                panel.plot(
+                    [x for x, _ in there],
+                    [cell["mean"] for _, cell in there],
+                    color=colour,
+                    marker=marker,
+                    markersize=4.5,
+                    linewidth=widths(scorers)[scorer] / 2,
+                )
+            panel.axhline(0.5, color=NEUTRAL, linewidth=1, linestyle=":")
+            panel.set_xticks(range(len(_KINDS)), [text for _, text in _KINDS])
+            panel.set_xlim(-0.4, len(_KINDS) - 0.6)
+            panel.grid(axis="y")
+            panel.set_title(task if metric == _ROWS[0][0] else "")
+        line_of_panels[0].set_ylabel(label)
+    legend(figure, scorers)
+    return figure
+
+
+_LOSSES: Final[Mapping[str, tuple[str, str]]] = {
+    "binary_nce": ("#00876a", "^"),
+    "symmetric_info_nce": ("#b08a28", "s"),
+}
+"""Colour and marker of each contrastive loss."""
+
+_METRICS: Final = (
+    ("tau", r"Kendall $\tau$ with $\gamma^d$"),
+    ("auc", "retrieval AUC"),
+    ("gap", r"decile gap in $\gamma^d$"),
+)
+
+
+def temperature_caption(table: Mapping[str, Any]) -> str:
+    """How to read the figure."""
+    text = (
+        "Each point is a cosine critic trained at one temperature, mean ± one standard deviation "
+        "over seeds that are not reported elsewhere; the points at the right have learned theirs."
+    )
+    chosen = table.get("chosen")
+    if chosen is not None:
+        text += (
+            f" Marked: the temperature with the highest retrieval AUC under binary NCE, {chosen:g}."
+        )
+    return text
+
+
+def temperature_figure(table: Mapping[str, Any]) -> Figure:
+    """Ordering, retrieval and calibration against the temperature, one row per task."""
+    rows: Mapping[str, Any] = table["rows"]
+    shown = [
+        (metric, title)
+        for metric, title in _METRICS
+        if any(_known(cells, metric) for task in rows.values() for cells in task.values())
+    ]
+    figure = new_figure(1.0 + 3.1 * len(shown), 0.6 + 2.6 * len(rows))
+    grid = figure.subplots(len(rows), len(shown), squeeze=False, sharex=True)
+    for task, line_of_panels in zip(rows, grid, strict=True):
+        for (metric, title), panel in zip(shown, line_of_panels, strict=True):
+            _panel(panel, rows[task], metric, table.get("chosen"))
+            panel.set_title(title if len(rows) == 1 else f"{task}: {title}")
+    for panel in grid[-1]:
+        panel.set_xlabel("temperature")
+    losses = list(
+        dict.fromkeys(TemperatureSetting.of(row).loss for task in rows.values() for row in task)
+    )
+    handles = [
+        Line2D([], [], color=_look(loss)[0], marker=_look(loss)[1], label=setting_text(loss))
+        for loss in losses
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8.5)
+    return figure
+
+
+def _panel(
+    panel: Axes, rows: Mapping[str, Mapping[str, Any]], metric: str, chosen: float | None
+) -> None:
+    settings = {
+        TemperatureSetting.of(row): cells[metric]
+        for row, cells in rows.items()
+        if _known(cells, metric)
+    }
+    numbers = sorted({s.temperature for s in settings if s.temperature is not None})
+    # "Learned" has no place on the axis: it stands one step to the right of the last number.
+    beside = len(numbers)
+    ticks = [f"{t:g}" for t in numbers]
+    if any(s.temperature is None for s in settings):
+        ticks.append(LEARNED)
+    for index, loss in enumerate(dict.fromkeys(s.loss for s in settings)):
+        colour, marker = _look(loss)
+        shift = 0.08 * index - 0.04  # two losses that collapse to one number stay apart
+        at = {
+            beside if s.temperature is None else numbers.index(s.temperature): cell
+            for s, cell in settings.items()
+            if s.loss == loss
+        }
+        on_line = sorted(x for x in at if x < beside)
+        places = [x + shift for x in on_line]
+        panel.plot(places, [at[x]["mean"] for x in on_line], color=colour, linewidth=1.4)
+        for x, cell in at.items():
+            std = cell.get("std") or 0.0
+            panel.errorbar(x + shift, cell["mean"], yerr=std, color=colour, marker=marker, ms=5)
+    if chosen in numbers:
+        panel.axvspan(
+            numbers.index(chosen) - 0.3, numbers.index(chosen) + 0.3, color="#e4e7eb", zorder=0
+        )
+    panel.axhline(0.5 if metric == "auc" else 0.0, color=NEUTRAL, linewidth=1, linestyle=":")
+    panel.set_xticks(np.arange(len(ticks)), ticks, rotation=45)
+    panel.grid(axis="y")
+
+
+def _known(cells: Mapping[str, Any], metric: str) -> bool:
+    return cells.get(metric, {}).get("mean") is not None
+
+
+def _look(loss: str) -> tuple[str, str]:
+    return _LOSSES.get(loss, (NEUTRAL, "o"))
+
 
 Curves = Mapping[str, Mapping[str, Any]]
 """task → scorer → stored curve."""

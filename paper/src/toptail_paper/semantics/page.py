@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.report.text import join, number, plural
-from toptail_paper.semantics.memory_figure import memory_lines
 from toptail_paper.semantics.results import SemanticsResults
-from toptail_paper.semantics.temperature_figure import temperature_lines
+from toptail_paper.semantics.specs import setting_name
 from toptail_paper.study.compare import DIFFERS, where_compared
-from toptail_paper.study.naming import drawn, scorer_name
+from toptail_paper.study.naming import drawn, in_order, is_control, scorer_name
 from toptail_paper.study.page import Texts, recorded
+from toptail_paper.study.results import StudyResults
 from toptail_paper.study.scale import scale_rows
 
 _LEAD: Final = (
@@ -36,11 +36,11 @@ _READING: Final = (
     "scores of different (s, g); it says nothing about choosing among actions at one (s, g).",
 )
 
-_STYLE: Final = """
-/* Four panels beside each other need more room than the other studies' figures. */
-@media screen { .canvas img { min-width: 860px; } }
-th.number { min-width: 6.5em; }
-"""
+BY_HEART: Final = 0.05
+"""Share of cases by which the order must be worse on seen trajectories, with certainty."""
+
+TrainedAt = Mapping[str, Mapping[str, Sequence[float | str]]]
+"""Task -> scorer -> the temperatures of its seeds, each once; numbers or `LEARNED`."""
 
 
 def texts(study: SemanticsResults) -> Texts:
@@ -53,7 +53,6 @@ def texts(study: SemanticsResults) -> Texts:
         summary=summary(study),
         method=_method(study),
         reading=[where_compared(line, compared=study.has_paper) for line in _READING],
-        style=_STYLE,
     )
 
 
@@ -116,6 +115,90 @@ def _range(rows: Mapping[str, Any], scorer: str, metric: str) -> str:
     ends = [number(end(known.values())) for end in (min, max)]
     few = "" if len(known) == len(rows) else f" ({join(known)})"
     return (ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}") + few
+
+
+def memory_lines(table: Mapping[str, Any]) -> list[str]:
+    """Name the critics that know clearly less of the order where they were trained."""
+    lines = []
+    for task, falls in table.get("falls", {}).items():
+        found = in_order(s for s, fall in falls.items() if (fall.get("low") or 0.0) > BY_HEART)
+        rows = table["rows"][task]
+        cells = [
+            f"{scorer_name(s)} {number(rows[s]['nearer_goal_held_out']['mean'], 3)} and "
+            f"{number(rows[s]['nearer_goal_seen']['mean'], 3)}"
+            for s in found
+        ]
+        if cells:
+            lines.append(
+                f"Learned by heart on {task}: how often the nearer of two goals scores higher, on "
+                f"held-out trajectories and on those trained on: {join(cells)}."
+            )
+    return lines
+
+
+def temperature_lines(study: StudyResults) -> list[str]:
+    """Say at which temperature the cosine rows were trained, and how much that choice decides."""
+    sweep = study.tables.get("temperature", {})
+    trained_at = study.tables.get("retrieval", {}).get("trained_at", {})
+    lines = trained_lines(trained_at) + not_chosen_lines(trained_at, sweep.get("chosen"))
+    for task, ranges in sweep.get("tau_ranges", {}).items():
+        sound, good = ranges.get("sound"), ranges.get("as_good")
+        if sound is not None and good is not None:
+            lines.append(
+                f"What the temperature decides on {task}: over the {sound['settings']} settings "
+                f"of the sweep that do not collapse, the cosine critic's τ goes {_from_to(sound)}; "
+                f"over the {good['settings']} whose retrieval AUC is within "
+                f"{sweep['as_good_within']:g} of the best, {_from_to(good)}."
+            )
+    return lines
+
+
+def trained_lines(trained_at: TrainedAt) -> list[str]:
+    """One sentence per temperature: which critics were trained at it, and on which tasks."""
+    return [
+        f"Trained at temperature {join(used)}: {'; '.join(names)}."
+        for used, names in _by_temperature(trained_at).items()
+    ]
+
+
+def not_chosen_lines(trained_at: TrainedAt, chosen: float | None) -> list[str]:
+    """Name the critics that were trained at another temperature than the sweep chooses."""
+    if chosen is None:
+        return []
+    found = _by_temperature(trained_at).items()
+    others = [name for used, names in found if used != (f"{chosen:g}",) for name in names]
+    if not others:
+        return []
+    return [
+        f"Not trained at the temperature that the sweep chooses, {chosen:g} (the highest retrieval "
+        f"AUC under binary NCE): {'; '.join(others)}."
+    ]
+
+
+def _by_temperature(trained_at: TrainedAt) -> dict[tuple[str, ...], list[str]]:
+    """Temperatures -> ``"Cosine on PointMaze and Puzzle"``, ...
+
+    Controls are left out where there are other critics: they follow the cosine critic.
+    """
+    there = in_order(scorer for scorers in trained_at.values() for scorer in scorers)
+    found: dict[tuple[str, ...], list[str]] = {}
+    for scorer in [s for s in there if not is_control(s)] or there:
+        tasks: dict[tuple[str, ...], list[str]] = {}
+        for task, scorers in trained_at.items():
+            if scorer in scorers:
+                used = tuple(t if isinstance(t, str) else f"{t:g}" for t in scorers[scorer])
+                tasks.setdefault(used, []).append(task)
+        for used, names in tasks.items():
+            found.setdefault(used, []).append(f"{scorer_name(scorer)} on {join(names)}")
+    return found
+
+
+def _from_to(part: Mapping[str, Any]) -> str:
+    low, high = (
+        f"{number(part[end], 3)} ({setting_name(part[f'{end}_at'])})"
+        for end in ("lowest", "highest")
+    )
+    return f"from {low} to {high}"
 
 
 def _method(study: SemanticsResults) -> list[tuple[str, str | None]]:

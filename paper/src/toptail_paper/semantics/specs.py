@@ -27,16 +27,16 @@ _ROWS: Final[Mapping[str, str]] = {
     EUCLIDEAN: "Shortest way, Euclidean",
     GEODESIC: "Shortest way, Euclidean",
 }
-"""Rows that are no scorers."""
+"""Rows that are not scorers."""
 
 
 def _against(judge: str, words: str) -> dict[str, str]:
-    """The columns of a judge that knows the ways."""
+    """The columns of a judge that knows the maze."""
     return {f"nregret_{judge}": f"Against {words}", f"tau_{judge}": f"τ_b with {words}"}
 
 
 def row_name(row: str) -> str:
-    """What a row is called: a scorer, a judge, or one of two networks with two heads."""
+    """The name of a row: a scorer, a judge, or one of two networks with two heads."""
     return _ROWS.get(row) or scorer_name(row)
 
 
@@ -77,11 +77,11 @@ _CALIBRATION: Final = (
     "that is safe to maximize rises to the right. Bands are ± one standard deviation over seeds."
 )
 _GOOD_RANKERS: Final = (
-    "(a) Retrieval AUC (is the true goal told from a random one?) against Kendall τ with γ^d (are "
-    "goals ordered by how near they are?); bars are ± one standard deviation over seeds⟦; hollow "
-    "markers are the paper's, tied to ours⟧. (b) Mean score of a true goal against its distance "
-    "in steps, scaled so that 1 is the nearest bin and 0 the mean score of a random goal; mean "
-    "over tasks."
+    "(a) Retrieval AUC (is the true goal distinguished from a random one?) against Kendall τ with "
+    "γ^d (are goals ordered by how near they are?); bars are ± one standard deviation over "
+    "seeds⟦; hollow markers are the paper's, tied to ours⟧. (b) Mean score of a true goal against "
+    "its distance in steps, scaled so that 1 is the nearest bin and 0 the mean score of a random "
+    "goal; mean over tasks."
 )
 _RETRIEVAL: Final = (
     "Retrieval AUC of every critic on every task, with 95 % intervals that resample trajectories. "
@@ -89,7 +89,7 @@ _RETRIEVAL: Final = (
 )
 _SEEN: Final = (
     "Each line is a critic, from trajectories that it was not trained on to those it was. Top: "
-    "the true goal is told from goals of other trajectories. Bottom: of two goals of one "
+    "the true goal is distinguished from goals of other trajectories. Bottom: of two goals of one "
     "trajectory the nearer scores higher. Dotted lines are chance. With 95 % intervals that "
     "resample trajectories."
 )
@@ -171,8 +171,8 @@ CONTENT: Final[tuple[Shown, ...]] = (
     _table(
         "retrieval",
         "Retrieval",
-        "Is the true goal told from goals of other trajectories? Chance is 0.5 for the first two "
-        "columns.",
+        "Is the true goal distinguished from goals of other trajectories? Chance is 0.5 for the "
+        "first two columns.",
         {
             "auc": "AUC",
             "hard_negative_auc": "Hard negatives",
@@ -314,7 +314,8 @@ CONTENT: Final[tuple[Shown, ...]] = (
     _table(
         "temperature",
         "Temperature of the cosine critic",
-        "What the paper leaves unsaid: the cosine critic at every temperature, under two losses.",
+        "The paper does not state the temperature: the cosine critic at every one, under two "
+        "losses.",
         {
             "tau": "τ_b",
             "auc": "AUC",

@@ -20,8 +20,7 @@ from matplotlib.lines import Line2D
 
 from toptail.lab.critics.registry import MAIN
 from toptail.report.figures import spread
-from toptail.report.palette import LIGHT, NEUTRAL
-from toptail.report.strokes import INK, SETTINGS, new_figure
+from toptail.report.style import INK, LIGHT, NEUTRAL, SETTINGS, new_figure
 from toptail.stats.best_of_k import Floats
 from toptail_paper.study.compare import reported
 from toptail_paper.study.naming import in_order, scorer_name
@@ -50,7 +49,7 @@ _WIDEST, _THINNEST = 3.4, 1.2
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """All there is to a figure beside what it draws."""
+    """The words about a figure: everything but the drawing itself."""
 
     name: str
     """Name of its files."""
@@ -59,17 +58,16 @@ class FigureSpec:
     part: str
     """Anchor of the page's part that shows it."""
     labels: tuple[str, ...] = ()
-    """Names for it that others may use, such as the paper's."""
+    """Names by which the command line finds it, such as the paper's."""
     caption: str = ""
-    """How to read it; a drawing may say it otherwise."""
+    """How to read it; a drawing may have a caption of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing(FigureSpec):
-    """One figure, ready to be drawn from what was stored."""
+    """A figure with the function that draws it from stored results."""
 
     draw: Callable[[], Figure]
-    """Draws it."""
 
     @classmethod
     def of(cls, spec: FigureSpec, draw: Callable[[], Figure], caption: str = "") -> Drawing:
@@ -78,7 +76,7 @@ class Drawing(FigureSpec):
 
 
 def svg_and_png(drawing: Drawing) -> tuple[bytes, bytes]:
-    """Draw a figure as SVG and as PNG, with the house settings whatever the process has set."""
+    """Draw a figure as SVG and as PNG, with the settings of `SETTINGS` and no others."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(SETTINGS)

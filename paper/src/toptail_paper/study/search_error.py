@@ -1,4 +1,4 @@
-"""Where search error comes from: the table and the figure that studies with ideal critics share."""
+"""Where search error comes from: a table and a figure of the studies with ideal critics."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from toptail.lab.critics.registry import IDEALS
-from toptail.report.palette import NEUTRAL
-from toptail.report.strokes import INK, new_figure
+from toptail.report.style import INK, NEUTRAL, new_figure
 from toptail.stats import SearchError
 from toptail_paper.study.figures import FigureSpec, interval
 from toptail_paper.study.naming import in_order
@@ -49,7 +48,7 @@ METRICS: Final[Mapping[str, str | Metric | None]] = {
         if term not in (*TERMS, "total")
     },
 }
-"""Columns of the table; the other way round to split is stored beside them."""
+"""Columns of the table; the split in the other order is stored but not shown."""
 
 NOTES: Final = (
     "target + estimation + extrapolation = total, of means over seeds. estimation_last and "

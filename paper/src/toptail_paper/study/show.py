@@ -1,12 +1,10 @@
-"""Stored tables as a reader wants them: each measured cell with its interval and the paper's."""
+"""Stored tables as tables of a page: each measured cell with its interval and the paper's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
-from toptail.report.markdown import escape, pipe_table
 from toptail.report.table import Cell, Column, Table
 from toptail.report.text import MISSING_SHORT
 from toptail_paper.study.compare import beside, comparisons, where_compared
@@ -15,7 +13,7 @@ from toptail_paper.study.tables import Metric, TableSpec, Text
 
 
 def shown_tables(spec: TableSpec, results: Any) -> list[Table]:
-    """What a page shows of a table: the paper's critics and a user's, then the controls."""
+    """A stored table as one or two tables: the paper's and the user's critics, then controls."""
     if spec.show is not None:
         return list(spec.show(results))
     stored = results.tables[spec.stored]
@@ -30,7 +28,6 @@ def shown_tables(spec: TableSpec, results: Any) -> list[Table]:
 
 
 def _without(stored: Mapping[str, Any], scorers: frozenset[str]) -> dict[str, Any]:
-    """The stored table less some rows."""
     rows = {
         task: {s: cells for s, cells in row.items() if s not in scorers}
         for task, row in stored["rows"].items()
@@ -39,10 +36,10 @@ def _without(stored: Mapping[str, Any], scorers: frozenset[str]) -> dict[str, An
 
 
 def show(spec: TableSpec, stored: Mapping[str, Any], results: Any = None) -> Table:
-    """One stored table, beside the paper's cells where it has any.
+    """One stored table, with the paper's cell below ours if the paper has it.
 
     A table with one metric has a column per task; one with several has a column per metric and a
-    row per task and scorer, unless its spec says otherwise. A triangle marks a cell that differs
+    row per task and scorer, unless its spec sets `tasks`. A triangle marks a cell that differs
     from the paper's.
     """
     rows: Mapping[str, Any] = stored["rows"]
@@ -63,7 +60,7 @@ def show(spec: TableSpec, stored: Mapping[str, Any], results: Any = None) -> Tab
 
 
 def text_of(text: Text, results: Any) -> str:
-    """Words, or what a function makes of the study's results; see `where_compared`."""
+    """Resolve a text that may be a function of the results, and its words about the paper."""
     words = text if isinstance(text, str) else text(results)
     return where_compared(words, compared=results is None or results.has_paper)
 
@@ -101,7 +98,7 @@ class _Grid:
         return columns, lines
 
     def _heading(self, task: str, metric: str) -> str:
-        """``R = 0.25: regret`` for a setting of the task, the task where there is one metric."""
+        """``R = 0.25: regret`` for a setting of the task; the task if there is one metric."""
         heading, setting = self.metrics[metric].heading, task.partition("@")[2].replace("=", " = ")
         if self.spec.tasks != "columns" and len(self.metrics) == 1:
             return heading if self.spec.tasks == "first" else task
@@ -121,7 +118,7 @@ class _Grid:
 
 
 def shown_notes(spec: TableSpec, stored: Mapping[str, Any]) -> list[str]:
-    """The notes of a table, with the columns called as the reader sees them."""
+    """The notes of a table, with the headings of columns in place of metrics' names."""
     if spec.notes is None:
         return []
     words = {m: e if isinstance(e, str) else e.heading for m, e in spec.metrics.items() if e}
@@ -136,27 +133,3 @@ def shown_notes(spec: TableSpec, stored: Mapping[str, Any]) -> list[str]:
 def stored_notes(stored: Mapping[str, Any]) -> list[str]:
     """The notes that were stored with a table."""
     return list(stored.get("notes", ()))
-
-
-def markdown_sections(specs: Sequence[TableSpec], results: Any) -> list[str]:
-    """One section per table that the results have, every measured cell beside the paper's."""
-    parts = []
-    for spec in specs:
-        if results.rows(spec.stored):
-            first, *others = shown_tables(spec, results)
-            parts.append(f"## {escape(first.title)} (`{first.name}`)")
-            parts += [escape(first.caption), pipe_table(_one_line(first))]
-            for other in others:
-                parts += ["Controls:", pipe_table(_one_line(other))]
-            notes = shown_notes(spec, results.tables[spec.stored])
-            parts.append("\n".join(f"- {escape(note)}" for note in notes))
-    return [part for part in parts if part]
-
-
-def _one_line(table: Table) -> Table:
-    """Interval and paper's number behind each other, set apart by a comma."""
-
-    def joined(cell: Cell) -> Cell:
-        return replace(cell, detail=", ".join(cell.detail.splitlines()))
-
-    return replace(table, rows=tuple(tuple(map(joined, row)) for row in table.rows))

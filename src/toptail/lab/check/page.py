@@ -1,22 +1,25 @@
-"""A check in words and tables: for the terminal and as a page."""
+"""The words and tables of a check, for the terminal and as a page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from toptail.lab.check.candidates import GROUPS
 from toptail.lab.check.closed_loop import BASELINE
 from toptail.lab.check.config import ASCENT
 from toptail.lab.check.verdicts import QUESTIONS, asked, questions
-from toptail.report.html import page
-from toptail.report.table import Cell, Column, Table
-from toptail.report.text import MISSING_SHORT, bracket, number, one_line, with_interval
+from toptail.report.page import Links, Page, Section, Sheet, render_page
+from toptail.report.table import Cell, Column, Table, numbers, status_cell, summary_cell, words
+from toptail.report.text import one_line, with_interval
 
 QUESTION: Final = "Is the best of K candidates by this critic safe to take?"
 ONE_STEP, CLOSED_LOOP = QUESTIONS
+_CRITIC: Final = Column("Critic", "name")
 
 Check = Mapping[str, Any]
+Part = Mapping[str, Any]
+"""One source of candidates of one critic, with an entry for each question."""
 
 
 def check_lines(content: Check) -> list[str]:
@@ -25,31 +28,29 @@ def check_lines(content: Check) -> list[str]:
     for entry in content["scorers"].values():
         lines += [f"{entry['status']:<12}  {one_line(entry['headline'])}", *entry["warnings"]]
     lines.append("")
-    for name, about, status, reason in _rows(content):
+    for name, about, status, reason in _verdict_rows(content):
         lines.append(f"{status.text:<12}  {name.text}, {about.text}: {reason.text}")
     return [*lines, "", *_measured(content), *_not_done(content)]
 
 
 def check_html(content: Check) -> str:
     """The check as one self-contained page."""
-    return page(
-        "check.html",
-        (),
-        audit={"warnings": _warnings(content), "notes": _not_done(content)},
-        question=QUESTION,
-        headlines=[(e["status"], one_line(e["headline"])) for e in content["scorers"].values()],
-        measured=_measured(content),
-        verdicts=_verdicts_table(content),
-        groups=_groups_table(content),
-        episodes=_episodes_table(content),
-        links=_links(content),
-        method=_method(content),
-        data={},
+    entries = content["scorers"].values()
+    tables = [_verdicts_table(content), *_groups_table(content), *_episodes_table(content)]
+    links = _links(content)
+    behind = [Section("behind", [Links(links)], "Behind it")] if links else []
+    return render_page(
+        Page(
+            brand="toptail check",
+            heading=QUESTION,
+            answers=[(entry["status"], one_line(entry["headline"])) for entry in entries],
+            measured=_measured(content),
+            warnings=[text for entry in entries for text in entry["warnings"]],
+            notes=_not_done(content),
+            sections=[*(Section(table.name, [Sheet(table)]) for table in tables), *behind],
+            method=_method(content),
+        )
     )
-
-
-def _warnings(content: Check) -> list[str]:
-    return [text for entry in content["scorers"].values() for text in entry["warnings"]]
 
 
 def _not_done(content: Check) -> list[str]:
@@ -60,14 +61,14 @@ def _not_done(content: Check) -> list[str]:
 
 
 def _measured(content: Check) -> list[str]:
-    """What was asked, of whom, in sentences."""
+    """Queries, candidates, judge, and how the critic was followed, in sentences."""
     sizes, judge = content["settings"], content["judge"]
-    asked = f"{sizes['per_group']} queries of each distance group"
+    queries = f"{sizes['per_group']} queries of each distance group"
     if not content["goals"]:
-        asked = f"{GROUPS * sizes['per_group']} queries"
+        queries = f"{GROUPS * sizes['per_group']} queries"
     sources = "; ".join(f"{name}: {says}" for name, says in content["candidates"].items())
     sentences = [
-        f"{content['task']}: {asked}, {sizes['pool_size']} candidates each ({sources}).",
+        f"{content['task']}: {queries}, {sizes['pool_size']} candidates each ({sources}).",
         f"A value is {judge['says']} (judge: {judge['name']}).",
     ]
     if content["environment"] is not None:
@@ -77,121 +78,97 @@ def _measured(content: Check) -> list[str]:
             f"Followed in {content['environment']} for up to {sizes['horizon']} steps, best of K = "
             f"{ks} at each; an episode is worth {worth}."
         )
-    sentences += dict.fromkeys(e["data"]["says"] for e in _followed(content) if e["data"])
-    if content["goal_free"]:
-        sentences.append(f"{content['goal_free']}.")
-    return [*sentences, *_not_asked(content)]
+    followed = [part[CLOSED_LOOP] for _, part in _followed(content)]
+    sentences += dict.fromkeys(entry["data"]["says"] for entry in followed if entry["data"])
+    sentences += [f"{content['goal_free']}."] if content["goal_free"] else []
+    statuses = [part[kind]["status"] for _, part in _parts(content) for kind in _answered(part)]
+    if "safe" in statuses:
+        sentences.append(
+            "“Safe” is about these candidates, up to the K that is named: a larger search, or an "
+            "actor that is trained on the critic, was not looked at (for more: --pool-size, "
+            "--follow-k, --pools ascent)."
+        )
+    return sentences
 
 
-def _not_asked(content: Check) -> list[str]:
-    """How far "safe" reaches, where it is said."""
-    found = [part[kind] for _, part in _parts(content) for kind in questions(part)]
-    if not any(entry and entry["status"] == "safe" for entry in found):
-        return []
-    return [
-        "“Safe” is about these candidates, up to the K that is named: a larger search, or an actor "
-        "that is trained on the critic, was not looked at (for more: --pool-size, --follow-k, "
-        "--pools ascent)."
-    ]
-
-
-def _followed(content: Check) -> list[Mapping[str, Any]]:
-    return [part[CLOSED_LOOP] for _, part in _parts(content) if part.get(CLOSED_LOOP)]
-
-
-def _parts(content: Check) -> list[tuple[str, Mapping[str, Any]]]:
+def _parts(content: Check) -> list[tuple[str, Part]]:
     scorers = content["scorers"].items()
     return [(name, part) for name, entry in scorers for part in entry["parts"]]
 
 
-def _rows(content: Check) -> list[tuple[Cell, ...]]:
-    """One row for each scorer, source of candidates and question."""
+def _followed(content: Check) -> list[tuple[str, Part]]:
+    return [(name, part) for name, part in _parts(content) if part.get(CLOSED_LOOP)]
+
+
+def _answered(part: Part) -> list[str]:
+    return [kind for kind in questions(part) if part[kind] is not None]
+
+
+def _verdict_rows(content: Check) -> list[tuple[Cell, ...]]:
+    """One row for each critic, source of candidates and question."""
+    not_done = {"status": "inconclusive", "reason": "not done"}
     rows: list[tuple[Cell, ...]] = []
     for name, part in _parts(content):
         for kind in questions(part):
-            entry = part[kind]
-            status = "inconclusive" if entry is None else entry["status"]
-            reason = "not done" if entry is None else one_line(entry["reason"])
+            entry = part[kind] or not_done
             cells = (Cell(one_line(name)), Cell(asked(part, kind)))
-            rows.append((*cells, Cell(status, status=status), Cell(reason)))
+            rows.append((*cells, status_cell(entry["status"]), Cell(one_line(entry["reason"]))))
     return rows
 
 
 def _verdicts_table(content: Check) -> Table:
-    columns = (
-        Column("Critic", "name"),
-        Column("Question", "prose"),
-        Column("Verdict", "word"),
-        Column("Why", "prose"),
-    )
     caption = "“Safe” for one step says nothing about following the critic: the row below it does."
-    return Table("verdicts", "Verdicts", caption, columns, tuple(_rows(content)))
+    columns = (_CRITIC, Column("Question", "prose"), *words("Verdict"), Column("Why", "prose"))
+    return Table("verdicts", "Verdicts", caption, columns, tuple(_verdict_rows(content)))
 
 
-def _groups_table(content: Check) -> Table | None:
-    """The verdicts of the distance groups; None where there are none."""
-    names = list(
-        dict.fromkeys(
-            group
-            for _, part in _parts(content)
-            for kind in questions(part)
-            for group in (part[kind] or {"groups": ()})["groups"]
+def _groups_table(content: Check) -> Iterable[Table]:
+    """The verdicts of the distance groups, if there are any."""
+    answers = [(name, part, kind) for name, part in _parts(content) for kind in _answered(part)]
+    groups = list(dict.fromkeys(g for _, part, kind in answers for g in part[kind]["groups"]))
+    rows = tuple(
+        (
+            Cell(one_line(name)),
+            Cell(asked(part, kind)),
+            *(_group_cell(part[kind]["groups"][g]) for g in groups),
         )
+        for name, part, kind in answers
     )
-    if not names:
-        return None
-    rows = []
-    for name, part in _parts(content):
-        for kind in questions(part):
-            if part[kind] is not None:
-                cells = (Cell(one_line(name)), Cell(asked(part, kind)))
-                rows.append((*cells, *(_group(part[kind]["groups"][g]) for g in names)))
-    head = (Column("Critic", "name"), Column("Question", "prose"))
-    columns = (*head, *(Column(group, "word") for group in names))
+    columns = (_CRITIC, Column("Question", "prose"), *words(*groups))
     caption = "By distance of the goal; the number is the captured share, or the change of worth."
-    return Table("groups", "By distance group", caption, columns, tuple(rows), stacked=True)
+    if groups:
+        yield Table("groups", "By distance group", caption, columns, rows, stacked=True)
 
 
-def _group(entry: Mapping[str, Any]) -> Cell:
+def _group_cell(entry: Mapping[str, Any]) -> Cell:
     if "captured" in entry:
-        detail = with_interval(*(entry[f"captured{end}"] for end in ("", "_low", "_high")))
+        ends = [entry[f"captured{end}"] for end in ("", "_low", "_high")]
     else:
-        last = entry["comparisons"][-1]
-        detail = with_interval(last["difference"], last["low"], last["high"])
-    return Cell(entry["status"], detail, status=entry["status"])
+        ends = [entry["comparisons"][-1][end] for end in ("difference", "low", "high")]
+    return status_cell(entry["status"], with_interval(*ends))
 
 
-def _episodes_table(content: Check) -> Table | None:
-    """What an episode is worth with every K; None where nothing was followed."""
-    followed = [(name, part) for name, part in _parts(content) if part.get(CLOSED_LOOP)]
-    if not followed:
-        return None
+def _episodes_table(content: Check) -> Iterable[Table]:
+    """What an episode is worth with every K, if the critic was followed."""
+    followed = _followed(content)
     names = [BASELINE, *(f"K = {k}" for k in content["settings"]["follow_k"][1:])]
     names += [ASCENT] if any(ASCENT in part[CLOSED_LOOP]["worth"] for _, part in followed) else []
     rows = []
     for name, part in followed:
-        worth = part[CLOSED_LOOP]["worth"]
-        cells = [
-            Cell(one_line(name)),
-            Cell(part["pools"]),
-            Cell(str(part[CLOSED_LOOP]["episodes"])),
-        ]
-        found = [*(worth.get(k) for k in names), part[CLOSED_LOOP]["data"]]
-        rows.append((*cells, *map(_worth, found)))
-    head = (Column("Critic", "name"), Column("Candidates", "word"), Column("Episodes"))
-    columns = (*head, *(Column(k) for k in names), Column("data"))
+        loop = part[CLOSED_LOOP]
+        cells = (Cell(one_line(name)), Cell(part["pools"]), Cell(str(loop["episodes"])))
+        rows.append(
+            (*cells, *map(summary_cell, [*(loop["worth"].get(k) for k in names), loop["data"]]))
+        )
+    columns = (_CRITIC, *words("Candidates"), *numbers("Episodes", *names, "data"))
     what = "Share of episodes that succeed" if content["goals"] else "Mean sum of rewards"
     firsts = dict.fromkeys(f"{part['pools']}: {part[CLOSED_LOOP]['first']}" for _, part in followed)
     caption = (
         f"{what}, with 95 % intervals over trajectories. K = 1 chooses nothing "
         f"({'; '.join(firsts)}); the last column has the data's own episodes."
     )
-    return Table("episodes", "The critic followed", caption, columns, tuple(rows), stacked=True)
-
-
-def _worth(found: Mapping[str, Any] | None) -> Cell:
-    mean, low, high = (found[end] if found else None for end in ("mean", "low", "high"))
-    return Cell(number(mean, 2, MISSING_SHORT), bracket(low, high))
+    if followed:
+        yield Table("episodes", "The critic followed", caption, columns, tuple(rows), stacked=True)
 
 
 def _links(content: Check) -> list[tuple[str, str]]:
@@ -199,25 +176,23 @@ def _links(content: Check) -> list[tuple[str, str]]:
     links = []
     for source in content["candidates"]:
         parts = [(name, part) for name, part in _parts(content) if part["pools"] == source]
-        audited = [part[ONE_STEP] for _, part in parts if "captured" in (part[ONE_STEP] or ())]
-        if audited:
+        if any("captured" in (part[ONE_STEP] or ()) for _, part in parts):
             links.append((f"{source}/one_step/report.html", f"{source} candidates, one step"))
         for name, part in parts:
-            for kind, words in QUESTIONS.items():
+            for kind, text in QUESTIONS.items():
                 if "worth" in (part.get(kind) or ()):
                     path = f"{source}/{kind}/{name}/report.html"
-                    links.append((path, f"{source} candidates, {name}, {words}"))
+                    links.append((path, f"{source} candidates, {name}, {text}"))
     return links
 
 
 def _method(content: Check) -> list[tuple[str, str]]:
     record, settings = content["record"], content["settings"]
-    versions = ", ".join(f"{name} {text}" for name, text in record["versions"].items())
     return [
         ("Closed loop", content["closed_loop_rule"]),
         ("Settings", ", ".join(f"{n} {x}" for n, x in settings.items() if x is not None)),
         ("Data", record["train"]),
         ("Command", one_line(record["command"])),
         ("Code", record["commit"] or "unknown"),
-        ("Versions", versions),
+        ("Versions", ", ".join(f"{name} {text}" for name, text in record["versions"].items())),
     ]

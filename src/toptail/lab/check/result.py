@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toptail.io.files import entries, staged_folder, write_arrays
+from toptail.io.arrays import write_arrays
+from toptail.io.files import entries, staged_folder
+from toptail.io.json_files import write_json
 from toptail.lab.check.candidates import Source
 from toptail.lab.check.verdicts import QUESTIONS, asked, questions
-from toptail.lab.store.folder import write_json
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.pools import ScoredPools
 from toptail.report.text import one_line

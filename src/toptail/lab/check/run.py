@@ -13,6 +13,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.api import HowJudged, audit, audit_picks
 from toptail.audit.record import versions
 from toptail.errors import InputError, option
 from toptail.lab.check.candidates import GROUPS, Source, check_queries, source_of
@@ -58,9 +59,9 @@ from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray
 from toptail.pools import ScoredPools
 from toptail.pools.columns import group_seeds
-from toptail.progress import Tick, caller, no_tick
+from toptail.progress import Caller, Tick, called_by, caller, no_tick
 from toptail.provenance import commit
-from toptail.results import AuditResult, PicksResult, audit, audit_picks
+from toptail.results import AuditResult, PicksResult
 
 FORMAT = "toptail-check-1"
 SUPPORTED = 0.95
@@ -386,7 +387,9 @@ class _Check:
     ) -> dict[str, PicksResult]:
         grouped = self.environment.goals
         picks = picks_of(queries, searches, self.scorers, worth, grouped=grouped)
-        return {n: audit_picks(p, baseline=BASELINE, **self._how()) for n, p in picks.items()}
+        with called_by(Caller(self.request.command)):
+            how = self._sampling()
+            return {n: audit_picks(p, baseline=BASELINE, **how) for n, p in picks.items()}
 
     def _support(self, candidates: FloatArray) -> dict[str, np.ndarray]:
         """Distance of candidates from the data's actions nearby; logged actions set the limit."""
@@ -420,13 +423,14 @@ class _Check:
 
     def _audit(self, source: Source, table: ScoredPools) -> AuditResult:
         columns = list(table.values)
-        judged = {"values": columns[0]} if len(columns) == 1 else {"replicates": columns}
-        return audit(table, **judged, **self._how(), tick=partial(self._tick, source))
+        several = len(columns) > 1
+        how = HowJudged(replicates=columns if several else None)
+        value = None if several else columns[0]
+        with called_by(Caller(self.request.command, partial(self._tick, source))):
+            return audit(table, values=value, judged=how, **self._sampling())
 
-    def _how(self) -> dict[str, Any]:
-        config = self.config
-        command = self.request.command
-        return {"seed": config.seed, "resamples": config.resamples, "command": command}
+    def _sampling(self) -> dict[str, Any]:
+        return {"seed": self.config.seed, "resamples": self.config.resamples}
 
     # Every step
 

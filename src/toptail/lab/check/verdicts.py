@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from math import floor, inf, log10
 from typing import Any, Final
 
-from toptail.audit import Rule
+from toptail.audit.settings import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS
 from toptail.lab.check.closed_loop import BASELINE, Recorded
 from toptail.lab.check.config import ASCENT

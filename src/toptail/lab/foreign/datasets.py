@@ -20,18 +20,12 @@ import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
 
-from toptail.errors import InputError, check_share, option
-from toptail.io.files import check_readable, entries, read_arrays
-from toptail.io.guard import read_object, refusing
+from toptail.errors import InputError, check_share, option, refusing
+from toptail.io.arrays import read_arrays
+from toptail.io.files import check_readable, entries
+from toptail.io.json_files import read_object, write_json
 from toptail.lab.foreign.pickled import require_plausible
-from toptail.lab.tasks.files import (
-    load_file,
-    read_record,
-    record_path,
-    save_file,
-    split_path,
-    write_json,
-)
+from toptail.lab.tasks.files import load_file, read_record, record_path, save_file, split_path
 from toptail.lab.tasks.trajectories import Trajectories
 
 Arrays = dict[str, NDArray[Any]]

@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from toptail.errors import InputError
+from toptail.errors import InputError, refusing
 from toptail.io.files import check_readable
-from toptail.io.guard import read_object, refusing
+from toptail.io.json_files import read_object
 from toptail.lab.environments.ogbench import ogbench_batch
 from toptail.lab.environments.protocol import EnvironmentBatch, StoredRow, stored_rows
 from toptail.lab.foreign.networks import FlaxMLP, ForeignCritic, Rows, Score, floats, iqe, mrn

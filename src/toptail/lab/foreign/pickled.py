@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.io.guard import refusing
+from toptail.errors import refusing
 
 Array = NDArray[Any]
 Storages = Callable[[Any], Array]

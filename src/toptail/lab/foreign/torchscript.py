@@ -15,9 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from toptail.errors import InputError
+from toptail.errors import InputError, refusing
 from toptail.io.files import check_readable
-from toptail.io.guard import refusing
 from toptail.lab.foreign.networks import ForeignCritic, Rows
 from toptail.lab.foreign.pickled import (
     Array,

@@ -16,16 +16,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from toptail.errors import InputError, NotDoneError, option
+from toptail.errors import InputError, NotDoneError, brief, option
 from toptail.io.files import sha256
-from toptail.io.guard import brief
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.scorers.ascent import climb
 from toptail.lab.scorers.base import Rows, Scorer
 from toptail.pools.columns import group_seeds, split_seed
 
 CHECKPOINTS: Final = ("ogbench", "d3rlpy", "torchscript")
-"""Kinds of checkpoints of other libraries: ``KIND:PATH``, see `toptail.lab.scorers.foreign`."""
+"""Kinds of checkpoints of other libraries: ``KIND:PATH``, see `toptail.lab.scorers.user`."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
 _MODULES: dict[tuple[Path, str], ModuleType] = {}
@@ -176,7 +175,7 @@ def user_scorers(
     """The scorers of each text, if their names go together with the ``stored`` columns.
 
     A text is ``[NAME=]path/to/file.py:make_score``, see `user_scorer`, or a checkpoint of another
-    library, ``[NAME=]ogbench:PATH``, see `toptail.lab.scorers.foreign`.
+    library, ``[NAME=]ogbench:PATH``, see `toptail.lab.scorers.user`.
     """
     scorers = [scorer for text in texts for scorer in _of_text(text, reserved)]
     require_names([scorer.column for scorer in scorers], stored)

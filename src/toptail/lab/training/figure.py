@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
 from toptail.io.files import atomic
-from toptail.report.palette import NEUTRAL, style
-from toptail.report.strokes import SETTINGS, new_figure
+from toptail.report.style import NEUTRAL, SETTINGS, line_style, new_figure
 
 Line: TypeAlias = Mapping[str, float | None]
 """A step and the scalars logged there; None where one is not finite."""
@@ -70,7 +69,7 @@ def _draw(place: Axes, title: str, lines: Sequence[Line]) -> None:
     for rank, (name, label) in enumerate(drawn.items()):
         values = np.array([line.get(name) for line in lines], dtype=float)  # None is NaN
         marker = "o" if len(lines) <= 40 else ""
-        colour = style(rank).colour
+        colour = line_style(rank).colour
         place.plot(steps, values, color=colour, label=label, marker=marker, markersize=2.5)
         missing = np.flatnonzero(~np.isfinite(values))
         if len(missing):  # marked where it begins: a gap alone is easily overlooked

@@ -138,7 +138,7 @@ function unfoldForPrint() {
 if (data.kind === "picks") {
   if (figure("differences")) new ForestPlot(figure("differences"), data.comparisons, data.decimals);
 } else {
-  if (figure("gain")) gainOverRandom();
+  gainOverRandom();
   bestOfK();
   deciles();
   if (figure("off-support")) offSupport();

@@ -1,0 +1,214 @@
+"""The page system: every page is one self-contained HTML file with the same template and style.
+
+A `Page` holds words, sections and method; a section holds tables, pictures, charts and lists.
+Pages make no requests and are readable without scripts. Names come from users' tables and may
+hold anything: Jinja escapes every text, the numbers of charts are embedded as JSON whose angle
+brackets are escaped, and the content security policy lets only the page's own script run.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, ClassVar, Final, TypeAlias
+
+import jinja2
+from markupsafe import Markup
+
+from toptail.report.style import DARK, LIGHT
+from toptail.report.table import Table
+from toptail.report.text import NOT_MEANT
+
+_ASSETS: Final = ("toptail.report", "assets")
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table on a page."""
+
+    kind: ClassVar = "table"
+    table: Table
+    controls: Sequence[Table] = ()
+    """Tables of further rows, folded."""
+    notes: Sequence[str] = ()
+    """How to read it."""
+    sortable: bool = False
+    """Headings sort the rows; the page then needs ``sorting.js``."""
+    folded: bool = False
+    """The rows start folded."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that the page embeds as an image."""
+
+    kind: ClassVar = "picture"
+    name: str
+    title: str
+    caption: str
+    source: str
+    """The image as a data address."""
+    label: str = ""
+    """What a paper calls it."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A place for a chart that the page's script draws."""
+
+    kind: ClassVar = "chart"
+    name: str
+    """The script finds it as ``chart-NAME``."""
+    title: str
+    caption: str = ""
+    plain: bool = False
+    """Without legend and tooltips."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Named lines of text."""
+
+    kind: ClassVar = "rows"
+    rows: Sequence[tuple[str, str]]
+    """Name and text."""
+    name: str = ""
+    """Anchor."""
+    title: str = ""
+    lead: str = ""
+
+
+@dataclass(frozen=True)
+class Links:
+    """Links to other files."""
+
+    kind: ClassVar = "links"
+    rows: Sequence[tuple[str, str]]
+    """Address and text."""
+
+
+Item: TypeAlias = Sheet | Picture | Chart | Listing | Links
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page."""
+
+    anchor: str
+    """What links to it name."""
+    items: Sequence[Item] = ()
+    title: str = ""
+    """The heading; without one the titles of its tables are headings."""
+    lead: str = ""
+    """A sentence or two below the heading."""
+    link: str = ""
+    """Its name in the page's contents; empty: it is not listed there."""
+
+    @property
+    def has_own_anchor(self) -> bool:
+        """Whether the section carries the anchor, because none of its tables does."""
+        return self.anchor not in {i.table.name for i in self.items if isinstance(i, Sheet)}
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page shows, from top to bottom."""
+
+    brand: str
+    """The small line above the heading."""
+    heading: str
+    title: str = ""
+    """Of the browser's window, if it is not the heading."""
+    answers: Sequence[tuple[str, str]] = ()
+    """Answers below the heading, each with a status to mark it (or none)."""
+    lead: Sequence[str] = ()
+    measured: Sequence[str] = ()
+    """Sentences about the data."""
+    exceptions: Sequence[str] = ()
+    """Where the answers do not hold."""
+    first: Sequence[Section] = ()
+    """Sections above the warnings."""
+    warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    sections: Sequence[Section] = ()
+    method: Sequence[tuple[str, str]] = ()
+    """How it was computed, as label and text."""
+    method_lead: str = ""
+    scripts: Sequence[str] = ()
+    """Files of ``assets`` that draw charts and sort tables."""
+    data: Mapping[str, Any] | None = None
+    """The numbers of the charts."""
+
+
+def render_page(
+    page: Page,
+    template: str = "base.html",
+    folder: tuple[str, str] = _ASSETS,
+    css: str = "",
+    **more: Any,
+) -> str:
+    """Render a page as HTML.
+
+    ``template`` extends ``base.html`` where a page has parts of its own; it and the additional
+    style sheet ``css`` lie in ``folder`` (package and folder), and ``more`` is for it alone.
+    """
+    script = Markup("\n".join(asset(name) for name in page.scripts))
+    style = _hues() + asset("style.css") + (asset(css, folder) if css else "")
+    return (
+        _templates(folder)
+        .get_template(template)
+        .render(
+            page=page,
+            script=script,
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            not_meant=NOT_MEANT,
+            css=Markup(style),
+            **more,
+        )
+    )
+
+
+def data_address(content: bytes, kind: str = "svg+xml") -> str:
+    """An image as an address that a page can embed."""
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def asset(name: str, folder: tuple[str, str] = _ASSETS) -> str:
+    """The text of a template, script or style sheet."""
+    return (files(folder[0]) / folder[1] / name).read_text(encoding="utf-8")
+
+
+def breakable(name: str) -> Markup:
+    """Escape a name and let it wrap after the marks that join its words."""
+    return Markup("<wbr>").join(re.split(r"(?<=[_./:-])(?=[^_./:-])", name))
+
+
+@functools.cache
+def _templates(folder: tuple[str, str]) -> jinja2.Environment:
+    def load(name: str) -> str:
+        own = files(folder[0]) / folder[1] / name
+        return own.read_text(encoding="utf-8") if own.is_file() else asset(name)
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(load),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["breakable"] = breakable
+    return environment
+
+
+def _hues() -> str:
+    """Scorers' colours as style variables, for light and dark."""
+
+    def rule(colours: tuple[str, ...]) -> str:
+        return ":root{" + "".join(f"--hue-{i}:{c};" for i, c in enumerate(colours)) + "}"
+
+    return f"{rule(LIGHT)}\n@media screen and (prefers-color-scheme:dark){{{rule(DARK)}}}\n"
