@@ -14,11 +14,16 @@ import pytest
 import toptail
 from tests import flat
 from tests.stored import problems
-from toptail import ChoiceResult, InputError, ScoredPools, builtin_pools
+from toptail import AuditResult, ChoiceResult, InputError, ScoredPools, builtin_pools
 from toptail.cli import main
 from toptail.results import read_audit, schema
 
 POOLS = builtin_pools(60, 8)
+ROOT = Path(__file__).parents[2]
+STORED = [
+    ROOT / "paper" / "results" / "controlled" / "audit" / "audit.json",
+    *sorted(ROOT.glob("validation/results/choose/controlled-*/choice.json")),
+]
 
 
 def everything() -> ScoredPools:
@@ -146,6 +151,14 @@ def keys(part: Any, own: bool = False) -> Iterator[str]:
     elif isinstance(part, list):
         for inner in part:
             yield from keys(inner)
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_stored_results_follow_it_and_are_read(path: Path) -> None:
+    stored = json.loads(path.read_text())
+    assert problems(stored, stored_as(stored)) == []
+    result = ChoiceResult if path.stem == "choice" else AuditResult
+    assert result.read(path.parent).to_dict() == stored
 
 
 @pytest.mark.parametrize(

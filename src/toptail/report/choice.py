@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from toptail.io.files import write_texts
 from toptail.report import latex, markdown
 from toptail.report.html import LONG, rounded
 from toptail.report.page import Chart, Page, Picture, Section, Sheet, data_address, render_page
-from toptail.report.render import write_texts
 from toptail.report.sentences import one_line_rows, recorded
 from toptail.report.style import line_style
 from toptail.report.table import (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
+from toptail.io.files import write_texts
 from toptail.report.figures import save_figures
 from toptail.report.html import render_html
 from toptail.report.latex import render_latex
@@ -26,9 +26,3 @@ def render(audit: Audit, folder: Path) -> list[Path]:
     figures = folder / "figures"
     figures.mkdir(exist_ok=True)
     return [*(folder / name for name in texts), *save_figures(audit, figures)]
-
-
-def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write texts by the names of their files, with the same bytes on every system."""
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="\n")
