@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from paper.tests.selection.conftest import write_audit
 from tests.environments.plane import STEP, GoalPlane, records, small
 from toptail.errors import InputError
 from toptail.lab.check.config import CheckConfig
@@ -16,6 +17,7 @@ from toptail.lab.check.result import CheckResult
 from toptail.lab.check.run import check
 from toptail.lab.environments.protocol import Copies
 from toptail.lab.tasks.files import Dataset
+from toptail.results import result as stored
 
 TRAIN, VAL = records(60, 12, 0), records(60, 12, 1)
 CONFIG = CheckConfig(**small(per_group=10, starts=15))
@@ -78,7 +80,10 @@ def test_the_result_is_short_in_a_console_and_a_table_in_a_notebook(result: Chec
     assert result.verdicts["away"].headline.startswith("away: one step")
 
 
-def test_it_is_drawn_and_written(result: CheckResult, tmp_path: Path) -> None:
+def test_it_is_drawn_and_written(
+    result: CheckResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "write_report", write_audit)  # pages take longer than the rest
     figure = result.plot()
     assert isinstance(figure, Figure)
     assert [axes.get_title() for axes in figure.axes] == [

@@ -225,6 +225,7 @@ def command(plane: Path, out: Path, **flags: Any) -> CheckCommand:
     return asked(CheckCommand, task=plane, out=out, **(sizes | {"scorer": scorer} | flags))
 
 
+@pytest.mark.slow
 def test_the_command_writes_verdicts_page_and_what_they_were_made_of(
     plane: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
