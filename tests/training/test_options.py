@@ -185,5 +185,5 @@ def test_a_folder_that_says_other_settings_than_its_run_has_is_refused(tmp_path:
     write_run(config, 42, tmp_path)
     home = tmp_path / "walks" / "cosine[temperature=0.2]"
     renamed = home.rename(home.with_name("cosine[temperature=0.3]"))
-    with pytest.raises(InputError, match="otherwise than its folder's name says"):
+    with pytest.raises(InputError, match="other settings than its folder's name says"):
         of_run(renamed, 42, "walks")
