@@ -10,12 +10,12 @@ import pytest
 
 from toptail.errors import InputError
 from toptail_paper.cli import main
-from toptail_paper.commands.reproduce import Reproduce
+from toptail_paper.commands.ledger import Reproduce
+from toptail_paper.commands.run_study import run_study
 from toptail_paper.commands.study import COMMANDS
 from toptail_paper.commands.study_controlled import StudyControlled
 from toptail_paper.commands.study_selection import StudySelection
 from toptail_paper.commands.study_semantics import StudySemantics
-from toptail_paper.commands.studying import run_study
 from toptail_paper.selection.config import IDEALS_STAGE, STAGES
 from toptail_paper.study.search_error import LABEL
 from toptail_paper.study.study import Request, Study, studies

@@ -55,7 +55,7 @@ def _write_question(folder: Path) -> None:
 
 
 def _read_question(folder: Path) -> object:
-    from toptail_paper.grids.plan import read_plan
+    from toptail_paper.grids.grid import read_plan
 
     return [list(read_plan(folder / "plan.json", small=small).cells()) for small in (True, False)]
 

@@ -69,7 +69,7 @@ def almost_finished_chain(folder: Path) -> None:
     from tests.training.toy import toy_config
     from toptail.lab.critics.registry import MAIN
     from toptail.lab.tasks.files import load_file
-    from toptail_paper.commands.chain import ChainConfig, chain
+    from toptail_paper.commands.all import ChainConfig, chain
     from toptail_paper.commands.chain_run import ChainRun
     from toptail_paper.semantics.config import SemanticsConfig
 

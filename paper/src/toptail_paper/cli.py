@@ -10,14 +10,14 @@ import tyro
 from toptail import cli
 from toptail.commands.run_job import COMMANDS, RunJob
 from toptail_paper.commands.demo import ControlledDemo
-from toptail_paper.commands.paper import Show
-from toptail_paper.commands.reproduce import Reproduce
+from toptail_paper.commands.grid import Grid
+from toptail_paper.commands.ledger import Reproduce
+from toptail_paper.commands.show import Show
 from toptail_paper.commands.study import StudyCommand
 from toptail_paper.commands.study_controlled import StudyControlled
 from toptail_paper.commands.study_selection import StudySelection
 from toptail_paper.commands.study_semantics import StudySemantics
-from toptail_paper.commands.study_settle import Grid
-from toptail_paper.commands.train_expert import TrainWalker
+from toptail_paper.commands.train_walker import TrainWalker
 
 COMMANDS.update(
     {

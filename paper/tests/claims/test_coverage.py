@@ -13,7 +13,7 @@ from toptail_paper.claims import coverage
 from toptail_paper.claims.coverage import PaperCell, Reason, all_cells, summary, write_cells
 from toptail_paper.claims.reported import WITHOUT_CELLS, cells, labels
 from toptail_paper.cli import main
-from toptail_paper.commands.reproduce import Reproduce
+from toptail_paper.commands.ledger import Reproduce
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"

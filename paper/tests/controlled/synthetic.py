@@ -16,11 +16,7 @@ from toptail.audit import Settings, pools_content
 from toptail.io.files import write_arrays
 from toptail.pools import ScoredPools
 from toptail_paper.controlled.theory.battery import check_theory
-from toptail_paper.controlled.theory.support import (
-    BadRegion,
-    StateActions,
-    region_outside_disk,
-)
+from toptail_paper.controlled.theory.support import BadRegion, StateActions, region_outside_disk
 
 SEEDS = ("42", "43", "44")
 K = (1, 2, 4, 8, 16)

@@ -25,9 +25,8 @@ from toptail.pools import ScoredPools
 from toptail.stats import best_of_k
 from toptail_paper.claims import reported
 from toptail_paper.controlled import cells as cells_module
-from toptail_paper.controlled import choice as choice_module
+from toptail_paper.controlled import run as choice_module
 from toptail_paper.controlled import run as run_module
-from toptail_paper.controlled.choice import choose_default
 from toptail_paper.controlled.config import (
     CONTRASTIVE,
     CONTROL,
@@ -35,9 +34,8 @@ from toptail_paper.controlled.config import (
     TWO_HEAD,
     StudyConfig,
 )
-from toptail_paper.controlled.plan import Plan
-from toptail_paper.controlled.run import run_controlled
-from toptail_paper.controlled.sweeps import COSINES, EVERY
+from toptail_paper.controlled.run import choose_default, run_controlled
+from toptail_paper.controlled.trainings import COSINES, EVERY, Plan
 
 
 @pytest.fixture(scope="module")

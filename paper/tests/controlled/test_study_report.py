@@ -23,12 +23,12 @@ from toptail.errors import InputError
 from toptail.report.table import Cell, Column, Table
 from toptail_paper.claims import annotate
 from toptail_paper.commands.demo import ControlledDemo
-from toptail_paper.commands.reproduce import Reproduce
-from toptail_paper.controlled.contract import STUDY
+from toptail_paper.commands.ledger import Reproduce
 from toptail_paper.controlled.figures import drawings
 from toptail_paper.controlled.reasons import reason
 from toptail_paper.controlled.results import read_controlled
 from toptail_paper.controlled.specs import TABLES, differences
+from toptail_paper.controlled.study import STUDY
 from toptail_paper.study.compare import Comparison, comparisons
 from toptail_paper.study.figures import svg_and_png
 from toptail_paper.study.naming import setting_text

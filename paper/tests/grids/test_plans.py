@@ -14,13 +14,12 @@ import pytest
 from toptail.errors import InputError
 from toptail_paper.cli import main
 from toptail_paper.grids.cells import SeedCell
-from toptail_paper.grids.datasets import PlannedData
+from toptail_paper.grids.grid import PlanPart, SettlePlan, Sizes, read_plan
 from toptail_paper.grids.page import write_settled
-from toptail_paper.grids.plan import PlanPart, SettlePlan, read_plan
+from toptail_paper.grids.reads import PlannedData
 from toptail_paper.grids.recorded import planned_runs
 from toptail_paper.grids.rules import asked
 from toptail_paper.grids.run import RESULTS, settle
-from toptail_paper.grids.sizes import Sizes
 
 ROOT = Path(__file__).parents[2]
 PLANS = sorted((ROOT / "plans").glob("*.json"))

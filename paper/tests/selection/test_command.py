@@ -21,7 +21,7 @@ from toptail.lab.store.folder import read_json
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.config import RunConfig
 from toptail_paper.claims.scale import shortfalls
-from toptail_paper.commands.reproduce import Reproduce
+from toptail_paper.commands.ledger import Reproduce
 from toptail_paper.commands.study_keep import StudyKeep
 from toptail_paper.commands.study_selection import StudySelection
 from toptail_paper.selection.config import STAGES, SelectionConfig
@@ -192,7 +192,7 @@ def test_tables_are_made_without_the_packages_that_train(tmp_path: Path) -> None
     code = """
 from toptail_paper.claims import annotate
 from toptail_paper.selection import audits
-from toptail_paper.selection.contract import STUDY
+from toptail_paper.selection.study import STUDY
 audits.write_report = lambda audit, out: out / "report.html"  # pages take longer than all the rest
 print(STUDY.finish(sys.argv[1], annotate=annotate, resamples=20))
 """
@@ -213,8 +213,9 @@ def test_every_stage_of_a_maze_is_called_in_order(
 
         return stage
 
-    from toptail_paper.selection import deployment, rollout_stage
-    from toptail_paper.selection.study import Selection
+    from toptail_paper.selection import deployment
+    from toptail_paper.selection import rollouts as rollout_stage
+    from toptail_paper.selection.stages import Selection
 
     for name in ("make_queries", "make_pools", "judge_reference", "judge_ways"):
         monkeypatch.setattr(run_module, name, note(name))

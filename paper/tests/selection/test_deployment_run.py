@@ -26,7 +26,7 @@ from toptail_paper.selection.deployment.config import (
     SearchConfig,
     SpreadConfig,
 )
-from toptail_paper.selection.deployment.results import ResultFile, load_deployed
+from toptail_paper.selection.deployment.run import ResultFile, load_deployed
 
 TASK = "pointmaze-medium-navigate-v0"
 DATA = Dataset(walks(10, 80, seed=1), walks(4, 80, seed=2), None)

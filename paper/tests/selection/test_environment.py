@@ -24,7 +24,7 @@ from toptail.lab.tasks.queries import QueryConfig, freeze_queries, load_queries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray
 from toptail.lab.training.config import RunConfig
 from toptail_paper.commands.study_selection import StudySelection
-from toptail_paper.selection import audits
+from toptail_paper.selection import write as audits
 from toptail_paper.selection.deployment import DeploymentConfig
 from toptail_paper.selection.deployment.config import (
     EpisodeConfig,

@@ -19,12 +19,12 @@ from toptail.errors import InputError
 from toptail.lab.store.folder import write_json
 from toptail.lab.store.units import KEPT, Stored
 from toptail_paper.claims import annotate
-from toptail_paper.selection import audits
-from toptail_paper.selection.audits import to_pools
-from toptail_paper.selection.contract import STUDY
+from toptail_paper.selection import write as audits
 from toptail_paper.selection.keep import ACTIONS, keepsake
 from toptail_paper.selection.load import read_selection
 from toptail_paper.selection.pools import CandidatePools
+from toptail_paper.selection.study import STUDY
+from toptail_paper.selection.write import to_pools
 from toptail_paper.study.kept import TWO_HEADS, Keeping, keep
 
 RESAMPLES = 40

@@ -10,10 +10,8 @@ import pytest
 
 from paper.tests.selection.test_rollouts_stage import CONFIG, DATA, begin, runs, scorer
 from toptail_paper.cli import main
-from toptail_paper.selection.rollout_stage import make_rollout_piece, make_rollouts
-from toptail_paper.selection.rollouts import RolloutWorld
-from toptail_paper.selection.stages import score_critics
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.rollouts import RolloutWorld, make_rollout_piece, make_rollouts
+from toptail_paper.selection.stages import Selection, score_critics
 
 __all__ = ["runs"]
 

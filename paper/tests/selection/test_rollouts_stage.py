@@ -19,7 +19,6 @@ from toptail.lab.tasks.queries import FrozenQueries, QueryConfig
 from toptail.lab.training.session import train_runs
 from toptail.lab.training.task_data import TaskData
 from toptail.pools import ScoredPools
-from toptail_paper.selection.audits import write_audits
 from toptail_paper.selection.config import (
     PoolSettings,
     RolloutSettings,
@@ -28,16 +27,17 @@ from toptail_paper.selection.config import (
 )
 from toptail_paper.selection.files import SelectionFolder
 from toptail_paper.selection.load import read_selection
+from toptail_paper.selection.planned_rollouts import PlannedRollouts, audit_planned, planned
 from toptail_paper.selection.pools import CandidatePools
-from toptail_paper.selection.rollout_plan import PlannedRollouts, audit_planned, planned
-from toptail_paper.selection.rollout_stage import make_planned_rollouts, make_rollouts
+from toptail_paper.selection.rollouts import make_planned_rollouts, make_rollouts
 from toptail_paper.selection.stages import (
+    Selection,
     add_values,
     make_pools,
     make_queries,
     score_critics,
 )
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.write import write_audits
 
 TASK = "pointmaze-medium-navigate-v0"
 FILES = Path(__file__).parents[3] / "tests" / "tasks" / "data"

@@ -23,14 +23,17 @@ from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.pools import JudgedPicks
-from toptail_paper.selection import rollout_store
+from toptail_paper.selection import rollouts as rollout_store
 from toptail_paper.selection.config import RolloutSettings
-from toptail_paper.selection.rollout_design import (
+from toptail_paper.selection.rollout_data import (
+    RANDOM,
+    RolloutAudit,
+    agreement,
     audited_queries,
+    power,
     random_candidates,
     selector_picks,
 )
-from toptail_paper.selection.rollout_results import RANDOM, RolloutAudit, agreement, power
 from toptail_paper.selection.rollouts import RolloutWorld, judge_by_rollouts
 
 TASK = "pointmaze-medium-navigate-v0"

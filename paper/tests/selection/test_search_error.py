@@ -14,15 +14,15 @@ from toptail.errors import InputError
 from toptail.lab.judges.ideals import PointIdeals
 from toptail.lab.store.folder import read_json
 from toptail.lab.store.units import Stored
-from toptail_paper.selection.contract import STUDY
-from toptail_paper.selection.finish import write_results
 from toptail_paper.selection.load import read_selection
 from toptail_paper.selection.pools import CandidatePools
-from toptail_paper.selection.rollout_design import selector_picks
+from toptail_paper.selection.rollout_data import selector_picks
 from toptail_paper.selection.run import Brought
 from toptail_paper.selection.run import Stages as Steps
-from toptail_paper.selection.search_error import search_error_table
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.stages import Selection
+from toptail_paper.selection.study import STUDY
+from toptail_paper.selection.tables import search_error_table
+from toptail_paper.selection.write import write_results
 from toptail_paper.study import ideals as study_ideals
 from toptail_paper.study.naming import in_order
 

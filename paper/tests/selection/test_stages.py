@@ -27,11 +27,12 @@ from toptail.lab.store.units import Stored
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.run_files import training_lock
 from toptail.lab.training.runs import load_run
-from toptail_paper.selection import study as study_module
+from toptail_paper.selection import stages as study_module
 from toptail_paper.selection.config import SelectionConfig
 from toptail_paper.selection.pools import CandidatePools, file_proposal
 from toptail_paper.selection.run import Brought, Stages
 from toptail_paper.selection.stages import (
+    Selection,
     add_values,
     critic_scorers,
     judge_reference,
@@ -41,7 +42,6 @@ from toptail_paper.selection.stages import (
     runs_in_training,
     score_critics,
 )
-from toptail_paper.selection.study import Selection
 
 DATA = toy_dataset()
 Array = NDArray[Any]

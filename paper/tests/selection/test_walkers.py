@@ -32,9 +32,9 @@ from toptail_paper.selection.deployment.config import (
     SpreadConfig,
 )
 from toptail_paper.selection.deployment.episodes import evaluation_episodes, follow
-from toptail_paper.selection.finish import write_results
 from toptail_paper.selection.run import Stages
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.stages import Selection
+from toptail_paper.selection.write import write_results
 
 ANT, HUMANOID, SOCCER = WALKERS
 RESULTS = Path(__file__).parents[2] / "results" / "selection"

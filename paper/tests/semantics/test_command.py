@@ -14,12 +14,12 @@ from tests.asked import asked
 from tests.light import run_light
 from toptail.errors import InputError
 from toptail_paper.cli import main
-from toptail_paper.commands.reproduce import Reproduce
+from toptail_paper.commands.ledger import Reproduce
 from toptail_paper.commands.study_semantics import StudySemantics
 from toptail_paper.semantics.config import SemanticsConfig
-from toptail_paper.semantics.contract import STUDY
 from toptail_paper.semantics.figures import drawings
 from toptail_paper.semantics.results import read_semantics
+from toptail_paper.semantics.study import STUDY
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "tests" / "tasks" / "data"

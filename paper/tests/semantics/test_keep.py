@@ -18,9 +18,9 @@ from toptail.errors import InputError
 from toptail.lab.store.units import KEPT, Stored
 from toptail.progress import no_tick
 from toptail_paper.claims import annotate
-from toptail_paper.semantics.contract import STUDY
 from toptail_paper.semantics.keep import SEEN_NEGATIVES, SUPPORT, keepsake
 from toptail_paper.semantics.load import read_tasks
+from toptail_paper.semantics.study import STUDY
 from toptail_paper.study.kept import Keeping, keep
 from toptail_paper.study.study import Request
 

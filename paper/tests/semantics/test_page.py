@@ -20,13 +20,13 @@ from tests.pages import assert_asks_for_nothing
 from tests.report.test_browser import ARGUMENTS
 from toptail.errors import InputError
 from toptail.lab.critics.cosine import Cosine
-from toptail_paper.semantics.contract import STUDY
 from toptail_paper.semantics.figures import drawings
 from toptail_paper.semantics.markdown import render
 from toptail_paper.semantics.memory_figure import memory_lines
 from toptail_paper.semantics.page import summary
 from toptail_paper.semantics.results import SemanticsResults, read_semantics
 from toptail_paper.semantics.specs import TABLES
+from toptail_paper.semantics.study import STUDY
 from toptail_paper.semantics.temperature_figure import (
     not_chosen_lines,
     temperature_lines,
@@ -376,7 +376,7 @@ def test_reading_and_drawing_load_no_networks(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "run", mazes=(), sweep=False)
     code = (
         "import sys\n"
-        "from toptail_paper.semantics.contract import STUDY\n"
+        "from toptail_paper.semantics.study import STUDY\n"
         "STUDY.page(sys.argv[1])\n"
         "assert not {'jax', 'mujoco', 'torch', 'matplotlib.pyplot'} & set(sys.modules)"
     )

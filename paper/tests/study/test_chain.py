@@ -20,7 +20,7 @@ from toptail.commands.parent import end_with_parent
 from toptail.lab.critics.registry import MAIN, names
 from toptail.lab.tasks.names import PAPER_TASKS
 from toptail_paper.cli import PAPER, main
-from toptail_paper.commands.chain import ChainConfig, Piece, chain
+from toptail_paper.commands.all import ChainConfig, Piece, chain
 from toptail_paper.commands.chain_run import ChainRun, as_lines, program
 
 PROGRAMS = {each.name: each.commands for each in (TOPTAIL, PAPER)}
@@ -171,7 +171,7 @@ def test_no_process_survives_an_interrupt(tmp_path: Path) -> None:
 
 KILLED = """
 import pathlib, sys
-from toptail_paper.commands.chain import Piece
+from toptail_paper.commands.all import Piece
 from toptail_paper.commands.chain_run import ChainRun
 home = pathlib.Path(sys.argv[1])
 piece = Piece("a", ("-c", sys.argv[2], str(home)), "simulator")

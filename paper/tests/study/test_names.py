@@ -18,7 +18,7 @@ from toptail.lab.store.units import Stored
 from toptail.pools.columns import group_seeds
 from toptail_paper.selection.load import read_selection
 from toptail_paper.selection.run import Brought, Stages
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.stages import Selection
 from toptail_paper.semantics.load import read_task
 from toptail_paper.semantics.scoring import score_tasks
 

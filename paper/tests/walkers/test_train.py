@@ -14,9 +14,8 @@ from toptail.errors import InputError
 from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import BODIES
 from toptail_paper.walkers import train
-from toptail_paper.walkers.choice import Candidate, Candidates, ranking
-from toptail_paper.walkers.episodes import RunningEpisodes
-from toptail_paper.walkers.evaluate import evaluate
+from toptail_paper.walkers.checkpoint import Candidate, Candidates, ranking
+from toptail_paper.walkers.evaluate import RunningEpisodes, evaluate
 
 TINY = tiny("antball")
 

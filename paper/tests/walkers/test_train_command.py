@@ -18,7 +18,7 @@ from toptail.errors import InputError
 from toptail.lab.experts.actor import Walker, shipped_path
 from toptail.provenance import commit
 from toptail_paper.cli import main
-from toptail_paper.commands import train_expert
+from toptail_paper.commands import train_walker as train_expert
 from toptail_paper.walkers import train
 from toptail_paper.walkers.learner import SAC
 from toptail_paper.walkers.settings import DEFAULTS, fitting, small

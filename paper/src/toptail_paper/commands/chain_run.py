@@ -16,7 +16,7 @@ from typing import TextIO
 
 from toptail.commands.parent import bound
 from toptail.lab.store.folder import write_json
-from toptail_paper.commands.chain import Lane, Piece
+from toptail_paper.commands.all import Lane, Piece
 
 
 def program(piece: Piece) -> str:

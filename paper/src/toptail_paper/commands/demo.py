@@ -7,7 +7,7 @@ from pathlib import Path
 
 from toptail.commands.requirements import need_training
 from toptail.commands.terminal import print_table, say
-from toptail_paper.commands.studying import run_study
+from toptail_paper.commands.run_study import run_study
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ControlledDemo:
         need_training("demo")
         from toptail_paper.claims import tally
         from toptail_paper.controlled.config import StudyConfig
-        from toptail_paper.controlled.contract import STUDY
+        from toptail_paper.controlled.study import STUDY
         from toptail_paper.study.study import Request
 
         request = Request(StudyConfig(), self.out, f"toptail-paper demo --out {self.out}")

@@ -14,12 +14,12 @@ import tyro
 from toptail.commands.options import Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
 from toptail.errors import InputError
-from toptail_paper.commands.study_chain import StudyChain
+from toptail_paper.commands.all import StudyChain
+from toptail_paper.commands.run_study import print_outcome, run_study
 from toptail_paper.commands.study_controlled import StudyControlled
 from toptail_paper.commands.study_keep import StudyKeep
 from toptail_paper.commands.study_selection import StudySelection
 from toptail_paper.commands.study_semantics import StudySemantics
-from toptail_paper.commands.studying import print_outcome, run_study
 from toptail_paper.study.study import Request, Study, studies
 
 

@@ -12,9 +12,9 @@ from toptail.commands.options import Flag, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
 from toptail.commands.terminal import say
 from toptail.errors import InputError
-from toptail_paper.commands.studying import print_outcome, run_study, tables_job
+from toptail_paper.commands.run_study import print_outcome, run_study, tables_job
 from toptail_paper.controlled.config import StudyConfig
-from toptail_paper.controlled.contract import STUDY
+from toptail_paper.controlled.study import STUDY
 from toptail_paper.study.study import Request
 
 BASE: Final = StudyConfig(radii=(0.25, 0.40, 0.55))
@@ -64,7 +64,7 @@ class StudyControlled(JobFlags):
         """Train what is missing, write the tables, and render the page."""
         if self.choose:
             need_training("study")
-            from toptail_paper.controlled.choice import choose_default
+            from toptail_paper.controlled.run import choose_default
 
             say(f"Chosen: {choose_default(self.config(), self.out, command_line())}")
             return 0
@@ -77,7 +77,7 @@ class StudyControlled(JobFlags):
         """One piece per critic and setting, and last the tables."""
         need_training("study")
         from toptail.lab.store.folder import RunFolder
-        from toptail_paper.controlled.plan import Plan
+        from toptail_paper.controlled.trainings import Plan
 
         trainings = Plan(self.config(), RunFolder(self.out)).jobs()
         return [*trainings, tables_job(self, self.out, trainings)]

@@ -19,7 +19,7 @@ from toptail.commands.sizes import DeploymentSize, TrainingSize
 from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.lab.tasks.queries import group_bounds
-from toptail_paper.commands.studying import (
+from toptail_paper.commands.run_study import (
     check_runs,
     finish_study,
     make_runs,
@@ -28,8 +28,8 @@ from toptail_paper.commands.studying import (
     tables_job,
 )
 from toptail_paper.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
-from toptail_paper.selection.contract import STUDY
 from toptail_paper.selection.specs import DEPLOYED
+from toptail_paper.selection.study import STUDY
 from toptail_paper.study.search_error import LABEL
 from toptail_paper.study.study import Request
 
@@ -160,7 +160,7 @@ class StudySelection(JobFlags):
         done: list[Job] = []
         if self.train and self.runs is not None:
             from toptail.lab.scorers.training import task_pieces
-            from toptail_paper.selection.train import selection_jobs
+            from toptail_paper.selection.run import selection_jobs
 
             jobs_of = partial(selection_jobs, self.config(task), self._training(), self.runs)
             done = task_pieces((self.task,), jobs_of, command_line())
@@ -206,7 +206,7 @@ class StudySelection(JobFlags):
     def _roll_out(self, piece: int, pieces: int) -> None:
         from toptail.lab.tasks.datasets import TaskDataset
         from toptail_paper.selection.run import Brought, Stages
-        from toptail_paper.selection.study import Selection
+        from toptail_paper.selection.stages import Selection
 
         task = TaskDataset.load(self.task)
         study = Selection.at(self.out, self.config(task.name, task.data.val), self.runs)
@@ -216,8 +216,7 @@ class StudySelection(JobFlags):
         """Freeze the queries and declare the criteria; returns the declaration's path."""
         need_training("study selection")
         from toptail.lab.tasks.datasets import TaskDataset
-        from toptail_paper.selection.stages import make_queries
-        from toptail_paper.selection.study import Selection
+        from toptail_paper.selection.stages import Selection, make_queries
 
         task = TaskDataset.load(self.task)
         study = Selection.at(self.out, self.config(task.name, task.data.val))
@@ -271,7 +270,7 @@ class StudySelection(JobFlags):
 
     def _train(self, config: SelectionConfig, command: str) -> None:
         """Train the reference ensemble, the critics and the behaviour model where missing."""
-        from toptail_paper.selection.train import train_selection
+        from toptail_paper.selection.run import train_selection
 
         make_runs(train_selection, self.task, config, self._training(), self.runs, command)
 

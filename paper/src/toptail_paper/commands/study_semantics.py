@@ -17,7 +17,7 @@ from toptail.commands.requirements import need_training
 from toptail.commands.sizes import TrainingSize
 from toptail.errors import InputError
 from toptail.lab.critics.registry import CRITICS, split_label
-from toptail_paper.commands.studying import (
+from toptail_paper.commands.run_study import (
     check_runs,
     finish_study,
     make_runs,
@@ -26,9 +26,9 @@ from toptail_paper.commands.studying import (
     tables_job,
 )
 from toptail_paper.semantics.config import SemanticsConfig
-from toptail_paper.semantics.contract import STUDY
 from toptail_paper.semantics.memory_figure import memory_lines
 from toptail_paper.semantics.results import config_in
+from toptail_paper.semantics.study import STUDY
 from toptail_paper.study.study import Request
 
 if TYPE_CHECKING:

@@ -104,7 +104,7 @@ class StudyConfig:
     4. Half of the actions are goal-aligned, with noise of a quarter of the radius: round
        numbers, chosen without a run.
 
-    `toptail_paper.controlled.choice` is rules 2 and 3 as code. The sweeps show how the
+    `toptail_paper.controlled.run` is rules 2 and 3 as code. The sweeps show how the
     results move with each of these choices.
     """
 

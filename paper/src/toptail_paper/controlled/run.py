@@ -2,37 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from toptail.audit import Settings, pools_content
 from toptail.io.files import write_arrays
+from toptail.lab.critics.base import Critic
+from toptail.lab.critics.learner import Params
 from toptail.lab.critics.registry import MAIN
 from toptail.lab.store.folder import RunFolder, alone, write_json
+from toptail.lab.store.units import Arrays
+from toptail.lab.tasks.controlled import exact_value
 from toptail.pools import ScoredPools
 from toptail.progress import Tick, no_tick
 from toptail.results import write_report
 from toptail.stats import oracle
-from toptail_paper.controlled.cells import CriticCell
-from toptail_paper.controlled.config import NOISE_SIGMA, TWO_HEAD, StudyConfig, Sweep
-from toptail_paper.controlled.decomposition import COUNTERFACTUALS, decompose
-from toptail_paper.controlled.ideals import ideal_rows, search_error_rows
-from toptail_paper.controlled.landscape import landscape
-from toptail_paper.controlled.noise import noise_rows
-from toptail_paper.controlled.picks import (
+from toptail_paper.controlled.cells import CriticCell, Trained, compute_cell, unit_of
+from toptail_paper.controlled.config import CONTROL, NOISE_SIGMA, TWO_HEAD, StudyConfig, Sweep
+from toptail_paper.controlled.evaluate import Floats, Pools, Scores, heldout_scores
+from toptail_paper.controlled.measure import (
+    COUNTERFACTUALS,
     curve_entry,
+    decompose,
+    ideal_rows,
     in_support_norm,
+    noise_rows,
     pick_cells,
     plain_cells,
+    search_error_rows,
 )
-from toptail_paper.controlled.plan import Plan
 from toptail_paper.controlled.specs import TABLES
-from toptail_paper.controlled.sweeps import CAPTIONS
+from toptail_paper.controlled.trainings import CAPTIONS, COSINES, Plan, cells_of
 from toptail_paper.study.naming import is_circular
 from toptail_paper.study.search_error import NOTES as SPLIT_NOTES
 from toptail_paper.study.tables import Rows, StoredCell
+
+QUERY = 0
+"""The query that is drawn: the first, whatever it shows."""
+
+
+def surface(
+    critic: Critic, params: Params, state: Floats, actions: Floats, goal: Floats
+) -> tuple[Scores, Scores]:
+    """Deployed score and ||grad_a f|| at actions [n, 2] of one query: [n] each."""
+    read = critic.readouts()[critic.deployed]
+    at = (jnp.asarray(state, jnp.float32), jnp.asarray(goal, jnp.float32))
+
+    def score(action: jax.Array) -> jax.Array:
+        return read(params, at[0], action, at[1])
+
+    values, slopes = jax.jit(jax.vmap(jax.value_and_grad(score)))(actions.astype(np.float32))
+    return np.asarray(values), np.linalg.norm(np.asarray(slopes), axis=-1)
+
+
+def landscape(units: Mapping[str, Trained], config: StudyConfig, pools: Pools) -> Arrays:
+    """All arrays of ``landscape.npz``; units by critic, all of one seed."""
+    world = config.world
+    axis = np.linspace(-world.box, world.box, config.grid)
+    x, y = np.meshgrid(axis, axis)
+    grid = np.stack([x.ravel(), y.ravel()], axis=-1)
+    state, goal = pools.queries.states[QUERY], pools.queries.goals[QUERY]
+    distance = np.linalg.norm(pools.heldout.goals - pools.heldout.states, axis=-1)
+    arrays: Arrays = {
+        "axis": axis,
+        "goal": goal,
+        "radius": np.array(world.radius),
+        "seed": np.array(next(iter(units.values())).seed),
+        "candidates": pools.actions[QUERY],
+        "candidate_value": pools.value[QUERY],
+        "oracle_pick": np.array(pools.value[QUERY].argmax()),
+        "value": exact_value(world, state, grid, goal).reshape(x.shape),
+        "distance": distance,
+    }
+    for name, unit in units.items():
+        critic, params = unit.cell.critic, unit.params()
+        score, slope = surface(critic, params, state, grid, goal)
+        candidate_score = unit.scores()[critic.deployed][QUERY]
+        positive, negative = heldout_scores(critic, params, critic.deployed, pools)
+        arrays |= {
+            f"score_{name}": score.reshape(x.shape),
+            f"gradient_{name}": slope.reshape(x.shape),
+            f"candidate_score_{name}": candidate_score,
+            f"pick_{name}": np.array(candidate_score.argmax()),
+            f"positive_{name}": positive,
+            f"negative_{name}": negative[:, 0],
+        }
+    return arrays
+
 
 DECOMPOSED = tuple(name for name in MAIN if not is_circular(name))
 """Critics of the support decomposition."""
@@ -211,3 +273,45 @@ def run_controlled(
             write(plan)
     tick("finished", 1.0)
     return run
+
+
+CHOICE_SEEDS = (0, 1, 2, 3, 4)
+"""Seeds that the default setting was fixed on; they are never reported."""
+
+CONTROL_REGRET = 0.078
+"""The regret reported for the positive control, TD-Q, which the training length is chosen by."""
+
+CHOICE_POOL_SEED = 0
+"""Seed of the queries, pools and held-out pairs of the choice."""
+
+
+def choose_default(
+    config: StudyConfig, out: str | Path, command: str | None = None
+) -> dict[str, Any]:
+    """Apply the rule; store ``tables/choice.json`` and return its ``chosen`` settings."""
+    config = replace(config, seeds=CHOICE_SEEDS, pool_seed=CHOICE_POOL_SEED, sweeps=(), radii=())
+    run = RunFolder(Path(out))
+    pools = Pools.draw(config, config.world)
+    rows: Rows = {}
+
+    def measure(cell: CriticCell, steps: int, setting: str, metric: str) -> float:
+        """Train what is missing, put the row under the setting, and read a mean off it."""
+        run.made += compute_cell(run, config, cell, pools)
+        units = [unit_of(run, config, cell, seed, steps) for seed in cell.seeds]
+        cells = plain_cells(units, cell.critic.deployed)
+        rows[f"controlled@{setting}"] = {cell.critic.name: cells}
+        return cells[metric]["mean"] or 0.0
+
+    with run.recording(asdict(config), list(config.seeds), command):
+        run.asked = len(config.seeds) * (len(config.sweep_steps) + len(config.sweep_temperatures))
+        (control,) = cells_of(config, (CONTROL,), steps=config.sweep_steps)
+        regrets = {n: measure(control, n, f"steps={n}", "regret") for n in config.sweep_steps}
+        steps = min(regrets, key=lambda n: abs(regrets[n] - CONTROL_REGRET))
+        aucs = {}
+        for t in config.sweep_temperatures:
+            (cosine,) = cells_of(config, COSINES[:1], steps=(steps,), temperature=t)
+            aucs[t] = measure(cosine, steps, f"temperature={t:g}", "retrieval_auc")
+        chosen = {"steps": steps, "temperature": max(aucs, key=lambda t: aucs[t])}
+        caption = "How the default setting was fixed, on seeds that are not reported"
+        run.write_table("choice", TABLES["choice"].table(caption, rows, chosen=chosen))
+    return chosen

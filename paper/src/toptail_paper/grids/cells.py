@@ -12,12 +12,38 @@ import numpy as np
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.io.files import write_arrays
+from toptail.lab.critics.learner import Params
 from toptail.lab.store.folder import write_json
 from toptail.lab.store.units import Arrays, Unit
-from toptail.lab.training.run_files import machine, versions
+from toptail.lab.training.checkpoint import load_params, save_params
+from toptail.lab.training.lanes import Lane
+from toptail.lab.training.run_files import digest, machine, versions
 from toptail.provenance import commit
-from toptail_paper.grids.plan import PlannedCell, SettlePlan
+from toptail_paper.grids.grid import PlannedCell, SettlePlan
 from toptail_paper.study.tables import StoredCell, cell
+
+
+@dataclass(frozen=True)
+class Networks:
+    """A folder of parameters, each file named by everything that decides them."""
+
+    folder: Path
+    """Where the files lie; plans may share it."""
+
+    def load(self, lane: Lane, data_hash: str) -> Params | None:
+        """What a training ended with, or None where it was not kept."""
+        path = self._path(lane, data_hash)
+        return load_params(path) if path.is_file() else None
+
+    def keep(self, lane: Lane, data_hash: str, params: Params) -> None:
+        """Store what a training ended with."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        save_params(self._path(lane, data_hash), params)
+
+    def _path(self, lane: Lane, data_hash: str) -> Path:
+        name = digest({"lane": repr(lane), "data": data_hash})
+        return self.folder / f"{lane.config.learner.name}-seed{lane.seed}-{name}.safetensors"
+
 
 FORMAT = 1
 """Raised when what is read changes its meaning."""

@@ -22,12 +22,10 @@ from toptail.lab.training.seeds import train_seeds
 from toptail.progress import Tick
 from toptail_paper.controlled.cells import training_data
 from toptail_paper.controlled.config import CriticSettings, StudyConfig
-from toptail_paper.controlled.decomposition import counterfactual_scores, picks_of
 from toptail_paper.controlled.evaluate import Pools, read_scores, retrieval_auc
-from toptail_paper.controlled.picks import bootstrap_means
+from toptail_paper.controlled.measure import bootstrap_means, counterfactual_scores, picks_of
 from toptail_paper.grids.cells import Reading, SeedCell, fixed
-from toptail_paper.grids.plan import WHOLE, PlanPart, SettlePlan
-from toptail_paper.grids.sizes import Sizes
+from toptail_paper.grids.grid import WHOLE, PlanPart, SettlePlan, Sizes
 
 WORLD = ("box", "proposal_scale")
 """What may differ between the worlds of a plan: not the data, so that one training serves all."""

@@ -17,11 +17,9 @@ from toptail.lab.training.lanes import Lane, groups, numbers_of, train_lanes, wi
 from toptail.lab.training.options import RunOptions
 from toptail.lab.training.policy import is_finite
 from toptail.progress import Tick
-from toptail_paper.grids.cells import TRAINING, Reading, SeedCell
-from toptail_paper.grids.datasets import PlannedData
-from toptail_paper.grids.networks import Networks
-from toptail_paper.grids.plan import WHOLE, PlanPart, SettlePlan
-from toptail_paper.grids.reads import READERS, Subject, collapsed
+from toptail_paper.grids.cells import TRAINING, Networks, Reading, SeedCell
+from toptail_paper.grids.grid import WHOLE, PlanPart, SettlePlan
+from toptail_paper.grids.reads import READERS, PlannedData, Subject, collapsed
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,7 @@ def _reader(name: str) -> Any:
 
         return read_search
     if name == "actors":
-        from toptail_paper.grids.actors import read_actors
+        from toptail_paper.grids.search import read_actors
 
         return read_actors
     return READERS[name]

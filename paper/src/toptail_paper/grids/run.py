@@ -14,8 +14,8 @@ from toptail.lab.training.run_files import digest
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
 from toptail_paper.grids.cells import TRAINING, SeedCell, cell_metrics
+from toptail_paper.grids.grid import WHOLE, PlanPart, SettlePlan
 from toptail_paper.grids.page import write_settled
-from toptail_paper.grids.plan import WHOLE, PlanPart, SettlePlan
 from toptail_paper.grids.rules import decide
 
 RESULTS = "results.json"
@@ -76,7 +76,7 @@ def _work(plan: SettlePlan, folder: Path, networks: Path, part: PlanPart, tick: 
 
         run_controlled_cells(plan, folder, tick, part)
     else:
-        from toptail_paper.grids.networks import Networks
+        from toptail_paper.grids.cells import Networks
         from toptail_paper.grids.recorded import run_recorded_cells
 
         run_recorded_cells(plan, folder, Networks(networks), tick, part)

@@ -9,12 +9,11 @@ import numpy as np
 
 from toptail.lab.judges.reference import admission
 from toptail.stats import kendall_tau_b, spearman, wilson
-from toptail_paper.selection.declare import CRITERIA
-from toptail_paper.selection.files import REFERENCE
+from toptail_paper.selection.files import CRITERIA, REFERENCE
 from toptail_paper.selection.load import NO_SEED, TaskSelection
 from toptail_paper.selection.measure import Resampled, by_query
 from toptail_paper.selection.results import INDEPENDENT
-from toptail_paper.selection.rollout_results import RANDOM, agreement
+from toptail_paper.selection.rollout_data import RANDOM, agreement
 from toptail_paper.selection.specs import TABLES
 from toptail_paper.study.naming import is_circular
 from toptail_paper.study.tables import StoredCell, cell, with_more

@@ -8,7 +8,7 @@ from typing import Final
 from toptail.lab.store.compact import InOrder
 from toptail_paper.selection.files import SelectionFolder
 from toptail_paper.selection.pools import CandidatePools
-from toptail_paper.selection.rollout_design import pools_sha256
+from toptail_paper.selection.rollout_data import pools_sha256
 from toptail_paper.study.kept import Keeping, Keepsake, KeptFile
 
 ACTIONS: Final = "actions"

@@ -25,13 +25,11 @@ from toptail.lab.tasks.queries import load_queries
 from toptail.pools import JudgedPicks
 from toptail.pools.columns import group_seeds
 from toptail.stats.best_of_k import Floats
-from toptail_paper.selection.declare import read_declared
-from toptail_paper.selection.files import REFERENCE, SelectionFolder, check_shape
+from toptail_paper.selection.files import REFERENCE, SelectionFolder, check_shape, read_declared
 from toptail_paper.selection.measure import JudgedPools
+from toptail_paper.selection.planned_rollouts import PlannedRollouts
 from toptail_paper.selection.pools import CandidatePools
-from toptail_paper.selection.rollout_design import pools_sha256, selector_picks
-from toptail_paper.selection.rollout_plan import PlannedRollouts
-from toptail_paper.selection.rollout_results import RolloutAudit
+from toptail_paper.selection.rollout_data import RolloutAudit, pools_sha256, selector_picks
 from toptail_paper.study.kept import columns_left_behind
 
 GROUPS = ("near", "medium", "far")

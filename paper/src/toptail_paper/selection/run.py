@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,25 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 from toptail.errors import InputError, option
 from toptail.io.files import read_arrays, sha256
-from toptail.lab.critics.registry import IDEALS, MAIN
+from toptail.lab.critics.registry import IDEALS, MAIN, names
 from toptail.lab.judges.exact import WAYS
 from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.base import Scorer, critics_in
+from toptail.lab.scorers.training import TrainingJob, TrainingSettings, train_missing
 from toptail.lab.scorers.user import user_scorers
 from toptail.lab.store.units import one_of
+from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.config import keep_compiled
-from toptail.lab.training.run_files import RECORD, run_folder
+from toptail.lab.training.group import Watch
+from toptail.lab.training.run_files import RECORD, Run, run_folder
 from toptail.report.text import join
-from toptail_paper.selection.config import IDEALS_STAGE, STAGES
+from toptail_paper.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
 from toptail_paper.selection.files import REFERENCE, SIMULATED
 from toptail_paper.selection.pools import CandidatePools, file_proposal
-from toptail_paper.selection.rollout_design import RESERVED, TRAINING_SEED
+from toptail_paper.selection.rollout_data import RESERVED, TRAINING_SEED
 from toptail_paper.selection.stages import (
+    Selection,
     add_values,
     critic_scorers,
     judge_reference,
@@ -39,12 +43,37 @@ from toptail_paper.selection.stages import (
     runs_in_training,
     score_critics,
 )
-from toptail_paper.selection.study import Selection
 from toptail_paper.study.ideals import ideal_scorers
-from toptail_paper.study.scale import note
+from toptail_paper.study.results import note
 
 if TYPE_CHECKING:
-    from toptail_paper.selection.rollout_stage import Place
+    from toptail_paper.selection.rollouts import Place
+
+
+def train_selection(
+    task: str,
+    config: SelectionConfig,
+    training: TrainingSettings,
+    runs: Path,
+    command: str = "",
+    watch: Watch | None = None,
+) -> list[Run]:
+    """Train what a study needs and ``runs`` does not hold: `train_missing`."""
+    return train_missing((task,), partial(selection_jobs, config, training, runs), command, watch)
+
+
+def selection_jobs(
+    config: SelectionConfig, training: TrainingSettings, runs: Path, data: TaskDataset
+) -> Iterator[TrainingJob]:
+    """Everything that the study needs, in the order of training."""
+    reference = training.critic(data.name, REFERENCE_CRITIC)
+    yield TrainingJob(reference, config.reference.seeds, runs)
+    for critic in names("main", "two_head", "control", "other"):
+        yield TrainingJob(training.critic(data.name, critic), config.seeds, runs)
+    if training.diffusion_steps:
+        model = training.behaviour_model(data.name)
+        yield TrainingJob(model, (config.pools.policy_seed,), runs)
+
 
 _JUDGE = re.compile(r"[A-Za-z0-9_-]+")
 _TAKEN = ("rollouts", "split_half", SIMULATED)
@@ -153,7 +182,7 @@ class Stages:
         if self.brought.env is None:
             return None
         from toptail.lab.check.environments import world_of
-        from toptail_paper.selection.rollout_stage import Place
+        from toptail_paper.selection.rollouts import Place
 
         world = world_of(self.brought.env, self.dataset, goals=True)
         if not world.goals:
@@ -185,7 +214,7 @@ class Stages:
         )
         if another or self.place is None:
             return f"{left}another judge is there."
-        from toptail_paper.selection.rollout_stage import value_every_candidate
+        from toptail_paper.selection.rollouts import value_every_candidate
 
         given = self.study, self.queries, self.pools, self.dataset.val
         value_every_candidate(*given, self.place)
@@ -250,10 +279,7 @@ class Stages:
         file = folder.rollouts if self.planned is None else folder.planned
         if self.study.runs is None and self.place is None and not file.is_file():
             return "No rollouts: they need trained runs with the behaviour model that goes on."
-        from toptail_paper.selection.rollout_stage import (
-            make_planned_rollouts,
-            make_rollouts,
-        )
+        from toptail_paper.selection.rollouts import make_planned_rollouts, make_rollouts
 
         given = self.study, self.queries, self.pools, self.dataset.val
         if self.planned is None:
@@ -265,7 +291,7 @@ class Stages:
     def roll_out(self, piece: int, pieces: int) -> None:
         """One of so many pieces of the rollouts, once everything before them is there."""
         if self.simulated and (self.study.runs is not None or self.place is not None):
-            from toptail_paper.selection.rollout_stage import make_rollout_piece
+            from toptail_paper.selection.rollouts import make_rollout_piece
 
             keep_compiled()
             given = self.study, self.queries, self.pools, self.dataset.val

@@ -1,88 +1,88 @@
-"""One task's study: its folder, its settings, its trained runs, and how candidates are scored."""
+"""The selection study as all studies are described."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from toptail.errors import InputError, option
-from toptail.lab.scorers.base import Score, score_shared
-from toptail.lab.tasks.queries import FrozenQueries
-from toptail.lab.tasks.trajectories import FloatArray
-from toptail.progress import Tick, no_tick
+from toptail.lab.store.folder import RunFolder
+from toptail.progress import Tick
 from toptail_paper.selection.config import SelectionConfig
-from toptail_paper.selection.declare import require_declared
+from toptail_paper.selection.figures import drawings
 from toptail_paper.selection.files import SelectionFolder
-from toptail_paper.selection.pools import CandidatePools
-
-BLOCK = 16_384
-"""Candidates that are scored in one call."""
-
-
-@dataclass(frozen=True)
-class Selection:
-    """One task's study: where it is kept, what was asked for, and where trained runs are."""
-
-    folder: SelectionFolder
-    """``OUT/TASK``."""
-
-    config: SelectionConfig
-    """Every setting."""
-
-    runs: Path | None = None
-    """``RUNS`` of ``RUNS/TASK/CRITIC/seed-N``; None where every stage's file is already there."""
-
-    tick: Tick = no_tick
-    """Told the progress of each stage."""
-
-    @classmethod
-    def at(
-        cls, out: Path, config: SelectionConfig, runs: Path | None = None, tick: Tick = no_tick
-    ) -> Selection:
-        """The study that lives in ``out/TASK``."""
-        return cls(SelectionFolder(out / config.task), config, runs, tick)
-
-    def needed_runs(self, stage: str) -> Path:
-        """The folder of trained runs, or a sentence about what it is needed for."""
-        if self.runs is None:
-            raise InputError(
-                f"{stage} needs trained runs: name their folder with {option('runs')}, or put the "
-                f"stage's file into {self.folder.path}."
-            )
-        return self.runs
-
-    def made_from(self, queries: FrozenQueries, pools: CandidatePools) -> dict[str, Any]:
-        """What every file of scores and values says that it was made from.
-
-        Nothing is scored, valued or rolled out against criteria that were not declared.
-        """
-        declared = require_declared(self.folder, self.config, queries)
-        return {"declared": declared["hash"], "queries": queries.sha256, "pools": pools.sha256}
+from toptail_paper.selection.page import texts
+from toptail_paper.selection.results import read_selection_results
+from toptail_paper.selection.specs import CONTENT, PARTS
+from toptail_paper.study.kept import Keeping, Keepsake
+from toptail_paper.study.study import Request, Study
 
 
-def score_candidates(
-    score: Score, queries: FrozenQueries, pools: CandidatePools, tick: Callable[[float], None]
-) -> FloatArray:
-    """Score every candidate and the logged action, [Q, P, N + 1], in blocks of rows."""
-    actions = pools.with_logged()
-    per_query = actions.shape[1] * actions.shape[2]
-    flat = actions.reshape(-1, actions.shape[-1])
-    candidate = np.arange(len(flat))
-    query = candidate // per_query
-    asked = np.stack([candidate, query], axis=1)
-    result = np.empty(len(flat), dtype=np.float32)
-    states, goals = queries.states[query], queries.goals
-    for at, given in score_shared(score, states, flat, goals, asked, BLOCK):
-        scores, count = np.asarray(given), at.stop - at.start
-        if scores.shape != (count,):
-            raise InputError(
-                f"A scorer gave scores of shape {scores.shape} for {count} rows: expected one "
-                "number per row."
-            )
-        result[at] = scores
-        tick(at.stop / len(flat))
-    return result.reshape(actions.shape[:3])
+def make_missing(request: Request, tick: Tick) -> list[str]:
+    """Make the stages that are asked for; returns sentences about those that were left out.
+
+    ``brought`` holds the ``dataset``, the ``stages``, the user's own ``pools`` and ``judges``, the
+    critics to be ``deployed``, where not all are, what is not the default in ``deployment``, how
+    many rollouts are ``planned``, if any, and the ``env`` to simulate in.
+    """
+    from toptail_paper.selection.run import Brought, Stages
+    from toptail_paper.selection.stages import Selection
+
+    config, more, run = request.config, request.brought, RunFolder(request.folder)
+    scorers = tuple(request.scorers)
+    brought = Brought(more["pools"], tuple(more["judges"]), scorers, more.get("env"))
+    with (
+        _nothing_left(SelectionFolder(request.folder)),
+        run.recording(asdict(config), list(config.seeds), request.command),
+    ):
+        study = Selection.at(request.folder.parent, config, request.runs, tick)
+        deployed = tuple(more.get("deployed", ()))
+        size, planned = more.get("deployment", {}), more.get("planned")
+        stages = Stages(study, more["dataset"], brought, deployed, size, planned)
+        return stages.run(more["stages"])
+
+
+@contextmanager
+def _nothing_left(folder: SelectionFolder) -> Iterator[None]:
+    """Take back what a call that fails has declared, unless something was scored against it.
+
+    Otherwise a mistake would bind the corrected call to its settings.
+    """
+    declared = folder.declared.is_file()
+    try:
+        yield
+    except Exception:
+        if not declared and not folder.scored():
+            folder.forget()
+        raise
+
+
+def write(folder: Path, tick: Tick, **how: Any) -> list[str]:
+    """Write tables and curves; see `toptail_paper.selection.write.write_results`."""
+    from toptail_paper.selection.write import write_results  # much to import for a help text
+
+    return write_results(folder, tick, **how)
+
+
+def keeps(folder: Path, keeping: Keeping) -> Keepsake:
+    """Say what ships; see `toptail_paper.selection.keep.keepsake`."""
+    from toptail_paper.selection.keep import keepsake
+
+    return keepsake(folder, keeping)
+
+
+STUDY = Study(
+    name="selection",
+    where="at fixed queries",
+    config=SelectionConfig,
+    steps=make_missing,
+    write=write,
+    parts=PARTS,
+    content=CONTENT,
+    read=read_selection_results,
+    drawings=drawings,
+    texts=texts,
+    keeps=keeps,
+)

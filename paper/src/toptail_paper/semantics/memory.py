@@ -22,9 +22,15 @@ from toptail.audit.triples.retrieval import (
 from toptail.pools.columns import group_seeds
 from toptail.pools.triples import ScoredTriples
 from toptail_paper.semantics.config import SEEN, SemanticsConfig
-from toptail_paper.semantics.jobs import ColumnJob, Estimates, MeasureEach, measure_each
 from toptail_paper.semantics.load import TaskScores
-from toptail_paper.semantics.measure import MeasuredTask, by_seed
+from toptail_paper.semantics.measure import (
+    ColumnJob,
+    Estimates,
+    MeasuredTask,
+    MeasureEach,
+    by_seed,
+    measure_each,
+)
 from toptail_paper.semantics.specs import TABLES
 from toptail_paper.semantics.tables import estimate_cell
 from toptail_paper.study.tables import Rows, StoredCell

@@ -13,7 +13,7 @@ from toptail_paper.semantics.temperature_figure import temperature_lines
 from toptail_paper.study.compare import DIFFERS, where_compared
 from toptail_paper.study.naming import drawn, scorer_name
 from toptail_paper.study.page import Texts, recorded
-from toptail_paper.study.scale import scale_rows
+from toptail_paper.study.results import scale_rows
 
 _LEAD: Final = (
     "Critics are asked about recorded triples: a state, the action taken there, and a "

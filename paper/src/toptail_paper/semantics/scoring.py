@@ -37,7 +37,6 @@ from toptail.lab.tasks.triples import TooFewTrajectoriesError
 from toptail.lab.training.runs import require_data
 from toptail.pools.columns import split_seed
 from toptail.progress import Tick, no_tick
-from toptail_paper.semantics.behaviour import behaviour_runs, proposals_spec, propose
 from toptail_paper.semantics.config import (
     DRAWS,
     ORACLE,
@@ -48,10 +47,10 @@ from toptail_paper.semantics.config import (
     Beside,
     SemanticsConfig,
 )
-from toptail_paper.semantics.draws import draw, spec
+from toptail_paper.semantics.draws import behaviour_runs, draw, proposals_spec, propose, spec
 from toptail_paper.semantics.load import stored_columns
 from toptail_paper.study.ideals import ideal_scorers
-from toptail_paper.study.scale import note_critics, note_data
+from toptail_paper.study.results import note_critics, note_data
 
 BLOCK = 16_384
 """Scores of one call of a scorer, at most."""

@@ -12,8 +12,7 @@ from toptail.lab.critics.registry import CRITICS, names, readout, without_settin
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
 from toptail.report.text import join
 from toptail_paper.semantics.config import EXCLUSIONS, ORACLE, SemanticsConfig
-from toptail_paper.semantics.jobs import Estimates
-from toptail_paper.semantics.measure import CURSE, MeasuredTask
+from toptail_paper.semantics.measure import CURSE, Estimates, MeasuredTask
 from toptail_paper.semantics.specs import LEARNED, TABLES
 from toptail_paper.study.naming import is_circular, scorer_name
 from toptail_paper.study.tables import Rows, StoredCell, cell

@@ -14,9 +14,15 @@ from toptail.audit.triples.ordering import ordering
 from toptail.audit.triples.retrieval import recall, retrieval_auc
 from toptail.pools.triples import ScoredTriples
 from toptail_paper.semantics.config import SWEEP, SemanticsConfig
-from toptail_paper.semantics.jobs import ColumnJob, Estimates, MeasureEach, measure_each
 from toptail_paper.semantics.load import TaskScores
-from toptail_paper.semantics.measure import by_seed, resampling
+from toptail_paper.semantics.measure import (
+    ColumnJob,
+    Estimates,
+    MeasureEach,
+    by_seed,
+    measure_each,
+    resampling,
+)
 from toptail_paper.semantics.specs import TABLES, TemperatureSetting
 from toptail_paper.semantics.tables import estimate_cell
 from toptail_paper.study.tables import Rows, StoredCell

@@ -18,8 +18,7 @@ from toptail.report.table import Table
 from toptail.report.text import bracket, number
 from toptail_paper.study.compare import where_compared
 from toptail_paper.study.figures import Drawing, FigureSpec, svg_and_png
-from toptail_paper.study.results import StudyResults
-from toptail_paper.study.scale import short_words
+from toptail_paper.study.results import StudyResults, short_words
 from toptail_paper.study.show import shown_notes, shown_tables, text_of
 from toptail_paper.study.tables import TableSpec, Text
 

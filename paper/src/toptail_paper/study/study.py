@@ -1,6 +1,6 @@
 """The contract of a study: what it is made of; its page and what is reproduced, written once.
 
-A study is a folder beside this file with a module ``contract.py`` that provides one ``STUDY``.
+A study is a package of this project, named in `STUDIES`, whose module ``study.py`` has a ``STUDY``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any, Final
 
 from toptail.errors import InputError
@@ -25,6 +24,9 @@ from toptail_paper.study.page import Part, Sheet, Shown, Texts, View, write_page
 from toptail_paper.study.results import StudyResults
 from toptail_paper.study.show import shown_tables
 from toptail_paper.study.tables import TableSpec
+
+STUDIES: Final = ("controlled", "selection", "semantics")
+"""The packages that are studies."""
 
 _UNSHOWABLE: Final = "holds results that cannot be read"
 _AGAIN: Final = "run the study again"
@@ -157,11 +159,8 @@ class Study:
 
 @cache
 def studies() -> dict[str, Study]:
-    """Every study by name: the packages of this project that have a ``contract.py``."""
-    here = Path(__file__).parents[1]
-    names = [entry.name for entry in iter_modules([str(here)]) if entry.ispkg]
-    found = [name for name in names if (here / name / "contract.py").is_file()]
-    return {name: import_module(f"toptail_paper.{name}.contract").STUDY for name in sorted(found)}
+    """Every study by name."""
+    return {name: import_module(f"toptail_paper.{name}.study").STUDY for name in STUDIES}
 
 
 def _on_terminal(spec: TableSpec, results: StudyResults) -> Iterator[Table]:

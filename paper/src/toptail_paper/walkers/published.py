@@ -36,8 +36,7 @@ from toptail.lab.tasks.files import write_json
 from toptail.lab.tasks.simulator import available_cores
 from toptail.lab.training.run_files import machine, now
 from toptail.provenance import commit
-from toptail_paper.walkers.episodes import RunningEpisodes, Tally
-from toptail_paper.walkers.evaluate import evaluate
+from toptail_paper.walkers.evaluate import RunningEpisodes, Tally, evaluate
 
 Params = Any
 _LOG_STD: Final = (-5.0, 2.0)

@@ -28,10 +28,16 @@ from toptail.lab.training.config import on_gpu
 from toptail.lab.training.run_files import machine, now, read_object
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
-from toptail_paper.walkers.checkpoint import Counters, Course, load_checkpoint, save_checkpoint
-from toptail_paper.walkers.choice import Candidate, Candidates, ranking
-from toptail_paper.walkers.episodes import RunningEpisodes, Tally
-from toptail_paper.walkers.evaluate import Numbers, evaluate
+from toptail_paper.walkers.checkpoint import (
+    Candidate,
+    Candidates,
+    Counters,
+    Course,
+    load_checkpoint,
+    ranking,
+    save_checkpoint,
+)
+from toptail_paper.walkers.evaluate import Numbers, RunningEpisodes, Tally, evaluate
 from toptail_paper.walkers.learner import SAC, Scalars, deviation
 from toptail_paper.walkers.settings import ExpertSettings, fitting
 

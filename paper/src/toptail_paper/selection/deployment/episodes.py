@@ -18,7 +18,7 @@ from toptail.lab.tasks.simulator import make_env, package_randomness
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.stats import wilson
 from toptail_paper.selection.deployment.config import EpisodeConfig
-from toptail_paper.selection.rollout_design import audited_queries
+from toptail_paper.selection.rollout_data import audited_queries
 
 Act: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Observations [n, o] of all episodes at one step, to actions [n, a]; called once per step."""

@@ -6,14 +6,22 @@ resumable, so the chain is: what left its files is not called again, what was ki
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
+import tyro
+
+from toptail.commands.lists import names
+from toptail.commands.options import Flag, Words
+from toptail.commands.requirements import need_training
+from toptail.commands.terminal import say
 from toptail.commands.train import BEHAVIOUR
-from toptail.errors import InputError
-from toptail.lab.critics.registry import MAIN, names
+from toptail.errors import Exit, InputError, NotDoneError
+from toptail.lab.critics.registry import MAIN
+from toptail.lab.critics.registry import names as critic_names
 from toptail.lab.experts.walking import guide_of
 from toptail.lab.tasks.collect import Collection, check_collectable
 from toptail.lab.tasks.files import split_path
@@ -26,7 +34,7 @@ from toptail_paper.semantics.train import SemanticsTraining
 Lane: TypeAlias = Literal["accelerator", "simulator"]
 """What a piece keeps busy: the accelerator, or the processor's cores."""
 
-CONTROLS = {"pointmaze": names("control")}
+CONTROLS = {"pointmaze": critic_names("control")}
 """Families whose tables have the function-class controls."""
 
 SEMANTICS = "semantics"
@@ -140,7 +148,7 @@ def _trainings(config: ChainConfig, name: str) -> Iterator[tuple[str, tuple[int,
     yield "tdq", (*seeds, semantics.oracle_seed, *selection.reference.seeds)
     yield from ((critic, seeds) for critic in reversed(MAIN) if critic != "tdq")
     if config.two_heads:
-        yield from ((critic, seeds) for critic in names("two_head"))
+        yield from ((critic, seeds) for critic in critic_names("two_head"))
     yield from ((critic, seeds) for critic in CONTROLS.get(task.family, ()))
 
 
@@ -172,3 +180,80 @@ def _selection(
         (scored, rolled, *deployed, *every),
         (folder / "report.html",),
     )
+
+
+@dataclass(frozen=True)
+class StudyChain:
+    """Collect, train, score, roll out and tabulate whole tasks, side by side where it can be.
+
+    Training and scoring share the accelerator; collecting and rollouts use the cores meanwhile.
+    Stopped at any moment, the same command goes on. What it did stands in OUT/chain.
+    """
+
+    task: Annotated[Words, tyro.conf.arg(metavar="A,B,...")]
+    """Data sets that can be collected here: OGBench names, or the paper's."""
+
+    out: Path
+    """Folder of the studies: OUT/semantics and OUT/selection/TASK."""
+
+    runs: Path
+    """Folder of the trained runs: the networks stay there."""
+
+    data: Path
+    """Folder of the collected data sets."""
+
+    steps: int | None = None
+    """Optimizer steps of every critic and behaviour model; the studies' own unless given."""
+
+    minutes: float | None = None
+    """Stop after so many minutes; the same command goes on. Until all is done unless given."""
+
+    accelerator: int = 2
+    """Pieces that share the accelerator: while one compiles, another trains."""
+
+    no_two_heads: Flag = False
+    """Leave the two-head critics out."""
+
+    no_deployment: Flag = False
+    """Leave actors and closed loops out."""
+
+    list: Flag = False
+    """Only print the pieces, one line of JSON each, with what is done."""
+
+    def run(self) -> int:
+        """Run the chain; the exit code is 1 if a piece failed, 3 if time was up before the end."""
+        need_training("study chain")
+        if not hasattr(os, "killpg"):
+            raise NotDoneError(
+                "'toptail-paper study chain' needs groups of processes, which this system does "
+                "not have: "
+                "use Linux, macOS or WSL, or run the commands that --list prints elsewhere."
+            )
+        from toptail_paper.commands.chain_run import ChainRun, as_lines
+
+        if self.accelerator < 1 or (self.minutes is not None and not self.minutes > 0):
+            raise InputError("--accelerator and --minutes must be more than 0.")
+        config = ChainConfig(
+            self.data,
+            self.runs,
+            self.out,
+            steps=self.steps,
+            two_heads=not self.no_two_heads,
+            deployment=not self.no_deployment,
+        )
+        work = ChainRun(
+            chain(config, names(self.task)),
+            self.out / "chain",
+            {"accelerator": self.accelerator, "simulator": 1},
+            {"TOPTAIL_DATA": str(self.data.resolve()), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+            say,
+        )
+        if self.list:
+            say("\n".join(as_lines(work)))
+            return 0
+        work.run(None if self.minutes is None else 60 * self.minutes)
+        left = work.left()
+        say(f"{len(work.pieces) - len(left)} of {len(work.pieces)} pieces are finished.")
+        if work.failed:
+            return Exit.FAILED
+        return Exit.NOT_DONE if left else Exit.FINE

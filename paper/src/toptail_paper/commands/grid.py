@@ -15,7 +15,7 @@ from toptail.commands.terminal import say
 from toptail.errors import InputError, option
 
 if TYPE_CHECKING:
-    from toptail_paper.grids.plan import PlanPart
+    from toptail_paper.grids.grid import PlanPart
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Grid:
 
     def run(self) -> int:
         """Train and read what is missing, and say the answer."""
-        from toptail_paper.grids.plan import read_plan
+        from toptail_paper.grids.grid import read_plan
 
         plan = read_plan(self.plan, small=self.small)
         cells = list(plan.cells())
@@ -70,7 +70,7 @@ class Grid:
 
 
 def _part(text: str) -> PlanPart:
-    from toptail_paper.grids.plan import PlanPart
+    from toptail_paper.grids.grid import PlanPart
 
     number, _, count = text.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):

@@ -19,7 +19,7 @@ from toptail.pools import ScoredPools
 from toptail.results import plan
 from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE
-from toptail_paper.selection.rollout_design import POOL, audited_columns
+from toptail_paper.selection.rollout_data import POOL, audited_columns
 
 if TYPE_CHECKING:
     from toptail_paper.selection.load import TaskSelection

@@ -14,7 +14,7 @@ from toptail_paper.study.study import Request, Study
 def make_missing(request: Request, tick: Tick) -> list[str]:
     """Train what is missing, write the tables, and check the theory on a trained critic."""
     from toptail_paper.controlled.run import run_controlled
-    from toptail_paper.controlled.theory.trained import write_theory
+    from toptail_paper.controlled.theory.battery import write_theory
 
     run = run_controlled(request.config, request.folder, tick, request.command)
     tick("checking the theory", 1.0)

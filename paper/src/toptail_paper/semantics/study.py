@@ -34,8 +34,8 @@ def make_missing(request: Request, tick: Tick) -> list[str]:
 
 
 def write(folder: Path, tick: Tick, **how: Any) -> list[str]:
-    """Write tables and curves; see `toptail_paper.semantics.finish.write_results`."""
-    from toptail_paper.semantics.finish import write_results  # much to import for a help text
+    """Write tables and curves; see `toptail_paper.semantics.write.write_results`."""
+    from toptail_paper.semantics.write import write_results  # much to import for a help text
 
     return write_results(folder, tick, **how)
 
