@@ -24,10 +24,8 @@ from toptail.commands.data import Data
 from toptail.commands.demo import Demo
 from toptail.commands.options import ONE_WORD, respelled
 from toptail.commands.output import drop, open_output
-from toptail.commands.parent import end_with_parent
 from toptail.commands.plan import PlanCommand
 from toptail.commands.report import Report
-from toptail.commands.run_job import RunJob
 from toptail.commands.runs import Runs
 from toptail.commands.train import Train
 from toptail.errors import Exit, InputError, NotDoneError, printable, told
@@ -43,7 +41,6 @@ _Command = (
     | Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Data, tyro.conf.subcommand("data")]
     | Annotated[Train, tyro.conf.subcommand("train")]
-    | Annotated[RunJob, tyro.conf.subcommand("run-job")]
     | Annotated[Runs, tyro.conf.subcommand("runs")]
     | Annotated[Report, tyro.conf.subcommand("report")]
 )
@@ -207,7 +204,6 @@ def _ended(program: Program) -> int:
 def run(program: Program = TOPTAIL) -> None:
     """Entry point of the console script: leaves with the exit code, whatever happens."""
     interrupts.while_running()
-    end_with_parent()
     open_output()
     try:
         code = _ended(program)

@@ -14,10 +14,10 @@ import pytest
 from toptail.errors import InputError
 from toptail_paper.cli import main
 from toptail_paper.grids.cells import SeedCell
-from toptail_paper.grids.grid import PlanPart, SettlePlan, Sizes, read_plan
+from toptail_paper.grids.grid import DeclaredGrid, PlanPart, Sizes, read_grid
 from toptail_paper.grids.page import write_settled
-from toptail_paper.grids.reads import PlannedData
-from toptail_paper.grids.recorded import planned_runs
+from toptail_paper.grids.reads import GridData
+from toptail_paper.grids.recorded import grid_runs
 from toptail_paper.grids.rules import asked
 from toptail_paper.grids.run import RESULTS, settle
 
@@ -34,7 +34,7 @@ def data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("small", [False, True])
 def test_every_plan_says_what_it_trains_and_what_it_would_answer(path: Path, small: bool) -> None:
-    plan = read_plan(path, small=small)
+    plan = read_grid(path, small=small)
     assert plan.question.endswith("?")
     assert plan.answer.yes.endswith(".")
     assert plan.answer.no.endswith(".")
@@ -60,7 +60,7 @@ def test_every_plan_says_what_it_trains_and_what_it_would_answer(path: Path, sma
 def test_each_kind_of_plan_runs_at_its_smallest(
     name: str, metrics: set[str], tmp_path: Path
 ) -> None:
-    plan = read_plan(ROOT / "plans" / f"{name}.json", small=True)
+    plan = read_grid(ROOT / "plans" / f"{name}.json", small=True)
     found = settle(plan, tmp_path, "as typed", small=True)
     assert found["answer"] is None
     cells = [entry for cells in found["cells"].values() for entry in cells.values()]
@@ -87,7 +87,7 @@ def test_the_2d_world_is_trained_once_for_all_boxes_and_decomposed(
     content["small"] |= {"grid": {"layer_norm": ["off"], "hidden": [8]}, "steps": [2]}
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(content))
-    assert read_plan(path, small=True).price == 2
+    assert read_grid(path, small=True).price == 2
     words = ["grid", str(path), "--out", str(tmp_path / "out"), "--small"]
     assert main(words) == 0
     assert "answers nothing" in capsys.readouterr().out
@@ -102,10 +102,10 @@ def test_the_2d_world_is_trained_once_for_all_boxes_and_decomposed(
     assert whole != wide
 
 
-def plan_of(**changes: Any) -> SettlePlan:
+def plan_of(**changes: Any) -> DeclaredGrid:
     path = ROOT / "plans" / "cosine.json"
-    plan = read_plan(path, small=True)
-    return SettlePlan(**{**{name: getattr(plan, name) for name in vars(plan)}, **changes})
+    plan = read_grid(path, small=True)
+    return DeclaredGrid(**{**{name: getattr(plan, name) for name in vars(plan)}, **changes})
 
 
 @pytest.mark.parametrize(
@@ -142,18 +142,18 @@ def test_a_file_that_is_no_plan_is_refused(
 ) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(content))
     with pytest.raises(InputError, match=says):
-        read_plan(tmp_path / "plan.json")
+        read_grid(tmp_path / "plan.json")
 
 
 def test_a_setting_without_effect_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
     plan = plan_of(critics=("raw",))
     with pytest.raises(InputError, match="has no effect on raw"):
-        planned_runs(plan, plan.data[0], tmp_path)
+        grid_runs(plan, plan.data[0], tmp_path)
 
 
 def test_constant_coordinates_are_constant_along_a_trajectory_and_differ_between() -> None:
     name = "pointmaze-medium-navigate-v0[coordinates=3]"
-    data = PlannedData.load(name, Sizes(triples=40, negatives=5))
+    data = GridData.load(name, Sizes(triples=40, negatives=5))
     split = data.task.data.train
     assert data.width == 2
     assert split.observations.shape[1] == 5
@@ -162,7 +162,7 @@ def test_constant_coordinates_are_constant_along_a_trajectory_and_differ_between
         assert (own[start : end + 1] == own[start]).all()
     assert len(np.unique(own[split.starts], axis=0)) == len(split.starts)
     with pytest.raises(InputError, match="'coordinates' alone"):
-        PlannedData.load("pointmaze-medium-navigate-v0[colour=3]", Sizes())
+        GridData.load("pointmaze-medium-navigate-v0[colour=3]", Sizes())
 
 
 def test_what_was_read_is_not_read_again_and_a_failure_is_kept(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_parts_do_every_nth_group_and_the_last_one_answers(
     assert main([*words, "--part", "2/2"]) == 0
     assert "answers nothing" in capsys.readouterr().out
     parts = json.loads((tmp_path / "out" / RESULTS).read_text())
-    whole = settle(read_plan(path, small=True), tmp_path / "whole", small=True)
+    whole = settle(read_grid(path, small=True), tmp_path / "whole", small=True)
     assert parts["cells"] == whole["cells"]
     assert "missing" not in parts
     for data, own in half["cells"].items():
@@ -220,7 +220,7 @@ def test_a_part_needs_only_the_data_that_it_works_on(tmp_path: Path) -> None:
 
 
 def test_parts_of_the_2d_world_are_its_critics(tmp_path: Path) -> None:
-    small = read_plan(ROOT / "plans" / "norm_drift.json", small=True)
+    small = read_grid(ROOT / "plans" / "norm_drift.json", small=True)
     plan = replace(small, grid={**small.grid, "layer_norm": ("on", "off")})
     for number in range(1, len(plan.labels()) + 1):
         found = settle(plan, tmp_path, small=True, part=PlanPart(number, len(plan.labels())))

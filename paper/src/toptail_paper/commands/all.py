@@ -1,193 +1,46 @@
-"""Everything about a task in one go: collect, train, score, roll out, tabulate.
+"""``toptail-paper all``: collect, train, score, roll out and tabulate whole tasks.
 
-A chain is a list of commands with what each waits for and what it leaves. Each command is
-resumable, so the chain is: what left its files is not called again, what was killed goes on.
+Each job is one command of ``toptail`` or ``toptail-paper``, which goes on where it was stopped.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final
 
 import tyro
 
+from toptail.commands.engine import JobFlags, own_words
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words
 from toptail.commands.requirements import need_training
 from toptail.commands.terminal import say
 from toptail.commands.train import BEHAVIOUR
-from toptail.errors import Exit, InputError, NotDoneError
+from toptail.errors import InputError, NotDoneError
 from toptail.lab.critics.registry import MAIN
-from toptail.lab.critics.registry import names as critic_names
-from toptail.lab.experts.walking import guide_of
-from toptail.lab.tasks.collect import Collection, check_collectable
-from toptail.lab.tasks.files import split_path
+from toptail.lab.critics.registry import names as critics_in
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.training.run_files import RECORD, run_folder
-from toptail_paper.selection.config import SelectionConfig
-from toptail_paper.semantics.config import SemanticsConfig
-from toptail_paper.semantics.train import SemanticsTraining
 
-Lane: TypeAlias = Literal["accelerator", "simulator"]
-"""What a piece keeps busy: the accelerator, or the processor's cores."""
+if TYPE_CHECKING:
+    from toptail.jobs.job import Job
 
-CONTROLS = {"pointmaze": critic_names("control")}
+CONTROLS: Final = {"pointmaze": critics_in("control")}
 """Families whose tables have the function-class controls."""
 
-SEMANTICS = "semantics"
-"""How the names of those pieces begin."""
-
-FIRST_STAGES = "queries,pools,reference,exact,euclidean,scores"
+FIRST_STAGES: Final = "queries,pools,reference,exact,euclidean,scores"
 """Stages of the selection study that need the main critics and the behaviour model."""
 
 
-@dataclass(frozen=True)
-class Piece:
-    """One command of a chain."""
-
-    name: str
-    """What it is, such as ``train AntMaze tdq``; unique in a chain."""
-    command: tuple[str, ...]
-    """Arguments of ``toptail``."""
-    lane: Lane
-    """What it keeps busy."""
-    after: tuple[str, ...] = ()
-    """Pieces that must be finished before."""
-    leaves: tuple[Path, ...] = ()
-    """Files that are there when it is finished."""
-
-
-@dataclass(frozen=True)
-class ChainConfig:
-    """Where a chain's files go, and how much it does."""
-
-    data: Path
-    """Folder of the data sets."""
-    runs: Path
-    """Folder of the trained runs."""
-    out: Path
-    """Folder of the studies: ``OUT/semantics`` and ``OUT/selection/TASK``."""
-    steps: int | None = None
-    """Optimizer steps of every critic and behaviour model; the studies' own unless given."""
-    two_heads: bool = True
-    """Whether the two-head critics are trained, in mazes."""
-    deployment: bool = True
-    """Whether actors are trained and closed loops run."""
-
-
-def chain(config: ChainConfig, tasks: Sequence[str]) -> list[Piece]:
-    """The pieces of the tasks' chains, in the order in which they are begun where they can be."""
-    if not tasks:
-        raise InputError("A chain needs at least one task.")
-    pieces: list[Piece] = []
-    for name in dict.fromkeys(parse_name(task).name for task in tasks):
-        check_collectable(Collection(name, expert=guide_of(parse_name(name))))
-        before = [piece.name for piece in pieces if piece.name.startswith(SEMANTICS)]
-        pieces += _task(config, name, tuple(before[-1:]))
-    return pieces
-
-
-def _task(config: ChainConfig, name: str, before: tuple[str, ...]) -> Iterator[Piece]:
-    """One task's pieces; its semantics wait for those ``before`` it in the folder of all tasks."""
-    task = parse_name(name)
-    label, file = task.paper_name or name, config.data / f"{name}.npz"
-    collected = f"collect {label}"
-    both = tuple(split_path(file, split) for split in ("train", "val"))
-    command = ("data", "collect", name, "--out", str(file))
-    yield Piece(collected, command, "simulator", (), both)
-
-    trainings = {
-        critic: Piece(
-            f"train {label} {critic}",
-            (
-                *("train", "--task", name, "--out", str(config.runs), "--critics", critic),
-                *("--seeds", ",".join(map(str, seeds)), "--steps", str(_steps(config, name))),
-            ),
-            "accelerator",
-            (collected,),
-            tuple(run_folder(config.runs / name / critic, seed) / RECORD for seed in seeds),
-        )
-        for critic, seeds in _trainings(config, name)
-    }
-    first = [piece for critic, piece in trainings.items() if critic in (*MAIN, BEHAVIOUR)]
-    every = tuple(piece.name for piece in trainings.values())
-    yield from first
-    if task.is_maze:
-        yield from _selection(config, name, label, tuple(piece.name for piece in first), every)
-    yield from (piece for piece in trainings.values() if piece not in first)
-    folder = config.out / "semantics"
-    study = ("study", "semantics", "--task", name, "--runs", str(config.runs))
-    yield Piece(
-        f"{SEMANTICS} {label}",
-        (*study, "--out", str(folder)),
-        "accelerator",
-        (*every, *before),
-        (folder / "scores" / name / "draws.npz", folder / "report.html"),
-    )
-
-
-def _steps(config: ChainConfig, name: str) -> int:
-    """Optimizer steps: those that were asked for, or the studies' own."""
-    own = SemanticsTraining()
-    usual = own.steps if parse_name(name).is_maze else own.play_steps
-    return usual if config.steps is None else config.steps
-
-
-def _trainings(config: ChainConfig, name: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Critics and behaviour model of a task with their seeds; first what is waited for longest."""
-    task = parse_name(name)
-    semantics, selection = SemanticsConfig((name,)), SelectionConfig.for_task(name)
-    seeds = semantics.seeds
-    if not task.is_maze:
-        yield from ((critic, seeds) for critic in MAIN)
-        return
-    yield BEHAVIOUR, semantics.diffusion_seeds
-    yield "tdq", (*seeds, semantics.oracle_seed, *selection.reference.seeds)
-    yield from ((critic, seeds) for critic in reversed(MAIN) if critic != "tdq")
-    if config.two_heads:
-        yield from ((critic, seeds) for critic in critic_names("two_head"))
-    yield from ((critic, seeds) for critic in CONTROLS.get(task.family, ()))
-
-
-def _selection(
-    config: ChainConfig, name: str, label: str, first: tuple[str, ...], every: tuple[str, ...]
-) -> Iterator[Piece]:
-    """The stages of the selection study, as early as what they need is there."""
-    folder = config.out / "selection" / name
-    study = (
-        *("study", "selection", "--task", name),
-        *("--runs", str(config.runs), "--out", str(folder.parent), "--stage"),
-    )
-    scored = f"selection {label}"
-    main = tuple(folder / "scores" / f"{critic}@42.npz" for critic in MAIN)
-    yield Piece(scored, (*study, FIRST_STAGES), "accelerator", first, main)
-    rolled = f"rollouts {label}"
-    rollouts = (folder / "rollouts.npz",)
-    yield Piece(rolled, (*study, "rollouts"), "simulator", (scored,), rollouts)
-    deployed: tuple[str, ...] = ()
-    if config.deployment:
-        deployed = (f"deployment {label}",)
-        files = (folder / "deployment" / "actors.json", folder / "deployment" / "closed_loop.json")
-        yield Piece(deployed[0], (*study, "deployment"), "accelerator", (scored,), files)
-    # Critics that came later are scored, and their picks rolled out.
-    yield Piece(
-        f"selection {label}, all critics and tables",
-        (*study, "scores,rollouts,tables"),
-        "simulator",
-        (scored, rolled, *deployed, *every),
-        (folder / "report.html",),
-    )
-
-
-@dataclass(frozen=True)
-class StudyChain:
-    """Collect, train, score, roll out and tabulate whole tasks, side by side where it can be.
+@dataclass(frozen=True, kw_only=True)
+class All(JobFlags):
+    """Run everything about whole tasks: data, critics, both studies on them.
 
     Training and scoring share the accelerator; collecting and rollouts use the cores meanwhile.
-    Stopped at any moment, the same command goes on. What it did stands in OUT/chain.
+    Stopped at any moment, the same command goes on. Logs are in OUT/.jobs.
     """
 
     task: Annotated[Words, tyro.conf.arg(metavar="A,B,...")]
@@ -197,7 +50,7 @@ class StudyChain:
     """Folder of the studies: OUT/semantics and OUT/selection/TASK."""
 
     runs: Path
-    """Folder of the trained runs: the networks stay there."""
+    """Folder of the trained runs."""
 
     data: Path
     """Folder of the collected data sets."""
@@ -206,10 +59,10 @@ class StudyChain:
     """Optimizer steps of every critic and behaviour model; the studies' own unless given."""
 
     minutes: float | None = None
-    """Stop after so many minutes; the same command goes on. Until all is done unless given."""
+    """Stop after so many minutes; no limit unless given."""
 
     accelerator: int = 2
-    """Pieces that share the accelerator: while one compiles, another trains."""
+    """Jobs that share the accelerator: while one compiles, another trains."""
 
     no_two_heads: Flag = False
     """Leave the two-head critics out."""
@@ -217,43 +70,150 @@ class StudyChain:
     no_deployment: Flag = False
     """Leave actors and closed loops out."""
 
-    list: Flag = False
-    """Only print the pieces, one line of JSON each, with what is done."""
-
     def run(self) -> int:
-        """Run the chain; the exit code is 1 if a piece failed, 3 if time was up before the end."""
-        need_training("study chain")
-        if not hasattr(os, "killpg"):
-            raise NotDoneError(
-                "'toptail-paper study chain' needs groups of processes, which this system does "
-                "not have: "
-                "use Linux, macOS or WSL, or run the commands that --list prints elsewhere."
-            )
-        from toptail_paper.commands.chain_run import ChainRun, as_lines
-
+        """Run the missing jobs."""
+        need_training("all")
         if self.accelerator < 1 or (self.minutes is not None and not self.minutes > 0):
             raise InputError("--accelerator and --minutes must be more than 0.")
-        config = ChainConfig(
-            self.data,
-            self.runs,
-            self.out,
-            steps=self.steps,
-            two_heads=not self.no_two_heads,
-            deployment=not self.no_deployment,
-        )
-        work = ChainRun(
-            chain(config, names(self.task)),
-            self.out / "chain",
-            {"accelerator": self.accelerator, "simulator": 1},
-            {"TOPTAIL_DATA": str(self.data.resolve()), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
-            say,
-        )
-        if self.list:
-            say("\n".join(as_lines(work)))
+        if self.by_jobs() or self.engine == "ray":
             return 0
-        work.run(None if self.minutes is None else 60 * self.minutes)
-        left = work.left()
-        say(f"{len(work.pieces) - len(left)} of {len(work.pieces)} pieces are finished.")
-        if work.failed:
-            return Exit.FAILED
-        return Exit.NOT_DONE if left else Exit.FINE
+        from toptail.jobs.executors import Processes
+        from toptail.jobs.job import Resources
+
+        jobs, words = self.jobs(), own_words()
+        seconds = None if self.minutes is None else 60 * self.minutes
+        room = Resources(1.0, self.accelerator)
+        start = [sys.executable, "-m", "toptail_paper", *words, "--job"]
+        executor = Processes(lambda job: [*start, job.id], room, seconds)
+        executor.run(jobs, lambda stage, _share: say(stage))
+        say(f"All {len(jobs)} jobs are done.")
+        return 0
+
+    def jobs(self) -> list[Job]:
+        """The jobs of all tasks, in the order in which they start where they can."""
+        from toptail.lab.experts.walking import guide_of
+        from toptail.lab.tasks.collect import Collection, check_collectable
+
+        tasks = dict.fromkeys(parse_name(task).name for task in names(self.task))
+        if not tasks:
+            raise InputError("--task names no data set.")
+        found: list[Job] = []
+        for name in tasks:
+            check_collectable(Collection(name, expert=guide_of(parse_name(name))))
+            # The tasks share the folder of the semantics study: one after another.
+            shared = [job.id for job in found if job.name.startswith("semantics")][-1:]
+            found += self._task(name, shared)
+        return found
+
+    def _job(
+        self, name: str, words: list[str], needs: list[str], outputs: list[Path], *, gpu: bool
+    ) -> Job:
+        from toptail.jobs.job import Job, Resources
+
+        return Job(
+            name=name,
+            content={"command": words},
+            home=self.out,
+            outputs=outputs,
+            work=lambda: self._call(name, words),
+            needs=needs,
+            resources=Resources(0.0, 1.0) if gpu else Resources(),
+        )
+
+    def _call(self, name: str, words: list[str]) -> None:
+        """Run one command in this process."""
+        from toptail import cli
+        from toptail_paper.cli import PAPER
+
+        os.environ["TOPTAIL_DATA"] = str(self.data.resolve())
+        os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+        program = PAPER if words[0] == "study" else cli.TOPTAIL
+        sys.argv = [program.name, *words]  # records name the command line
+        code = cli.main(words, program)
+        if code:
+            raise NotDoneError(f"{name} ended with code {code}.")
+
+    def _task(self, name: str, shared: list[str]) -> Iterator[Job]:
+        """One task's jobs; its semantics wait for the jobs ``shared`` in the same folder."""
+        from toptail.lab.tasks.files import split_path
+        from toptail.lab.training.run_files import RECORD, run_folder
+
+        task, file = parse_name(name), self.data / f"{name}.npz"
+        label = task.paper_name or name
+        words = ["data", "collect", name, "--out", str(file)]
+        both = [split_path(file, split) for split in ("train", "val")]
+        collected = self._job(f"collect {label}", words, [], both, gpu=False)
+        yield collected
+
+        trainings = {}
+        for critic, seeds in self._trainings(name):
+            words = ["train", "--task", name, "--out", str(self.runs), "--critics", critic]
+            words += ["--seeds", ",".join(map(str, seeds)), "--steps", str(self._steps(name))]
+            home = self.runs / name / critic
+            records = [run_folder(home, seed) / RECORD for seed in seeds]
+            trainings[critic] = self._job(
+                f"train {label} {critic}", words, [collected.id], records, gpu=True
+            )
+        first = [job for critic, job in trainings.items() if critic in (*MAIN, BEHAVIOUR)]
+        every = [job.id for job in trainings.values()]
+        yield from first
+        if task.is_maze:
+            yield from self._selection(name, label, [job.id for job in first], every)
+        yield from (job for job in trainings.values() if job not in first)
+        folder = self.out / "semantics"
+        words = ["study", "semantics", "--task", name, "--runs", str(self.runs)]
+        files = [folder / "scores" / name / "draws.npz", folder / "report.html"]
+        words += ["--out", str(folder)]
+        yield self._job(f"semantics {label}", words, [*every, *shared], files, gpu=True)
+
+    def _steps(self, name: str) -> int:
+        from toptail_paper.semantics.train import SemanticsTraining
+
+        own = SemanticsTraining()
+        usual = own.steps if parse_name(name).is_maze else own.play_steps
+        return usual if self.steps is None else self.steps
+
+    def _trainings(self, name: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Critics and behaviour model of a task with their seeds; first what others wait for."""
+        from toptail_paper.selection.config import SelectionConfig
+        from toptail_paper.semantics.config import SemanticsConfig
+
+        task = parse_name(name)
+        semantics, selection = SemanticsConfig((name,)), SelectionConfig.for_task(name)
+        seeds = semantics.seeds
+        if not task.is_maze:
+            yield from ((critic, seeds) for critic in MAIN)
+            return
+        yield BEHAVIOUR, semantics.diffusion_seeds
+        yield "tdq", (*seeds, semantics.oracle_seed, *selection.reference.seeds)
+        yield from ((critic, seeds) for critic in reversed(MAIN) if critic != "tdq")
+        if not self.no_two_heads:
+            yield from ((critic, seeds) for critic in critics_in("two_head"))
+        yield from ((critic, seeds) for critic in CONTROLS.get(task.family, ()))
+
+    def _selection(
+        self, name: str, label: str, first: list[str], every: list[str]
+    ) -> Iterator[Job]:
+        """The stages of the selection study, as early as what they need exists."""
+        folder = self.out / "selection" / name
+        study = ["study", "selection", "--task", name, "--runs", str(self.runs)]
+        study += ["--out", str(folder.parent), "--stage"]
+        main = [folder / "scores" / f"{critic}@42.npz" for critic in MAIN]
+        scored = self._job(f"selection {label}", [*study, FIRST_STAGES], first, main, gpu=True)
+        yield scored
+        rollouts = [folder / "rollouts.npz"]
+        rolled = self._job(
+            f"rollouts {label}", [*study, "rollouts"], [scored.id], rollouts, gpu=False
+        )
+        yield rolled
+        before = [scored.id, rolled.id]
+        if not self.no_deployment:
+            files = [folder / "deployment" / f"{each}.json" for each in ("actors", "closed_loop")]
+            words = [*study, "deployment"]
+            deployed = self._job(f"deployment {label}", words, [scored.id], files, gpu=True)
+            yield deployed
+            before.append(deployed.id)
+        # Critics that were trained later are scored, and their picks rolled out.
+        words = [*study, "scores,rollouts,tables"]
+        report = [folder / "report.html"]
+        yield self._job(f"tables of {label}", words, [*before, *every], report, gpu=False)

@@ -1,84 +1,81 @@
-"""``toptail-paper grid``: a declared plan, from its grid to its answer."""
+"""``toptail-paper grid``: a declared grid of trainings, from its file to its answer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from toptail.commands.engine import JobFlags
 from toptail.commands.options import Flag, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.requirements import need_training
 from toptail.commands.terminal import say
-from toptail.errors import InputError, option
 
 if TYPE_CHECKING:
-    from toptail_paper.grids.grid import PlanPart
+    from toptail.jobs.job import Job
+    from toptail_paper.grids.grid import DeclaredGrid
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(JobFlags):
     """Answer a question by a grid of trainings that was declared in a file.
 
-    The plan says what is trained, with which seeds, what is read, and what would count as an
+    The file says what is trained, with which seeds, what is read, and what would count as an
     answer. Killed at any moment, the same command goes on.
     """
 
-    plan: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="PLAN.json")]
-    """The plan: see docs/settle.md, and plans/ for those of the paper's open questions."""
+    grid: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="GRID.json")]
+    """The declaration: see docs/settle.md, and plans/ for those of the paper's open questions."""
     out: Path
     """Folder of the results."""
     small: Flag = False
-    """Run the trial that the plan declares: every step at its smallest, and no answer."""
+    """Run the trial that the file declares: every step at its smallest, and no answer."""
     price: Flag = False
     """Say how many trainings it takes, and do nothing."""
     networks: Path | None = None
-    """Folder of final networks: a training that another plan left there is not done again. OUT's
-    own unless given."""
-    part: Annotated[str, tyro.conf.arg(metavar="I/N")] = "1/1"
-    """Do every N-th group of trainings, from the I-th on: calls with other parts, at the same time
-    or on other machines, do the rest in the same folder. Whoever finds all of them done answers."""
+    """Folder of final networks: a training whose network another grid left there is not repeated.
+    OUT/networks unless given."""
     so_far: Flag = False
-    """Train nothing, and say what the cells that are finished decide."""
+    """Train nothing, and say what the finished cells decide."""
+
+    @cached_property
+    def declared(self) -> DeclaredGrid:
+        """What the file declares."""
+        from toptail_paper.grids.grid import read_grid
+
+        return read_grid(self.grid, small=self.small)
 
     def run(self) -> int:
-        """Train and read what is missing, and say the answer."""
-        from toptail_paper.grids.grid import read_plan
-
-        plan = read_plan(self.plan, small=self.small)
-        cells = list(plan.cells())
+        """Train and read what is missing, and print the answer."""
+        declared = self.declared
         if self.price:
-            say(f"{plan.price} trainings of {plan.steps[-1]:,} steps, read as {len(cells)} cells.")
+            trainings = f"{declared.price} trainings of {declared.steps[-1]:,} steps"
+            say(f"{trainings}, read as {len(list(declared.cells()))} cells.")
             return 0
         need_training("grid")
-        from toptail_paper.grids.run import RESULTS, settle
-
-        part = _part(self.part)
-        with progress_bar() as tick:
-            found = settle(
-                plan, self.out, command_line(), tick,
-                small=self.small, networks=self.networks, part=part, so_far=self.so_far,
-            )  # fmt: skip
-        if not found:
-            say(f"Part {self.part} is done; cells of other parts are missing.")
+        if not self.so_far and self.by_jobs():
             return 0
-        _say(found)
+        from toptail_paper.grids.run import RESULTS, run_grid
+
+        how: dict[str, Any] = {"small": self.small, "networks": self.networks}
+        with progress_bar() as tick:
+            found = run_grid(declared, self.out, command_line(), tick, so_far=self.so_far, **how)
+        _print_answer(found)
         say(f"Results: {self.out / RESULTS}")
         return 0
 
+    def jobs(self) -> list[Job]:
+        """One job per batch of trainings; the command itself answers."""
+        from toptail_paper.grids.run import grid_jobs
 
-def _part(text: str) -> PlanPart:
-    from toptail_paper.grids.grid import PlanPart
-
-    number, _, count = text.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise InputError(f"{option('part', text)} must be I/N with whole numbers, I from 1 to N.")
-    return PlanPart(int(number), int(count))
+        return grid_jobs(self.declared, self.out, self.networks)
 
 
-def _say(found: dict[str, Any]) -> None:
+def _print_answer(found: dict[str, Any]) -> None:
     from toptail_paper.grids.rules import said
 
     marked = sum(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
@@ -16,17 +17,21 @@ from toptail.errors import InputError
 
 @dataclass(frozen=True)
 class Show:
-    """Show a table or figure of the paper beside what was measured here, from stored results.
+    """Show a table or figure of the paper beside what was measured, from stored results.
 
-    Nothing is trained and nothing is written: the results ship with this package. 'toptail
-    reproduce LABEL' measures one again, in a folder of your own.
+    Nothing is trained and nothing is written: the results ship with this package. 'toptail-paper
+    study' measures them again, in a folder of your own, which --out shows.
     """
 
     which: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="LABEL|NUMBER")] = ""
     """The paper's label (tab:main), the number of a table (4, S3), or 'figure 2'."""
 
+    out: Path | None = None
+    """Show the table or figure of this folder, which 'toptail-paper study' wrote; for the selection
+    study OUT/TASK. The stored results unless given."""
+
     list: Flag = False
-    """List every table and figure: number, label, caption, tasks, and how it stands here."""
+    """List every table and figure: number, label, caption, tasks, and its state here."""
 
     json: Flag = False
     """Print JSON, with full precision."""
@@ -36,11 +41,12 @@ class Show:
         if self.list == bool(self.which):
             raise InputError(
                 "Name one table or figure of the paper, as in 'toptail-paper show tab:main' or "
-                "'toptail "
-                "paper 4', or ask for all of them with --list."
+                "'toptail-paper show 4', or list all of them with --list."
             )
         if self.list:
             self._list()
+        elif self.out is not None:
+            _show_folder(self.which, self.out)
         else:
             self._show()
         return 0
@@ -68,6 +74,7 @@ class Show:
     def _show(self) -> None:
         from toptail_paper.claims.published import find_exhibit, measured
         from toptail_paper.study.compare import DIFFERS
+        from toptail_paper.study.study import studies
 
         exhibit = find_exhibit(self.which)
         found = measured(exhibit.label)
@@ -83,11 +90,36 @@ class Show:
         for each in found:
             say("\nMade by: " + "\n         ".join(each.commands or ["a call without a record"]))
             say(f"Settings: {each.settings}.")
-        say(f"\nMeasure it again: toptail-paper reproduce {exhibit.label} --out FOLDER")
+        makers = [each for each in studies().values() if exhibit.label in each.labels]
+        if makers:
+            commands = " or ".join(f"toptail-paper study {each.name}" for each in makers)
+            say(f"\nMeasure it again: {commands}")
         for entry in (entry for each in found for entry in each.claims):
             on = f" on {entry['depends_on']}" if entry.get("depends_on") else ""
             more = f"\n  {entry['settled']}" if entry.get("settled") else ""
             say(f"\n{entry['status']}{on}: {entry['sentence']}\n  {entry['comment']}{more}")
+
+
+def _show_folder(label: str, folder: Path) -> None:
+    """Print the tables of a label from a study's folder, and where its figures are."""
+    from toptail_paper.study.study import study_in
+
+    study = study_in(folder)
+    if label not in study.labels:
+        raise InputError(
+            f"{folder} holds the study '{study.name}', which does not make '{label}'; it makes "
+            f"{', '.join(study.labels)}."
+        )
+    tables, figures = study.tables(folder, (label,)), study.figures(folder, label)
+    if not tables and not figures:
+        raise InputError(
+            f"{folder} has no scores for {label}: make them with 'toptail-paper study "
+            f"{study.name} --runs RUNS --train'."
+        )
+    for table in tables:
+        print_table(table)
+    for figure in figures:
+        say(f"Figure: {figure}.svg and .png")
 
 
 def _print_list(rows: Any) -> None:

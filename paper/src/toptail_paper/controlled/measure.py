@@ -32,7 +32,7 @@ from toptail_paper.controlled.evaluate import (
     norm_readout,
     selection_curves,
 )
-from toptail_paper.controlled.trainings import Plan
+from toptail_paper.controlled.trainings import Trainings
 from toptail_paper.study.search_error import POOLED, POOLED_CANDIDATES, POOLED_RESAMPLES
 from toptail_paper.study.tables import StoredCell, cell
 
@@ -283,12 +283,12 @@ UNTRAINED: Final = 0
 """The seed under which a critic stands that nobody trained."""
 
 
-def ideal_rows(plan: Plan, world: ControlledWorld) -> dict[str, dict[str, StoredCell]]:
+def ideal_rows(runs: Trainings, world: ControlledWorld) -> dict[str, dict[str, StoredCell]]:
     """The rows of the ideal critics in a table of picks."""
-    pools = plan.pools(world)
+    pools = runs.pools(world)
     return {
-        name: _pick_cells(scores, pools, plan.config) | _retrieval(name, world, pools)
-        for name, scores in plan.ideals(world).items()
+        name: _pick_cells(scores, pools, runs.config) | _retrieval(name, world, pools)
+        for name, scores in runs.ideals(world).items()
     }
 
 
@@ -320,21 +320,23 @@ def _retrieval(name: str, world: ControlledWorld, pools: Pools) -> dict[str, Sto
     return {"retrieval_auc": cell({UNTRAINED: float(wins)})}
 
 
-def search_error_rows(plan: Plan) -> dict[str, dict[str, StoredCell]]:
+def search_error_rows(runs: Trainings) -> dict[str, dict[str, StoredCell]]:
     """The terms of the regret of every scalar that has an ideal, and of the ideals themselves."""
-    world = plan.config.world
-    ideals = plan.ideals(world)
+    world = runs.config.world
+    ideals = runs.ideals(world)
     rows = {
-        name: _terms({u.seed: u.scores()[readout] for u in units}, ideals[ideal], plan)
-        for name, units, readout in plan.deployments()
+        name: _terms({u.seed: u.scores()[readout] for u in units}, ideals[ideal], runs)
+        for name, units, readout in runs.deployments()
         if (ideal := IDEAL.get(name)) in ideals
     }
-    return rows | {name: _terms({UNTRAINED: own}, own, plan) for name, own in ideals.items()}
+    return rows | {name: _terms({UNTRAINED: own}, own, runs) for name, own in ideals.items()}
 
 
-def _terms(by_seed: Mapping[int, NDArray[Any]], ideal: Floats, plan: Plan) -> dict[str, StoredCell]:
+def _terms(
+    by_seed: Mapping[int, NDArray[Any]], ideal: Floats, runs: Trainings
+) -> dict[str, StoredCell]:
     """The cells of one row: the terms at fixed queries, and pooled."""
-    pools, config = plan.pools(), plan.config
+    pools, config = runs.pools(), runs.config
     fixed = {
         seed: np.stack(search_error(x, ideal, pools.value, pools.support, (config.pool,)), 1)[
             ..., 0

@@ -1,9 +1,8 @@
-"""The controlled study as all studies are described."""
+"""The controlled study: its steps, and what its page shows."""
 
 from __future__ import annotations
 
 from toptail.progress import Tick
-from toptail_paper.controlled.config import StudyConfig
 from toptail_paper.controlled.figures import drawings
 from toptail_paper.controlled.page import texts
 from toptail_paper.controlled.results import read_controlled
@@ -19,13 +18,11 @@ def make_missing(request: Request, tick: Tick) -> list[str]:
     run = run_controlled(request.config, request.folder, tick, request.command)
     tick("checking the theory", 1.0)
     write_theory(request.config, request.folder)
-    return [f"Trained {run.made} critics, found {run.asked - run.made} finished."]
+    return [f"Trained {run.made} critics; {run.asked - run.made} were finished already."]
 
 
 STUDY = Study(
     name="controlled",
-    where="in the 2-D world",
-    config=StudyConfig,
     steps=make_missing,
     write=None,
     parts=PARTS,

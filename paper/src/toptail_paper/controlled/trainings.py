@@ -141,7 +141,7 @@ it was timed, and follows from nothing that is known of a critic."""
 
 
 @dataclass
-class Plan:
+class Trainings:
     """The cells of one call by the part of the study they serve."""
 
     config: StudyConfig
@@ -238,7 +238,7 @@ class Plan:
             home=self.run.path,
             outputs=[unit.unit.folder for unit in units],
             work=lambda: compute_cell(self.run, self.config, cell, self.pools(cell.world)),
-            finished=lambda: all(unit.finished for unit in units),
+            done=lambda: all(unit.finished for unit in units),
         )
 
     def compute(self, tick: Tick = no_tick) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,14 +12,16 @@ import numpy as np
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.io.files import write_arrays
+from toptail.jobs.job import Job, Resources
 from toptail.lab.critics.learner import Params
 from toptail.lab.store.folder import write_json
 from toptail.lab.store.units import Arrays, Unit
 from toptail.lab.training.checkpoint import load_params, save_params
+from toptail.lab.training.config import on_gpu
 from toptail.lab.training.lanes import Lane
 from toptail.lab.training.run_files import digest, machine, versions
 from toptail.provenance import commit
-from toptail_paper.grids.grid import PlannedCell, SettlePlan
+from toptail_paper.grids.grid import DeclaredGrid, GridCell
 from toptail_paper.study.tables import StoredCell, cell
 
 
@@ -62,14 +64,14 @@ class SeedCell:
     unit: Unit
     """Where its numbers lie."""
 
-    cell: PlannedCell
+    cell: GridCell
     """What it belongs to."""
 
     seed: int
     """The seed."""
 
     @classmethod
-    def of(cls, folder: Path, plan: SettlePlan, cell: PlannedCell, seed: int) -> SeedCell:
+    def of(cls, folder: Path, declared: DeclaredGrid, cell: GridCell, seed: int) -> SeedCell:
         """The unit of a cell's seed, which everything that decides it names."""
         made_from = {
             "format": FORMAT,
@@ -77,9 +79,9 @@ class SeedCell:
             "label": cell.label,
             "steps": cell.steps,
             "seed": seed,
-            "shared": dict(plan.shared),
-            "sizes": dict(plan.sizes),
-            "reads": list(plan.reads),
+            "shared": dict(declared.shared),
+            "sizes": dict(declared.sizes),
+            "reads": list(declared.reads),
         }
         return cls(Unit.of(folder, f"{cell.label.partition('[')[0]}-seed{seed}", made_from),
                    cell, seed)  # fmt: skip
@@ -109,6 +111,21 @@ class SeedCell:
             name: Estimate(np.asarray(x), draws[name].astype(float)) for name, x in known.items()
         }
         return reading, str(content["failed"]), str(content["commit"])
+
+
+def cells_job(
+    name: str, folder: Path, units: Sequence[SeedCell], work: Callable[[], object]
+) -> Job:
+    """The job that fills some cells."""
+    return Job(
+        name=name,
+        content={"units": [each.unit.folder.name for each in units]},
+        home=folder,
+        outputs=[each.unit.folder for each in units],
+        work=work,
+        done=lambda: all(each.unit.finished for each in units),
+        resources=Resources(1.0, 1.0 if on_gpu() else 0.0),
+    )
 
 
 def cell_metrics(readings: Mapping[int, Reading]) -> dict[str, StoredCell]:

@@ -20,7 +20,7 @@ from toptail_paper.grids.rules import RULES, Answer
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is drawn and resampled; a plan's ``sizes`` are fields of this."""
+    """How much is drawn and resampled; a grid's ``sizes`` are fields of this."""
 
     triples: int = 3_000
     """Triples (s, a, g) per data set."""
@@ -92,20 +92,20 @@ CONTROLLED: Final = "controlled"
 """The data set that is none: the 2-D world."""
 
 MOST: Final = 10_000
-"""Trainings of a plan, at most."""
+"""Trainings of a grid, at most."""
 
 READS: Final = ("triples", "queries", "seen", "ideal", "search", "actors", "decomposition")
 """What can be read from a trained critic."""
 
-_AGAIN: Final = "see docs/settle.md for what a plan holds"
+_AGAIN: Final = "see docs/settle.md for what a grid declares"
 
 
 @dataclass(frozen=True)
-class PlannedCell:
+class GridCell:
     """One critic with settings on one data set, read after so many steps."""
 
     data: str
-    """The data set, as `SettlePlan.data` has it."""
+    """The data set, as `DeclaredGrid.data` has it."""
 
     label: str
     """The critic with its settings, without its steps."""
@@ -121,14 +121,14 @@ class PlannedCell:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Everything that tells this cell from others, as it is written in a plan."""
+        """Everything that tells this cell from others, as it is written in a grid."""
         critic, settings = split_label(self.label)
         data, more = split_label(self.data)
         return {**settings, **more, "steps": str(self.steps), "critic": critic, "data": data}
 
 
 @dataclass(frozen=True)
-class SettlePlan:
+class DeclaredGrid:
     """One question, declared before it is asked."""
 
     question: str
@@ -173,7 +173,7 @@ class SettlePlan:
         if both:
             raise InputError(
                 f"Seed {both[0]} is reported in the main tables, and nothing may be chosen by it: "
-                "give the plan other seeds."
+                "give the grid other seeds."
             )
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise InputError(f"seeds must be different whole numbers from 0, not {self.seeds}.")
@@ -186,7 +186,7 @@ class SettlePlan:
         if len(worlds) != 1 or worlds != {"decomposition" in self.reads}:
             raise InputError(
                 "The 2-D world is read by 'decomposition', and recorded data by the others: give "
-                "a plan data of one kind, and reads that fit it."
+                "a grid data of one kind, and reads that fit it."
             )
         if self.price > MOST:
             raise InputError(
@@ -223,10 +223,10 @@ class SettlePlan:
             found.append(made)
         return list(dict.fromkeys(found))
 
-    def cells(self) -> Iterator[PlannedCell]:
+    def cells(self) -> Iterator[GridCell]:
         """Every cell, data set by data set."""
         for data, label, steps in product(self.data, self.labels(), self.steps):
-            yield PlannedCell(data, label, steps)
+            yield GridCell(data, label, steps)
 
     @property
     def price(self) -> int:
@@ -235,33 +235,14 @@ class SettlePlan:
         return sets * len(self.critics) * prod(map(len, self.grid.values())) * len(self.seeds)
 
 
-@dataclass(frozen=True)
-class PlanPart:
-    """Which groups of trainings one call takes, where several share a plan."""
-
-    number: int = 1
-    """Which part, from 1."""
-
-    count: int = 1
-    """How many parts there are."""
-
-    def has(self, group: int) -> bool:
-        """Whether a group, by its number from 0 on, belongs to it."""
-        return group % self.count == self.number - 1
-
-
-WHOLE = PlanPart()
-"""All groups."""
-
-
-def read_plan(path: str | Path, *, small: bool = False) -> SettlePlan:
-    """Read a plan; ``small`` is the trial that the file declares beside it."""
+def read_grid(path: str | Path, *, small: bool = False) -> DeclaredGrid:
+    """Read a grid; ``small`` is the trial that the file declares beside it."""
     content = read_object(Path(path), _AGAIN)
     with refusing(path, "is not a plan", _AGAIN):
-        known = {each.name for each in fields(SettlePlan)}
+        known = {each.name for each in fields(DeclaredGrid)}
         unknown = sorted(content.keys() - known)
         if unknown:
-            raise InputError(f"{path}: a plan has no '{unknown[0]}'; it has {', '.join(known)}.")
+            raise InputError(f"{path}: a grid has no '{unknown[0]}'; it has {', '.join(known)}.")
         whole = {**content, **(content.get("small", {}) if small else {})}
         answer = dict(whole.pop("answer"))
         if answer.get("rule") not in RULES:
@@ -273,4 +254,4 @@ def read_plan(path: str | Path, *, small: bool = False) -> SettlePlan:
             name: tuple(v) if isinstance(v, list) else v for name, v in whole.items()
         }
         listed["grid"] = {name: tuple(v) for name, v in whole.get("grid", {}).items()}
-        return SettlePlan(**listed, answer=Answer(**answer))
+        return DeclaredGrid(**listed, answer=Answer(**answer))

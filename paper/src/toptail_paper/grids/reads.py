@@ -64,11 +64,11 @@ class DrawnTriples:
 
 
 @dataclass(frozen=True, eq=False)
-class PlannedData:
-    """One data set of a plan, and what is drawn from it, each when it is first needed."""
+class GridData:
+    """One data set of a grid, and what is drawn from it, each when it is first needed."""
 
     name: str
-    """As the plan has it."""
+    """As the grid has it."""
 
     task: TaskDataset
     """The data set."""
@@ -80,7 +80,7 @@ class PlannedData:
     """How much is drawn."""
 
     @classmethod
-    def load(cls, name: str, sizes: Sizes) -> PlannedData:
+    def load(cls, name: str, sizes: Sizes) -> GridData:
         """Load ``NAME`` or ``NAME[coordinates=8]``."""
         path, settings = split_label(name)
         if settings.keys() - {"coordinates"} or not settings.get("coordinates", "0").isdigit():
@@ -157,7 +157,7 @@ class Subject:
     seed: int
     """Its training seed."""
 
-    data: PlannedData
+    data: GridData
     """What it was trained on."""
 
     @property
@@ -211,7 +211,7 @@ def read_ideal(subject: Subject) -> Reading:
     return {f"predicted_{name}": found[name] for name in ("tau", "nearer_goal", "auc")}
 
 
-def triple_metrics(score: Score, data: PlannedData, name: Split, drawn: DrawnTriples) -> Reading:
+def triple_metrics(score: Score, data: GridData, name: Split, drawn: DrawnTriples) -> Reading:
     """Every diagnostic of a score on the triples of one split."""
     split, t, sizes = data.task.split(name), drawn.triples, data.sizes
 
@@ -268,7 +268,7 @@ class NearPools:
 
 
 @lru_cache(maxsize=2)
-def near_pools(data: PlannedData, name: Split) -> NearPools:
+def near_pools(data: GridData, name: Split) -> NearPools:
     """The queries of a split: the first triples, with the actions of their nearest states."""
     drawn = data.held_out if name == "val" else data.seen
     rows, t = data.near_rows(name, drawn), drawn.triples
@@ -278,7 +278,7 @@ def near_pools(data: PlannedData, name: Split) -> NearPools:
     return NearPools(at, goals, actions, values, trajectory)
 
 
-def query_metrics(score: Score, data: PlannedData, name: Split) -> Reading:
+def query_metrics(score: Score, data: GridData, name: Split) -> Reading:
     """Order of a query's candidates, and normalized regret of the best of all of them."""
     split, pools = data.task.split(name), near_pools(data, name)
     scores = evaluate(score, split, pools.at[:, None], pools.actions, pools.goals[:, None])
@@ -293,7 +293,7 @@ def query_metrics(score: Score, data: PlannedData, name: Split) -> Reading:
 
 
 def query_values(
-    data: PlannedData, name: Split, at: np.ndarray, actions: np.ndarray, goals: np.ndarray
+    data: GridData, name: Split, at: np.ndarray, actions: np.ndarray, goals: np.ndarray
 ) -> np.ndarray:
     """Exact values ``[q, n]`` of candidates ``[q, n, 2]`` at rows and goals of a split."""
     own = data.task.split(name).observations[:, : data.width]
@@ -301,13 +301,13 @@ def query_values(
     return exact_values(task, own[at], actions, own[goals], gamma).astype(np.float64)
 
 
-def require_ways(data: PlannedData, what: str) -> None:
+def require_ways(data: GridData, what: str) -> None:
     """Refuse a data set without an exact value."""
     if not knows_ways(data.task.name):
         raise InputError(f"{data.name} has no exact value, which '{what}' needs: use PointMaze.")
 
 
-def bootstrap_of(trajectory: np.ndarray, data: PlannedData) -> TrajectoryBootstrap:
+def bootstrap_of(trajectory: np.ndarray, data: GridData) -> TrajectoryBootstrap:
     """The same resamples for every critic of a data set."""
     rng = np.random.default_rng([data.sizes.draw_seed, _RESAMPLING])
     return TrajectoryBootstrap(trajectory, rng, data.sizes.resamples)

@@ -1,4 +1,4 @@
-"""What would count as an answer: rules over the cells of a finished plan.
+"""What would count as an answer: rules over the cells of a finished grid.
 
 A cell meets a condition if the whole 95 % interval of its mean over seeds does, misses it if none
 of the interval does, and is open otherwise. So a verdict is yes, no or open, never a mean that
@@ -264,7 +264,7 @@ STANDS: Final[Mapping[str, Met]] = {"any": "yes", "every": "no"}
 def decide(
     answer: Answer, cells: Cells, missing: Sequence[Mapping[str, str]] = ()
 ) -> dict[str, Any]:
-    """The verdict of a plan's own rule, with the sentence that was declared for it.
+    """The verdict of a grid's own rule, with the sentence that was declared for it.
 
     ``missing`` are the settings of cells that were not run yet: with one that the answer asks for,
     only what it could not change is said.

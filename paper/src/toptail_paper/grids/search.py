@@ -149,7 +149,7 @@ def read_actors(subject: Subject) -> Reading:
 
     ``actor_0.03`` is the success of the actor with that weight, ``loop_box`` that of the best of a
     grid of actions at every step, and ``loop_behaviour_K`` that of the best of K noisy behaviour
-    samples, where the plan names a behaviour model. Of a critic that is a value, ``map_mean``,
+    samples, where the grid names a behaviour model. Of a critic that is a value, ``map_mean``,
     ``map_low`` and ``map_high`` are the mean and the 5th and 95th percentiles of Q - Q*, and
     ``map_goal1_3_2`` is its mean over the states of one square of the maze for one goal.
     """

@@ -111,7 +111,7 @@ def judges_table(
 
 def _circularity(data: TaskSelection, rows: Mapping[str, Any]) -> list[str]:
     """Which judge is circular for whom, and which remain."""
-    names = [name for name in data.known if is_circular(name)]
+    names = [name for name in data.critics if is_circular(name)]
     if REFERENCE not in rows or not names:
         return []
     left = [judge for judge in INDEPENDENT if judge in rows]

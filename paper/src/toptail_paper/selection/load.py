@@ -30,7 +30,6 @@ from toptail_paper.selection.measure import JudgedPools
 from toptail_paper.selection.planned_rollouts import PlannedRollouts
 from toptail_paper.selection.pools import CandidatePools
 from toptail_paper.selection.rollout_data import RolloutAudit, pools_sha256, selector_picks
-from toptail_paper.study.kept import columns_left_behind
 
 GROUPS = ("near", "medium", "far")
 """Distance groups, in the order of tables."""
@@ -108,12 +107,6 @@ class TaskSelection:
             name: {NO_SEED if seed is None else seed: column for seed, column in seeds.items()}
             for name, seeds in group_seeds(self.scores).items()
         }
-
-    @property
-    def known(self) -> list[str]:
-        """Scorers that results are about: those with scores, and those left behind by keeping."""
-        gone = columns_left_behind(self.folder / "scores")
-        return list(group_seeds(sorted([*self.scores, *gone], key=lambda name: f"{name}.npz")))
 
     @property
     def judges(self) -> list[str]:

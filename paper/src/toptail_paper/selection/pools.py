@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.files import read_arrays, sha256
 from toptail.lab.proposals.support import local_rows, support_distance
-from toptail.lab.store.units import KEPT, Stored, one_of
+from toptail.lab.store.units import Stored, one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories
 from toptail.lab.training.run_files import read_run
@@ -85,7 +85,7 @@ class CandidatePools:
     """What ``pools.npz`` holds: Q queries, P pools each, N candidates of a numbers."""
 
     actions: FloatArray
-    """Candidates, ``[Q, P, N, a]``; ``[Q, P, N, 0]`` where they were kept without their actions."""
+    """Candidates, ``[Q, P, N, a]``."""
     logged: FloatArray
     """The data's own action at each query: an anchor, not a candidate, ``[Q, a]``."""
     support_distance: FloatArray
@@ -105,18 +105,8 @@ class CandidatePools:
         queries, pools, size = self.on_support.shape
         return queries, pools, size + 1
 
-    @property
-    def has_actions(self) -> bool:
-        """Whether the candidates themselves are known, and not only what was said of them."""
-        return self.actions.size > 0
-
     def with_logged(self) -> FloatArray:
         """Candidates with the logged action behind them, ``[Q, P, N + 1, a]``."""
-        if not self.has_actions:
-            raise InputError(
-                "These pools were kept without their actions, so that their candidates can neither "
-                "be scored nor judged: use the study's own folder, or make the pools again."
-            )
         anchor = np.repeat(self.logged[:, None, None], self.actions.shape[1], axis=1)
         return np.concatenate([self.actions, anchor], axis=2)
 
@@ -124,15 +114,13 @@ class CandidatePools:
     def of(cls, path: Path, stored: Stored) -> CandidatePools:
         """The pools of a stage file, if its arrays have the layout."""
         arrays: dict[str, Any] = {n: stored.arrays[n] for n in _ARRAYS if n in stored.arrays}
-        if _ACTIONS in stored.header.get(KEPT, {}).get("left_out", ()):
-            arrays[_ACTIONS] = np.zeros((*arrays["on_support"].shape, 0), np.float32)
         missing = [name for name in _ARRAYS if name not in arrays]
         if missing:
             raise InputError(f"{path}: there is no array '{missing[0]}', which pools have.")
-        queries, pools, size, width = (*arrays[_ACTIONS].shape, -1, -1, -1, -1)[:4]
+        queries, pools, size, width = (*arrays["actions"].shape, -1, -1, -1, -1)[:4]
         shapes = {
             "actions": (queries, pools, size, width),
-            "logged": (queries, width or -1),
+            "logged": (queries, width),
             "support_distance": (queries, pools, size),
             "on_support": (queries, pools, size),
             "logged_support_distance": (queries,),
@@ -147,8 +135,7 @@ class CandidatePools:
         return cls.of(path, Stored.read(path))
 
 
-_ACTIONS = "actions"
-_ARRAYS = (_ACTIONS, "logged", "support_distance", "on_support", "logged_support_distance")
+_ARRAYS = ("actions", "logged", "support_distance", "on_support", "logged_support_distance")
 
 
 def pools_header(

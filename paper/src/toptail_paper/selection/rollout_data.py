@@ -16,7 +16,7 @@ from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, summary
 from toptail.errors import InputError
 from toptail.lab.critics.registry import IDEALS, names
-from toptail.lab.store.units import KEPT, Stored
+from toptail.lab.store.units import Stored
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools import JudgedPicks
@@ -227,9 +227,7 @@ def candidates_sha256(candidates: NDArray[Any]) -> str:
 
 
 def pools_sha256(pools: CandidatePools) -> str:
-    """`candidates_sha256` of the audited pool; kept pools without their actions say it."""
-    if not pools.has_actions:
-        return str(pools.header[KEPT]["candidates"])
+    """`candidates_sha256` of the audited pool."""
     return candidates_sha256(pools.with_logged()[:, POOL])
 
 

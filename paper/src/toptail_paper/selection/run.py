@@ -43,6 +43,7 @@ from toptail_paper.selection.stages import (
     runs_in_training,
     score_critics,
 )
+from toptail_paper.selection.study import UserInputs
 from toptail_paper.study.ideals import ideal_scorers
 from toptail_paper.study.results import note
 
@@ -55,20 +56,26 @@ def train_selection(
     config: SelectionConfig,
     training: TrainingSettings,
     runs: Path,
+    critics: Sequence[str] = (),
     command: str = "",
     watch: Watch | None = None,
 ) -> list[Run]:
-    """Train what a study needs and ``runs`` does not hold: `train_missing`."""
-    return train_missing((task,), partial(selection_jobs, config, training, runs), command, watch)
+    """Train what the study needs and ``runs`` does not hold: `train_missing`."""
+    jobs_of = partial(selection_jobs, config, training, runs, critics)
+    return train_missing((task,), jobs_of, command, watch)
 
 
 def selection_jobs(
-    config: SelectionConfig, training: TrainingSettings, runs: Path, data: TaskDataset
+    config: SelectionConfig,
+    training: TrainingSettings,
+    runs: Path,
+    critics: Sequence[str],
+    data: TaskDataset,
 ) -> Iterator[TrainingJob]:
-    """Everything that the study needs, in the order of training."""
+    """Trainings of the study, in their order; all critics of the paper where none are named."""
     reference = training.critic(data.name, REFERENCE_CRITIC)
     yield TrainingJob(reference, config.reference.seeds, runs)
-    for critic in names("main", "two_head", "control", "other"):
+    for critic in critics or names("main", "two_head", "control", "other"):
         yield TrainingJob(training.critic(data.name, critic), config.seeds, runs)
     if training.diffusion_steps:
         model = training.behaviour_model(data.name)
@@ -81,21 +88,6 @@ _TAKEN = ("rollouts", "split_half", SIMULATED)
 
 
 @dataclass(frozen=True)
-class Brought:
-    """What a user brings instead of, or beside, what the stages make."""
-
-    pools: Path | None = None
-    """An npz file with ``actions [Q, P, N, a]`` in place of a behaviour model's candidates."""
-    judges: tuple[str, ...] = ()
-    """``NAME=FILE.npz`` with ``values [members, Q, P, N + 1]``, one more judge each."""
-    critics: tuple[str, ...] = ()
-    """``[NAME=]FILE.py:FUNCTION``, one more scorer each."""
-    env: str | None = None
-    """``FILE.py:make``, ``gymnasium:ID`` or ``ogbench:NAME``: where to simulate, if not in the maze
-    of an OGBench task."""
-
-
-@dataclass(frozen=True)
 class Stages:
     """The stages of one study."""
 
@@ -103,8 +95,8 @@ class Stages:
     """Folder, settings, runs and progress."""
     dataset: Dataset
     """Both splits of the task's data."""
-    brought: Brought = Brought()
-    """What the user brings."""
+    inputs: UserInputs = field(default_factory=UserInputs)
+    """What the user gives."""
 
     deployed: tuple[str, ...] = ()
     """Critics whose deployment is checked; the paper's four that are trained where empty."""
@@ -155,7 +147,7 @@ class Stages:
     def users(self) -> list[Scorer]:
         """The scorers that were brought."""
         reserved = (*RESERVED, *IDEALS)
-        return user_scorers(self.brought.critics, reserved, self.study.folder.columns())
+        return user_scorers(self.inputs.scorers, reserved, self.study.folder.columns())
 
     @cached_property
     def queries(self) -> FrozenQueries:
@@ -165,7 +157,7 @@ class Stages:
     @cached_property
     def pools(self) -> CandidatePools:
         """The cached candidates."""
-        file, settings = self.brought.pools, self.study.config.pools
+        file, settings = self.inputs.pools, self.study.config.pools
         proposal = None if file is None else file_proposal(file, settings)
         return make_pools(self.study, self.queries, self.dataset.train, proposal)
 
@@ -174,20 +166,20 @@ class Stages:
         """Whether there is an environment: one that was brought, or a maze of OGBench's."""
         task = self.study.config.task
         maze = task in OGBENCH_NAMES and parse_name(task).has_batches
-        return maze or self.brought.env is not None
+        return maze or self.inputs.env is not None
 
     @cached_property
     def place(self) -> Place | None:
         """The environment that was brought."""
-        if self.brought.env is None:
+        if self.inputs.env is None:
             return None
         from toptail.lab.check.environments import world_of
         from toptail_paper.selection.rollouts import Place
 
-        world = world_of(self.brought.env, self.dataset, goals=True)
+        world = world_of(self.inputs.env, self.dataset, goals=True)
         if not world.goals:
             raise InputError(
-                f"{option('env', self.brought.env)} does not say when a goal is reached, and this "
+                f"{option('env', self.inputs.env)} does not say when a goal is reached, and this "
                 "study is about goals: give it a method reached(goal), or ask 'toptail check', "
                 "which looks at returns, too."
             )
@@ -195,7 +187,7 @@ class Stages:
 
     def _judges(self) -> None:
         """Store the values of the judges that were brought."""
-        for text in self.brought.judges:
+        for text in self.inputs.judges:
             name, values, origin = read_judge(text)
             add_values(self.study, self.queries, self.pools, name, values, origin)
 

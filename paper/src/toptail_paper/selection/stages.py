@@ -315,7 +315,8 @@ def critic_scorers(study: Selection, critics: Sequence[str]) -> list[Scorer]:
     if not found:
         raise InputError(
             f"{home} has no run of the critics {', '.join(critics)} with the seeds "
-            f"{', '.join(map(str, study.config.seeds))}: train them, or name other ones."
+            f"{', '.join(map(str, study.config.seeds))}: train them with {option('train')} and "
+            f"{option('critics')}, or name other {option('seeds')}."
         )
     return found
 
@@ -360,8 +361,14 @@ def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal
     if runs is None:
         return None
     folder = run_folder(runs / task / "diffusion", settings.policy_seed)
-    if not required and not (folder / RECORD).is_file():
-        return None
+    if not (folder / RECORD).is_file():
+        if not required:
+            return None
+        raise InputError(
+            f"Drawing candidates needs the behaviour model {folder}, which was not trained: train "
+            f"it with {option('train')}, or with 'toptail train --critics diffusion --seeds "
+            f"{settings.policy_seed}'; or give candidates of your own with {option('pools')}."
+        )
     _require_same_data(study, [run_origin(read_run(folder))], data)
     return diffusion_proposal(folder, task, settings)
 
@@ -378,7 +385,8 @@ def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
     if missing and required:
         raise InputError(
             f"The reference ensemble needs {run_folder(home, missing[0])}, which is not there: "
-            f"train {REFERENCE_CRITIC} with the seeds {', '.join(map(str, seeds))}."
+            f"train it with {option('train')}, or with 'toptail train --critics {REFERENCE_CRITIC} "
+            f"--seeds {','.join(map(str, seeds))}'."
         )
     return [] if missing else [scorer for found in members.values() for scorer in found]
 

@@ -1,12 +1,12 @@
-"""The selection study as all studies are described."""
+"""The selection study: its request, its steps, and what its page shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toptail.lab.store.folder import RunFolder
 from toptail.progress import Tick
@@ -16,39 +16,67 @@ from toptail_paper.selection.files import SelectionFolder
 from toptail_paper.selection.page import texts
 from toptail_paper.selection.results import read_selection_results
 from toptail_paper.selection.specs import CONTENT, PARTS
-from toptail_paper.study.kept import Keeping, Keepsake
 from toptail_paper.study.study import Request, Study
 
+if TYPE_CHECKING:
+    from toptail.lab.tasks.files import Dataset
 
-def make_missing(request: Request, tick: Tick) -> list[str]:
-    """Make the stages that are asked for; returns sentences about those that were left out.
 
-    ``brought`` holds the ``dataset``, the ``stages``, the user's own ``pools`` and ``judges``, the
-    critics to be ``deployed``, where not all are, what is not the default in ``deployment``, how
-    many rollouts are ``planned``, if any, and the ``env`` to simulate in.
-    """
-    from toptail_paper.selection.run import Brought, Stages
+@dataclass(frozen=True)
+class UserInputs:
+    """What a user gives instead of, or beside, what the stages make."""
+
+    pools: Path | None = None
+    """An npz file with ``actions [Q, P, N, a]`` in place of a behaviour model's candidates."""
+    judges: tuple[str, ...] = ()
+    """``NAME=FILE.npz`` with ``values [members, Q, P, N + 1]``, one more judge each."""
+    scorers: tuple[str, ...] = ()
+    """``[NAME=]FILE.py:FUNCTION``, one more scorer each."""
+    env: str | None = None
+    """``FILE.py:make``, ``gymnasium:ID`` or ``ogbench:NAME``: the environment of rollouts and
+    closed loops, where it is not the maze of an OGBench task."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionRequest(Request):
+    """One call of the selection study, of one task."""
+
+    config: SelectionConfig
+    """The task's settings."""
+    dataset: Dataset
+    """Both splits of the task's data."""
+    stages: Sequence[str]
+    """The stages to be made, without the tables."""
+    inputs: UserInputs = UserInputs()
+    """What the user gives."""
+    deployed: tuple[str, ...] = ()
+    """Critics whose deployment is checked; the trained ones of the paper's four where empty."""
+    deployment: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Settings of actors and episodes that are not the task's own: ``{"actor": {"steps": 9}}``."""
+    planned: int | None = None
+    """Roll out at most so many candidates, chosen by a plan, in place of every critic's picks."""
+
+
+def make_missing(request: SelectionRequest, tick: Tick) -> list[str]:
+    """Make the stages that are asked for; returns sentences about those that were left out."""
+    from toptail_paper.selection.run import Stages
     from toptail_paper.selection.stages import Selection
 
-    config, more, run = request.config, request.brought, RunFolder(request.folder)
-    scorers = tuple(request.scorers)
-    brought = Brought(more["pools"], tuple(more["judges"]), scorers, more.get("env"))
+    config, run = request.config, RunFolder(request.folder, study="selection")
     with (
-        _nothing_left(SelectionFolder(request.folder)),
+        _forget_on_failure(SelectionFolder(request.folder)),
         run.recording(asdict(config), list(config.seeds), request.command),
     ):
         study = Selection.at(request.folder.parent, config, request.runs, tick)
-        deployed = tuple(more.get("deployed", ()))
-        size, planned = more.get("deployment", {}), more.get("planned")
-        stages = Stages(study, more["dataset"], brought, deployed, size, planned)
-        return stages.run(more["stages"])
+        how = request.deployed, request.deployment, request.planned
+        return Stages(study, request.dataset, request.inputs, *how).run(request.stages)
 
 
 @contextmanager
-def _nothing_left(folder: SelectionFolder) -> Iterator[None]:
-    """Take back what a call that fails has declared, unless something was scored against it.
+def _forget_on_failure(folder: SelectionFolder) -> Iterator[None]:
+    """Remove the declaration of a call that fails before it has scored anything.
 
-    Otherwise a mistake would bind the corrected call to its settings.
+    Otherwise the settings of a mistaken call would bind the corrected one.
     """
     declared = folder.declared.is_file()
     try:
@@ -61,22 +89,15 @@ def _nothing_left(folder: SelectionFolder) -> Iterator[None]:
 
 def write(folder: Path, tick: Tick, **how: Any) -> list[str]:
     """Write tables and curves; see `toptail_paper.selection.write.write_results`."""
-    from toptail_paper.selection.write import write_results  # much to import for a help text
+    from toptail_paper.selection.write import (
+        write_results,  # slow to import, and not needed for help
+    )
 
     return write_results(folder, tick, **how)
 
 
-def keeps(folder: Path, keeping: Keeping) -> Keepsake:
-    """Say what ships; see `toptail_paper.selection.keep.keepsake`."""
-    from toptail_paper.selection.keep import keepsake
-
-    return keepsake(folder, keeping)
-
-
 STUDY = Study(
     name="selection",
-    where="at fixed queries",
-    config=SelectionConfig,
     steps=make_missing,
     write=write,
     parts=PARTS,
@@ -84,5 +105,4 @@ STUDY = Study(
     read=read_selection_results,
     drawings=drawings,
     texts=texts,
-    keeps=keeps,
 )

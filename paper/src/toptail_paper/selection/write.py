@@ -30,7 +30,6 @@ from toptail_paper.selection.tables import (
     pick_norm_table,
     search_error_table,
 )
-from toptail_paper.study.kept import is_kept, with_kept, with_kept_tables
 from toptail_paper.study.search_error import LABEL
 from toptail_paper.study.tables import write_tables
 
@@ -94,12 +93,10 @@ def write_audits(data: TaskSelection, resamples: int = 10_000) -> dict[str, dict
     """Write the audit of every judge into the task's folder; return those written, by judge.
 
     The first judge's report is ``audit/``, another's ``audit_JUDGE/``, and that of the simulator's
-    picks ``audit_rollouts/``, that of its planned rollouts ``audit_planned/``. In a kept folder
-    those of the pools stay as they are: an audit compares all scorers, and tells the scores that
-    were picked.
+    picks ``audit_rollouts/``, that of its planned rollouts ``audit_planned/``.
     """
     results: dict[str, dict[str, Any]] = {}
-    for judge in data.judges if data.scores and not is_kept(data.folder) else []:
+    for judge in data.judges if data.scores else []:
         results[judge] = audit_pools(data, judge, resamples)
         folder = AUDIT if judge == data.judges[0] else f"{AUDIT}_{judge}"
         write_report(results[judge], data.folder / folder)
@@ -112,7 +109,7 @@ def write_audits(data: TaskSelection, resamples: int = 10_000) -> dict[str, dict
             command=f"toptail-paper study selection --task {data.task}",
         )
         write_report(results["rollouts"], data.folder / ROLLOUTS)
-    if data.planned is not None and not is_kept(data.folder):
+    if data.planned is not None:
         results["planned"] = audit_planned(data, data.planned, resamples)
         write_report(results["planned"], data.folder / PLANNED)
     return results
@@ -147,9 +144,7 @@ def write_results(
         LABEL: search_error_table(measured),
         PICK_NORM: pick_norm_table(measured),
     }
-    new = {name: content for name, content in tables.items() if content is not None}
-    made = with_kept_tables(data.folder, new)
+    made = {name: content for name, content in tables.items() if content is not None}
     write_tables(data.folder / "tables", made)
-    curves = data.folder / "curves.json"
-    write_json(curves, with_kept(curves, measured.curves()))
+    write_json(data.folder / "curves.json", measured.curves())
     return sorted(made)

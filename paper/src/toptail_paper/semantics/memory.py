@@ -20,7 +20,6 @@ from toptail.audit.triples.retrieval import (
     retrieval_auc,
 )
 from toptail.pools.columns import group_seeds
-from toptail.pools.triples import ScoredTriples
 from toptail_paper.semantics.config import SEEN, SemanticsConfig
 from toptail_paper.semantics.load import TaskScores
 from toptail_paper.semantics.measure import (
@@ -112,13 +111,7 @@ def measure_trained_on(task: TaskScores, column: str, config: SemanticsConfig) -
     t = task.triples
     rng = np.random.default_rng([config.draw_seed, 3])
     bootstrap = TrajectoryBootstrap(t.trajectory, rng, config.resamples)
-    known = {metric: estimate for metric, estimate in METRICS.items() if _has(t, column, metric)}
-    return {metric: estimate(t, column, bootstrap) for metric, estimate in known.items()}
-
-
-def _has(triples: ScoredTriples, column: str, metric: str) -> bool:
-    """Whether the scores that a metric needs are there; kept ones may lack those of other goals."""
-    return metric != "auc" or column in triples.negatives
+    return {metric: estimate(t, column, bootstrap) for metric, estimate in METRICS.items()}
 
 
 def _cells(

@@ -30,7 +30,7 @@ from toptail.lab.scorers.base import (
 )
 from toptail.lab.scorers.user import require_names, user_scorers
 from toptail.lab.store.folder import RunFolder
-from toptail.lab.store.units import KEPT, Stale, Stored, fitting, need
+from toptail.lab.store.units import Stale, Stored, fitting, need
 from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import TooFewTrajectoriesError
@@ -177,8 +177,8 @@ class _Task:
             seeds = ", ".join(map(str, self.config.seeds))
             raise InputError(
                 f"{runs}/{self.task.name} has no run of the seeds {seeds}: expected "
-                f"{runs}/{self.task.name}/CRITIC/seed-N, as `toptail train` writes; train them or "
-                f"name other {option('seeds')}."
+                f"{runs}/{self.task.name}/CRITIC/seed-N, as 'toptail train' writes; train them "
+                f"with {option('train')} and {option('critics')}, or name other {option('seeds')}."
             )
         require_names([scorer.column for scorer in scorers], stored_columns(self._home()))
         train = self.task.data.train
@@ -210,7 +210,6 @@ class _Task:
             wanted["runs"] = {**stored.header["runs"], **wanted["runs"]}
 
         def proposed() -> Stored:
-            _require_whole(self._home(), draws)
             self._say("sampling behaviour models")
             return propose(self.config, self.task, draws, found)
 
@@ -256,20 +255,10 @@ class _Task:
         }
 
         def scored() -> Stored:
-            _require_whole(home, draws)
             self.folder.made += 1
             return Stored(header, dict(shown.scored(scorer)))
 
         need(home / f"{scorer.column}.npz", header, scored, stale="remake")
-
-
-def _require_whole(home: Path, draws: Stored) -> None:
-    """Refuse to add to a task whose draws were kept without all that scorers are shown."""
-    if KEPT in draws.header:
-        raise InputError(
-            f"{home} was kept, without all that was drawn for it: score in the study's own folder, "
-            "or in a new one, and keep that."
-        )
 
 
 class _Shown:

@@ -28,7 +28,6 @@ from toptail_paper.semantics.memory import memory_table
 from toptail_paper.semantics.results import stored_config
 from toptail_paper.semantics.tables import all_tables
 from toptail_paper.semantics.temperature import temperature_table
-from toptail_paper.study.kept import with_kept, with_kept_tables
 from toptail_paper.study.tables import write_tables
 
 N_NEAR = 200
@@ -112,9 +111,7 @@ def write_results(
         SEEN: memory_table(measured, read_tasks(out, SEEN), config, each),
         SWEEP: temperature_table(read_tasks(out, SWEEP), config, each),
     }
-    made = all_tables(measured, config) | {n: table for n, table in beside.items() if table}
-    tables = with_kept_tables(folder, made)
+    tables = all_tables(measured, config) | {n: table for n, table in beside.items() if table}
     write_tables(folder / "tables", tables)
-    curves = folder / "curves.json"
-    write_json(curves, with_kept(curves, all_curves(measured, config)))
+    write_json(folder / "curves.json", all_curves(measured, config))
     return sorted(tables)

@@ -69,6 +69,9 @@ class RunFolder:
     path: Path
     """Where everything lies."""
 
+    study: str = ""
+    """The study that works in it, which ``config.json`` names."""
+
     asked: int = 0
     """Pieces of work that this call asked for: trained critics, or columns of scores."""
 
@@ -90,7 +93,9 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file; {option('out')} needs a folder.")
         start = time.monotonic()
-        write_json(self.path / "config.json", {"hash": digest(config), "config": config})
+        named = {"study": self.study} if self.study else {}
+        content = {**named, "hash": digest(config), "config": config}
+        write_json(self.path / "config.json", content)
         record: dict[str, Any] = {
             "command": command or " ".join(sys.argv),
             "state": "running",

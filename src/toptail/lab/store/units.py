@@ -9,7 +9,7 @@ is named and never overwritten. ``remake``: it only saves time, so it is made an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,20 +21,16 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.files import entries, read_arrays, staged_folder
 from toptail.io.hashes import HashedFormat
-from toptail.lab.store.compact import Way, pack, unpack
 from toptail.lab.store.folder import read_json
 from toptail.lab.training.run_files import differences, digest
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 
-KEPT = "kept"
-"""What the header of a file that was made small says about that."""
-
 Stale: TypeAlias = Literal["refuse", "remake"]
 """What happens to a file that is damaged or was made from something else."""
 
 _FORMAT = HashedFormat(
-    ("toptail-stored-1", "toptail-semantics-1"),  # the second: before other studies had such files
+    ("toptail-stored-1",),
     "a file that a study stored",
     "delete it and run the study again",
     beside=True,
@@ -53,9 +49,7 @@ class Stored:
 
     @property
     def sha256(self) -> str:
-        """Hash of header and arrays; of those that were kept, where the file was made small."""
-        if KEPT in self.header:
-            return str(self.header[KEPT]["sha256"])
+        """Hash of header and arrays."""
         return _FORMAT.sha256(self.header, self.arrays)
 
     def under(self, prefix: str) -> dict[str, NDArray[Any]]:
@@ -72,38 +66,10 @@ class Stored:
         """Write the file, whole or not at all."""
         _FORMAT.write(path, self.header, self.arrays)
 
-    def keep(
-        self,
-        path: Path,
-        ways: Mapping[str, Way] | None = None,
-        left_out: Collection[str] = (),
-        **more: Any,
-    ) -> None:
-        """Write the file small: see `toptail.lab.store.compact` for what stays exact.
-
-        It is read as any other, and has this one's hash, which other files may name. Its header
-        says under `KEPT` what it was made of, which arrays were left out, and ``more``. A file that
-        was kept already is written as it is, less what is left out now.
-        """
-        arrays = {name: array for name, array in self.arrays.items() if name not in left_out}
-        packed, infos = pack(arrays, {n: way for n, way in (ways or {}).items() if n in arrays})
-        before = self.header.get(KEPT, {})
-        for name, old in before.get("arrays", {}).items():
-            if name in infos and "error" in old:  # what was changed twice may be off by both
-                infos[name]["error"] = infos[name].get("error", 0.0) + old["error"]
-        gone = {*before.get("left_out", ()), *(self.arrays.keys() - arrays.keys())}
-        about = {"sha256": self.sha256, "left_out": sorted(gone), "arrays": infos}
-        _FORMAT.write(path, {**self.header, KEPT: {**before, **more, **about}}, packed, small=True)
-
-    @classmethod
-    def _of(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Stored:
-        """What a file holds, made small or not."""
-        return cls(header, unpack(arrays, header[KEPT]["arrays"]) if KEPT in header else arrays)
-
     @classmethod
     def read(cls, path: Path, made_from: Mapping[str, Any] | None = None) -> Stored:
         """Read a file; one that was changed, or made from something else, is refused."""
-        stored = _FORMAT.read(path, cls._of)
+        stored = _FORMAT.read(path, cls)
         require_fit(path, stored.header, made_from or {})
         return stored
 
