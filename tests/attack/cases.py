@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
-from tests.attack.world import CUBE, POINT, almost_finished_chain
+from tests.attack.world import CUBE, POINT, almost_finished_tasks
 from toptail import cli
 from toptail_paper.cli import PAPER
 
@@ -115,7 +113,6 @@ CASES: Final = (
         slow=True,
     ),
     Case("train", "train", TRAIN),
-    Case("run-job", "run-job", "run-job @1", prepare=lambda folder: _listed(folder)),
     Case(
         "invalidate",
         "runs",
@@ -127,19 +124,12 @@ CASES: Final = (
     Case("semantics", "study semantics", SEMANTICS),
     Case("selection", "study selection", SELECTION),
     Case("declare", "study selection", f"{SELECTION} --declare"),
-    Case("keep", "study keep", "study keep selection/walks --out kept", (SELECTION,)),
     Case(
-        "keep-again",
-        "study keep",
-        "study keep selection/walks --replace --out kept",
-        before=(SELECTION, "study keep selection/walks --also actions --out kept"),
-    ),
-    Case(
-        "chain",
-        "study chain",
-        f"study chain --task {CUBE} --data data --runs runs --out studies",
+        "all",
+        "all",
+        f"all --task {CUBE} --data data --runs runs --out studies",
         before=(f"study semantics --task data/{CUBE}.npz {_SMALL_STUDY} --out studies/semantics",),
-        prepare=almost_finished_chain,
+        prepare=almost_finished_tasks,
         slow=True,
     ),
     Case(
@@ -149,12 +139,7 @@ CASES: Final = (
         prepare=lambda folder: _plan(folder / "plan.json"),
         slow=True,
     ),
-    Case(
-        "reproduce",
-        "reproduce",
-        "reproduce tab:main --out semantics",
-        before=(SEMANTICS,),
-    ),
+    Case("ledger", "ledger", "ledger --out semantics", before=(SEMANTICS,)),
 )
 """One case at least of every command that writes."""
 
@@ -190,18 +175,10 @@ def _note(folder: Path) -> None:
     (folder / "my-notes.txt").write_text("mine\n")
 
 
-def _listed(folder: Path) -> None:
-    """The pieces of a training, as the command lists them."""
-    listing = [sys.executable, "-m", "toptail", *shlex.split(TRAIN), "--list-jobs"]
-    with (folder / "jobs.jsonl").open("w") as file:
-        subprocess.run(listing, cwd=folder, stdout=file, check=True)
-
-
 def commands() -> Iterator[tuple[str, type]]:
     """Every command of the command line, as typed, with the class that holds its flags."""
     yield from _commands(cli.TOPTAIL.commands, "")
-    known = {"demo", "run-job"}  # of both programs
-    yield from ((n, c) for n, c in _commands(PAPER.commands, "") if n not in known)
+    yield from _commands(PAPER.commands, "")
 
 
 def _commands(kind: Any, typed: str) -> Iterator[tuple[str, type]]:

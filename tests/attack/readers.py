@@ -55,9 +55,9 @@ def _write_question(folder: Path) -> None:
 
 
 def _read_question(folder: Path) -> object:
-    from toptail_paper.grids.grid import read_plan
+    from toptail_paper.grids.grid import read_grid
 
-    return [list(read_plan(folder / "plan.json", small=small).cells()) for small in (True, False)]
+    return [list(read_grid(folder / "plan.json", small=small).cells()) for small in (True, False)]
 
 
 def _write_pools(name: str) -> Callable[[Path], None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Final
@@ -63,28 +62,26 @@ def _write_tables(folder: Path) -> None:
     (folder / "picks.csv").write_text("\n".join(picks) + "\n")
 
 
-def almost_finished_chain(folder: Path) -> None:
-    """Mark every piece of a chain as finished but the last, whose study and runs are there."""
+def almost_finished_tasks(folder: Path) -> None:
+    """Mark every job of a task as done but the last, whose study and runs are there."""
     from paper.tests.semantics.fake_runs import write_run
     from tests.training.toy import toy_config
     from toptail.lab.critics.registry import MAIN
     from toptail.lab.tasks.files import load_file
-    from toptail_paper.commands.all import ChainConfig, chain
-    from toptail_paper.commands.chain_run import ChainRun
+    from toptail_paper.commands.all import All
     from toptail_paper.semantics.config import SemanticsConfig
 
-    data = load_file(folder / "data" / f"{CUBE}.npz")
-    widths = data.observations.shape[1], data.actions.shape[1]
+    split = load_file(folder / "data" / f"{CUBE}.npz")
+    widths = split.observations.shape[1], split.actions.shape[1]
     for critic in MAIN:
         for seed in SemanticsConfig((CUBE,)).seeds:
             config = toy_config(task=CUBE, critic=critic)
-            write_run(config, seed, folder / "runs", data.sha256, widths)
-    pieces = chain(ChainConfig(Path("data"), Path("runs"), Path("studies")), [CUBE])
-    run = ChainRun(pieces, folder / "studies" / "chain", {})
-    for piece in pieces[:-1]:
-        mark = run._mark(piece)
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.write_text(json.dumps({"command": [], "seconds": 0}))
+            write_run(config, seed, folder / "runs", split.sha256, widths)
+    data, runs = folder / "data", folder / "runs"
+    jobs = All(task=(CUBE,), out=folder / "studies", data=data, runs=runs).jobs()
+    for job in jobs[:-1]:
+        job.lock.parent.mkdir(parents=True, exist_ok=True)
+        job.lock.with_suffix(".done").touch()
 
 
 def tiny_controlled() -> None:

@@ -172,7 +172,7 @@ def test_a_command_travels_to_a_node(words: list[str], tmp_path: Path) -> None:
     cloudpickle = pytest.importorskip("cloudpickle")
     words = [w.replace("walks.npz", str(toy_file(tmp_path))) for w in words]
     command = tyro.cli(program_of(words).commands, args=words)
-    command = getattr(command, "study", command)
+    command = getattr(command, "what", command)
     copy = cloudpickle.loads(cloudpickle.dumps(command.jobs))
     assert [job.id for job in copy()] == [job.id for job in command.jobs()]
 

@@ -76,7 +76,7 @@ def test_the_command_runs_and_finishes_the_study(
     assert asked(StudyControlled, out=tmp_path, seeds="9").run() == 0
     assert seen[0].seeds == (9,)
     said = capsys.readouterr().out
-    assert "Trained 3 critics, found 2 finished." in said
+    assert "Trained 3 critics; 2 were finished already." in said
     assert str(tmp_path / "report.html") in said
 
 

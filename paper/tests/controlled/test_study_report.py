@@ -22,8 +22,7 @@ from toptail.commands.terminal import print_table
 from toptail.errors import InputError
 from toptail.report.table import Cell, Column, Table
 from toptail_paper.claims import annotate
-from toptail_paper.commands.demo import ControlledDemo
-from toptail_paper.commands.ledger import Reproduce
+from toptail_paper.commands.study_controlled import StudyControlled
 from toptail_paper.controlled.figures import drawings
 from toptail_paper.controlled.reasons import reason
 from toptail_paper.controlled.results import read_controlled
@@ -314,7 +313,7 @@ class TestInput:
     def test_a_light_install_is_told_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("toptail.commands.requirements.find_spec", lambda _name: None)
         with pytest.raises(InputError, match=r"needs jax, .*pip install 'toptail\[train\]'"):
-            ControlledDemo().run()
+            StudyControlled().run()
 
     def test_a_table_on_the_terminal_shows_both_numbers(
         self, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -334,7 +333,3 @@ class TestInput:
         assert [line.strip("│ ") for line in printed.splitlines()][-4:-1] == [
             *("0.6", "[0.4, 0.7]", "paper 0.5"),
         ]
-
-    def test_an_unknown_label_names_the_known_ones(self) -> None:
-        with pytest.raises(InputError, match=r"'tab:x' is not a label.*tab:toy-support"):
-            Reproduce("tab:x").run()

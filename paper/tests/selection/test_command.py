@@ -21,12 +21,11 @@ from toptail.lab.store.folder import read_json
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.config import RunConfig
 from toptail_paper.claims.scale import shortfalls
-from toptail_paper.commands.ledger import Reproduce
-from toptail_paper.commands.study_keep import StudyKeep
+from toptail_paper.commands.show import Show
 from toptail_paper.commands.study_selection import StudySelection
 from toptail_paper.selection.config import STAGES, SelectionConfig
 from toptail_paper.selection.deployment import DeploymentConfig
-from toptail_paper.selection.run import Stages, read_judge
+from toptail_paper.selection.run import Stages, read_judge, train_selection
 
 CRITIC = """
 import numpy as np
@@ -175,23 +174,23 @@ def test_bad_judges_are_refused(
         read_judge(text.format(tmp_path / "judge.npz"))
 
 
-def test_tables_alone_are_made_from_stored_stages_by_label(
+def test_tables_alone_are_made_from_stored_stages(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    paper_like(tmp_path, per_group=2)
-    Reproduce("tab:function-class", out=tmp_path).run()
-    said = capsys.readouterr().out
-    assert "tab:function-class" in said
-    assert "tab:fixed-query" not in said
-    with pytest.raises(InputError, match="not a label"):
-        Reproduce("tab:mine", out=tmp_path).run()
+    stages = paper_like(tmp_path, per_group=2)
+    assert StudySelection(stages.path.name, out=tmp_path, stage=("tables",)).run() == 0
+    assert "Report:" in capsys.readouterr().out
+    assert Show("tab:function-class", stages.path).run() == 0
+    printed = capsys.readouterr().out
+    assert "tab:function-class" in printed
+    assert "tab:fixed-query" not in printed
 
 
 def test_tables_are_made_without_the_packages_that_train(tmp_path: Path) -> None:
     stages = paper_like(tmp_path, per_group=2)
     code = """
 from toptail_paper.claims import annotate
-from toptail_paper.selection import audits
+from toptail_paper.selection import write as audits
 from toptail_paper.selection.study import STUDY
 audits.write_report = lambda audit, out: out / "report.html"  # pages take longer than all the rest
 print(STUDY.finish(sys.argv[1], annotate=annotate, resamples=20))
@@ -331,11 +330,15 @@ def test_training_asks_for_judges_critics_and_a_behaviour_model(
     monkeypatch.setattr(trained, "train_runs", train)
     size = TrainingSize(steps=9)
     study = StudySelection(str(data), runs=tmp_path / "runs", train=True, size=size)
-    study._train(study.config("walks"), "toptail")
+    how = study.config("walks"), study._training(), tmp_path / "runs"
+    train_selection(str(data), *how)
     assert asked[0] == ("tdq", 9, (101, 102, 103))
     asked_for = critic_names("main", "two_head", "control", "other")  # those of the tables
     assert sorted(asked[1:-1]) == [(critic, 9, (42, 43, 44)) for critic in sorted(asked_for)]
     assert asked[-1] == ("diffusion", 100_000, (42,))
+    asked.clear()
+    train_selection(str(data), *how, critics=("raw",))
+    assert [critic for critic, _, _ in asked] == ["tdq", "raw", "diffusion"]
 
 
 def test_the_docs_code_runs_as_it_stands(
@@ -344,7 +347,7 @@ def test_the_docs_code_runs_as_it_stands(
     """Every Python block of the page, in a newcomer's order, on a small data set."""
     text = (Path(__file__).parents[2] / "docs" / "selection.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    scores, policy, judge, table, kept = [block.replace(TASK, "walks") for block in blocks]
+    scores, policy, judge, table = [block.replace(TASK, "walks") for block in blocks]
     monkeypatch.chdir(data.parent)
     (data.parent / "my_critic.py").write_text(CRITIC)
 
@@ -363,12 +366,3 @@ def test_the_docs_code_runs_as_it_stands(
     assert set(rows) == {"my_critic", "straight"}
     assert rows["my_critic"]["crow/tau_b_64"]["mean"] > 0.5  # both look for the nearest way
     assert "Report:" in capsys.readouterr().out
-    keep = StudyKeep(Path("runs/selection/walks"), out=Path("results/selection/walks"))
-    assert keep.run() == 0
-    assert (
-        asked(StudySelection, task="walks", out=Path("results/selection"), stage=("tables",)).run()
-        == 0
-    )
-    found: dict[str, Any] = {}
-    exec(kept.replace("exact", "crow").replace('"raw"', '"my_critic"'), found)
-    assert list(found["result"].to_dict()["scorers"]) == ["my_critic"]

@@ -99,7 +99,7 @@ def test_rollouts_are_made_in_the_environment_and_it_judges_every_candidate(
 
 def test_a_piece_of_the_rollouts_is_made_in_the_environment(home: Path) -> None:
     assert study(stage="queries,pools,reference,scores").run() == 0
-    (piece,) = study(runs=Path("runs"))._rollout_jobs(home / "out" / "plane", {}, ())
+    (piece,) = study(runs=Path("runs"))._rollout_jobs(home / "out" / "plane", ())
     piece.work()
     (part,) = (home / "out" / "plane" / "rollouts.parts" / "piece-0000").iterdir()
     assert Stored.read(part).header["environment"]["name"] == ENV

@@ -30,7 +30,7 @@ from toptail.lab.training.runs import load_run
 from toptail_paper.selection import stages as study_module
 from toptail_paper.selection.config import SelectionConfig
 from toptail_paper.selection.pools import CandidatePools, file_proposal
-from toptail_paper.selection.run import Brought, Stages
+from toptail_paper.selection.run import Stages
 from toptail_paper.selection.stages import (
     Selection,
     add_values,
@@ -42,6 +42,7 @@ from toptail_paper.selection.stages import (
     runs_in_training,
     score_critics,
 )
+from toptail_paper.selection.study import UserInputs
 
 DATA = toy_dataset()
 Array = NDArray[Any]
@@ -447,7 +448,7 @@ def test_a_maze_with_teleports_does_without_the_judges_that_do_not_know_it(
     own = _own_pools(tmp_path, (9, 2, 4))
     np.savez(tmp_path / "judge.npz", values=np.zeros((9, 2, 5)))
     (tmp_path / "mine.py").write_text("def score(s, a, g):\n    return a[:, 0]\n")
-    brought = Brought(
+    brought = UserInputs(
         own, (f"expert={tmp_path / 'judge.npz'}",), (f"{tmp_path / 'mine.py'}:score",)
     )
     left_out = Stages(replace(study, runs=None), DATA, brought).run()

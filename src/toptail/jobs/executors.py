@@ -72,30 +72,37 @@ class Processes:
     def run(self, jobs: Sequence[Job], tick: Tick = no_tick) -> dict[str, Done]:
         """Run them side by side; after a failure the running ones still end."""
         end = None if self.seconds is None else time.monotonic() + self.seconds
+        children: list[subprocess.Popen[bytes]] = []
         with ThreadPoolExecutor(max(1, len(jobs))) as threads:
 
             def start(job: Job) -> Future[Done]:
-                return threads.submit(self._run, job, end)
+                return threads.submit(self._run, job, end, children)
 
             def first(running: Sequence[Future[Done]]) -> Future[Done]:
                 return next(iter(wait(running, return_when=FIRST_COMPLETED).done))
 
-            return _scheduled(jobs, start, first, lambda f, _: f.result(), tick, self.room)
+            try:
+                return _scheduled(jobs, start, first, lambda f, _: f.result(), tick, self.room)
+            except KeyboardInterrupt:
+                for child in children:
+                    child.terminate()
+                raise
 
-    def _run(self, job: Job, end: float | None) -> Done:
+    def _run(self, job: Job, end: float | None, children: list[subprocess.Popen[bytes]]) -> Done:
         log = job.lock.with_suffix(".log")
         log.parent.mkdir(parents=True, exist_ok=True)
         start = time.monotonic()
         with log.open("ab") as output:
+            words = list(self.command(job))
+            child = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+            children.append(child)
             try:
-                code = subprocess.run(
-                    list(self.command(job)),
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=output,
-                    timeout=None if end is None else max(0.0, end - start),
-                ).returncode
+                code = child.wait(None if end is None else max(0.0, end - start))
             except subprocess.TimeoutExpired:
+                child.terminate()
+                child.wait()
                 raise NotDoneError(
                     f"Time is up, and {job.name} was stopped: the same command goes on."
                 ) from None

@@ -87,6 +87,9 @@ class Job:
             if self.is_done():
                 return False
             self.work()
+            missing = [path for path in self.outputs if not path.exists()]
+            if self.done is None and missing:
+                raise NotDoneError(f"{self.name} ({self.id}) left no {missing[0]}.")
             if self.done is None:
                 self.lock.with_suffix(".done").touch()
             return True

@@ -25,9 +25,9 @@ else:
 class StudyCommand:
     """Run a study; results that exist in its folder are not computed again."""
 
-    study: tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[AnyStudy]]
+    what: tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[AnyStudy]]
     """Which study."""
 
     def run(self) -> int:
         """Run the chosen study."""
-        return int(self.study.run())
+        return int(self.what.run())

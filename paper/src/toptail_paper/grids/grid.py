@@ -238,7 +238,7 @@ class DeclaredGrid:
 def read_grid(path: str | Path, *, small: bool = False) -> DeclaredGrid:
     """Read a grid; ``small`` is the trial that the file declares beside it."""
     content = read_object(Path(path), _AGAIN)
-    with refusing(path, "is not a plan", _AGAIN):
+    with refusing(path, "does not declare a grid", _AGAIN):
         known = {each.name for each in fields(DeclaredGrid)}
         unknown = sorted(content.keys() - known)
         if unknown:

@@ -65,7 +65,7 @@ class View:
     show: Callable[[Any], Sequence[Item]]
     """Finds it in the study's results."""
     label: str = ""
-    """A name by which ``toptail-paper reproduce`` finds its tables."""
+    """A name by which ``toptail-paper show`` finds its tables."""
 
 
 Shown: TypeAlias = TableSpec | FigureSpec | View

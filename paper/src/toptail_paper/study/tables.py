@@ -1,7 +1,7 @@
 """A stored table, rows -> task -> critic -> metric -> cell, and all there is to it beside numbers.
 
 A study has one `TableSpec` for each table. The function that makes the numbers hands its rows to
-`TableSpec.table`; page, Markdown, terminal and ``toptail-paper reproduce`` follow from the spec.
+`TableSpec.table`; page, Markdown, terminal and ``toptail-paper show`` follow from the spec.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class TableSpec:
     label: str = ""
     """A name for it that others may use, such as the paper's; its own name unless given."""
     aliases: tuple[str, ...] = ()
-    """Further names by which ``toptail-paper reproduce`` finds it."""
+    """Further names by which ``toptail-paper show`` finds it."""
     of: str = ""
     """The stored table that it shows some metrics of, where that has a spec of its own."""
     decimals: int = 3
@@ -128,7 +128,7 @@ class TableSpec:
 
     @property
     def anchor(self) -> str:
-        """What the page and ``toptail-paper reproduce`` call it."""
+        """What the page and ``toptail-paper show`` call it."""
         return self.label or self.name
 
     @property

@@ -14,12 +14,12 @@ import pytest
 from toptail.errors import InputError
 from toptail_paper.cli import main
 from toptail_paper.grids.cells import SeedCell
-from toptail_paper.grids.grid import DeclaredGrid, PlanPart, Sizes, read_grid
+from toptail_paper.grids.grid import DeclaredGrid, Sizes, read_grid
 from toptail_paper.grids.page import write_settled
 from toptail_paper.grids.reads import GridData
 from toptail_paper.grids.recorded import grid_runs
 from toptail_paper.grids.rules import asked
-from toptail_paper.grids.run import RESULTS, settle
+from toptail_paper.grids.run import RESULTS, grid_jobs, run_grid
 
 ROOT = Path(__file__).parents[2]
 PLANS = sorted((ROOT / "plans").glob("*.json"))
@@ -34,13 +34,13 @@ def data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("small", [False, True])
 def test_every_plan_says_what_it_trains_and_what_it_would_answer(path: Path, small: bool) -> None:
-    plan = read_grid(path, small=small)
-    assert plan.question.endswith("?")
-    assert plan.answer.yes.endswith(".")
-    assert plan.answer.no.endswith(".")
-    assert set(plan.seeds).isdisjoint({42, 43, 44})
+    declared = read_grid(path, small=small)
+    assert declared.question.endswith("?")
+    assert declared.answer.yes.endswith(".")
+    assert declared.answer.no.endswith(".")
+    assert set(declared.seeds).isdisjoint({42, 43, 44})
     if not small:
-        assert asked(plan.answer, [(cell.settings, {}) for cell in plan.cells()])
+        assert asked(declared.answer, [(cell.settings, {}) for cell in declared.cells()])
 
 
 @pytest.mark.parametrize(
@@ -60,20 +60,20 @@ def test_every_plan_says_what_it_trains_and_what_it_would_answer(path: Path, sma
 def test_each_kind_of_plan_runs_at_its_smallest(
     name: str, metrics: set[str], tmp_path: Path
 ) -> None:
-    plan = read_grid(ROOT / "plans" / f"{name}.json", small=True)
-    found = settle(plan, tmp_path, "as typed", small=True)
+    declared = read_grid(ROOT / "plans" / f"{name}.json", small=True)
+    found = run_grid(declared, tmp_path, "as typed", small=True)
     assert found["answer"] is None
     cells = [entry for cells in found["cells"].values() for entry in cells.values()]
-    assert len(cells) == len(list(plan.cells()))
+    assert len(cells) == len(list(declared.cells()))
     for entry in cells:
         assert metrics <= entry["metrics"].keys()
         for metric in metrics - {"query_regret"}:
-            assert entry["metrics"][metric]["seeds"].keys() == {str(s) for s in plan.seeds}
+            assert entry["metrics"][metric]["seeds"].keys() == {str(s) for s in declared.seeds}
             assert entry["metrics"][metric]["low"] is not None
     assert json.loads((tmp_path / RESULTS).read_text())["cells"] == found["cells"]
     assert not (tmp_path / "training").exists()
     page = (tmp_path / "results.md").read_text()
-    assert page.startswith(f"# {plan.question}")
+    assert page.startswith(f"# {declared.question}")
     assert "answers nothing" in page
     shown = set(re.findall(r"\(figures/(\w+)\.svg\)", page))
     assert shown == ({"numbers", "map"} if name == "deployment" else {"numbers"})
@@ -102,10 +102,10 @@ def test_the_2d_world_is_trained_once_for_all_boxes_and_decomposed(
     assert whole != wide
 
 
-def plan_of(**changes: Any) -> DeclaredGrid:
+def grid_of(**changes: Any) -> DeclaredGrid:
     path = ROOT / "plans" / "cosine.json"
-    plan = read_grid(path, small=True)
-    return DeclaredGrid(**{**{name: getattr(plan, name) for name in vars(plan)}, **changes})
+    declared = read_grid(path, small=True)
+    return DeclaredGrid(**{**{name: getattr(declared, name) for name in vars(declared)}, **changes})
 
 
 @pytest.mark.parametrize(
@@ -126,14 +126,14 @@ def plan_of(**changes: Any) -> DeclaredGrid:
 )
 def test_a_plan_that_cannot_be_asked_is_refused(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError, match=f"(?i){says}"):
-        plan_of(**changes)
+        grid_of(**changes)
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ({"question": "?"}, "is not a plan"),
-        ({"kind": 1}, "a plan has no 'kind'"),
+        ({"question": "?"}, "does not declare a grid"),
+        ({"kind": 1}, "a grid has no 'kind'"),
         ({"answer": {"rule": "coin"}}, "there is no rule 'coin'"),
     ],
 )
@@ -146,9 +146,9 @@ def test_a_file_that_is_no_plan_is_refused(
 
 
 def test_a_setting_without_effect_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
-    plan = plan_of(critics=("raw",))
+    declared = grid_of(critics=("raw",))
     with pytest.raises(InputError, match="has no effect on raw"):
-        grid_runs(plan, plan.data[0], tmp_path)
+        grid_runs(declared, declared.data[0], tmp_path)
 
 
 def test_constant_coordinates_are_constant_along_a_trajectory_and_differ_between() -> None:
@@ -166,11 +166,11 @@ def test_constant_coordinates_are_constant_along_a_trajectory_and_differ_between
 
 
 def test_what_was_read_is_not_read_again_and_a_failure_is_kept(tmp_path: Path) -> None:
-    plan = plan_of(grid={"temperature": (0.1,)}, seeds=(5,))
-    (cell,) = plan.cells()
-    unit = SeedCell.of(tmp_path, plan, cell, 5)
+    declared = grid_of(grid={"temperature": (0.1,)}, seeds=(5,))
+    (cell,) = declared.cells()
+    unit = SeedCell.of(tmp_path, declared, cell, 5)
     unit.store({}, "failed: parameters are not finite")
-    found = settle(plan, tmp_path, small=True)
+    found = run_grid(declared, tmp_path, small=True)
     entry = found["cells"][cell.data][cell.name]
     assert entry["marked"] == {"5": "failed: parameters are not finite"}
     assert entry["metrics"] == {}
@@ -178,27 +178,30 @@ def test_what_was_read_is_not_read_again_and_a_failure_is_kept(tmp_path: Path) -
     assert record["units"] == {"trained": 0, "reused": 1}
 
 
-def test_parts_do_every_nth_group_and_the_last_one_answers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_jobs_are_batches_of_trainings_and_the_command_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = json.loads((ROOT / "plans" / "cosine.json").read_text())
     content["small"]["grid"] = {"layer_norm": ["on", "off"]}
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(content))
     words = ["grid", str(path), "--out", str(tmp_path / "out"), "--small"]
-    assert main([*words, "--part", "1/2"]) == 0
-    assert "cells of other parts are missing" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["toptail-paper", *words])
+    assert main([*words, "--list-jobs"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(lines) == 2
+    assert main(lines[0]["command"][1:]) == 0
     assert not (tmp_path / "out" / RESULTS).exists()
     assert main([*words, "--so-far"]) == 0
     half = json.loads((tmp_path / "out" / RESULTS).read_text())
     assert "Missing:" in (tmp_path / "out" / "results.md").read_text()
     assert len(half["missing"]) == 1
-    assert main([*words, "--part", "2/2"]) == 0
+    assert main(words) == 0
     assert "answers nothing" in capsys.readouterr().out
-    parts = json.loads((tmp_path / "out" / RESULTS).read_text())
-    whole = settle(read_grid(path, small=True), tmp_path / "whole", small=True)
-    assert parts["cells"] == whole["cells"]
-    assert "missing" not in parts
+    found = json.loads((tmp_path / "out" / RESULTS).read_text())
+    whole = run_grid(read_grid(path, small=True), tmp_path / "whole", small=True)
+    assert found["cells"] == whole["cells"]
+    assert "missing" not in found
     for data, own in half["cells"].items():
         assert own.items() <= whole["cells"][data].items()
 
@@ -211,41 +214,36 @@ def test_nothing_is_said_so_far_where_nothing_was_run(
     assert "has no finished cell" in capsys.readouterr().err
 
 
-def test_a_part_needs_only_the_data_that_it_works_on(tmp_path: Path) -> None:
-    plan = plan_of(data=("pointmaze-medium-navigate-v0", "nowhere.npz"), seeds=(5,))
-    groups = len(plan.labels())  # at least as many as there are
-    assert settle(plan, tmp_path, small=True, part=PlanPart(1, 2 * groups)) == {}
+def test_a_job_needs_only_its_own_data(tmp_path: Path) -> None:
+    declared = grid_of(data=("pointmaze-medium-navigate-v0", "nowhere.npz"), seeds=(5,))
+    grid_jobs(declared, tmp_path)[0].run()
     with pytest.raises(InputError, match="nowhere"):
-        settle(plan, tmp_path, small=True)
+        run_grid(declared, tmp_path, small=True)
 
 
-def test_parts_of_the_2d_world_are_its_critics(tmp_path: Path) -> None:
+def test_jobs_of_the_2d_world_are_its_critics(tmp_path: Path) -> None:
     small = read_grid(ROOT / "plans" / "norm_drift.json", small=True)
-    plan = replace(small, grid={**small.grid, "layer_norm": ("on", "off")})
-    for number in range(1, len(plan.labels()) + 1):
-        found = settle(plan, tmp_path, small=True, part=PlanPart(number, len(plan.labels())))
-        made = json.loads((tmp_path / "record.json").read_text())["units"]["trained"]
-        assert made == sum(1 for _ in plan.cells()) * len(plan.seeds) // len(plan.labels())
-    assert found["cells"] == settle(plan, tmp_path / "whole", small=True)["cells"]
-
-
-@pytest.mark.parametrize("part", ["3/2", "0/2", "a/b", "2"])
-def test_a_part_that_is_none_is_refused(
-    part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plan = str(ROOT / "plans" / "cosine.json")
-    assert main(["grid", plan, "--out", str(tmp_path), "--part", part]) == 2
-    assert "--part" in capsys.readouterr().err
+    declared = replace(small, grid={**small.grid, "layer_norm": ("on", "off")})
+    jobs = grid_jobs(declared, tmp_path)
+    assert len(jobs) == len(declared.labels())
+    for job in jobs:
+        assert len(job.outputs) == sum(1 for _ in declared.cells()) * len(declared.seeds) // len(
+            jobs
+        )
+        assert job.run()
+    found = run_grid(declared, tmp_path, small=True)
+    assert json.loads((tmp_path / "record.json").read_text())["units"]["trained"] == 0
+    assert found["cells"] == run_grid(declared, tmp_path / "whole", small=True)["cells"]
 
 
 def test_final_networks_are_kept_and_not_trained_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = plan_of(grid={"temperature": (0.1,)}, seeds=(5,))
-    first = settle(plan, tmp_path / "one", small=True, networks=tmp_path / "kept")
+    declared = grid_of(grid={"temperature": (0.1,)}, seeds=(5,))
+    first = run_grid(declared, tmp_path / "one", small=True, networks=tmp_path / "kept")
     assert [path.suffix for path in (tmp_path / "kept").iterdir()] == [".safetensors"]
     monkeypatch.setattr("toptail_paper.grids.recorded.train_lanes", None)
-    again = settle(plan, tmp_path / "two", small=True, networks=tmp_path / "kept")
+    again = run_grid(declared, tmp_path / "two", small=True, networks=tmp_path / "kept")
     assert again["cells"] == first["cells"]
 
 
