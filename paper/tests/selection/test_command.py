@@ -213,21 +213,21 @@ def test_every_stage_of_a_maze_is_called_in_order(
         return stage
 
     from toptail_paper.selection import deployment
-    from toptail_paper.selection import rollouts as rollout_stage
+    from toptail_paper.selection.rollout_stage import RolloutStage
     from toptail_paper.selection.stages import Selection
 
     for name in ("make_queries", "make_pools", "judge_reference", "judge_ways"):
         monkeypatch.setattr(run_module, name, note(name))
     monkeypatch.setattr(run_module, "critic_scorers", note("critic_scorers", ["scorer"]))
     monkeypatch.setattr(run_module, "score_critics", note("score_critics"))
-    monkeypatch.setattr(rollout_stage, "make_rollouts", note("make_rollouts"))
+    monkeypatch.setattr(RolloutStage, "audit", note("rollouts"))
     monkeypatch.setattr(deployment, "run_deployment", note("run_deployment"))
     monkeypatch.setattr(Stages, "_trained", lambda *_: ["tdq"])
     study = Selection.at(tmp_path, SelectionConfig.for_task(TASK), tmp_path / "runs")
     assert Stages(study, toy_dataset()).run() == []
     assert called == [
         *("make_queries", "make_pools", "judge_reference", "judge_ways", "judge_ways"),
-        *("critic_scorers", "score_critics", "make_rollouts", "run_deployment"),
+        *("critic_scorers", "score_critics", "rollouts", "run_deployment"),
     ]
     with pytest.raises(InputError, match="no stage 'weather'"):
         Stages(study, toy_dataset()).run(["weather"])
@@ -347,7 +347,7 @@ def test_the_docs_code_runs_as_it_stands(
     """Every Python block of the page, in a newcomer's order, on a small data set."""
     text = (Path(__file__).parents[2] / "docs" / "selection.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    scores, policy, judge, table = [block.replace(TASK, "walks") for block in blocks]
+    scores, policy, judge, table, _ = [block.replace(TASK, "walks") for block in blocks]
     monkeypatch.chdir(data.parent)
     (data.parent / "my_critic.py").write_text(CRITIC)
 

@@ -135,4 +135,4 @@ def test_a_users_scorer_cannot_pass_for_an_ideal(tmp_path: Path) -> None:
     study = Selection(stages.folder, stages.config)
     steps = Steps(study, None, UserInputs(scorers=("q_star=mine.py:score",)))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="cannot name a critic"):
-        _ = steps.users
+        _ = steps.user_scorers

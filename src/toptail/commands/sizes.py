@@ -16,19 +16,14 @@ class TrainingSize:
     steps: int | None = None
     """With --train: optimizer steps of each critic; 100000 unless given, and 50000 on manipulation
     data."""
-
     diffusion_steps: int | None = None
     """With --train: optimizer steps of the behaviour models; 100000 unless given, 0 for none."""
-
     batch_size: int | None = None
     """With --train, and for actors: rows per step; 1024 unless given."""
-
     hidden: int | None = None
     """With --train, and for actors: width of the hidden layers; 512 unless given."""
-
     depth: int | None = None
     """With --train, and for actors: number of hidden layers; 3 unless given."""
-
     embed_dim: int | None = None
     """With --train: dimension of phi and psi; 512 unless given."""
 
@@ -57,10 +52,8 @@ class DeploymentSize:
 
     actor_steps: int | None = None
     """In the stage deployment: optimizer steps of each actor; 100000 unless given."""
-
     episodes: int | None = None
     """In the stage deployment: episodes of each evaluation goal; 20 unless given."""
-
     episode_steps: int | None = None
     """In the stage deployment: steps after which an episode has failed; the environment's own
     unless given."""

@@ -45,28 +45,20 @@ class All(JobFlags):
 
     task: Annotated[Words, tyro.conf.arg(metavar="A,B,...")]
     """Data sets that can be collected here: OGBench names, or the paper's."""
-
     out: Path
     """Folder of the studies: OUT/semantics and OUT/selection/TASK."""
-
     runs: Path
     """Folder of the trained runs."""
-
     data: Path
     """Folder of the collected data sets."""
-
     steps: int | None = None
     """Optimizer steps of every critic and behaviour model; the studies' own unless given."""
-
     minutes: float | None = None
     """Stop after so many minutes; no limit unless given."""
-
     accelerator: int = 2
     """Jobs that share the accelerator: while one compiles, another trains."""
-
     no_two_heads: Flag = False
     """Leave the two-head critics out."""
-
     no_deployment: Flag = False
     """Leave actors and closed loops out."""
 

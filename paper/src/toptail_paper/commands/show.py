@@ -25,14 +25,11 @@ class Show:
 
     which: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="LABEL|NUMBER")] = ""
     """The paper's label (tab:main), the number of a table (4, S3), or 'figure 2'."""
-
     out: Path | None = None
     """Show the table or figure of this folder, which 'toptail-paper study' wrote; for the selection
     study OUT/TASK. The stored results unless given."""
-
     list: Flag = False
     """List every table and figure: number, label, caption, tasks, and its state here."""
-
     json: Flag = False
     """Print JSON, with full precision."""
 

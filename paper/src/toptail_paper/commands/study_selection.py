@@ -68,58 +68,43 @@ class StudySelection(JobFlags):
 
     task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
     """A data set: an OGBench name, one of the paper's names, or the path of a training file."""
-
     runs: Path | None = None
     """Folder of trained runs, as 'toptail train' writes it: RUNS/TASK/CRITIC/seed-N."""
-
     out: Path = Path("runs/selection")
     """Folder of the study; the task's files go to OUT/TASK."""
-
     declare: Flag = False
     """Freeze the queries, write the criteria to OUT/TASK/declared.json, and stop; as long as
     nothing is scored, they can be declared anew."""
-
     stage: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
     """Only these stages; all but deployment and ideals unless given."""
-
     deployed: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
     """Also the stage deployment, of these critics; with --stage deployment the paper's four unless
     given."""
-
     planned_rollouts: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """The simulator judges at most N candidates that a plan chooses for all critics, beside the
     exact or the reference value as a cheap judge, in place of what each critic picks."""
-
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
     """A scorer of your own: a function of states, actions and goals, or one that returns such a
     function; or a checkpoint, ogbench:PATH, d3rlpy:PATH or torchscript:PATH; may be repeated."""
-
     pools: Annotated[Path | None, tyro.conf.arg(metavar="FILE.npz")] = None
     """Candidates of your own in place of the behaviour model's: 'actions' [Q, P, N, a]."""
-
     judge: Annotated[Words, tyro.conf.arg(metavar="NAME=FILE.npz")] = ()
     """Values of a judge of your own: 'values' [members, Q, P, N + 1], the logged action last;
     may be repeated."""
-
     env: Annotated[str | None, tyro.conf.arg(metavar="FILE.py:make|gymnasium:ID|ogbench:NAME")] = (
         None
     )
     """An environment that restores stored rows and tells when a goal is reached: rollouts and
     deployment run there, as in 'toptail check'; OGBench's mazes need no --env."""
-
     train: Flag = False
     """First train what is missing in RUNS: critics, reference ensemble, behaviour model."""
-
     critics: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
     """With --train: which critics, beside the reference ensemble and the behaviour model; all of
     the paper's and its controls unless given."""
-
     size: TrainingSize = field(default_factory=TrainingSize)
     """How large what is trained is."""
-
     deployment: DeploymentSize = field(default_factory=DeploymentSize)
     """How much the stage deployment does."""
-
     settings: Settings = field(default_factory=Settings)
     """What is frozen, judged and audited."""
 

@@ -52,37 +52,27 @@ class StudySemantics(JobFlags):
     task: Annotated[Words, tyro.conf.arg(metavar="NAME|FILE")] = ()
     """A data set: an OGBench name, one of the paper's eight names, or the path of a training file;
     repeat it or separate several by commas."""
-
     runs: Path | None = None
     """Folder of trained runs, as 'toptail train' writes it: RUNS/TASK/CRITIC/seed-N."""
-
     out: Path = Path("runs/semantics")
     """Folder of the study."""
-
     train: Flag = False
     """First train what is missing in RUNS: critics, the independent value, behaviour models."""
-
     critics: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
     """With --train: which critics; the paper's four, on navigation data with the two-head variants,
     unless given."""
-
     temperature: Flag = False
     """With --train: also train the temperature study of the cosine critic."""
-
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
     """A scorer of your own, one more row in every table: a function of states, actions and goals,
     or one that returns such a function; or a checkpoint, ogbench:PATH, d3rlpy:PATH or
     torchscript:PATH; may be repeated."""
-
     ideals: Flag = False
     """Also score by the ideal critics, which need no training, on PointMaze: takes minutes."""
-
     size: TrainingSize = field(default_factory=TrainingSize)
     """How large what is trained is."""
-
     settings: Settings = field(default_factory=Settings)
     """What is drawn and reported; the folder's own unless given."""
-
     workers: int | None = None
     """Processes that compute the diagnostics; one per core unless given."""
 

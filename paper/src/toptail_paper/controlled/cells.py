@@ -38,16 +38,12 @@ class CriticCell:
 
     critic: Critic
     """The family with its settings."""
-
     world: ControlledWorld
     """Where its data comes from."""
-
     seeds: tuple[int, ...]
     """Training seeds."""
-
     steps: tuple[int, ...]
     """Training lengths to evaluate at, ascending, all from one run."""
-
     keep_scores: bool = False
     """Whether the scores of all candidates are stored."""
 
@@ -65,10 +61,8 @@ class Trained:
 
     unit: Unit
     """Where it lies."""
-
     cell: CriticCell
     """What it belongs to."""
-
     seed: int
     """Its seed."""
 

@@ -28,10 +28,8 @@ class Setting:
 
     task: str
     """Its name in the table, such as ``controlled@steps=1000``."""
-
     steps: int
     """The training length it is read at."""
-
     cells: tuple[CriticCell, ...]
     """One per critic; cells of several settings may be the same run."""
 
@@ -146,22 +144,16 @@ class Trainings:
 
     config: StudyConfig
     """What was asked for."""
-
     run: RunFolder
     """Where the units lie."""
-
     main: dict[str, CriticCell] = field(init=False)
     """The four critics and the two-head network at the default setting."""
-
     noisy: CriticCell = field(init=False)
     """TD-Q trained on noisy rewards."""
-
     by_radius: dict[float, tuple[CriticCell, ...]] = field(init=False)
     """The four critics at each radius of the radius sweep."""
-
     sweeps: dict[Sweep, list[Setting]] = field(init=False)
     """The points of each sweep."""
-
     _pools: dict[ControlledWorld, Pools] = field(init=False, default_factory=dict)
 
     _ideals: dict[ControlledWorld, dict[str, Floats]] = field(init=False, default_factory=dict)

@@ -63,10 +63,8 @@ class SeedCell:
 
     unit: Unit
     """Where its numbers lie."""
-
     cell: GridCell
     """What it belongs to."""
-
     seed: int
     """The seed."""
 

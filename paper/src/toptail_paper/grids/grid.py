@@ -24,58 +24,40 @@ class Sizes:
 
     triples: int = 3_000
     """Triples (s, a, g) per data set."""
-
     negatives: int = 49
     """Goals of other trajectories that each true goal is ranked among."""
-
     max_offset: int = MAX_OFFSET
     """Longest distance of a triple's goal, in steps."""
-
     gamma: float = GAMMA
     """Discount of the return-to-go gamma^d, and of exact values."""
-
     k: int = 64
     """Candidates that are searched, and the triples of a pooled pool."""
-
     queries: int = 300
     """Decision queries (s, g)."""
-
     resamples: int = 200
     """Bootstrap resamples of trajectories, or of queries."""
-
     draw_seed: int = 1
     """Seed of everything drawn; the studies' own draws have seed 0."""
-
     spacing: float = SPACING
     """Spacing of the grid that ideal critics are solved on."""
-
     box: int = 201
     """Points per axis of the whole action box."""
-
     widest: int = 100_000
     """Candidates of the widest search."""
-
     ascent: int = 200
     """Steps of gradient ascent on the score, from each of 16 starts."""
-
     alphas: tuple[float, ...] = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
     """Weights of behaviour cloning of the actors that follow a critic."""
-
     actor_steps: int = 100_000
     """Optimizer steps of each actor."""
-
     actor_hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer of the actors."""
-
     actor_batch: int = 1024
     """Rows per step of the actors."""
-
     behaviour: str = ""
     """Folder of a behaviour model's run, whose samples are searched at every step, if given."""
-
     episodes: int = 20
     """Episodes of each evaluation goal."""
-
     limit: int | None = None
     """Steps after which an episode has failed; the environment's own unless given."""
 
@@ -106,10 +88,8 @@ class GridCell:
 
     data: str
     """The data set, as `DeclaredGrid.data` has it."""
-
     label: str
     """The critic with its settings, without its steps."""
-
     steps: int
     """Training length that it is read at."""
 
@@ -133,38 +113,27 @@ class DeclaredGrid:
 
     question: str
     """What is to be settled, in a sentence."""
-
     data: tuple[str, ...]
     """Data sets by name or path; ``NAME[coordinates=8]`` has so many constant random coordinates
     per trajectory beside the observation's, and ``controlled[box=1.6]`` is the 2-D world."""
-
     critics: tuple[str, ...]
     """Critics, which may have settings of their own."""
-
     seeds: tuple[int, ...]
     """Training seeds: never those of the main tables."""
-
     steps: tuple[int, ...]
     """Training lengths that are read, ascending, all of one run."""
-
     reads: tuple[str, ...]
     """What is read: see `READS`."""
-
     answer: Answer
     """What would count as an answer."""
-
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Setting -> values that are crossed with each other, for every critic."""
-
     shared: Mapping[str, Any] = field(default_factory=dict)
     """Settings of all trainings."""
-
     sizes: Mapping[str, Any] = field(default_factory=dict)
     """How much is read: queries, triples, candidates; see `toptail_paper.grids.grid`."""
-
     lanes: int = 32
     """Trainings that share one program, at most."""
-
     small: Mapping[str, Any] = field(default_factory=dict)
     """What is smaller in the trial that ``--small`` runs; it answers nothing."""
 

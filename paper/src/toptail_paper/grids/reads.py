@@ -52,13 +52,10 @@ class DrawnTriples:
 
     triples: Triples
     """Rows of states, actions and goals."""
-
     negative_rows: IntArray
     """``[n, m]`` goals of other trajectories."""
-
     hard_negative_rows: IntArray
     """``[n]`` the goal of the nearest-state triple on another trajectory."""
-
     second_goal_rows: IntArray
     """``[n]`` a second goal of the same trajectory, -1 where there is none."""
 
@@ -69,13 +66,10 @@ class GridData:
 
     name: str
     """As the grid has it."""
-
     task: TaskDataset
     """The data set."""
-
     width: int
     """Columns of an observation that are the task's own."""
-
     sizes: Sizes
     """How much is drawn."""
 
@@ -150,13 +144,10 @@ class Subject:
 
     trained: TrainedCritic
     """The critic, in float32."""
-
     config: RunConfig
     """How it was trained."""
-
     seed: int
     """Its training seed."""
-
     data: GridData
     """What it was trained on."""
 
@@ -253,16 +244,12 @@ class NearPools:
 
     at: np.ndarray
     """``[q]`` rows of the states."""
-
     goals: np.ndarray
     """``[q]`` rows of the goals."""
-
     actions: np.ndarray
     """``[q, k, a]`` candidates."""
-
     values: np.ndarray
     """``[q, k]`` their exact values."""
-
     trajectory: np.ndarray
     """``[q]`` trajectory of each state."""
 

@@ -32,41 +32,29 @@ class Answer:
 
     rule: str
     """Name of one of `RULES`."""
-
     yes: str
     """What a yes says."""
-
     no: str
     """What a no says."""
-
     where: Mapping[str, Any] = field(default_factory=dict)
     """Setting -> value, or list of values, of the cells that are asked; all unless given."""
-
     conditions: Sequence[Mapping[str, Any]] = ()
     """``{"metric": "auc", "low": 0.94, "high": 0.98}``: all of them, for "any" and "every"; one
     with a ``where`` of its own is asked of those cells alone."""
-
     metric: str = ""
     """What grows or follows."""
-
     along: str = ""
     """The setting that a metric grows with."""
-
     by: float = 0.0
     """By how much it must grow from the first to the last value, at least."""
-
     predicted: str = ""
     """The metric that it must follow over the cells."""
-
     least: float = 1.0
     """The least rank correlation (Kendall's tau_b) with what is predicted."""
-
     targets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Critic -> metric -> number that a data set's distance is measured to."""
-
     second: Mapping[str, str] = field(default_factory=dict)
     """Data set -> the same collected again: what chance alone moves."""
-
     limit: float | None = None
     """The largest distance at which settings count as those of the targets ("fingerprint")."""
 

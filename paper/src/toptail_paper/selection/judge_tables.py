@@ -153,8 +153,9 @@ def _agreement_cells(data: TaskSelection, means: Resampled, other: str) -> dict[
     cells = {}
     for name, statistic in (("tau_b", kendall_tau_b), ("spearman", spearman)):
         per_query = by_query(statistic(ours, theirs), len(data.trajectory))
-        for suffix, keep in data.slices.items():
-            cells[f"{other}/{name}{suffix}"] = means.cell({NO_SEED: means.mean(per_query, keep)})
+        for group, keep in data.slices.items():
+            key = f"{other}/{name}" + (f"/{group}" if group else "")
+            cells[key] = means.cell({NO_SEED: means.mean(per_query, keep)})
     return cells
 
 

@@ -96,9 +96,8 @@ class TaskSelection:
 
     @property
     def slices(self) -> dict[str, NDArray[np.bool_]]:
-        """How a metric's name ends, to the queries that it is over: all, and each group."""
-        groups = {f"/{name}": keep for name, keep in self.groups.items()}
-        return {"": np.ones(len(self.group), dtype=bool), **groups}
+        """The queries that a metric is over, ``[Q]``: all of them under "", and each group."""
+        return {"": np.ones(len(self.group), dtype=bool), **self.groups}
 
     @property
     def critics(self) -> dict[str, dict[int, str]]:

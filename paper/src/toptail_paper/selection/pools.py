@@ -31,7 +31,6 @@ class Proposal:
 
     origin: dict[str, Any]
     """What the header of the pools says about it; decides whether stored pools fit."""
-
     draw: Callable[[FrozenQueries, int], FloatArray]
     """(queries, number of the pool) -> candidates ``[queries, size, a]``."""
 

@@ -57,13 +57,10 @@ class Selection:
 
     folder: SelectionFolder
     """``OUT/TASK``."""
-
     config: SelectionConfig
     """Every setting."""
-
     runs: Path | None = None
     """``RUNS`` of ``RUNS/TASK/CRITIC/seed-N``; None where every stage's file is already there."""
-
     tick: Tick = no_tick
     """Told the progress of each stage."""
 

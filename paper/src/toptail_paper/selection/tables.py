@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.load import TaskSelection
 from toptail_paper.selection.measure import Judged, Mask, Picked, Resampled, by_query
+from toptail_paper.selection.results import SelectionMetric
 from toptail_paper.selection.specs import TABLES
 from toptail_paper.study.naming import is_circular
 from toptail_paper.study.search_error import (
@@ -34,8 +36,8 @@ from toptail_paper.study.tables import StoredCell, cell, with_more
 RESAMPLES = 2_000
 HIGH = 0.9
 """The paper asks how many selected scores exceed this."""
-REFERENCE_METRICS = ("tau_b_", "nregret_", "pool_nregret_")
-"""How the metrics that the reference judges begin."""
+JUDGED = ("tau_b", "nregret", "pool_nregret")
+"""What is measured under every judge."""
 
 
 class MeasuredPicks:
@@ -66,10 +68,10 @@ class MeasuredPicks:
         cells = self._picked_cells(columns)
         for judge in self.data.judges:
             marks = {"circular": True} if judge == REFERENCE and is_circular(name) else {}
-            prefix = "" if judge == REFERENCE else f"{judge}/"
-            for suffix, keep in self.data.slices.items():
-                for metric, cell_ in self._judged_cells(judge, columns, keep).items():
-                    cells[f"{prefix}{metric}_{self.data.size}{suffix}"] = with_more(cell_, **marks)
+            for group, keep in self.data.slices.items():
+                for name_, cell_ in self._judged_cells(judge, columns, keep).items():
+                    metric = SelectionMetric(name_, self.data.size, judge, group)
+                    cells[str(metric)] = with_more(cell_, **marks)
         return cells
 
     def _judged_cells(
@@ -169,11 +171,12 @@ def fixed_query_table(
 
     Cells of a reference ensemble that was not admitted are marked.
     """
-    data = measured.data
-    rows = {}
+    data, rows = measured.data, {}
+    groups = product(JUDGED, data.slices)
+    by_reference = [str(SelectionMetric(m, data.size, group=group)) for m, group in groups]
     for name, row in measured.rows.items():
         rows[name] = dict(row)
-        for metric in [m for m in row if m.startswith(REFERENCE_METRICS) and not reliable]:
+        for metric in [m for m in by_reference if m in row and not reliable]:
             rows[name][metric] = row[metric] | {"unreliable": True}
         if name in rollouts:
             rows[name]["rollout_delta"] = rollouts[name]
@@ -211,8 +214,8 @@ def _order_and_regret(
 ) -> dict[str, dict[str, StoredCell]]:
     """tau_b and regret under every judge, of those scorers that were measured."""
     data = measured.data
-    metrics = [f"{m}_{data.size}" for m in ("tau_b", "nregret")]
-    metrics += [f"{judge}/{m}" for judge in data.judges if judge != REFERENCE for m in metrics[:2]]
+    pairs = product((REFERENCE, *(j for j in data.judges if j != REFERENCE)), JUDGED[:2])
+    metrics = [str(SelectionMetric(name, data.size, judge)) for judge, name in pairs]
     return {
         name: {m: measured.rows[name][m] for m in metrics if m in measured.rows[name]}
         for name in scorers

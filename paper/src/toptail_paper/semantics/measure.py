@@ -74,16 +74,12 @@ class ColumnJob:
 
     task: TaskScores
     """The scores that the column is among."""
-
     column: str
     """Name of the column."""
-
     config: SemanticsConfig
     """The settings that the diagnostics follow."""
-
     measure: Callable[[TaskScores, str, SemanticsConfig], Estimates]
     """From scores, column and settings to estimates; a module's function, for processes."""
-
     beside: Beside = ""
     """Whose scores: results are kept below `MEASURED` as ``BESIDE/TASK/COLUMN.npz``."""
 

@@ -68,16 +68,12 @@ class RunFolder:
 
     path: Path
     """Where everything lies."""
-
     study: str = ""
     """The study that works in it, which ``config.json`` names."""
-
     asked: int = 0
     """Pieces of work that this call asked for: trained critics, or columns of scores."""
-
     made: int = 0
     """Pieces that this call had to make; the others were found finished."""
-
     tables: list[str] = field(default_factory=list)
     """Names of the tables written by this call."""
 

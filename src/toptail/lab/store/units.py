@@ -43,7 +43,6 @@ class Stored:
 
     header: Mapping[str, Any]
     """What the arrays are and what they were made from, as JSON has it."""
-
     arrays: Mapping[str, NDArray[Any]]
     """The arrays by name."""
 

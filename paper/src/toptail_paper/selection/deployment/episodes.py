@@ -33,13 +33,10 @@ class Episodes:
 
     make: Maker
     """Makes the simulations."""
-
     starts: WalkStarts
     """State and goal of each episode, as the simulation has them."""
-
     goal: NDArray[Any]
     """[n] number of the evaluation goal, from 1, or the distance group of recorded goals."""
-
     limit: int
     """Steps after which an episode has failed."""
 

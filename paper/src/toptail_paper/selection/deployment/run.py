@@ -49,13 +49,10 @@ class DeployedCritic:
 
     name: str
     """``raw``, or ``two_head_joint.f_cos`` for one of its readouts."""
-
     seed: int
     """Seed of the run."""
-
     run: Run
     """The run's folder and record."""
-
     trained: TrainedCritic
     """The critic in float32, with its readout."""
 
@@ -125,7 +122,6 @@ class Spread(NamedTuple):
 
     range: Floats
     """[m] (max_a f - min_a f) / |mean_a f|"""
-
     deviation: Floats
     """[m] std_a f / |mean_a f|"""
 
