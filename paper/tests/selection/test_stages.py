@@ -426,7 +426,7 @@ def test_bad_candidates_and_bad_scorers_are_refused(copy: Selection, tmp_path: P
         critic_scorers(copy, ["cosine"])
     missing = replace(copy, runs=tmp_path / "none")
     copy.folder.values("reference").unlink()
-    with pytest.raises(InputError, match="train tdq with the seeds 101, 102"):
+    with pytest.raises(InputError, match="toptail train --critics tdq --seeds 101,102"):
         judge_reference(missing, queries, pools)
 
 
