@@ -13,7 +13,6 @@ from paper.tests.semantics.made_up import MAIN, write_folder
 from tests.asked import asked
 from tests.light import run_light
 from toptail.errors import InputError
-from toptail_paper.cli import main
 from toptail_paper.commands.show import Show
 from toptail_paper.commands.study_semantics import StudySemantics
 from toptail_paper.semantics.config import SemanticsConfig
@@ -200,22 +199,6 @@ class TestRun:
         assert stored(out, "config.json")["config"]["tasks"] == [POINT, CUBE]
         assert list(stored(out, "tables/retrieval.json")["rows"]) == ["PointMaze", "Cube-single"]
         assert list(stored(out, "tables/main.json")["rows"]) == ["PointMaze"]
-
-    def test_the_older_spelling_of_a_flag_still_works(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        made: list[StudySemantics] = []
-
-        def run(self: StudySemantics) -> int:
-            made.append(self)
-            return 0
-
-        monkeypatch.setattr(StudySemantics, "run", run)
-        assert main(["study", "semantics", "--critic", "a.py:f", "--critic=b.py:g"]) == 0
-        assert made[0].scorer == ("a.py:f", "b.py:g")
-        with pytest.raises(SystemExit):
-            main(["study", "semantics", "--help"])
-        assert "--critic " not in capsys.readouterr().out
 
 
 class TestShow:

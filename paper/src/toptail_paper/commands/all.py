@@ -113,7 +113,6 @@ class All(JobFlags):
         )
 
     def _call(self, name: str, words: list[str]) -> None:
-        """Run one command in this process."""
         from toptail import cli
         from toptail_paper.cli import PAPER
 

@@ -55,7 +55,6 @@ class TrainWalker:
         return 0
 
     def _trained(self) -> Mapping[str, Any]:
-        """Train and show how it goes; what the record says."""
         from toptail_paper.walkers.train import train_expert
 
         seen = ""
@@ -98,7 +97,6 @@ class TrainWalker:
         show(str(self.out / "actor.safetensors"))
 
     def _numbers(self, point: Mapping[str, Any]) -> str:
-        """What the walker does, as far as it was seen."""
         texts = {"return": "return {:,.4g}", "speed": "{:.2f} m/s", "falls": "{:.2f} falls/1,000"}
         if self.body == "antball":
             texts["success"] = "{:.0%} of goals"
@@ -108,7 +106,6 @@ class TrainWalker:
 
 
 def _standing(point: Mapping[str, Any], minutes: float) -> str:
-    """How far a training is, and how fast it goes."""
     return (
         f"{point['minutes']:.2f}/{minutes:g} min · {point['env_steps']:,} steps · "
         f"{point['env_steps_per_second']:,} steps/s · {point['updates_per_second']:,} updates/s"
@@ -117,9 +114,9 @@ def _standing(point: Mapping[str, Any], minutes: float) -> str:
 
 @contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Tell whether Ctrl-C was pressed; a second time it interrupts at once.
+    """Yield a function that tells whether Ctrl-C was pressed; a second one interrupts at once.
 
-    Where it is ignored from the start, as in the background of a script, it stays so.
+    Where SIGINT is ignored from the start, as in the background of a script, it stays ignored.
     """
     asked = Event()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

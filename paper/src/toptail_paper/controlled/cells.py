@@ -131,7 +131,6 @@ def compute_cell(
 
 
 def _store(config: StudyConfig, trained: Trained, snapshot: Snapshot, pools: Pools) -> None:
-    """Evaluate one seed's snapshot and store it as a unit."""
     cell, seed = trained.cell, trained.seed
     params = snapshot.params[seed]
     scores = read_scores(cell.critic, params, pools)

@@ -64,7 +64,7 @@ class CriticSettings:
     alpha: float = 1.0
     """Weight of f_cos in Q_hybrid."""
     td_weight: float = 1.0
-    """Weight of the TD loss of hybrid and two-head beside their contrastive loss."""
+    """Weight of the TD loss of hybrid and two-head relative to their contrastive loss."""
 
     def make(self, name: str) -> Critic:
         """Build the critic of that name."""
@@ -146,7 +146,7 @@ class StudyConfig:
     """Candidate counts of the curves: powers of two up to the pool size."""
 
     def __post_init__(self) -> None:
-        """Check what a person can get wrong, and derive K."""
+        """Check the settings, and derive K."""
         if not self.seeds or len(set(self.seeds)) != len(self.seeds) or min(self.seeds) < 0:
             raise InputError(f"Seeds must be different whole numbers from 0, not {self.seeds}.")
         if self.pool < 2 or self.pool & (self.pool - 1):

@@ -116,7 +116,6 @@ Picks = NDArray[np.int64]
 
 
 def _regret(value: Floats, pick: Picks) -> Floats:
-    """Regret of picks [m] under values [m, n]."""
     regret: Floats = value.max(axis=1) - value[np.arange(len(pick)), pick]
     return regret
 
@@ -280,7 +279,7 @@ IDEAL: Final[Mapping[str, str | None]] = {
 """Row of a table -> its ideal; q_td + alpha f_cos is fitted to nothing, and has none."""
 
 UNTRAINED: Final = 0
-"""The seed under which a critic stands that nobody trained."""
+"""The seed under which an ideal critic, which is not trained, stands in tables."""
 
 
 def ideal_rows(runs: Trainings, world: ControlledWorld) -> dict[str, dict[str, StoredCell]]:

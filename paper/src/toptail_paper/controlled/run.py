@@ -154,7 +154,6 @@ def _write(
 
 
 def _rows(runs: Trainings, cells: Sequence[CriticCell]) -> dict[str, dict[str, StoredCell]]:
-    """One row per scalar that the critics are selected with."""
     return {
         name: pick_cells(runs.units(cell), readout, runs.config, runs.pools(cell.world))
         for cell in cells

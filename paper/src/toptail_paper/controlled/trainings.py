@@ -143,7 +143,7 @@ class Trainings:
     """The cells of one call by the part of the study they serve."""
 
     config: StudyConfig
-    """What was asked for."""
+    """The study's settings."""
     run: RunFolder
     """Where the units lie."""
     main: dict[str, CriticCell] = field(init=False)

@@ -55,7 +55,6 @@ def controlled_jobs(declared: DeclaredGrid, folder: Path, tick: Tick = no_tick) 
 def _train_critic(
     declared: DeclaredGrid, label: str, units: Sequence[SeedCell], tick: Tick
 ) -> None:
-    """Train one critic and decompose its missing cells."""
     sizes = declared.amounts
     names = ("batch_size", "data_size")
     shared = {name: x for name, x in declared.shared.items() if name in names}

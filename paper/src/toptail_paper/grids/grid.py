@@ -71,7 +71,7 @@ REPORTED: Final = (42, 43, 44)
 """Seeds whose numbers stand in the main tables: nothing is chosen by them."""
 
 CONTROLLED: Final = "controlled"
-"""The data set that is none: the 2-D world."""
+"""The name of the 2-D world, which has no recorded data."""
 
 MOST: Final = 10_000
 """Trainings of a grid, at most."""
@@ -109,13 +109,13 @@ class GridCell:
 
 @dataclass(frozen=True)
 class DeclaredGrid:
-    """One question, declared before it is asked."""
+    """One question, declared before anything is trained for it."""
 
     question: str
     """What is to be settled, in a sentence."""
     data: tuple[str, ...]
     """Data sets by name or path; ``NAME[coordinates=8]`` has so many constant random coordinates
-    per trajectory beside the observation's, and ``controlled[box=1.6]`` is the 2-D world."""
+    per trajectory added to its observations, and ``controlled[box=1.6]`` is the 2-D world."""
     critics: tuple[str, ...]
     """Critics, which may have settings of their own."""
     seeds: tuple[int, ...]
@@ -166,8 +166,7 @@ class DeclaredGrid:
         for name in self.shared:
             if name not in (*SETTINGS, "data_size"):
                 raise InputError(f"'{name}' is no setting; the settings are {', '.join(SETTINGS)}.")
-        _ = self.amounts  # says which size is none
-        self.labels()  # and which setting
+        _ = self.amounts, self.labels()  # refuse unknown sizes and settings
 
     @property
     def amounts(self) -> Sizes:
@@ -205,7 +204,7 @@ class DeclaredGrid:
 
 
 def read_grid(path: str | Path, *, small: bool = False) -> DeclaredGrid:
-    """Read a grid; ``small`` is the trial that the file declares beside it."""
+    """Read a grid; ``small`` reads the small trial that the file also declares."""
     content = read_object(Path(path), _AGAIN)
     with refusing(path, "does not declare a grid", _AGAIN):
         known = {each.name for each in fields(DeclaredGrid)}

@@ -128,7 +128,7 @@ class GridData:
 
 
 def with_coordinates(split: Trajectories, count: int, rng: np.random.Generator) -> Trajectories:
-    """The trajectories with ``count`` normal numbers, the same along each, beside its states."""
+    """The trajectories with ``count`` normal numbers, constant along each, appended to states."""
     each = rng.standard_normal((len(split.ends), count)).astype(np.float32)
     observations = np.concatenate([split.observations, each[split.trajectory]], axis=1)
     return replace(split, observations=observations)

@@ -133,7 +133,7 @@ def _train(
     declared: DeclaredGrid, data: GridData, group: Sequence[GridRun], folder: Path,
     networks: Networks, tick: Tick,
 ) -> None:  # fmt: skip
-    """Train a group from where it stands, and read what is missing at each wanted step."""
+    """Train a batch from its last checkpoint, and read missing cells at each wanted step."""
     lanes = [run.lane for run in group]
     tick("training", 0.0)
     sha256 = data.task.data.train.sha256
@@ -162,16 +162,16 @@ def read_run_at(
 
 
 def _readable(critic: Critic) -> Critic:
-    """The critic without the numbers that tell lanes apart, which no deployed scalar reads.
+    """The critic without the settings in which the runs of a batch differ.
 
-    Then all lanes of a group are read by the same compiled functions.
+    No deployed scalar depends on them, and so all runs are read by the same compiled functions.
     """
     same: Critic = with_numbers(critic, dict.fromkeys(numbers_of(critic), 0.5))
     return same
 
 
 def _reader(name: str) -> Any:
-    """What reads that; the simulator is imported by who needs it."""
+    """The reader of that name; those that need the simulator are imported here."""
     if name == "search":
         from toptail_paper.grids.search import read_search
 

@@ -28,7 +28,7 @@ Cells: TypeAlias = Sequence[tuple[Mapping[str, str], Mapping[str, StoredCell]]]
 
 @dataclass(frozen=True)
 class Answer:
-    """What would count as an answer, and what is said then."""
+    """What would count as an answer, and the sentence for each verdict."""
 
     rule: str
     """Name of one of `RULES`."""
@@ -37,10 +37,10 @@ class Answer:
     no: str
     """What a no says."""
     where: Mapping[str, Any] = field(default_factory=dict)
-    """Setting -> value, or list of values, of the cells that are asked; all unless given."""
+    """Setting -> value, or list of values, of the cells that count; all unless given."""
     conditions: Sequence[Mapping[str, Any]] = ()
     """``{"metric": "auc", "low": 0.94, "high": 0.98}``: all of them, for "any" and "every"; one
-    with a ``where`` of its own is asked of those cells alone."""
+    with a ``where`` of its own is for those cells alone."""
     metric: str = ""
     """What grows or follows."""
     along: str = ""
@@ -246,7 +246,7 @@ RULES: Final[Mapping[str, Callable[[Answer, Cells], dict[str, Any]]]] = {
 
 
 STANDS: Final[Mapping[str, Met]] = {"any": "yes", "every": "no"}
-"""What a rule says that cells which are still missing cannot change."""
+"""The verdict of a rule that missing cells cannot change."""
 
 
 def decide(

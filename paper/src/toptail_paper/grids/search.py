@@ -76,7 +76,6 @@ def read_search(subject: Subject) -> Reading:
 
 
 def _taken(actions: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """The first candidate of the highest score of each query."""
     chosen: np.ndarray = actions[np.arange(len(actions)), scores.argmax(axis=1)]
     return chosen
 
@@ -103,7 +102,6 @@ def _searched(
 
 
 def _rising(most: int) -> list[int]:
-    """64, and powers of ten from 1,000 on, up to the most."""
     return [k for k in (64, 1_000, 10_000, 100_000) if k < most] + [most]
 
 

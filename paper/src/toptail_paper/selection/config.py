@@ -13,7 +13,7 @@ STAGES = ("queries", "pools", "reference", "exact", "euclidean", "scores", "roll
 """The stages that leave files for the tables, in their order."""
 
 IDEALS_STAGE = "ideals"
-"""The stage of the ideal critics, made after the scores where it is asked for: it takes minutes."""
+"""The stage of the ideal critics, made after the scores on request: it takes minutes."""
 
 
 @dataclass(frozen=True)

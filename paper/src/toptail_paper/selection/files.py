@@ -122,7 +122,7 @@ def declaration(config: SelectionConfig, queries: FrozenQueries) -> dict[str, An
 def declare(
     folder: SelectionFolder, config: SelectionConfig, queries: FrozenQueries
 ) -> dict[str, Any]:
-    """Write ``declared.json``, or check that the one that is there says the same.
+    """Write ``declared.json``, or check that an existing one declares the same.
 
     Nothing may have been scored without it. Returns the declaration with its ``hash``.
     """
@@ -157,7 +157,6 @@ def require_declared(
 
 
 def _where(folder: SelectionFolder) -> str:
-    """Where criteria can be declared anew."""
     return f"in another {option('out')}" if folder.scored() else f"with {option('declare')}"
 
 

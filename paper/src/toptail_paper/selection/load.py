@@ -174,7 +174,7 @@ def _rollouts(
     scores: Mapping[str, NDArray[Any]],
     values: Mapping[str, NDArray[Any]],
 ) -> RolloutAudit | None:
-    """The rollouts, if they are of these candidates and of what these scores pick."""
+    """The stored rollouts; those of other candidates, or of other picks, are refused."""
     if not path.is_file():
         return None
     audit = RolloutAudit.of(Stored.read(path, made_from))
@@ -189,14 +189,13 @@ def _rollouts(
 
 
 def _planned(path: Path, made_from: Mapping[str, str]) -> PlannedRollouts | None:
-    """The planned rollouts, if they are of these candidates."""
     if not path.is_file():
         return None
     return PlannedRollouts.of(Stored.read(path, made_from), path)
 
 
 def _picks(path: Path, rollouts: RolloutAudit | None) -> JudgedPicks | None:
-    """The judged picks of the rollouts made here, or else those that somebody brought."""
+    """The judged picks of the study's rollouts, or else those of a user's file."""
     if rollouts is not None:
         return rollouts.picks()
     return JudgedPicks.read(path) if path.is_file() else None
@@ -205,7 +204,6 @@ def _picks(path: Path, rollouts: RolloutAudit | None) -> JudgedPicks | None:
 def _columns(
     files: Mapping[str, Path], name: str, shape: tuple[int, ...], made_from: Mapping[str, str]
 ) -> dict[str, NDArray[np.float32]]:
-    """One array of every stage file, by the file's name."""
     found: dict[str, Any] = {}
     for column, path in files.items():
         found[column] = Stored.read(path, made_from).array(path, name)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from toptail_paper.selection.load import TaskSelection
 
 CHEAP: Final = (EXACT, EUCLIDEAN, GEODESIC, REFERENCE)
-"""Judges of every candidate that may stand beside the simulator, the first that is there."""
+"""Judges of every candidate that may be the cheap judge; the first that exists is taken."""
 _VALUE, _CHEAP = "rollouts", "cheap"
 _DESIGN: Final = ("p_judged", "p_whole", "own")
 _ARRAYS: Final = ("query", "candidate", *_DESIGN, "returns")
@@ -85,7 +85,7 @@ def _cheap_values(data: TaskSelection) -> dict[str, NDArray[Any]]:
 
 
 def cheap_judge(values: Mapping[str, Any]) -> str | None:
-    """The judge that stands beside the simulator."""
+    """The cheap judge of planned rollouts; None where no judge values every candidate."""
     return next((judge for judge in CHEAP if judge in values), None)
 
 

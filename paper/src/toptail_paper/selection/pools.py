@@ -22,7 +22,7 @@ from toptail_paper.selection.config import PoolSettings, SupportSettings
 from toptail_paper.selection.files import check_shape
 
 USER = "user"
-"""Kind of a proposal whose candidates somebody brought in a file."""
+"""Kind of a proposal whose candidates come from a user's file."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def diffusion_proposal(folder: Path, task: str, settings: PoolSettings) -> Propo
 
 
 def file_proposal(path: Path, settings: PoolSettings) -> Proposal:
-    """Candidates that somebody brings: an npz file with ``actions [queries, pools, size, a]``."""
+    """Candidates of a user's npz file with ``actions [queries, pools, size, a]``."""
     actions = one_of(path, read_arrays(path), "actions").astype(np.float32)
 
     def draw(queries: FrozenQueries, pool: int) -> FloatArray:
@@ -140,7 +140,7 @@ _ARRAYS = ("actions", "logged", "support_distance", "on_support", "logged_suppor
 def pools_header(
     queries: FrozenQueries, data: Trajectories, pools: PoolSettings, support: SupportSettings
 ) -> dict[str, Any]:
-    """What stored pools must have been made from, whoever proposed the candidates."""
+    """What stored pools must have been made from, besides the proposal."""
     return {
         "queries": queries.sha256,
         "data": data.sha256,

@@ -52,7 +52,7 @@ class SelectionMetric:
     k: int
     """Candidates that the pick is the best of."""
     judge: str = REFERENCE
-    """Who values the candidates."""
+    """The judge whose values are used."""
     group: str = ""
     """The distance group that it is over; all queries where empty."""
 

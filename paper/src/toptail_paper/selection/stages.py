@@ -1,7 +1,7 @@
 """The stages of a fixed-query study up to the scores: each is a file, made once.
 
-Every stage looks for its file first. One that is there and fits is read and not made again; one
-that does not fit is refused. Whatever a stage makes can be brought by the user instead.
+Every stage looks for its file first. A file that exists and fits is read; one that does not fit is
+refused. A user may put a file of their own in the place of any stage's.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ BLOCK = 16_384
 
 @dataclass(frozen=True)
 class Selection:
-    """One task's study: where it is kept, what was asked for, and where trained runs are."""
+    """One task's study: its folder, its settings, and its trained runs."""
 
     folder: SelectionFolder
     """``OUT/TASK``."""
@@ -62,7 +62,7 @@ class Selection:
     runs: Path | None = None
     """``RUNS`` of ``RUNS/TASK/CRITIC/seed-N``; None where every stage's file is already there."""
     tick: Tick = no_tick
-    """Told the progress of each stage."""
+    """Progress of each stage."""
 
     @classmethod
     def at(
@@ -81,7 +81,7 @@ class Selection:
         return self.runs
 
     def made_from(self, queries: FrozenQueries, pools: CandidatePools) -> dict[str, Any]:
-        """What every file of scores and values says that it was made from.
+        """What the headers of all files of scores and values name as their inputs.
 
         Nothing is scored, valued or rolled out against criteria that were not declared.
         """
@@ -254,7 +254,6 @@ def score_critics(
 def _score_norms(
     study: Selection, queries: FrozenQueries, pools: CandidatePools, scorer: Scorer
 ) -> None:
-    """Store the norm of phi of every candidate unless its file is there and fits."""
     path = study.folder.norms(scorer.column)
     header = {**study.made_from(queries, pools), "origin": {**scorer.origin, "readout": NORM}}
 
@@ -273,7 +272,6 @@ def _score_column(
     made_from: Mapping[str, Any],
     shape: tuple[int, ...],
 ) -> None:
-    """Score one column unless its file is there and fits."""
     origin, known = dict(scorer.origin), None
     if scorer.opaque:  # only its answers tell whether it is the function that was stored
         known = score()
@@ -326,10 +324,10 @@ def add_values(
     values: NDArray[np.floating[Any]],
     origin: Mapping[str, Any],
 ) -> Path:
-    """Store a judge's values of every candidate, whoever computed them.
+    """Store a judge's values of every candidate.
 
     They are [members, Q, P, N + 1]; larger is better, the last column is the logged action.
-    ``origin`` says how they came about, as JSON has it.
+    ``origin`` says how they were computed, as JSON.
     """
     path = study.folder.values(judge)
     check_shape(path, "values", values, (-1, *pools.scored_shape))
@@ -389,9 +387,8 @@ def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
 
 
 def no_part(_share: float) -> None:
-    """Tell nobody: what takes little beside the rest has no progress of its own."""
+    """Report no progress."""
 
 
 def _part(study: Selection, stage: str, i: int, of: Sequence[object]) -> Callable[[float], None]:
-    """Progress of the i-th of several equal parts of a stage."""
     return lambda share: study.tick(stage, (i + share) / len(of))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UserInputs:
-    """What a user gives instead of, or beside, what the stages make."""
+    """What a user gives in place of, or in addition to, what the stages make."""
 
     pools: Path | None = None
     """An npz file with ``actions [Q, P, N, a]`` in place of a behaviour model's candidates."""

@@ -14,10 +14,10 @@ EXCLUSIONS = ("row", "trajectory")
 """What a support pool leaves out: the anchor's own row, or its whole trajectory."""
 
 ORACLE = "oracle"
-"""Scorer name of the reference: an independently seeded TD-Q that judges and is not judged."""
+"""Scorer name of the reference: an independently seeded TD-Q, which only judges."""
 
 DRAWS, PROPOSALS = "draws", "proposals"
-"""Files of a task's folder that are no column."""
+"""Files of a task's folder that hold no column of scores."""
 
 VALUES = "values"
 """Folder in a task's folder: what judges that are no critics say of the triples."""
@@ -29,7 +29,7 @@ SEEN: Final = "seen"
 """Folder of the scores on trajectories that the critics were trained on."""
 
 Beside: TypeAlias = Literal["", "temperature", "seen"]
-"""Whose scores: the study's own, or what a folder beside them holds."""
+"""Which scores: the study's own (empty), the temperature study's, or those of seen trajectories."""
 
 
 @dataclass(frozen=True)

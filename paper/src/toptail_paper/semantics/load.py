@@ -199,7 +199,6 @@ def _made_from(
 
 
 def _family(found: Mapping[str, Stored], name: str) -> dict[str, NDArray[Any]]:
-    """One array of every column that has it."""
     return {
         column: stored.arrays[name] for column, stored in found.items() if name in stored.arrays
     }

@@ -62,7 +62,7 @@ MEASURED = "measured"
 """Folder of a study that the results are kept in; it can be deleted at any time."""
 
 ROOMS = ("stats", "pools", "audit")
-"""Where the library's code lies that makes estimates of stored scores, beside this room."""
+"""Packages of the library whose code makes estimates of stored scores, as this package does."""
 
 PACKAGES = ("toptail", "numpy", "scipy")
 """What that code computes with."""
@@ -81,7 +81,7 @@ class ColumnJob:
     measure: Callable[[TaskScores, str, SemanticsConfig], Estimates]
     """From scores, column and settings to estimates; a module's function, for processes."""
     beside: Beside = ""
-    """Whose scores: results are kept below `MEASURED` as ``BESIDE/TASK/COLUMN.npz``."""
+    """Which scores; results are stored below `MEASURED` as ``BESIDE/TASK/COLUMN.npz``."""
 
     @property
     def made_from(self) -> dict[str, str]:
@@ -104,7 +104,7 @@ class ColumnJob:
         Stored(self.made_from, arrays).write(self._path(kept))
 
     def read(self, kept: Path) -> Estimates | None:
-        """The result of an earlier call; None where there is none that fits."""
+        """The stored result of an earlier call; None where none fits."""
         stored = fitting(self._path(kept), self.made_from, stale="remake")
         if stored is None:
             return None
@@ -261,7 +261,7 @@ def distance_edges(config: SemanticsConfig) -> tuple[int, ...]:
 def _graded(
     t: ScoredTriples, column: str, config: SemanticsConfig, bootstrap: TrajectoryBootstrap
 ) -> Estimates:
-    """What the score says of γ^d beside its order: deciles, decay, recursion, other readouts."""
+    """How the score follows γ^d: deciles, decay, Bellman recursion, other readouts."""
     deciles = calibration(t, column, bootstrap)
     bellman = bellman_consistency(t, column, bootstrap)
     found = {

@@ -1,8 +1,8 @@
 """Trajectories trained on and held out: whether a score knows how near a goal is.
 
-A critic that has learned its training trajectories by heart tells their goals from all others
-without fault, and no retrieval metric shows that it has nothing to say about their order. So the
-same questions are asked about triples of the validation split and of the training split.
+A critic that has memorized its training trajectories tells their goals from all others, and no
+retrieval metric shows that it does not order them. So the same metrics are computed on triples of
+the validation split and of the training split.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ METRICS = {
     "nearer_goal": nearer_goal_win_rate,
     "order": ordering,
 }
-"""What is asked about both kinds of trajectories, by the names that `measure` has for it."""
+"""What is measured on both kinds of trajectories, by the names in `measure`."""
 
 CALLED = {"order": "tau"}
 """Metrics that the table calls by another name."""
@@ -55,7 +55,7 @@ def memory_table(
     config: SemanticsConfig,
     each: MeasureEach = measure_each,
 ) -> dict[str, Any] | None:
-    """``tables/seen.json``: METRIC_held_out beside METRIC_seen; None where nothing was scored.
+    """``tables/seen.json``: METRIC_held_out and METRIC_seen; None where nothing was scored.
 
     Only columns that were scored on both are compared, so that both cells have the same seeds and
     are of the same critics.
@@ -102,7 +102,7 @@ def _both(own: TaskScores, each: TaskScores) -> list[str]:
 
 
 def _critic(origin: Mapping[str, Any]) -> dict[str, Any]:
-    """Where a column comes from, whatever it was asked about."""
+    """The origin of a column without the hash of its scores."""
     return {name: entry for name, entry in origin.items() if name != "scores_sha256"}
 
 

@@ -18,7 +18,7 @@ from toptail_paper.study.naming import is_circular, scorer_name
 from toptail_paper.study.tables import Rows, StoredCell, cell
 
 RETRIEVAL = ("auc", "hard_negative_auc", "recall_1", "recall_5", "same_trajectory", "nearer_goal")
-"""The paper's columns of tab:retrieval, and the two controls beside them."""
+"""The paper's columns of tab:retrieval, and two controls."""
 
 READOUTS = {"norm": "phi_norm"}
 """Stored readouts that the table calls by another name."""
@@ -88,7 +88,6 @@ def _rows(measured: Iterable[MeasuredTask], metrics: Mapping[str, str] | Sequenc
 
 
 def _cells(metrics: Mapping[str, Estimates]) -> dict[str, StoredCell]:
-    """The cells of the metrics that some seed has."""
     return {metric: estimate_cell(seeds) for metric, seeds in metrics.items() if seeds}
 
 

@@ -149,7 +149,6 @@ def _ranges(row: Mapping[str, Mapping[str, StoredCell]]) -> dict[str, Any]:
 
 
 def _means(row: Mapping[str, Mapping[str, StoredCell]], metric: str) -> dict[str, float]:
-    """Setting -> mean, where there is one."""
     found = {setting: cells[metric]["mean"] for setting, cells in row.items()}
     return {setting: mean for setting, mean in found.items() if mean is not None}
 

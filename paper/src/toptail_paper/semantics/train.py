@@ -35,7 +35,7 @@ class SemanticsTraining(TrainingSettings):
     sweep: bool = False
     """Whether to train the temperature study, on the navigation tasks."""
     temperatures: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
-    """Fixed temperatures of that study; a learned one comes beside them."""
+    """Fixed temperatures of that study; a learned one is added."""
     contrasts: tuple[Contrast, ...] = ("binary_nce", "symmetric_info_nce")
     """Contrastive losses of that study."""
     sweep_steps: int = 20_000

@@ -121,15 +121,15 @@ class StudyResults:
     """What every study's folder holds for a reader."""
 
     config: Mapping[str, Any]
-    """The study's configuration; empty where its files were brought by hand."""
+    """The study's configuration; empty where a user put the files there."""
     record: Mapping[str, Any]
-    """Command, versions, commit, seconds; empty where its files were brought by hand."""
+    """Command, versions, commit, seconds; empty where a user put the files there."""
     tables: Mapping[str, Mapping[str, Any]]
     """``tables/*.json`` by name."""
     claims: Sequence[Mapping[str, Any]]
-    """``claims.json``; empty where nobody asked what the paper says."""
+    """``claims.json``; empty where the paper's statements were not decided."""
     scale: Mapping[str, Any]
-    """``scale.json``; empty where nobody noted how large the run was."""
+    """``scale.json``; empty where the sizes of the run are unknown."""
 
     def rows(self, table: str) -> Mapping[str, Any]:
         """Rows of a table: task → scorer → metric → cell; empty where there is no such table."""

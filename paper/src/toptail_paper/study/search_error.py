@@ -49,7 +49,7 @@ METRICS: Final[Mapping[str, str | Metric | None]] = {
         if term not in (*TERMS, "total")
     },
 }
-"""Columns of the table; the other way round to split is stored beside them."""
+"""Columns of the table; the split in the other order of steps is stored and not shown."""
 
 NOTES: Final = (
     "target + estimation + extrapolation = total, of means over seeds. estimation_last and "

@@ -33,7 +33,7 @@ _AGAIN: Final = "run the study again"
 
 @dataclass(frozen=True)
 class Request:
-    """One call of a study; a study that is asked for more has a subclass."""
+    """One call of a study; a study with further settings has a subclass."""
 
     config: Any
     """Its configuration."""

@@ -1,4 +1,4 @@
-"""A stored table, rows -> task -> critic -> metric -> cell, and all there is to it beside numbers.
+"""Stored tables, rows -> task -> critic -> metric -> cell, and their titles, columns and order.
 
 A study has one `TableSpec` for each table. The function that makes the numbers hands its rows to
 `TableSpec.table`; page, Markdown, terminal and ``toptail-paper show`` follow from the spec.
@@ -88,7 +88,7 @@ Text: TypeAlias = str | Callable[[Any], str]
 
 @dataclass(frozen=True)
 class TableSpec:
-    """All there is to a table beside its numbers."""
+    """Everything about a table but its numbers: title, columns, order, how it is shown."""
 
     name: str
     """``tables/NAME.json``."""

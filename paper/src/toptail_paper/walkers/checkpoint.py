@@ -95,7 +95,7 @@ class Counters:
 
 @dataclass
 class Course:
-    """A training so far, beside its networks."""
+    """The state of a training, without its networks."""
 
     seed: int
     """Seed of networks, starts and draws."""
@@ -178,7 +178,6 @@ def _check_same(path: Path, metadata: dict[str, str], learner: SAC, seed: int | 
 
 
 def _under(tensors: Tensors, prefix: str) -> Tensors:
-    """Take the tensors below a prefix."""
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 

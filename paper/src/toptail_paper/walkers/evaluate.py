@@ -152,7 +152,6 @@ class RunningEpisodes:
         self._whole |= over
 
     def _begin(self, ids: Ids) -> None:
-        """Start episodes of the simulations ``ids``."""
         watched, training = ids[ids < self.watched], ids[ids >= self.watched]
         if len(watched):
             self.body.start(watched, self.rng)

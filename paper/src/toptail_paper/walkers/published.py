@@ -252,14 +252,12 @@ class PublishedSAC:
         return jnp.where(uniform, random, drawn), key
 
     def _insert(self, replay: ReplayRows, new: ReplayRows, at: jax.Array) -> ReplayRows:
-        """Store a vector step from row ``at`` on."""
         stored: ReplayRows = jax.tree.map(
             lambda rows, row: jax.lax.dynamic_update_slice_in_dim(rows, row, at, 0), replay, new
         )
         return stored
 
     def _update(self, state: LearnerState, replay: ReplayRows, filled: jax.Array) -> LearnerState:
-        """Make all updates of one vector step."""
         recipe = self.recipe
 
         def one(state: LearnerState, _: None) -> tuple[LearnerState, None]:

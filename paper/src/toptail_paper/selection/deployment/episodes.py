@@ -24,7 +24,7 @@ Act: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Observations [n, o] of all episodes at one step, to actions [n, a]; called once per step."""
 
 Share: TypeAlias = Callable[[float], None]
-"""Told the share of the work that is done."""
+"""Called with the share of the work that is done."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,7 +97,7 @@ class ResultFile:
             require_fit(path, self._content, header)
 
     def has(self, critic: DeployedCritic) -> bool:
-        """Whether the entry of this critic and seed is there, made from this very run."""
+        """Whether the entry of this critic and seed exists; one of another run is refused."""
         entry = self._content["critics"].get(critic.name, {}).get(str(critic.seed))
         if entry is None:
             return False
@@ -204,7 +204,7 @@ def run_deployment(
         Critics, or their readouts as ``two_head_joint.f_cos``; the actor of a critic has its
         critic's seed.
     tick
-        Told what is being done (``actor raw@42``) and the share of it that is done.
+        Called with what is being done (``actor raw@42``) and its share.
     config, dataset
         All settings, and the task's data where the caller has it already.
     world, queries
@@ -224,7 +224,7 @@ def run_deployment(
 
 
 class _Work:
-    """What the checks of one task share, each made when it is first needed."""
+    """Data, episodes and policy that the checks of one task share, made when first needed."""
 
     def __init__(
         self,
@@ -328,7 +328,6 @@ class _Work:
         return ResultFile(self.folder / f"{name}.json", header)
 
     def _part(self, what: str, critic: DeployedCritic) -> Callable[[float], None]:
-        """Told the share of one check of one critic that is done."""
         return partial(self._tick, f"{what} {critic.column}")
 
 
