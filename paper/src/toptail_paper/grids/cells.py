@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.io.files import write_arrays
 from toptail.jobs.job import Job, Resources
 from toptail.lab.critics.learner import Params
@@ -22,7 +21,7 @@ from toptail.lab.training.lanes import Lane
 from toptail.lab.training.run_files import digest, machine, versions
 from toptail.provenance import commit
 from toptail_paper.grids.grid import DeclaredGrid, GridCell
-from toptail_paper.study.tables import StoredCell, cell
+from toptail_paper.study.tables import StoredCell, estimate_cell
 
 
 @dataclass(frozen=True)
@@ -128,14 +127,11 @@ def cells_job(
 
 def cell_metrics(readings: Mapping[int, Reading]) -> dict[str, StoredCell]:
     """Each metric's mean over seeds, with every seed and the interval over what was resampled."""
-    found = {}
-    for name in dict.fromkeys(name for reading in readings.values() for name in reading):
-        by_seed = {seed: r[name] for seed, r in readings.items() if name in r}
-        finite = [e for e in by_seed.values() if np.isfinite(e.point)]
-        ends = seed_mean(finite).interval(LEVEL) if finite else (np.nan, np.nan)
-        interval = float(ends[0]), float(ends[1])
-        found[name] = cell({seed: float(e.point) for seed, e in by_seed.items()}, interval)
-    return found
+    names = dict.fromkeys(name for reading in readings.values() for name in reading)
+    return {
+        name: estimate_cell({seed: r[name] for seed, r in readings.items() if name in r})
+        for name in names
+    }
 
 
 def fixed(value: float, resamples: int) -> Estimate:

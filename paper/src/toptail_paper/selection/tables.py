@@ -12,7 +12,7 @@ import numpy as np
 from toptail.audit.record import jsonable
 from toptail.audit.sample import Estimate
 from toptail.audit.search_error import pooled_search_error
-from toptail.audit.triples.bootstrap import LEVEL, TrajectoryBootstrap, seed_mean
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap
 from toptail.lab.critics.registry import CRITICS, ideal_of, names
 from toptail.lab.judges.point import EXACT
 from toptail.progress import Tick, no_tick
@@ -31,7 +31,7 @@ from toptail_paper.study.search_error import (
     POOLED_CANDIDATES,
     POOLED_RESAMPLES,
 )
-from toptail_paper.study.tables import StoredCell, cell, with_more
+from toptail_paper.study.tables import StoredCell, cell, curve_cell, with_more
 
 RESAMPLES = 2_000
 HIGH = 0.9
@@ -136,9 +136,9 @@ class MeasuredPicks:
             regret[seed] = _stack([self.means.regret(part, keep, at) for at in places])
             off[seed] = _over_k(mean, self.picked[column].off_support)
         return {
-            "value": _curve_cell(value),
-            "nregret": _curve_cell(regret),
-            "off_support": _curve_cell(off),
+            "value": curve_cell(value),
+            "nregret": curve_cell(regret),
+            "off_support": curve_cell(off),
         }
 
 
@@ -149,19 +149,6 @@ def _stack(estimates: list[Estimate]) -> Estimate:
 
 def _over_k(mean: Callable[[Any], Estimate], columns: Any) -> Estimate:
     return _stack([mean(columns[:, at]) for at in range(columns.shape[1])])
-
-
-def _curve_cell(by_seed: Mapping[int, Estimate]) -> dict[str, Any]:
-    """Mean, standard deviation, interval and every seed, each over K."""
-    low, high = seed_mean(list(by_seed.values())).interval(LEVEL)
-    points = np.array([estimate.point for estimate in by_seed.values()])
-    return {
-        "mean": points.mean(axis=0),
-        "std": points.std(axis=0, ddof=1) if len(points) > 1 else None,
-        "low": low,
-        "high": high,
-        "seeds": {str(seed): estimate.point for seed, estimate in by_seed.items()},
-    }
 
 
 def fixed_query_table(

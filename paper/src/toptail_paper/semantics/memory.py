@@ -31,8 +31,7 @@ from toptail_paper.semantics.measure import (
     measure_each,
 )
 from toptail_paper.semantics.specs import TABLES
-from toptail_paper.semantics.tables import estimate_cell
-from toptail_paper.study.tables import Rows, StoredCell
+from toptail_paper.study.tables import Rows, StoredCell, estimate_cell
 
 METRICS = {
     "auc": retrieval_auc,

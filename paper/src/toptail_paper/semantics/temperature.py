@@ -24,8 +24,7 @@ from toptail_paper.semantics.measure import (
     resampling,
 )
 from toptail_paper.semantics.specs import TABLES, TemperatureSetting
-from toptail_paper.semantics.tables import estimate_cell
-from toptail_paper.study.tables import Rows, StoredCell
+from toptail_paper.study.tables import Rows, StoredCell, estimate_cell
 
 COLLAPSED = 1e-3
 """A critic whose scores have a smaller standard deviation than this tells nothing apart."""

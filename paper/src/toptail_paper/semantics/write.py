@@ -8,17 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from toptail.audit.record import jsonable
-from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.lab.store.folder import write_json
 from toptail.progress import Tick, no_tick
 from toptail_paper.semantics.config import SEEN, SWEEP, SemanticsConfig
 from toptail_paper.semantics.load import read_tasks
 from toptail_paper.semantics.measure import (
     MEASURED,
-    Estimates,
     MeasuredTask,
     distance_edges,
     measure_all,
@@ -28,7 +24,7 @@ from toptail_paper.semantics.memory import memory_table
 from toptail_paper.semantics.results import stored_config
 from toptail_paper.semantics.tables import all_tables
 from toptail_paper.semantics.temperature import temperature_table
-from toptail_paper.study.tables import write_tables
+from toptail_paper.study.tables import curve_cell, write_tables
 
 N_NEAR = 200
 """Neighbourhood size of the support figure, the paper's middle one, where it was measured."""
@@ -56,19 +52,6 @@ def all_curves(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dic
     return content
 
 
-def curve(by_seed: Estimates) -> dict[str, Any]:
-    """Mean, spread (ddof 1), every seed, and the interval of the mean over seeds, each a list."""
-    points = np.array([estimate.point for estimate in by_seed.values()])
-    low, high = seed_mean(list(by_seed.values())).interval(LEVEL)
-    return {
-        "mean": points.mean(axis=0),
-        "std": points.std(axis=0, ddof=1) if len(points) > 1 else None,
-        "seeds": {seed: estimate.point for seed, estimate in by_seed.items()},
-        "low": low,
-        "high": high,
-    }
-
-
 def _scorer_curves(task: MeasuredTask, scorer: str, n_near: int) -> dict[str, Any]:
     names = {
         "deciles": "deciles",
@@ -77,7 +60,7 @@ def _scorer_curves(task: MeasuredTask, scorer: str, n_near: int) -> dict[str, An
         "excess_off_support": f"excess_off/{n_near}/row",
     }
     found = {name: task.seeds(scorer, source) for name, source in names.items()}
-    entry: dict[str, Any] = {name: curve(seeds) for name, seeds in found.items() if seeds}
+    entry: dict[str, Any] = {name: curve_cell(seeds) for name, seeds in found.items() if seeds}
     # Every scorer searches the same pools, so that any of its seeds knows oracle and random.
     for name in ("oracle", "random"):
         entry[name] = next(iter(task.seeds(scorer, name).values())).point
