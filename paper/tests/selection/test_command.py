@@ -14,7 +14,6 @@ from paper.tests.selection.stored_stages import TASK, paper_like
 from tests.asked import asked
 from tests.light import run_light
 from tests.training.toy import toy_dataset, walks
-from toptail.commands.sizes import TrainingSize
 from toptail.errors import InputError
 from toptail.lab.critics.registry import names as critic_names
 from toptail.lab.store.folder import read_json
@@ -22,6 +21,7 @@ from toptail.lab.tasks.files import save_file
 from toptail.lab.training.config import RunConfig
 from toptail_paper.claims.scale import shortfalls
 from toptail_paper.commands.show import Show
+from toptail_paper.commands.sizes import TrainingSize
 from toptail_paper.commands.study_selection import StudySelection
 from toptail_paper.selection.config import STAGES, SelectionConfig
 from toptail_paper.selection.deployment import DeploymentConfig

@@ -15,7 +15,6 @@ from toptail.commands.engine import JobFlags
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
-from toptail.commands.sizes import DeploymentSize, TrainingSize
 from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.lab.tasks.queries import group_bounds
@@ -27,6 +26,7 @@ from toptail_paper.commands.run_study import (
     run_study,
     tables_job,
 )
+from toptail_paper.commands.sizes import DeploymentSize, TrainingSize
 from toptail_paper.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
 from toptail_paper.selection.study import STUDY, SelectionRequest, UserInputs
 

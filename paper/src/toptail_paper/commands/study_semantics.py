@@ -13,7 +13,6 @@ from toptail.commands.engine import JobFlags
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
-from toptail.commands.sizes import TrainingSize
 from toptail.errors import InputError
 from toptail_paper.commands.run_study import (
     check_training,
@@ -23,6 +22,7 @@ from toptail_paper.commands.run_study import (
     run_study,
     tables_job,
 )
+from toptail_paper.commands.sizes import TrainingSize
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.memory_figure import memory_lines
 from toptail_paper.semantics.results import config_in
