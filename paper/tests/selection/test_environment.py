@@ -97,14 +97,14 @@ def test_rollouts_are_made_in_the_environment_and_it_judges_every_candidate(
         study(stage="rollouts").run()
 
 
-def test_a_piece_of_the_rollouts_is_made_in_the_environment(home: Path) -> None:
+def test_a_job_of_the_rollouts_runs_in_the_environment(home: Path) -> None:
     assert study(stage="queries,pools,reference,scores").run() == 0
-    (piece,) = study(runs=Path("runs"))._rollout_jobs(home / "out" / "plane", ())
-    piece.work()
-    (part,) = (home / "out" / "plane" / "rollouts.parts" / "piece-0000").iterdir()
+    (job,) = study(runs=Path("runs"))._rollout_jobs(home / "out" / "plane", ())
+    job.work()
+    (part,) = (home / "out" / "plane" / "rollouts.parts" / "job-0000").iterdir()
     assert Stored.read(part).header["environment"]["name"] == ENV
     assert study(stage="rollouts").run() == 0
-    assert not part.exists()  # what the piece knew was put together with the rest
+    assert not part.exists()  # what the job left was put together with the rest
     rolled = Stored.read(home / "out" / "plane" / "rollouts.npz")
     assert rolled.header["environment"]["name"] == ENV
 

@@ -217,7 +217,7 @@ class Trainings:
         )
 
     def jobs(self) -> list[Job]:
-        """Every cell as a piece of work: its critic with all of its seeds."""
+        """One job per cell: its critic with all of its seeds."""
         cells = dict.fromkeys(cell for stage in self.stages() for cell in stage)
         return [self._job(cell) for cell in cells]
 

@@ -99,7 +99,7 @@ class RolloutStage:
         settings = self.study.config.rollouts
         design = Design(self.setup, self._picks(), settings)
         audited = audited_queries(self.queries, settings.per_group)[number::count]
-        folder = self.study.folder.path / PARTS / f"piece-{number:04d}"
+        folder = self.study.folder.path / PARTS / f"job-{number:04d}"
         candidate, store = design.candidates(audited), self.setup.store(folder, settings)
         self.setup.roll_out(store, settings, audited[:, None], candidate, no_tick)
 

@@ -131,7 +131,7 @@ def columns(folder: Path) -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class Unit:
-    """One piece of work whose result is a folder named by a hash of what it was made from.
+    """A result that is a folder, named by a hash of what it was made from.
 
     Another input is another folder, so that a unit is there or not, and never stale.
     """
