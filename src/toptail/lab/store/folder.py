@@ -19,7 +19,7 @@ from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
 
 _POLL = 0.1
-"""Seconds between two looks at a folder that somebody else holds."""
+"""Seconds between two attempts to lock a folder that another process holds."""
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -40,9 +40,9 @@ def read_stored(path: Path) -> Any:
 
 @contextmanager
 def alone(folder: Path, tick: Tick = no_tick) -> Iterator[None]:
-    """Hold a study's folder; another call that wants to work in it waits until this one is done.
+    """Lock a study's folder; another call that works in it waits until this one is done.
 
-    The lock goes with the process, however that ends. Systems and disks without locks do without.
+    The lock ends with the process. On systems and disks without locks nothing is locked.
     """
     if not locks_exist():
         yield
@@ -64,16 +64,16 @@ def alone(folder: Path, tick: Tick = no_tick) -> Iterator[None]:
 
 @dataclass
 class RunFolder:
-    """A study's folder, and what one call made in it."""
+    """A study's folder, and counts of what one call computed in it."""
 
     path: Path
-    """Where everything lies."""
+    """The folder."""
     study: str = ""
     """The study that works in it, which ``config.json`` names."""
     asked: int = 0
-    """Pieces of work that this call asked for: trained critics, or columns of scores."""
+    """Results that this call needed: trained critics, or columns of scores."""
     made: int = 0
-    """Pieces that this call had to make; the others were found finished."""
+    """Results that this call computed; the others were stored already."""
     tables: list[str] = field(default_factory=list)
     """Names of the tables written by this call."""
 
@@ -83,8 +83,8 @@ class RunFolder:
     ) -> Iterator[None]:
         """Store the configuration, and the record before and after the work.
 
-        Calls that make parts of one folder, perhaps on different machines, do not erase each
-        other: what earlier ones recorded stands under ``earlier``.
+        Several calls may work on one folder, perhaps on different machines: the records of the
+        others are preserved under ``earlier``.
         """
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file; {option('out')} needs a folder.")
@@ -112,7 +112,7 @@ class RunFolder:
         self._write_record(record)
 
     def _write_record(self, record: Mapping[str, Any]) -> None:
-        """Store a record with those of the other calls, which may have come meanwhile."""
+        """Store a record together with those of other calls."""
         last: dict[str, Any] | None = read_stored(self.path / "record.json")
         others = [] if last is None else [*last.pop("earlier", []), last]
         same = ("command", "config_hash", "versions", "commit", "machine")

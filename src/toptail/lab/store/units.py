@@ -1,9 +1,9 @@
-"""What a study stores, and whether it may be used again: one policy for all studies.
+"""Stored files with a header and a hash, and when one may be used again.
 
-A file is made from inputs, which its header names by their hashes and settings. One that is there,
-whole, and made from what is wanted is read and not made again. About any other the caller decides
-in one word. ``refuse``: it may hold what somebody declared, brought, or paid for with hours, so it
-is named and never overwritten. ``remake``: it only saves time, so it is made anew in silence.
+The header of a file names its inputs by hashes and settings. A file that is undamaged and was made
+from the wanted inputs is read and not made again. What happens to any other file is one of two
+policies. ``refuse``: an error names it, and it is never overwritten; for files that a user
+declared, supplied, or spent hours on. ``remake``: it is made again; for files that only save time.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _FORMAT = HashedFormat(
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """What one file of a study holds: scores, candidates, or values."""
+    """Content of one stored file: scores, candidates, or values."""
 
     header: Mapping[str, Any]
-    """What the arrays are and what they were made from, as JSON has it."""
+    """What the arrays are and what they were made from, as JSON."""
     arrays: Mapping[str, NDArray[Any]]
     """The arrays by name."""
 
@@ -76,9 +76,9 @@ class Stored:
 def need(
     path: Path, made_from: Mapping[str, Any], make: Callable[[], Stored], stale: Stale = "refuse"
 ) -> Stored:
-    """The file at ``path`` if its header has the entries of ``made_from``, or else a new one.
+    """Read the file at ``path`` if its header has the entries of ``made_from``; else make it.
 
-    Others may be there, too. ``make`` makes a file whose header has them.
+    The header may have further entries. ``make`` returns content whose header has these entries.
     """
     stored = fitting(path, made_from, stale)
     if stored is None:
@@ -88,7 +88,7 @@ def need(
 
 
 def fitting(path: Path, made_from: Mapping[str, Any], stale: Stale = "refuse") -> Stored | None:
-    """The file at ``path`` if it was made from this; None if it is to be made (see `need`)."""
+    """The file at ``path`` if it was made from these inputs; None if it must be made."""
     if not path.is_file():
         return None
     try:
@@ -100,7 +100,7 @@ def fitting(path: Path, made_from: Mapping[str, Any], stale: Stale = "refuse") -
 
 
 def one_of(path: Path, arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
-    """One array of the file at ``path``, or a sentence about those that there are."""
+    """One array of the file at ``path``; the error of a missing one names the others."""
     if name not in arrays:
         raise InputError(f"{path}: there is no array '{name}'; it has {', '.join(arrays)}.")
     return arrays[name]
@@ -119,7 +119,7 @@ def require_fit(path: Path, header: Mapping[str, Any], made_from: Mapping[str, A
 
 
 def plain(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A mapping as JSON has it: tuples become lists, keys become text."""
+    """A mapping as JSON stores it: tuples become lists, keys become text."""
     result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
     return result
 
@@ -133,7 +133,7 @@ def columns(folder: Path) -> dict[str, Path]:
 class Unit:
     """A result that is a folder, named by a hash of what it was made from.
 
-    Another input is another folder, so that a unit is there or not, and never stale.
+    Other inputs give another folder: a unit exists or not, and is never stale.
     """
 
     folder: Path
