@@ -221,13 +221,13 @@ def test_every_stage_of_a_maze_is_called_in_order(
     monkeypatch.setattr(run_module, "critic_scorers", note("critic_scorers", ["scorer"]))
     monkeypatch.setattr(run_module, "score_critics", note("score_critics"))
     monkeypatch.setattr(RolloutStage, "audit", note("rollouts"))
-    monkeypatch.setattr(deployment, "run_deployment", note("run_deployment"))
+    monkeypatch.setattr(deployment.Deployment, "run", note("deployment"))
     monkeypatch.setattr(Stages, "_trained", lambda *_: ["tdq"])
     study = Selection.at(tmp_path, SelectionConfig.for_task(TASK), tmp_path / "runs")
     assert Stages(study, toy_dataset()).run() == []
     assert called == [
         *("make_queries", "make_pools", "judge_reference", "judge_ways", "judge_ways"),
-        *("critic_scorers", "score_critics", "rollouts", "run_deployment"),
+        *("critic_scorers", "score_critics", "rollouts", "deployment"),
     ]
     with pytest.raises(InputError, match="no stage 'weather'"):
         Stages(study, toy_dataset()).run(["weather"])
@@ -239,12 +239,12 @@ def test_the_critics_to_be_deployed_may_be_named(
     from toptail_paper.selection import deployment
 
     called: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(deployment, "run_deployment", lambda *given, **_: called.append(given))
+    monkeypatch.setattr(deployment.Deployment, "run", lambda *given: called.append(given))
     monkeypatch.setattr(DeploymentConfig, "for_task", lambda _: DeploymentConfig())
     monkeypatch.setattr(Stages, "simulated", True)
     small(data, stage="deployment", runs=data.parent, deployed="raw,tdq").work("")
-    ((task, _, _, critics, seeds, *_),) = called
-    assert (task, critics, seeds) == ("walks", ["raw", "tdq"], (42,))
+    ((checks, critics, seeds),) = called
+    assert (checks.task, critics, seeds) == ("walks", ["raw", "tdq"], (42,))
 
 
 def test_a_call_that_failed_does_not_bind_the_corrected_one(data: Path) -> None:
@@ -290,7 +290,7 @@ def test_deployment_is_made_on_request_alone_and_is_sized_by_flags(
     assert "deployment" not in StudySelection("PointMaze").stages()
     assert "deployment" in StudySelection("PointMaze", deployed=("raw",)).stages()
     called: list[Any] = []
-    monkeypatch.setattr(deployment, "run_deployment", lambda *given, **_: called.append(given[6]))
+    monkeypatch.setattr(deployment.Deployment, "run", lambda self, *_: called.append(self.config))
     monkeypatch.setattr(DeploymentConfig, "for_task", lambda _: DeploymentConfig())
     monkeypatch.setattr(Stages, "simulated", True)
     small(

@@ -25,7 +25,7 @@ from toptail_paper.selection.config import (
     SelectionConfig,
     SupportSettings,
 )
-from toptail_paper.selection.deployment import DeploymentConfig, run_deployment
+from toptail_paper.selection.deployment import Deployment, DeploymentConfig
 from toptail_paper.selection.deployment.config import (
     EpisodeConfig,
     SearchConfig,
@@ -169,9 +169,8 @@ def test_deployment_goes_on_critic_by_critic_and_the_tables_say_so(study: Select
     folder, data = study.folder.path, walked(SOCCER)
     assert study.runs is not None
     for critic in ("tdq", "raw"):  # as two calls would, one after another
-        run_deployment(
-            SOCCER, study.runs, folder.parent, (critic,), config=DEPLOYMENT, dataset=data
-        )
+        checks = Deployment(SOCCER, study.runs, folder / "deployment", data, DEPLOYMENT)
+        checks.run((critic,))
     actors = read_json(folder / "deployment" / "actors.json")
     entries = {critic: seeds["42"] for critic, seeds in actors["critics"].items()}
     assert {critic: entry["alpha"] for critic, entry in entries.items()} == {"tdq": 0.1, "raw": 0.3}

@@ -287,16 +287,14 @@ class Stages:
         critics = list(self.deployed) or self._trained(MAIN, seeds)
         if study.runs is None or not critics:
             return "No deployment checks: they need trained runs of critics."
-        from toptail_paper.selection.deployment import DeploymentConfig, run_deployment
+        from toptail_paper.selection.deployment import Deployment, DeploymentConfig
 
-        task, out = study.config.task, study.folder.path.parent
-        config = DeploymentConfig.for_task(task).resized(self.deployment)
+        config = DeploymentConfig.for_task(study.config.task).resized(self.deployment)
         note(study.folder.path, deployment=config.size)
-        more: dict[str, Any] = {}
-        if self.environment is not None:
-            more = {"world": self.environment.world, "queries": self.queries}
-        how = task, study.runs, out, critics, seeds, study.tick, config
-        run_deployment(*how, dataset=self.dataset, **more)
+        where = study.config.task, study.runs, study.folder.path / "deployment", self.dataset
+        world = None if self.environment is None else self.environment.world
+        queries = None if world is None else self.queries
+        Deployment(*where, config, study.tick, world, queries).run(critics, seeds)
         return ""
 
 

@@ -21,7 +21,7 @@ from toptail.lab.proposals.actor import TrainedActor, train_actor
 from toptail.lab.proposals.diffusion import DiffusionPolicy, load_policy
 from toptail.lab.store.folder import read_json, write_json
 from toptail.lab.store.units import plain, require_fit
-from toptail.lab.tasks.files import Dataset, load
+from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
 from toptail.lab.tasks.trajectories import Trajectories
@@ -176,90 +176,64 @@ def _quartiles(values: Floats) -> dict[str, float]:
     return {"median": float(median), "lower_quartile": float(low), "upper_quartile": float(high)}
 
 
-def run_deployment(
-    task: str,
-    runs: str | Path,
-    out: str | Path,
-    critics: Sequence[str] = MAIN,
-    seeds: Sequence[int] = (42,),
-    tick: Tick = no_tick,
-    config: DeploymentConfig | None = None,
-    dataset: Dataset | None = None,
-    world: TaskWorld | None = None,
-    queries: FrozenQueries | None = None,
-) -> None:
-    """Make ``OUT/TASK/deployment/``: ``spread.json``, ``actors.json`` and ``closed_loop.json``.
+@dataclass(frozen=True, eq=False)
+class Deployment:
+    """The deployment checks of one task: ``spread.json``, ``actors.json``, ``closed_loop.json``.
 
     Each file has a header of settings, then one entry per critic and seed, which is stored when
     it is finished: the same call goes on where it was stopped.
-
-    Parameters
-    ----------
-    task
-        Name of the data set, of a maze unless there is a ``world``.
-    runs, out
-        Where ``TASK/CRITIC/seed-N`` and ``TASK/diffusion/seed-N`` were trained, and the study's
-        folder.
-    critics, seeds
-        Critics, or their readouts as ``two_head_joint.f_cos``; the actor of a critic has its
-        critic's seed.
-    tick
-        Called with what is being done (``actor raw@42``) and its share.
-    config, dataset
-        All settings, and the task's data where the caller has it already.
-    world, queries
-        An environment with goals in place of the maze, and the frozen queries of the validation
-        split, from whose states its episodes start.
     """
-    data = load(task) if dataset is None else dataset
-    settings = config or DeploymentConfig.for_task(task)
-    work = _Work(task, Path(runs), Path(out), settings, tick, data, world, queries)
-    loaded = [load_deployed(work.runs, work.task, name, seed) for name in critics for seed in seeds]
-    for critic in loaded:  # the actors must be trained on the data that their critics were
-        run, train = critic.run, data.train
-        require_data(run.folder, run.record["data"]["train"], train.source, train.sha256)
-    for check in (work.spread, work.actor, work.search):
-        for critic in loaded:
-            check(critic)
 
+    task: str
+    """Name of the data set, of a maze unless there is a ``world``."""
+    runs: Path
+    """Where ``TASK/CRITIC/seed-N`` and ``TASK/diffusion/seed-N`` were trained."""
+    folder: Path
+    """Where the files go."""
+    dataset: Dataset
+    """The task's data."""
+    config: DeploymentConfig
+    """All settings."""
+    tick: Tick = no_tick
+    """Called with what is being done (``actor raw@42``) and its share."""
+    world: TaskWorld | None = None
+    """An environment with goals in place of the maze."""
+    queries: FrozenQueries | None = None
+    """With a ``world``: the frozen queries of the validation split, where its episodes start."""
 
-class _Work:
-    """Data, episodes and policy that the checks of one task share, made when first needed."""
+    def run(self, critics: Sequence[str] = MAIN, seeds: Sequence[int] = (42,)) -> None:
+        """Make the checks of critics, or of their readouts as ``two_head_joint.f_cos``.
 
-    def __init__(
-        self,
-        task: str,
-        runs: Path,
-        out: Path,
-        config: DeploymentConfig,
-        tick: Tick,
-        data: Dataset,
-        world: TaskWorld | None,
-        queries: FrozenQueries | None,
-    ) -> None:
-        self.task = task if world is not None else parse_name(task).name
-        self.runs, self.config, self._tick, self.dataset = runs, config, tick, data
-        self.world, self.queries = world, queries
-        self.folder = out / self.task / "deployment"
+        The actor of a critic has its critic's seed.
+        """
+        pairs = [(name, seed) for name in critics for seed in seeds]
+        loaded = [load_deployed(self.runs, self.task, name, seed) for name, seed in pairs]
+        for critic in loaded:  # the actors must be trained on the data of their critics
+            run, train = critic.run, self.dataset.train
+            require_data(run.folder, run.record["data"]["train"], train.source, train.sha256)
+        for check in (self.spread, self.actor, self.search):
+            for critic in loaded:
+                check(critic)
 
     @cached_property
     def episodes(self) -> Episodes:
+        """The evaluation goals of the maze, or recorded goals of the world."""
         if self.world is None or self.world.make is None or self.queries is None:
             return evaluation_episodes(parse_name(self.task).environment, self.config.episodes)
         given = self.dataset.val, self.queries, self.config.episodes
         return recorded_episodes(self.world.make, *given)
 
     @cached_property
-    def rows(self) -> OfflineData:
+    def _rows(self) -> OfflineData:
         return device_data(self.dataset.train)
 
     @cached_property
-    def policy_folder(self) -> Path:
+    def _policy_folder(self) -> Path:
         return run_folder(self.runs / self.task / "diffusion", self.config.policy_seed)
 
     @cached_property
-    def policy(self) -> DiffusionPolicy:
-        return load_policy(self.policy_folder, self.task)
+    def _policy(self) -> DiffusionPolicy:
+        return load_policy(self._policy_folder, self.task)
 
     def spread(self, critic: DeployedCritic) -> None:
         """Spread of the score over the action cube."""
@@ -286,7 +260,7 @@ class _Work:
         def tick(_: str, share: float) -> None:
             part(share)
 
-        trained = train_actor(own, critic.trained, self.rows, critic.seed, tick)
+        trained = train_actor(own, critic.trained, self._rows, critic.seed, tick)
         path = self.folder / "actors" / critic.name / f"seed-{critic.seed}.safetensors"
         save_params(path, trained.params)
         walk = self._part("episodes of the actor", critic)
@@ -307,13 +281,13 @@ class _Work:
         settings = {
             "search": asdict(config.search),
             "episodes": asdict(config.episodes),
-            "policy": read_run(self.policy_folder).record.get("params_sha256"),
+            "policy": read_run(self._policy_folder).record.get("params_sha256"),
         }
         results = self._results("closed_loop", settings)
         if not results.has(critic):
             tick = self._part("best-of-K", critic)
             found = search_episodes(
-                config.search, critic.trained, self.policy, self.episodes, tick=tick
+                config.search, critic.trained, self._policy, self.episodes, tick=tick
             )
             results.add(critic, {"limit": self.episodes.limit, "k": found})
 
@@ -328,7 +302,7 @@ class _Work:
         return ResultFile(self.folder / f"{name}.json", header)
 
     def _part(self, what: str, critic: DeployedCritic) -> Callable[[float], None]:
-        return partial(self._tick, f"{what} {critic.column}")
+        return partial(self.tick, f"{what} {critic.column}")
 
 
 def acting(trained: TrainedActor, goals: NDArray[np.float32]) -> Act:
