@@ -72,21 +72,6 @@ def test_a_refusal_names_what_differs(tmp_path: Path) -> None:
         fitting(path, INPUTS)
 
 
-def test_files_of_the_older_format_name_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.npz"
-    stored = Stored(INPUTS, {"x": np.arange(3), "a": np.zeros((2, 0))})
-    stored.write(path)
-    arrays = read_arrays(path)
-    assert str(arrays["header"][0]) == "toptail-stored-1"
-    arrays["header"] = np.array(["toptail-semantics-1", *arrays["header"][1:]])
-    write_arrays(path, arrays)
-    assert Stored.read(path).sha256 == stored.sha256
-    arrays["header"] = np.array(["toptail-other-1", *arrays["header"][1:]])
-    write_arrays(path, arrays)
-    with pytest.raises(InputError, match="is not a file that a study stored"):
-        Stored.read(path)
-
-
 def test_columns_are_the_whole_files_of_a_folder(tmp_path: Path) -> None:
     assert columns(tmp_path / "nothing") == {}
     for name in ("b@2", "b@10", ".b@2.npz.x7", "a.f_cos@1"):
