@@ -292,7 +292,7 @@ def landscape() -> dict[str, Any]:
 def write_folder(path: Path, *, everything: bool = True) -> Path:
     """A run folder; without `everything` only its configuration and the main table."""
     (path / "tables").mkdir(parents=True)
-    _dump(path / "config.json", {"hash": "0", "config": config()})
+    _dump(path / "config.json", {"study": "controlled", "hash": "0", "config": config()})
     content = results()
     names = [n for n in content if n not in ("curves", "theory", "landscape")]
     for name in names if everything else ["toy-support"]:

@@ -16,7 +16,7 @@ from tests.light import run_light
 from tests.training.toy import toy_dataset, walks
 from toptail.errors import InputError
 from toptail.lab.critics.registry import names as critic_names
-from toptail.lab.store.folder import read_json
+from toptail.lab.store.folder import read_json, write_json
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.config import RunConfig
 from toptail_paper.claims.scale import shortfalls
@@ -178,6 +178,7 @@ def test_tables_alone_are_made_from_stored_stages(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stages = paper_like(tmp_path, per_group=2)
+    write_json(stages.path / "config.json", {"study": "selection", "config": {}})
     assert StudySelection(stages.path.name, out=tmp_path, stage=("tables",)).run() == 0
     assert "Report:" in capsys.readouterr().out
     assert Show("tab:function-class", stages.path).run() == 0

@@ -118,6 +118,8 @@ class TestFlags:
             embed_dim=4,
             critics="raw,tdq",
             temperature=True,
+            train=True,
+            runs=Path("runs"),
         )
         training = study.training()
         raw = training.critic("pointmaze-medium-navigate-v0", "raw").content
@@ -148,7 +150,9 @@ class TestFlags:
 
     def test_an_unknown_critic_is_named(self) -> None:
         with pytest.raises(InputError, match="no critic 'raww'; the critics are tdq, raw"):
-            asked(StudySemantics, critics="raww").training()
+            asked(StudySemantics, critics="raww", train=True, runs=Path("runs")).training()
+        with pytest.raises(InputError, match="--critics says what --train trains"):
+            asked(StudySemantics, critics="raw").training()
 
 
 class TestRun:

@@ -101,8 +101,8 @@ def test_one_that_hangs_is_named_and_left(
 STUBBORN = """
 import sys
 from toptail.lab.scorers.user import user_scorer
-from toptail.pools import patience
-patience._GRACE = 0.5
+from toptail.io import timeouts
+timeouts._GRACE = 0.5
 sys.argv = ["toptail"]
 user_scorer("mine=critic.py:score")
 """

@@ -10,6 +10,7 @@ from toptail.commands.engine import JobFlags
 from toptail.commands.options import Flag, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
 from toptail.commands.terminal import say
+from toptail.lab.store.folder import read_stored
 from toptail_paper.commands.run_study import print_outcome, run_study, tables_job
 from toptail_paper.controlled.config import StudyConfig
 from toptail_paper.controlled.study import STUDY
@@ -59,7 +60,7 @@ class StudyControlled(JobFlags):
         from toptail_paper.claims import counted
 
         report = self.work(command_line())
-        claims = STUDY.read(self.out).claims
+        claims = read_stored(self.out / "claims.json")
         lines = [f"The paper's statements about this part: {counted(claims)}."] if claims else []
         print_outcome(STUDY, self.out, report, STUDY.labels, lines)
         return 0
