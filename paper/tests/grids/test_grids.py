@@ -46,8 +46,14 @@ def test_every_plan_says_what_it_trains_and_what_it_would_answer(path: Path, sma
 @pytest.mark.parametrize(
     ("name", "metrics"),
     [
-        ("fingerprint", {"auc", "recall_1", "tau", "gap", "regret"}),
-        ("fingerprint_antmaze", {"auc", "recall_1", "recall_5", "tau", "hard_negative_auc"}),
+        pytest.param(
+            "fingerprint", {"auc", "recall_1", "tau", "gap", "regret"}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "fingerprint_antmaze",
+            {"auc", "recall_1", "recall_5", "tau", "hard_negative_auc"},
+            marks=pytest.mark.slow,
+        ),
         ("tdq_manipulation", {"auc", "hard_negative_auc", "recall_5"}),
         ("cosine", {"query_tau", "query_regret", "median_selected"}),
         ("hybrid", {"auc", "tau"}),
@@ -221,6 +227,7 @@ def test_a_job_needs_only_its_own_data(tmp_path: Path) -> None:
         run_grid(declared, tmp_path, small=True)
 
 
+@pytest.mark.slow
 def test_jobs_of_the_2d_world_are_its_critics(tmp_path: Path) -> None:
     small = read_grid(ROOT / "plans" / "norm_drift.json", small=True)
     declared = replace(small, grid={**small.grid, "layer_norm": ("on", "off")})

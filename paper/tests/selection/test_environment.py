@@ -115,6 +115,7 @@ def test_an_environment_that_knows_no_goals_is_refused(home: Path) -> None:
     assert not (home / "out" / "plane" / "declared.json").exists()
 
 
+@pytest.mark.slow
 def test_deployment_follows_trained_critics_in_the_environment(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -164,6 +164,7 @@ def test_a_critic_that_comes_later_costs_its_own_rollouts_alone(study: Selection
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", [SOCCER], indirect=True)
 def test_deployment_goes_on_critic_by_critic_and_the_tables_say_so(study: Selection) -> None:
     folder, data = study.folder.path, walked(SOCCER)
