@@ -10,7 +10,7 @@ import pytest
 
 from paper.tests.selection.test_rollouts_stage import CONFIG, DATA, begin, runs, scorer
 from toptail_paper.cli import main
-from toptail_paper.selection.rollout_stage import RolloutStage
+from toptail_paper.selection.rollout_judge import RolloutStage
 from toptail_paper.selection.rollouts import RolloutSetup
 from toptail_paper.selection.stages import Selection, score_critics
 

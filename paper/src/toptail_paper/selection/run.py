@@ -48,7 +48,7 @@ from toptail_paper.study.ideals import ideal_scorers
 from toptail_paper.study.results import note
 
 if TYPE_CHECKING:
-    from toptail_paper.selection.rollout_stage import RolloutStage, UserEnvironment
+    from toptail_paper.selection.rollout_judge import RolloutStage, UserEnvironment
 
 
 def train_selection(
@@ -169,7 +169,7 @@ class Stages:
         if self.inputs.env is None:
             return None
         from toptail.lab.check.environments import world_of
-        from toptail_paper.selection.rollout_stage import UserEnvironment
+        from toptail_paper.selection.rollout_judge import UserEnvironment
 
         world = world_of(self.inputs.env, self.dataset, goals=True)
         if not world.goals:
@@ -183,7 +183,7 @@ class Stages:
     @cached_property
     def rollouts(self) -> RolloutStage:
         """The rollouts of what the stored scores pick."""
-        from toptail_paper.selection.rollout_stage import RolloutStage
+        from toptail_paper.selection.rollout_judge import RolloutStage
 
         return RolloutStage(
             self.study, self.queries, self.pools, self.dataset.val, self.environment
