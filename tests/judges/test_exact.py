@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from paper.tests.selection.slow_steps import Search, moved_out
+from tests.judges.slow_steps import Search, moved_out
 from toptail.errors import InputError
 from toptail.lab.judges.exact import CORNER, PUSH, PointSteps, discounted, exact_values
 from toptail.lab.judges.point import STEP, TOLERANCE, next_positions

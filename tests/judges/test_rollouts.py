@@ -26,7 +26,7 @@ from toptail.lab.tasks.simulator import Simulator, make_env
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.lab.training import config as defaults
 
-DATA = Path(__file__).parents[3] / "tests" / "tasks" / "data"
+DATA = Path(__file__).parents[1] / "tasks" / "data"
 POINT, ANT = "pointmaze-medium-navigate-v0", "antmaze-medium-navigate-v0"
 HUMANOID, SOCCER = "humanoidmaze-medium-navigate-v0", "antsoccer-arena-navigate-v0"
 BALL = slice(15, 17)
