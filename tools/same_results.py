@@ -91,7 +91,8 @@ except ImportError:  # a checkout before there were two projects
 
 stored = Path("stored")
 folders = {"controlled": [stored / "controlled"], "semantics": [stored / "semantics"]}
-for name, found in {**folders, "selection": sorted((stored / "selection").iterdir())}.items():
+folders["selection"] = sorted(p.parent for p in stored.glob("selection/*/config.json"))
+for name, found in folders.items():
     for folder in found:
         paper.annotate(folder, name)
         studies()[name].page(folder)

@@ -10,9 +10,9 @@ import pytest
 from paper.tests.selection.stored_stages import Stages
 from toptail.report.text import data_sentences
 from toptail.results import read_audit
-from toptail_paper.selection.audits import audit_pools, to_pools
 from toptail_paper.selection.load import read_selection
 from toptail_paper.selection.tables import MeasuredPicks
+from toptail_paper.selection.write import audit_pools, to_pools
 
 
 @pytest.fixture(scope="module")

@@ -34,8 +34,8 @@ from toptail_paper.selection.deployment.episodes import (
     reset_seed,
     success,
 )
+from toptail_paper.selection.deployment.run import score_spread, spread_of
 from toptail_paper.selection.deployment.search import Chooser
-from toptail_paper.selection.deployment.spread import score_spread, spread_of
 
 POINT = "pointmaze-medium-v0"
 Floats = NDArray[np.float32]

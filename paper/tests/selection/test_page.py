@@ -17,15 +17,15 @@ from paper.tests.selection.stored_stages import Stages
 from toptail.errors import InputError
 from toptail.report.table import Table
 from toptail_paper.claims import annotate
-from toptail_paper.selection.contract import STUDY
 from toptail_paper.selection.figures import drawings
 from toptail_paper.selection.page import summary
 from toptail_paper.selection.results import SelectionResults, read_selection_results
 from toptail_paper.selection.show import circular_words, group_sheets, verdict_sheets
 from toptail_paper.selection.specs import TABLES
+from toptail_paper.selection.study import STUDY
 from toptail_paper.study.naming import scorer_name
 from toptail_paper.study.page import study_page
-from toptail_paper.study.scale import note
+from toptail_paper.study.results import note
 from toptail_paper.study.show import shown_tables
 
 

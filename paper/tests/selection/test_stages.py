@@ -27,11 +27,12 @@ from toptail.lab.store.units import Stored
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.run_files import training_lock
 from toptail.lab.training.runs import load_run
-from toptail_paper.selection import study as study_module
+from toptail_paper.selection import stages as study_module
 from toptail_paper.selection.config import SelectionConfig
 from toptail_paper.selection.pools import CandidatePools, file_proposal
-from toptail_paper.selection.run import Brought, Stages
+from toptail_paper.selection.run import Stages
 from toptail_paper.selection.stages import (
+    Selection,
     add_values,
     critic_scorers,
     judge_reference,
@@ -41,7 +42,7 @@ from toptail_paper.selection.stages import (
     runs_in_training,
     score_critics,
 )
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.study import UserInputs
 
 DATA = toy_dataset()
 Array = NDArray[Any]
@@ -425,7 +426,7 @@ def test_bad_candidates_and_bad_scorers_are_refused(copy: Selection, tmp_path: P
         critic_scorers(copy, ["cosine"])
     missing = replace(copy, runs=tmp_path / "none")
     copy.folder.values("reference").unlink()
-    with pytest.raises(InputError, match="train tdq with the seeds 101, 102"):
+    with pytest.raises(InputError, match="toptail train --critics tdq --seeds 101,102"):
         judge_reference(missing, queries, pools)
 
 
@@ -447,7 +448,7 @@ def test_a_maze_with_teleports_does_without_the_judges_that_do_not_know_it(
     own = _own_pools(tmp_path, (9, 2, 4))
     np.savez(tmp_path / "judge.npz", values=np.zeros((9, 2, 5)))
     (tmp_path / "mine.py").write_text("def score(s, a, g):\n    return a[:, 0]\n")
-    brought = Brought(
+    brought = UserInputs(
         own, (f"expert={tmp_path / 'judge.npz'}",), (f"{tmp_path / 'mine.py'}:score",)
     )
     left_out = Stages(replace(study, runs=None), DATA, brought).run()

@@ -39,16 +39,12 @@ class CriticCell:
 
     critic: Critic
     """The family with its settings."""
-
     world: ControlledWorld
     """Where its data comes from."""
-
     seeds: tuple[int, ...]
     """Training seeds."""
-
     steps: tuple[int, ...]
     """Training lengths to evaluate at, ascending, all from one run."""
-
     keep_scores: bool = False
     """Whether the scores of all candidates are stored."""
 
@@ -66,10 +62,8 @@ class Trained:
 
     unit: Unit
     """Where it lies."""
-
     cell: CriticCell
     """What it belongs to."""
-
     seed: int
     """Its seed."""
 
@@ -138,7 +132,6 @@ def compute_cell(
 
 
 def _store(config: StudyConfig, trained: Trained, snapshot: Snapshot, pools: Pools) -> None:
-    """Evaluate one seed's snapshot and store it as a unit."""
     cell, seed = trained.cell, trained.seed
     params = snapshot.params[seed]
     scores = read_scores(cell.critic, params, pools)

@@ -48,19 +48,14 @@ class Pools:
 
     queries: Queries
     """m decision points."""
-
     actions: Floats
     """[m, n, 2] candidates."""
-
     value: Floats
     """[m, n] exact value."""
-
     value_noisy: Floats
     """[m, n] exact value under transition noise."""
-
     support: NDArray[np.bool_]
     """[m, n] whether the candidate lies on the support."""
-
     heldout: Transitions
     """Pairs that no critic was trained on."""
 

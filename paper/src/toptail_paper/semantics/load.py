@@ -32,10 +32,8 @@ class SupportPools:
 
     trajectory: Ints
     """The trajectory of each query's anchor, ``[q]``."""
-
     on_support: NDArray[np.bool_]
     """Whether the candidate is the action of one of the nearest states, ``[q, pool]``."""
-
     scores: Mapping[str, Floats]
     """Column to the candidates' scores at the query's (s, g), ``[q, pool]``."""
 
@@ -46,7 +44,6 @@ class DiffusionPools:
 
     values: Floats
     """The oracle's value of (s, action, g), ``[n]``."""
-
     scores: Mapping[str, Floats]
     """Column to the score of (s, action, g), ``[n]``."""
 
@@ -57,31 +54,22 @@ class TaskScores:
 
     task: str
     """Name of the data set."""
-
     key: str
     """Name in tables: the paper's, where the data set is the paper's."""
-
     navigation: bool
     """Whether gamma^d is a value there, so that every diagnostic applies; else retrieval only."""
-
     triples: ScoredTriples
     """All columns but the oracle's, which is ``values["oracle"]`` where there is one."""
-
     origins: Mapping[str, dict[str, Any]]
     """Column to where it comes from, the oracle's included."""
-
     made_from: Mapping[str, str]
     """Column to a hash of every stored file that its diagnostics are made from."""
-
     query_std: Mapping[str, Floats] = field(default_factory=dict)
     """Column to the standard deviation of the behaviour actions' scores at (s, g), ``[n]``."""
-
     support: Mapping[tuple[int, str], SupportPools] = field(default_factory=dict)
     """(n_near, "row" or "trajectory") to the pools; empty unless ``navigation``."""
-
     diffusion: Mapping[int, DiffusionPools] = field(default_factory=dict)
     """Behaviour-model seed to its pools; empty without behaviour models or without an oracle."""
-
     loss_gaps: Mapping[int, dict[str, float]] = field(default_factory=dict)
     """Behaviour-model seed to its ``train``, ``held_out``, ``gap``, ``low`` and ``high`` loss."""
 
@@ -211,7 +199,6 @@ def _made_from(
 
 
 def _family(found: Mapping[str, Stored], name: str) -> dict[str, NDArray[Any]]:
-    """One array of every column that has it."""
     return {
         column: stored.arrays[name] for column, stored in found.items() if name in stored.arrays
     }

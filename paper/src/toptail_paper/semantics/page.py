@@ -12,8 +12,7 @@ from toptail_paper.semantics.specs import setting_name
 from toptail_paper.study.compare import DIFFERS, where_compared
 from toptail_paper.study.naming import drawn, in_order, is_control, scorer_name
 from toptail_paper.study.page import Texts, recorded
-from toptail_paper.study.results import StudyResults
-from toptail_paper.study.scale import scale_rows
+from toptail_paper.study.results import StudyResults, scale_rows
 
 _LEAD: Final = (
     "Critics are asked about recorded triples: a state, the action taken there, and a "

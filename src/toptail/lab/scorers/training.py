@@ -111,8 +111,7 @@ class TrainingJob:
             home=self.out,
             outputs=[run_folder(home, seed) for seed in self.seeds],
             work=work,
-            finished=lambda: not self.missing(),
-            inputs=[source],
+            done=lambda: not self.missing(),
             resources=Resources(1.0, 1.0 if on_gpu() else 0.0),
         )
 

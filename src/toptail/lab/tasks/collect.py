@@ -351,7 +351,7 @@ def collection_jobs(collection: Collection, out: Path, work: Callable[[], object
             home=out.parent,
             outputs=files,
             work=collect_them,
-            finished=lambda: collected or all(file.exists() for file in files),
+            done=lambda: collected or all(file.exists() for file in files),
         )
 
     jobs = [piece(group) for group in _groups(collection, counts)]
@@ -363,7 +363,7 @@ def collection_jobs(collection: Collection, out: Path, work: Callable[[], object
             home=out.parent,
             outputs=list(paths.values()),
             work=work,
-            finished=lambda: _is_collected(collection, counts, paths) and not parts.exists(),
+            done=lambda: _is_collected(collection, counts, paths) and not parts.exists(),
             needs=[job.id for job in jobs],
             last=True,
         ),
