@@ -14,9 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
 from toptail.lab.environments.ogbench import MazeEnvironments
-from toptail.lab.environments.walks import WalkRules
+from toptail.lab.environments.rollout import RolloutRules
 from toptail.lab.judges import rollouts
-from toptail.lab.judges.rollouts import Continuation, ModelGoesOn, Starts, rollout_returns
+from toptail.lab.judges.rollouts import (
+    CandidateStarts,
+    KeyedPolicy,
+    ModelContinuation,
+    rollout_returns,
+)
 from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.tasks.files import load_file
@@ -78,25 +83,25 @@ def open_room() -> Trajectories:
     return Trajectories(zeros, zeros, ends, zeros, zeros, source="the open room")
 
 
-def starts_at_row_0(goal: tuple[float, float], actions: ArrayLike) -> Starts:
+def starts_at_row_0(goal: tuple[float, float], actions: ArrayLike) -> CandidateStarts:
     first = np.asarray(actions, np.float32)
     n = len(first)
     goals = np.tile(np.array(goal, np.float32), (n, 1))
     zeros = np.zeros(n, np.int64)
-    return Starts(zeros, goals, first, zeros, zeros)
+    return CandidateStarts(zeros, goals, first, zeros, zeros)
 
 
 def returns_in(
     environment: str,
     data: Trajectories,
-    starts: Starts,
-    policy: Continuation,
-    rules: WalkRules,
+    starts: CandidateStarts,
+    policy: KeyedPolicy,
+    rules: RolloutRules,
     ddim_steps: int = 10,
     tick: Callable[[float], None] | None = None,
 ) -> NDArray[np.float64]:
     """Returns in a maze when a policy goes on that draws from keys."""
-    goes_on = ModelGoesOn(policy, KEY, ddim_steps)
+    goes_on = ModelContinuation(policy, KEY, ddim_steps)
     make = partial(MazeEnvironments, environment)
     return rollout_returns(make, data, starts, goes_on, rules, tick)
 
@@ -105,7 +110,7 @@ def by_hand(policy: Walker, goal: tuple[float, float], horizon: int = 200) -> Fl
     """Returns of first actions that go forth, stay, and go back, divided out of gamma^t."""
     room = open_room()
     starts = starts_at_row_0(goal, [(1, 0), (0, 0), (-1, 0)])
-    rules = WalkRules(horizon, gamma=0.9)
+    rules = RolloutRules(horizon, gamma=0.9)
     return returns_in(MEDIUM, room, starts, policy, rules).astype(np.float32)
 
 
@@ -128,7 +133,7 @@ def test_returns_in_an_open_room_are_known() -> None:
 def slow_return(
     simulator: Simulator,
     data: Trajectories,
-    starts: Starts,
+    starts: CandidateStarts,
     i: int,
     seeker: slice,
     tolerance: float,
@@ -186,9 +191,11 @@ def test_returns_are_those_of_the_slow_loop(
         seen = np.hstack([data.observations[:, : -qvel.shape[1]], qvel])
         data = replace(data, observations=seen, qvel=qvel)
     actions = rng.uniform(-1, 1, (count, data.actions.shape[1])).astype(np.float32)
-    starts = Starts(rows, goals, actions, rng.permutation(count), rng.integers(0, 3, count))
+    starts = CandidateStarts(
+        rows, goals, actions, rng.permutation(count), rng.integers(0, 3, count)
+    )
     policy = Wanderer(actions.shape[1])
-    fast = returns_in(task.environment, data, starts, policy, WalkRules(horizon))
+    fast = returns_in(task.environment, data, starts, policy, RolloutRules(horizon))
     simulator = Simulator(task)
     slow = [
         slow_return(simulator, data, starts, i, seeker, tolerance, horizon) for i in range(count)
@@ -209,17 +216,17 @@ def data() -> Trajectories:
     return load_file(DATA / f"{POINT}-val.npz")
 
 
-def some_starts(data: Trajectories, queries: int, actions: int, repeats: int) -> Starts:
+def some_starts(data: Trajectories, queries: int, actions: int, repeats: int) -> CandidateStarts:
     """A few actions of a few queries, each repeated."""
     rng = np.random.default_rng(0)
     query, action, repeat = (i.ravel() for i in np.indices((queries, actions, repeats)))
     rows = rng.choice(40, queries, replace=False)[query]
     drawn = rng.uniform(-1, 1, (queries, actions, 2)).astype(np.float32)
-    return Starts(rows, data.observations[rows + 14], drawn[query, action], query, repeat)
+    return CandidateStarts(rows, data.observations[rows + 14], drawn[query, action], query, repeat)
 
 
-def returns_of(policy: DiffusionPolicy, data: Trajectories, starts: Starts) -> FloatArray:
-    found = returns_in(MEDIUM, data, starts, policy, WalkRules(horizon=30), ddim_steps=3)
+def returns_of(policy: DiffusionPolicy, data: Trajectories, starts: CandidateStarts) -> FloatArray:
+    found = returns_in(MEDIUM, data, starts, policy, RolloutRules(horizon=30), ddim_steps=3)
     return found.astype(np.float32)
 
 
@@ -246,13 +253,13 @@ def test_random_numbers_are_common_to_the_actions_of_a_query(
     assert (first.std(axis=2) > 0).any()  # repetitions differ
     # The same actions under other numbers of query or repetition see other random numbers.
     for other in (
-        Starts(starts.rows, starts.goals, starts.actions, starts.query + 9, starts.repeat),
-        Starts(starts.rows, starts.goals, starts.actions, starts.query, starts.repeat + 9),
+        CandidateStarts(starts.rows, starts.goals, starts.actions, starts.query + 9, starts.repeat),
+        CandidateStarts(starts.rows, starts.goals, starts.actions, starts.query, starts.repeat + 9),
     ):
         assert (returns_of(policy, data, other).reshape(5, 2, 6) != first).mean() > 0.1
     # Whoever picks the first action gets what the first action got.
     swapped = starts.actions.reshape(5, 2, 6, 2)[:, ::-1].reshape(-1, 2)
-    second = Starts(starts.rows, starts.goals, swapped, starts.query, starts.repeat)
+    second = CandidateStarts(starts.rows, starts.goals, swapped, starts.query, starts.repeat)
     np.testing.assert_array_equal(returns_of(policy, data, second).reshape(5, 2, 6), first[:, ::-1])
 
 
@@ -262,7 +269,7 @@ def test_equal_rollouts_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     one = starts_at_row_0((3.85, 0.0), [(1, 0), (0, 0), (-1, 0)])
     twice = one.take(np.array([2, 0, 1, 0, 2, 2]))
     alone, together = Walker(1.0), Walker(1.0)
-    rules, ended = WalkRules(gamma=0.9), list[float]()
+    rules, ended = RolloutRules(gamma=0.9), list[float]()
     expected = returns_in(MEDIUM, room, one, alone, rules)
     found = returns_in(MEDIUM, room, twice, together, rules, tick=ended.append)
     np.testing.assert_array_equal(found, expected[[2, 0, 1, 0, 2, 2]])
@@ -299,8 +306,8 @@ def test_in_soccer_it_is_the_ball_that_must_reach_its_place_in_the_goal() -> Non
     goals[1, :2] += 3  # the agent elsewhere
     goals[2, 15:17] += 3  # the ball elsewhere
     zeros = np.zeros(3, np.int64)
-    starts = Starts(zeros + 5, goals, np.zeros((3, 8), np.float32), np.arange(3), zeros)
-    found = returns_in("antsoccer-arena-v0", data, starts, Wanderer(8), WalkRules(horizon=1))
+    starts = CandidateStarts(zeros + 5, goals, np.zeros((3, 8), np.float32), np.arange(3), zeros)
+    found = returns_in("antsoccer-arena-v0", data, starts, Wanderer(8), RolloutRules(horizon=1))
     np.testing.assert_allclose(found, [0.99, 0.99, 0.0])
 
 
@@ -314,19 +321,19 @@ def test_rollouts_that_cannot_be_made_are_refused(
 ) -> None:
     good = some_starts(data, 2, 1, 1)
 
-    def refused(message: str, starts: Starts, source: Trajectories = data) -> None:
+    def refused(message: str, starts: CandidateStarts, source: Trajectories = data) -> None:
         with pytest.raises(InputError, match=message):
             returns_of(policy, source, starts)
 
-    far = Starts(good.rows + 1_000, good.goals, good.actions, good.query, good.repeat)
+    far = CandidateStarts(good.rows + 1_000, good.goals, good.actions, good.query, good.repeat)
     refused("the queries are of another data set", far)
-    large = Starts(good.rows, good.goals, good.actions * 9, good.query, good.repeat)
+    large = CandidateStarts(good.rows, good.goals, good.actions * 9, good.query, good.repeat)
     refused("The action of rollout 0 is .* within ±1", large)
     assert good.goals is not None
-    short = Starts(good.rows, good.goals[:1], good.actions, good.query, good.repeat)
-    refused(r"as many of everything, not \[1, 2\] rows", short)
+    short = CandidateStarts(good.rows, good.goals[:1], good.actions, good.query, good.repeat)
+    refused(r"different lengths: \[1, 2\] rows", short)
     refused("it is of another task", good, load_file(DATA / f"{ANT}-val.npz"))
     stateless = Trajectories(data.observations, data.actions, data.terminals, source="this")
     refused("no qpos and qvel", good, stateless)
     with pytest.raises(InputError, match="horizon"):
-        WalkRules(horizon=0)
+        RolloutRules(horizon=0)

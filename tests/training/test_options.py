@@ -18,7 +18,7 @@ from tests.training.toy import toy_config, toy_data
 from toptail.errors import InputError
 from toptail.lab.critics.losses import binary_nce
 from toptail.lab.critics.networks import all_pairs
-from toptail.lab.scorers.base import critics_in, of_run, of_runs
+from toptail.lab.scorers.runs import critics_in, of_run, of_runs
 from toptail.lab.training.config import RunConfig
 from toptail.lab.training.offline import GoalSampling
 from toptail.lab.training.options import RunOptions, labelled

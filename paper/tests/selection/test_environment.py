@@ -15,7 +15,7 @@ from tests.environments.plane import records, write_plane
 from tests.training.toy import SMALL
 from toptail.errors import InputError
 from toptail.io.json_files import read_json
-from toptail.lab.check.environments import world_of
+from toptail.lab.check.environments import task_environment
 from toptail.lab.environments.protocol import MOST
 from toptail.lab.proposals.diffusion import DiffusionRun
 from toptail.lab.store.units import Stored
@@ -141,7 +141,7 @@ def test_deployment_follows_trained_critics_in_the_environment(
 
 def test_episodes_that_do_not_fit_into_the_simulations_go_in_parts(home: Path) -> None:
     val = records(60, 12, 1)
-    world = world_of(str(home / ENV), Dataset(val, val, None), goals=True)
+    world = task_environment(str(home / ENV), Dataset(val, val, None), goals=True)
     assert world.make is not None
     queries = freeze_queries(
         val, QueryConfig(per_group=20, near=(1, 2), medium=(3, 5), far=(6, 11))

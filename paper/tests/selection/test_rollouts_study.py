@@ -16,7 +16,7 @@ from scipy import stats as scipy_stats
 
 from toptail.errors import InputError
 from toptail.lab.environments.ogbench import MazeEnvironments
-from toptail.lab.judges.rollouts import ModelGoesOn
+from toptail.lab.judges.rollouts import ModelContinuation
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import load_file
 from toptail.lab.tasks.names import parse_name
@@ -382,7 +382,7 @@ def test_the_simulator_sees_that_a_step_towards_the_goal_is_better(tmp_path: Pat
     candidates = rng.uniform(-0.2, 0.2, (len(queries), 6, 2)).astype(np.float32)
     candidates[:, 0], candidates[:, 1] = towards, -towards
     make = partial(MazeEnvironments, parse_name(TASK).environment)
-    goes_on = ModelGoesOn(_Drift(), jax.random.key(0), 10)
+    goes_on = ModelContinuation(_Drift(), jax.random.key(0), 10)
     here = RolloutSetup(TASK, val, queries, candidates, make, goes_on, {})
     picks = {"towards": np.zeros(len(queries), int), "away": np.ones(len(queries), int)}
     settings = RolloutSettings(per_group=6, repeats=3, randoms=2, candidates=3, horizon=40)

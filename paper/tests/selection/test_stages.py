@@ -22,7 +22,8 @@ from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.judges.exact import WAYS
 from toptail.lab.judges.reference import admission
 from toptail.lab.proposals.diffusion import load_policy
-from toptail.lab.scorers.base import Scorer, of_run
+from toptail.lab.scorers.base import Scorer
+from toptail.lab.scorers.runs import of_run
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.run_files import training_lock

@@ -24,7 +24,8 @@ from toptail.lab.critics.registry import split_label
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.judges.ideals import knows_ideals, point_ideals
 from toptail.lab.judges.point import knows_ways
-from toptail.lab.scorers.base import Rows, RunScore, Score
+from toptail.lab.scorers.base import Rows, Score
+from toptail.lab.scorers.runs import RunScore
 from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.names import Split
 from toptail.lab.tasks.neighbours import nearest_rows

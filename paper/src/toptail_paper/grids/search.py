@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.stats import beta
 
 from toptail.audit.sample import Estimate
-from toptail.lab.critics.base import Critic
 from toptail.lab.critics.registry import readout
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.proposals.actor import ActorConfig, train_actors
 from toptail.lab.proposals.diffusion import load_policy
+from toptail.lab.scorers.ascent import climber
 from toptail.lab.tasks.maze import UNIT
 from toptail.lab.tasks.names import parse_name
 from toptail_paper.grids.cells import Reading, fixed
@@ -110,29 +108,11 @@ def _ascended(
 ) -> np.ndarray:
     """Where gradient ascent on the score ends, the best of its starts, ``[q, 2]``."""
     trained, steps = subject.trained, subject.data.sizes.ascent
-    climb = _climber(trained.critic, trained.critic.deployed, steps)
+    climb = climber(trained.critic, trained.critic.deployed, steps, RATE)
     first = np.broadcast_to(starts, (len(states), *starts.shape))
     with jax.default_matmul_precision("highest"):
         ends, scores = climb(trained.params, states[:, None], first, goals[:, None])
     return _taken(np.asarray(ends), np.asarray(scores))
-
-
-@lru_cache(maxsize=8)
-def _climber(critic: Critic, readout: str, steps: int) -> Any:
-    read = critic.readouts()[readout]
-
-    def climb(params: Any, states: Any, actions: Any, goals: Any) -> tuple[jax.Array, jax.Array]:
-        slope = jax.grad(lambda a: jnp.sum(read(params, states, a, goals)))
-
-        def step(_: int, a: jax.Array) -> jax.Array:
-            up = slope(a)
-            length = jnp.linalg.norm(up, axis=-1, keepdims=True) + 1e-12
-            return jnp.clip(a + RATE * up / length, -1.0, 1.0)
-
-        ends = jax.lax.fori_loop(0, steps, step, jnp.asarray(actions))
-        return ends, read(params, states, ends, goals)
-
-    return jax.jit(climb)
 
 
 AXIS: Final = 9

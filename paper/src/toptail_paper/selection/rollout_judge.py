@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.check.environments import TaskWorld, maze_world
-from toptail.lab.judges.rollouts import GoesOn, ModelGoesOn
+from toptail.lab.check.environments import TaskEnvironment, maze_environment
+from toptail.lab.judges.rollouts import ContinuationPolicy, ModelContinuation
 from toptail.lab.proposals.diffusion import load_policy
 from toptail.lab.proposals.untrained import NearData
 from toptail.lab.store.units import Stored, fitting
@@ -49,7 +49,7 @@ from toptail_paper.selection.stages import Selection, add_values
 class UserEnvironment:
     """An environment that ``--env`` names, in place of the maze of an OGBench task."""
 
-    world: TaskWorld
+    world: TaskEnvironment
     """The environment, which has goals."""
     train: Trajectories
     """Gives the continuation policy where neither the environment nor a run has one."""
@@ -155,9 +155,9 @@ class RolloutStage:
             goes_on, who = self._model()
         else:
             nearest = study.config.support.nearest
-            goes_on = env.world.goes_on(NearData(env.train), self.queries.goals, nearest)
-            who = {"policy": env.world.who_goes_on, "data": env.train.sha256}
-        world = maze_world(study.config.task) if env is None else env.world
+            goes_on = env.world.continuation(NearData(env.train), self.queries.goals, nearest)
+            who = {"policy": env.world.continuation_text, "data": env.train.sha256}
+        world = maze_environment(study.config.task) if env is None else env.world
         assert world.make is not None
         return RolloutSetup(
             study.config.task,
@@ -199,7 +199,7 @@ class RolloutStage:
         home = self.study.needed_runs("Rolling out") / self.study.config.task / "diffusion"
         return run_folder(home, self.study.config.pools.policy_seed)
 
-    def _model(self) -> tuple[GoesOn, dict[str, Any]]:
+    def _model(self) -> tuple[ContinuationPolicy, dict[str, Any]]:
         """The behaviour model, which must be the one that proposed the candidates."""
         run, config = self._model_run, self.study.config
         policy_hash = read_run(run).record.get("params_sha256")
@@ -210,7 +210,7 @@ class RolloutStage:
                 "that the pools were drawn with."
             )
         seed, policy = stream(self.queries, NOISE), load_policy(run, config.task)
-        return ModelGoesOn(policy, jax.random.key(seed), config.rollouts.ddim_steps), {
+        return ModelContinuation(policy, jax.random.key(seed), config.rollouts.ddim_steps), {
             "policy": str(policy_hash),
             "noise": "row_keys(key(seed), query, repeat, step), step = 2, 3, …",
             "seed": seed,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.io.files import entries
-from toptail.lab.environments.walks import Maker, WalkRules
-from toptail.lab.judges.rollouts import GoesOn, Starts, rollout_returns
+from toptail.lab.environments.rollout import BatchMaker, RolloutRules
+from toptail.lab.judges.rollouts import CandidateStarts, ContinuationPolicy, rollout_returns
 from toptail.lab.store.units import Stored, fitting
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
@@ -124,9 +124,9 @@ class RolloutSetup:
     """The frozen queries of that split."""
     candidates: FloatArray
     """Actions of the audited pool, and the logged action as the last: ``[Q, N + 1, action]``."""
-    make: Maker
+    make: BatchMaker
     """Makes the simulations."""
-    goes_on: GoesOn
+    goes_on: ContinuationPolicy
     """The continuation policy: acts after the judged action."""
     origin: Mapping[str, Any]
     """The continuation policy and the environment, which a return also depends on."""
@@ -169,7 +169,7 @@ class RolloutSetup:
         """Returns of every repetition of (query, candidate) pairs: ``[m, repeats]``."""
         repeats = settings.repeats
         pair = np.repeat(np.arange(len(query)), repeats)
-        starts = Starts(
+        starts = CandidateStarts(
             rows=self.queries.rows[query][pair],
             goals=self.queries.goals[query][pair],
             actions=self.candidates[query, candidate][pair],
@@ -181,7 +181,7 @@ class RolloutSetup:
             self.val,
             starts,
             self.goes_on,
-            WalkRules(settings.horizon, settings.gamma),
+            RolloutRules(settings.horizon, settings.gamma),
             lambda share: tick(round(share * len(starts))),
         )
         return returns.reshape(len(query), repeats).astype(np.float32)

@@ -17,7 +17,8 @@ from toptail.lab.judges.exact import WAYS
 from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC
-from toptail.lab.scorers.base import Scorer, critics_in
+from toptail.lab.scorers.base import Scorer
+from toptail.lab.scorers.runs import critics_in
 from toptail.lab.scorers.training import TrainingJob, TrainingSettings, train_missing
 from toptail.lab.scorers.user import user_scorers
 from toptail.lab.store.units import one_of
@@ -169,10 +170,10 @@ class Stages:
         """The user's environment."""
         if self.inputs.env is None:
             return None
-        from toptail.lab.check.environments import world_of
+        from toptail.lab.check.environments import task_environment
         from toptail_paper.selection.rollout_judge import UserEnvironment
 
-        world = world_of(self.inputs.env, self.dataset, goals=True)
+        world = task_environment(self.inputs.env, self.dataset, goals=True)
         if not world.goals:
             raise InputError(
                 f"{option('env', self.inputs.env)} does not say when a goal is reached, and this "

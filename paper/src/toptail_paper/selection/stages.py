@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, option
 from toptail.lab.judges.exact import WayJudge
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
-from toptail.lab.scorers.base import Score, Scorer, of_run, run_origin, score_shared
+from toptail.lab.scorers.base import Score, Scorer, score_shared
+from toptail.lab.scorers.runs import of_run, run_origin
 from toptail.lab.scorers.user import require_names
 from toptail.lab.store.units import Stored, fitting, need, plain, require_fit
 from toptail.lab.tasks.queries import FrozenQueries, freeze_queries, load_queries

@@ -23,7 +23,7 @@ from toptail.lab.proposals.diffusion import (
     load_policy,
     loss_gap,
 )
-from toptail.lab.scorers.base import run_origin
+from toptail.lab.scorers.runs import run_origin
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.neighbours import nearest_rows

@@ -19,15 +19,8 @@ from toptail.lab.judges.exact import WAYS, WayJudge
 from toptail.lab.judges.ideals import knows_ideals
 from toptail.lab.judges.point import knows_ways
 from toptail.lab.judges.reference import REFERENCE_CRITIC
-from toptail.lab.scorers.base import (
-    Rows,
-    Score,
-    Scorer,
-    critics_in,
-    of_run,
-    of_runs,
-    score_shared,
-)
+from toptail.lab.scorers.base import Rows, Score, Scorer, score_shared
+from toptail.lab.scorers.runs import critics_in, of_run, of_runs
 from toptail.lab.scorers.user import require_names, user_scorers
 from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import Stale, Stored, fitting, need

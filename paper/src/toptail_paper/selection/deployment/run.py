@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.files import sha256
 from toptail.io.json_files import read_json, write_json
-from toptail.lab.check.environments import TaskWorld
+from toptail.lab.check.environments import TaskEnvironment
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.registry import MAIN, split_readout
 from toptail.lab.proposals.actor import TrainedActor, train_actor
@@ -196,7 +196,7 @@ class Deployment:
     """All settings."""
     tick: Tick = no_tick
     """Called with what is being done (``actor raw@42``) and its share."""
-    world: TaskWorld | None = None
+    world: TaskEnvironment | None = None
     """An environment with goals in place of the maze."""
     queries: FrozenQueries | None = None
     """With a ``world``: the frozen queries of the validation split, where its episodes start."""

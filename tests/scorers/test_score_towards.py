@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from toptail.lab.scorers import base as scorers
-from toptail.lab.scorers.base import Rows, RunScore, score_towards
+from toptail.lab.scorers.base import Rows, score_towards
+from toptail.lab.scorers.runs import RunScore
 from toptail.lab.tasks.trajectories import IntArray
 
 ROWS = 70

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.environments.plane import small, write_plane
+from tests.environments.plane import small
 from tests.foreign.fixtures import checkpoint
 from tests.tasks.conftest import DATA
 from toptail.errors import InputError
 from toptail.io.json_files import write_json
 from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.page import check_html, check_lines
-from toptail.lab.check.request import CheckRequest
 from toptail.lab.check.run import check
-from toptail.lab.scorers.checked import checked
 from toptail.lab.scorers.foreign import foreign_scorers
+from toptail.lab.scorers.user import as_score
 from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.files import load_file, record_path, save_file
 
@@ -30,19 +28,15 @@ POINT = "pointmaze-medium-navigate-v0"
 STATES, ACTIONS, GOALS = (np.full((3, 2), x, np.float32) for x in (1, 10, 100))
 
 
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_plane(tmp_path_factory.mktemp("plane"))
-
-
-def asked(plane: Path, text: str, **how: Any) -> CheckRequest:
-    """A tiny check with a file of its own beside the plane's."""
+def asked(plane: Path, text: str, **how: Any) -> dict[str, Any]:
+    """Arguments of a tiny check with a file of its own beside the plane's."""
     file = plane.parent / f"own{len(list(plane.parent.iterdir()))}.py"
     file.write_text((plane.parent / "mine.py").read_text() + text)
-    config = CheckConfig(**small(per_group=3, starts=3, horizon=2, pool_size=4, resamples=100))
+    sizes = small(per_group=3, starts=3, horizon=2, pool_size=4, resamples=100)
     env = f"{file}:{how.pop('env')}" if "env" in how else None
     scorer = f"{file}:{how.pop('scorer', 'inward')}"
-    return CheckRequest(str(plane), (scorer,), ("uniform",), env=env, config=config, **how)
+    basic = {"data": plane, "scorers": scorer, "pools": "uniform", "env": env}
+    return {**basic, "config": CheckConfig(**sizes), **how}
 
 
 class Settled:
@@ -106,15 +100,15 @@ def bound(states: Any, actions: Any, goals: Any) -> Any:
 def test_names_of_arguments_are_honoured_and_the_others_come_in_order(
     function: Any, wanted: float
 ) -> None:
-    found = checked(function, "mine.py:f")(STATES, ACTIONS, GOALS)
+    found = as_score(function, "mine.py:f")(STATES, ACTIONS, GOALS)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
 def test_a_critic_of_ogbenchs_order_is_scored_as_it_is_named(plane: Path) -> None:
     text = "def ogbench(states, goals, actions):\n    return towards(states, actions, goals)\n"
     how = {"env": "GoalPlane"}
-    one = check(asked(plane, "", scorer="towards", **how)).sources[0].pools
-    other = check(asked(plane, text, scorer="ogbench", **how)).sources[0].pools
+    one = check(**asked(plane, "", scorer="towards", **how)).sources[0].pools
+    other = check(**asked(plane, text, scorer="ogbench", **how)).sources[0].pools
     (a,) = (x for name, x in one.items() if name.startswith("scores/"))
     (b,) = (x for name, x in other.items() if name.startswith("scores/"))
     np.testing.assert_array_equal(a, b)
@@ -123,8 +117,8 @@ def test_a_critic_of_ogbenchs_order_is_scored_as_it_is_named(plane: Path) -> Non
 def test_a_task_taken_as_goal_free_says_so(plane: Path) -> None:
     request = asked(plane, "", env="Plane", scorer="towards")
     with pytest.raises(InputError, match=r"taken as goal-free.*no method reached\(goal\)"):
-        check(request)
-    content = check(asked(plane, "", env="Plane")).content
+        check(**request)
+    content = check(**asked(plane, "", env="Plane")).content
     for text in ("\n".join(check_lines(content)), check_html(content)):
         assert "has no method reached(goal), so the task is taken as goal-free" in text
 
@@ -146,7 +140,7 @@ def dictionaries(size):
 @pytest.mark.parametrize("env", ["Dictionary", "dictionaries"])
 def test_observations_that_are_no_vectors_are_refused(plane: Path, env: str) -> None:
     with pytest.raises(InputError, match=r"observes a dict.*expected .*numbers.*not supported"):
-        check(asked(plane, DICTIONARY, env=env))
+        check(**asked(plane, DICTIONARY, env=env))
 
 
 def test_a_file_of_critic_and_environment_runs_once_and_again_when_it_changes(
@@ -155,11 +149,11 @@ def test_a_file_of_critic_and_environment_runs_once_and_again_when_it_changes(
     log = tmp_path / "log"
     text = f"\nwith open({str(log)!r}, 'a') as file:\n    file.write('x')\n"
     request = asked(plane, text, env="Plane")
-    check(request)
+    check(**request)
     assert log.read_text() == "x"
-    file = Path(request.scorers[0].rpartition(":")[0])
+    file = Path(request["scorers"].rpartition(":")[0])
     file.write_text(file.read_text() + "\ndef inward(states, actions):\n    return actions[:, 0]\n")
-    changed = check(request)
+    changed = check(**request)
     assert log.read_text() == "xx"
     pools = changed.sources[0].pools
     np.testing.assert_array_equal(pools[f"scores/{file.stem}"], pools["actions"][..., 0])
@@ -196,12 +190,11 @@ def test_a_file_that_gymnasium_imports_runs_once(
     monkeypatch.setitem(sys.modules, "corridor_of_this_test", None)
     del sys.modules["corridor_of_this_test"]  # and again when the test is over
     Path("corridor_of_this_test.py").write_text(GYMNASIUM)
-    request = replace(
-        asked(plane, ""),
-        env="gymnasium:corridor_of_this_test:Corridor-v0",
-        scorers=("corridor_of_this_test.py:inward",),
-    )
-    check(request)
+    files = {
+        "env": "gymnasium:corridor_of_this_test:Corridor-v0",
+        "scorers": "corridor_of_this_test.py:inward",
+    }
+    check(**asked(plane, "") | files)
     assert Path("log").read_text() == "x"
 
 
@@ -227,8 +220,7 @@ def test_a_data_set_is_known_by_the_record_beside_it(tmp_path: Path) -> None:
     assert task.data.task is not None
     (tmp_path / "q.py").write_text("def q(s, a, g):\n    return (a * (g - s)).sum(axis=1)\n")
     config = CheckConfig(**small(per_group=2, starts=1, horizon=2, pool_size=2, resamples=100))
-    scorers = (f"{tmp_path / 'q.py'}:q",)
-    content = check(CheckRequest(str(tmp_path / "pm.npz"), scorers, config=config)).content
+    content = check(tmp_path / "pm.npz", f"{tmp_path / 'q.py'}:q", config=config).content
     assert (content["judge"]["name"], content["not_done"]) == ("exact", [])
     reason = content["scorers"]["q"]["parts"][0]["closed_loop"]["reason"]
     assert "at least 40 are needed; raise --starts" in reason

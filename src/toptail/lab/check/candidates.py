@@ -1,4 +1,4 @@
-"""Where the candidates of a check come from, at its queries and at every step of an episode."""
+"""The queries of a check, and the sources of candidates at queries and at every step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.io.arrays import read_arrays
-from toptail.lab.check.config import BEHAVIOUR, NEAREST, SOURCES, UNIFORM, CheckConfig
+from toptail.lab.check.config import ASCENT, BEHAVIOUR, NEAREST, SOURCES, UNIFORM, CheckConfig
 from toptail.lab.proposals.untrained import (
     CandidateSource,
     NearActions,
@@ -19,33 +19,67 @@ from toptail.lab.proposals.untrained import (
     generators,
 )
 from toptail.lab.store.units import one_of
-from toptail.lab.tasks.queries import FrozenQueries
+from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries, group_bounds
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
-from toptail.lab.training.run_files import RECORD, read_run, run_folder
+
+EVERY = "all"
+"""The group of queries without goals."""
+GROUPS = 3
+"""Distance groups; without goals there are as many queries in one."""
 
 POLICY_SEED = 42
 """Seed of the behaviour model's run."""
 NOISE = 0.3
-"""Standard deviation of the copies of a behaviour model's sample at every step, as in the
-selection study: drawing each candidate by itself would take K times as long."""
+"""Standard deviation of the copies of a behaviour model's sample at every step: drawing each
+candidate by itself would take K times as long."""
 DDIM_STEPS = 10
 """Steps of the behaviour model's sampler inside episodes and rollouts."""
 
 
+def check_queries(val: Trajectories, count: int, seed: int, *, goals: bool) -> FrozenQueries:
+    """Draw ``count`` queries of each distance group; as many in all where there are no goals."""
+    if not goals:
+        return _states(val, GROUPS * count, seed)
+    return freeze_queries(val, QueryConfig(per_group=count, seed=seed, **group_bounds(val)))
+
+
+def _states(val: Trajectories, count: int, seed: int) -> FrozenQueries:
+    """Rows with a transition, drawn uniformly, with goals of no numbers."""
+    able = val.transitions
+    rng = np.random.default_rng(seed)
+    rows = rng.choice(able, size=count, replace=len(able) < count)
+    return FrozenQueries(
+        states=val.observations[rows],
+        actions=val.actions[rows],
+        goals=np.zeros((count, 0), np.float32),
+        rows=rows,
+        goal_rows=rows,
+        trajectory=val.trajectory[rows],
+        group=np.full(count, EVERY),
+        config=QueryConfig(per_group=count, seed=seed),
+        data_sha256=val.sha256,
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Where candidates come from."""
+    """A source of candidates."""
 
     name: str
-    """``nearest``, ``uniform``, ``behaviour`` or ``file``."""
+    """``nearest``, ``uniform``, ``behaviour``, ``ascent`` or ``file``."""
     says: str
-    """What the candidates are, in a sentence."""
+    """Its candidates, in words."""
     pool: Callable[[FrozenQueries, int], FloatArray]
     """(queries, size) -> candidates ``[Q, size, a]``."""
     along: CandidateSource | None
-    """Candidates at any state; None where there are none but those of the queries."""
+    """Candidates at any state; None for a file, which has those of the queries alone."""
     first: str = ""
-    """What it is to take the first candidate at every step, which K = 1 does."""
+    """Which policy takes the first candidate at every step, as K = 1 does."""
+
+    @property
+    def ascends(self) -> bool:
+        """Whether each critic's maximizer is compared with its best of K."""
+        return self.name == ASCENT
 
 
 class BehaviourModel:
@@ -55,6 +89,7 @@ class BehaviourModel:
         import jax  # only here: other candidates need no JAX
 
         from toptail.lab.proposals.diffusion import load_policy
+        from toptail.lab.training.run_files import read_run
         from toptail.lab.training.runs import require_data
 
         require_data(folder, read_run(folder).record["data"]["train"], data.source, data.sha256)
@@ -81,23 +116,29 @@ class BehaviourModel:
 
 
 def behaviour_folder(runs: Path | None, task: str) -> Path | None:
-    """The run of the task's behaviour model, where there is one."""
-    folder = None if runs is None else run_folder(runs / task / "diffusion", POLICY_SEED)
-    return folder if folder is not None and (folder / RECORD).is_file() else None
+    """The run of the task's behaviour model; None without one."""
+    if runs is None:
+        return None
+    from toptail.lab.training.run_files import RECORD, run_folder
+
+    folder = run_folder(runs / task / "diffusion", POLICY_SEED)
+    return folder if (folder / RECORD).is_file() else None
 
 
 def source_of(
     text: str, data: NearData, task: str, runs: Path | None, config: CheckConfig
 ) -> Source:
-    """The candidates that ``--pools`` names."""
+    """The source that ``--pools`` names."""
     if text == NEAREST:
         count = min(config.near, len(data.rows))
         near = NearActions(data, count, config.seed)
         says = f"the data's actions at the {count} nearest states"
         return Source(text, says, _keyed(near), near, "a random nearby action of the data")
-    if text == UNIFORM:
+    if text in (UNIFORM, ASCENT):
         box = UniformActions(data.data.actions.shape[1], config.seed)
-        return Source(text, "the whole action box", _keyed(box), box, "a random policy")
+        says = "the whole action box"
+        says += ", and the action that maximizes the score in it" if text == ASCENT else ""
+        return Source(text, says, _keyed(box), box, "a random policy")
     if text == BEHAVIOUR:
         folder = behaviour_folder(runs, task)
         if folder is None:
