@@ -27,7 +27,7 @@ from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.verdicts import QUESTIONS, failures
 from toptail.lab.environments.gym import unlogged
 from toptail.lab.store.folder import read_json
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.queries import load_queries
 from toptail.pools import ScoredPools
 from toptail.results import AuditResult, PicksResult

@@ -12,9 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from tests.critics.slow_full import Rows, Settings, Tree
-from toptail.lab.critics.base import Critic
+from toptail.lab.critics.base import Batch, Critic, Info, Params
 from toptail.lab.critics.full import full_size
-from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.networks import Encoders
 
 DIMS = (5, 2, 3)

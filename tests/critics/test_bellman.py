@@ -23,8 +23,8 @@ from tests.critics.full_cases import (
     target_source,
 )
 from tests.critics.slow_full import expectile
+from toptail.lab.critics.base import Batch
 from toptail.lab.critics.bellman import Bellman, expectile_loss
-from toptail.lab.critics.learner import Batch
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.critics.tdq import TDQ
 from toptail.lab.critics.two_head_separate import TwoHeadSeparate

@@ -21,12 +21,11 @@ from tests.critics.full_cases import (
     random_params,
     rough,
 )
+from toptail.lab.critics.base import Batch, Info, Params
 from toptail.lab.critics.bellman import Bellman, BellmanCritic
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.critics.hybrid import Hybrid
-from toptail.lab.critics.learner import Batch, Info, Params
-from toptail.lab.critics.networks import units
-from toptail.lab.critics.stack import Stack, StackedEncoders
+from toptail.lab.critics.networks import Stack, StackedEncoders, units
 from toptail.lab.critics.two_head_joint import TwoHeadJoint
 
 ENCODERS = StackedEncoders(hidden=(16, 16), embed_dim=SLOW.embed_dim, ensemble=SLOW.members)

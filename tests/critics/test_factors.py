@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from tests.critics import slow_full as slow
 from tests.critics.facts import WITH_HEADS, facts
 from tests.critics.full_cases import DIMS, SLOW, double, make, quick_jit, random_params
-from toptail.lab.critics.base import CPU_BLOCK, Critic, TrainedCritic
+from toptail.lab.critics.base import CPU_BLOCK, Critic, Params, TrainedCritic
 from toptail.lab.critics.embedding import EmbeddingCritic
-from toptail.lab.critics.learner import Params
 from toptail.lab.critics.networks import Encoders
 from toptail.lab.critics.one_step import ONE_STEP
 from toptail.lab.critics.registry import names

@@ -24,12 +24,11 @@ from tests.critics.full_cases import (
     target_source,
 )
 from toptail.errors import InputError
-from toptail.lab.critics.base import TrainedCritic
+from toptail.lab.critics.base import Batch, TrainedCritic, parameter_count
 from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.full import full_size
-from toptail.lab.critics.learner import Batch, parameter_count
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.training.checkpoint import load_params, save_params
+from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, train_step
 
 

@@ -18,8 +18,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from toptail.lab.critics.base import Batch
 from toptail.lab.critics.full import full_size
-from toptail.lab.critics.learner import Batch
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.training.loop import TrainConfig, make_train
 

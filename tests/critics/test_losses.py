@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from toptail.lab.critics.base import Critic, TrainedCritic
+from toptail.lab.critics.base import Batch, Critic, Info, Params, TrainedCritic, parameter_count
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.critics.embedding import capped_score
-from toptail.lab.critics.learner import Batch, Info, Params, parameter_count
 from toptail.lab.critics.losses import (
     CONTRASTS,
     Contrast,

@@ -20,7 +20,7 @@ from toptail.lab.experts.walking import (
     walking_inputs,
 )
 from toptail.lab.tasks.collect import Collection, collect, make_collector
-from toptail.lab.tasks.expert import Situation
+from toptail.lab.tasks.episodes import Situation
 from toptail.lab.tasks.files import load, read_record
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name, published_recipe

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.lab.tasks.collect import Collection, collect
-from toptail.lab.tasks.expert import Situation
+from toptail.lab.tasks.episodes import Situation
 from toptail.lab.tasks.files import record_path
 from toptail.lab.tasks.names import PAPER_TASKS, parse_name
 

@@ -13,19 +13,19 @@ from toptail.lab.tasks.collect import Collection, make_collector
 from toptail.lab.tasks.compare import (
     compare,
     describe,
+    maze_figure,
     occupancy_distance,
     recipe_facts,
     reference_episodes,
+    save_maze_figure,
     shortest_path_legs,
     step_lengths,
     visited_cells,
 )
-from toptail.lab.tasks.expert import DirectionExpert
+from toptail.lab.tasks.episodes import DirectionExpert, Episode, Navigator
 from toptail.lab.tasks.files import load_file
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.navigation import Episode, Navigator
-from toptail.lab.tasks.picture import maze_figure, save_maze_figure
 from toptail.lab.tasks.simulator import make_env
 from toptail.lab.tasks.trajectories import Trajectories
 

@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 
 from tests.tasks.conftest import DATA
 from toptail.errors import InputError
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.files import load_file
 from toptail.lab.tasks.names import PAPER_TASKS, parse_name
-from toptail.lab.tasks.simulator import MAZE_TOLERANCE, Simulator, restore_errors
+from toptail.lab.tasks.simulator import MAZE_TOLERANCE, MazeBatch, Simulator, restore_errors
 from toptail.lab.tasks.trajectories import Trajectories
 
 simulator_of = lru_cache(maxsize=1)(Simulator)  # a quarter of a gigabyte each

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.training.toy import toy_config, toy_data
-from toptail.lab.critics.learner import Params
-from toptail.lab.training.lanes import Lane, groups, numbers_of, train_lanes
+from toptail.lab.critics.base import Params
+from toptail.lab.training.batches import Lane, groups, numbers_of, train_lanes
 from toptail.lab.training.programs import compile_chunk, fresh_state, shapes_of, take_row
 
 STEPS = 6

@@ -19,9 +19,8 @@ from toptail.errors import InputError
 from toptail.lab.critics.losses import binary_nce
 from toptail.lab.critics.networks import all_pairs
 from toptail.lab.scorers.base import critics_in, of_run, of_runs
-from toptail.lab.training.config import RunConfig
+from toptail.lab.training.config import RunConfig, RunOptions, labelled
 from toptail.lab.training.offline import GoalSampling
-from toptail.lab.training.options import RunOptions, labelled
 
 SMALL = {"hidden": 8, "depth": 1, "embed_dim": 4, "ensemble": 1}
 

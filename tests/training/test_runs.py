@@ -18,9 +18,9 @@ from toptail.commands.runs import Runs, standing
 from toptail.errors import BusyError, InputError
 from toptail.io.files import sha256
 from toptail.lab.critics.cosine import Cosine
-from toptail.lab.training.checkpoint import load_params, save_params
+from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.config import changes
-from toptail.lab.training.group import Standing
+from toptail.lab.training.run_batch import Standing
 from toptail.lab.training.run_files import Run, digest, find_runs, read_run
 from toptail.lab.training.runs import (
     find_fault,

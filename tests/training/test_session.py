@@ -21,14 +21,12 @@ from toptail.errors import BusyError, InputError
 from toptail.io.files import sha256
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.tasks.files import Dataset, write_json
-from toptail.lab.training import extend
-from toptail.lab.training.checkpoint import load_params
-from toptail.lab.training.group import Standing
+from toptail.lab.training import session as extend
+from toptail.lab.training.checkpoints import load_params
 from toptail.lab.training.loop import init_state, train_step
-from toptail.lab.training.metrics import read_lines
-from toptail.lab.training.policy import find_fault
-from toptail.lab.training.run_files import METRICS, Run, read_run
-from toptail.lab.training.runs import invalid_reason, invalidate, load_run
+from toptail.lab.training.run_batch import Standing
+from toptail.lab.training.run_files import METRICS, Run, read_lines, read_run
+from toptail.lab.training.runs import find_fault, invalid_reason, invalidate, load_run
 from toptail.lab.training.session import train_runs
 from toptail.lab.training.task_data import TaskData
 
@@ -73,7 +71,7 @@ def results(out: Path) -> dict[str, bytes]:
 @pytest.fixture(autouse=True)
 def _no_git(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking git takes longer than a whole training here."""
-    monkeypatch.setattr("toptail.lab.training.group.commit", lambda: None)
+    monkeypatch.setattr("toptail.lab.training.run_batch.commit", lambda: None)
 
 
 @pytest.fixture(scope="module")

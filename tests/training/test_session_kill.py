@@ -13,8 +13,7 @@ import jax
 import numpy as np
 
 from tests.training.toy import toy_file
-from toptail.lab.training.metrics import logged_steps, read_lines
-from toptail.lab.training.run_files import find_runs
+from toptail.lab.training.run_files import find_runs, logged_steps, read_lines
 from toptail.lab.training.runs import invalid_reason
 
 STEPS, LOG_EVERY, KILLS = 800, 5, 3

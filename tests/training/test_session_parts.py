@@ -14,27 +14,26 @@ from scipy.stats import kendalltau
 
 from tests.training.toy import toy_config, toy_data, toy_dataset, walks
 from toptail.errors import InputError, NotDoneError
+from toptail.lab.critics.base import Batch, Info, Learner, Params
 from toptail.lab.critics.full import setting_names
-from toptail.lab.critics.learner import Batch, Info, Learner, Params
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.trajectories import Trajectories
-from toptail.lab.training import memory
+from toptail.lab.training import programs as memory
+from toptail.lab.training.checkpoints import arrays_of, find_joint, save_joint, state_of
 from toptail.lab.training.config import RunConfig
-from toptail.lab.training.diagnostics import Probe
-from toptail.lab.training.joint import arrays_of, find_joint, save_joint, state_of
 from toptail.lab.training.loop import run_steps
-from toptail.lab.training.metrics import (
+from toptail.lab.training.offline import device_data
+from toptail.lab.training.programs import fresh_state, state_shapes, with_twin
+from toptail.lab.training.run_files import (
     append_line,
     cut_lines,
+    differences,
     logged_steps,
     metrics_line,
     read_lines,
 )
-from toptail.lab.training.offline import device_data
-from toptail.lab.training.programs import fresh_state, state_shapes, with_twin
-from toptail.lab.training.run_files import differences
-from toptail.lab.training.task_data import TaskData
+from toptail.lab.training.task_data import Probe, TaskData
 
 
 def test_a_joint_state_comes_back_bit_for_bit_and_by_seed(tmp_path: Path) -> None:

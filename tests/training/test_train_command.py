@@ -21,8 +21,8 @@ from toptail.commands.train_progress import Groups, numbers, progress
 from toptail.errors import InputError
 from toptail.lab.scorers.training import TrainingSettings
 from toptail.lab.training.config import keep_compiled
-from toptail.lab.training.figure import save_training_figure, training_figure
-from toptail.lab.training.group import Standing
+from toptail.lab.training.reports import save_training_figure, training_figure
+from toptail.lab.training.run_batch import Standing
 from toptail.lab.training.runs import load_run
 
 
@@ -72,7 +72,7 @@ def test_a_training_leaves_runs_curves_and_a_list(
 def test_an_invalid_run_gives_exit_code_1(
     small: Train, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("toptail.lab.training.policy.is_finite", lambda _: False)
+    monkeypatch.setattr("toptail.lab.training.runs.is_finite", lambda _: False)
     assert small.run() == 1
     assert "non-finite parameters" in capsys.readouterr().out
 

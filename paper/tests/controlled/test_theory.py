@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import Params
 from toptail.lab.critics.raw import Raw
 from toptail.lab.store.folder import RunFolder, write_json
-from toptail.lab.training.checkpoint import save_params
+from toptail.lab.training.checkpoints import save_params
 from toptail_paper.controlled.cells import unit_of
 from toptail_paper.controlled.config import CriticSettings, StudyConfig
 from toptail_paper.controlled.sweeps import cells_of

@@ -11,7 +11,7 @@ import pytest
 
 from paper.tests.semantics.small import WALKS, small_config, walks_file
 from toptail.errors import InputError
-from toptail.lab.tasks.datasets import TaskDataset, is_navigation, task_key
+from toptail.lab.tasks.files import TaskDataset, is_navigation, task_key
 from toptail.lab.tasks.names import parse_name
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.draws import _random_rows, draw

@@ -334,7 +334,7 @@ class CheckData:
     def _draw(self, data: Trajectories, maze: Maze | None, task: TaskName) -> None:
         if self.picture is None:
             return
-        from toptail.lab.tasks.picture import maze_figure, save_maze_figure
+        from toptail.lab.tasks.compare import maze_figure, save_maze_figure
 
         if maze is None:
             raise InputError(f"--picture draws mazes, and {task.name} is none: leave it out.")

@@ -96,8 +96,7 @@ def print_runs(runs: Sequence[Run]) -> None:
 
 def described(run: Run) -> dict[str, Any]:
     """A run as JSON has it: what it is, how it stands, and what was measured last."""
-    from toptail.lab.training.metrics import read_lines
-    from toptail.lab.training.run_files import METRICS
+    from toptail.lab.training.run_files import METRICS, read_lines
 
     state, why = standing(run)
     lines = read_lines(run.folder / METRICS)

@@ -14,8 +14,7 @@ from toptail.commands.lists import names, numbers
 from toptail.commands.options import Words, command_line
 from toptail.errors import InputError, check_whole, option
 from toptail.lab.critics.registry import CRITICS, MAIN, entry, label_of, split_label
-from toptail.lab.training.config import require_seeds
-from toptail.lab.training.options import RunOptions
+from toptail.lab.training.config import RunOptions, require_seeds
 
 BEHAVIOUR: Final = "diffusion"
 """The learner among the critics' names that is none: it proposes what critics choose from."""
@@ -82,9 +81,9 @@ class Train(JobFlags, RunOptions, _What):
         from toptail.commands.train_progress import progress
         from toptail.lab.tasks.files import load
         from toptail.lab.training.config import keep_compiled
+        from toptail.lab.training.reports import require_trackers, tracking
         from toptail.lab.training.session import train_runs
         from toptail.lab.training.task_data import TaskData
-        from toptail.lab.training.trackers import require_trackers, tracking
 
         trackers = names(self.log)
         require_trackers(trackers)
@@ -181,9 +180,8 @@ class Train(JobFlags, RunOptions, _What):
 def _finish(runs: Sequence[Run]) -> int:
     """Draw what is not drawn yet, and say how every run stands."""
     from toptail.commands.runs import print_runs, standing
-    from toptail.lab.training.figure import save_training_figure
-    from toptail.lab.training.metrics import read_lines
-    from toptail.lab.training.run_files import METRICS
+    from toptail.lab.training.reports import save_training_figure
+    from toptail.lab.training.run_files import METRICS, read_lines
 
     for run in runs:
         if not (run.folder / "curves.png").is_file():

@@ -115,8 +115,8 @@ def _claim(claim: Claim, criterion: Criterion | Ruling) -> dict[str, Any]:
 
 def _training() -> dict[str, Any]:
     """What all critics share, and every field of each."""
+    from toptail.lab.critics.base import recorded
     from toptail.lab.critics.full import full_size
-    from toptail.lab.critics.learner import recorded
     from toptail.lab.critics.registry import names
     from toptail.lab.scorers.training import TrainingSettings
     from toptail.lab.training.config import RunConfig

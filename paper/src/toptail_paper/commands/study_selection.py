@@ -204,7 +204,7 @@ class StudySelection(JobFlags):
         ]
 
     def _roll_out(self, piece: int, pieces: int) -> None:
-        from toptail.lab.tasks.datasets import TaskDataset
+        from toptail.lab.tasks.files import TaskDataset
         from toptail_paper.selection.run import Brought, Stages
         from toptail_paper.selection.study import Selection
 
@@ -215,7 +215,7 @@ class StudySelection(JobFlags):
     def declared(self) -> Path:
         """Freeze the queries and declare the criteria; returns the declaration's path."""
         need_training("study selection")
-        from toptail.lab.tasks.datasets import TaskDataset
+        from toptail.lab.tasks.files import TaskDataset
         from toptail_paper.selection.stages import make_queries
         from toptail_paper.selection.study import Selection
 
@@ -233,7 +233,7 @@ class StudySelection(JobFlags):
             folder = self.out / self._name()
             return folder, finish_study(STUDY, folder)
         need_training("study selection")
-        from toptail.lab.tasks.datasets import TaskDataset
+        from toptail.lab.tasks.files import TaskDataset
 
         task = TaskDataset.load(self.task)
         config, folder = self.config(task.name, task.data.val), self.out / task.name

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from toptail.io.files import write_arrays
-from toptail.lab.critics.base import Critic
-from toptail.lab.critics.learner import Batch, Params, recorded
+from toptail.lab.critics.base import Batch, Critic, Params, recorded
 from toptail.lab.store.folder import RunFolder, write_json
 from toptail.lab.store.units import Unit
 from toptail.lab.tasks.controlled import ControlledWorld, sample_data
-from toptail.lab.training.checkpoint import load_params, save_params
+from toptail.lab.training.batches import Snapshot, train_seeds
+from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig
 from toptail.lab.training.run_files import versions
-from toptail.lab.training.seeds import Snapshot, train_seeds
 from toptail.progress import Tick, no_tick
 from toptail_paper.controlled.config import TWO_HEAD, WITHIN, StudyConfig
 from toptail_paper.controlled.evaluate import (

@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from toptail.lab.critics.base import Critic
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import Critic, Params
 from toptail.lab.store.units import Arrays
 from toptail.lab.tasks.controlled import exact_value
 from toptail_paper.controlled.cells import Trained

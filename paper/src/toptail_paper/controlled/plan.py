@@ -9,7 +9,7 @@ from functools import partial
 
 from toptail.jobs.job import Job
 from toptail.lab.critics.registry import MAIN
-from toptail.lab.judges.ideals_controlled import ideal_scores
+from toptail.lab.judges.controlled import ideal_scores
 from toptail.lab.store.folder import RunFolder
 from toptail.lab.tasks.controlled import ControlledWorld
 from toptail.progress import Tick, no_tick

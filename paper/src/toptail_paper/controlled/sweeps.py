@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from toptail.lab.critics.contrast import CosineContrast
+from toptail.lab.critics.embedding import CosineContrast
 from toptail.lab.critics.one_step import ONE_STEP
 from toptail.lab.tasks.controlled import ControlledWorld
 from toptail_paper.controlled.cells import CriticCell

@@ -11,14 +11,13 @@ import numpy as np
 
 from toptail.audit.sample import Estimate
 from toptail.errors import InputError
-from toptail.lab.critics.base import Critic
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import Critic, Params
 from toptail.lab.critics.registry import split_label
 from toptail.lab.tasks.controlled import ControlledWorld
+from toptail.lab.training.batches import train_seeds
+from toptail.lab.training.config import typed_settings
 from toptail.lab.training.loop import TrainConfig
-from toptail.lab.training.options import typed_settings
-from toptail.lab.training.policy import is_finite
-from toptail.lab.training.seeds import train_seeds
+from toptail.lab.training.runs import is_finite
 from toptail.progress import Tick
 from toptail_paper.controlled.cells import training_data
 from toptail_paper.controlled.config import CriticSettings, StudyConfig

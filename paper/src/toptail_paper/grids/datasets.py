@@ -9,7 +9,7 @@ import numpy as np
 
 from toptail.errors import InputError
 from toptail.lab.critics.registry import split_label
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.names import Split
 from toptail.lab.tasks.neighbours import nearest_rows
 from toptail.lab.tasks.trajectories import IntArray, Trajectories

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from toptail.lab.critics.learner import Params
-from toptail.lab.training.checkpoint import load_params, save_params
-from toptail.lab.training.lanes import Lane
+from toptail.lab.critics.base import Params
+from toptail.lab.training.batches import Lane
+from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.run_files import digest
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from toptail.errors import InputError, check_whole
 from toptail.io.guard import read_object, refusing
 from toptail.lab.critics.registry import label_of, split_label
-from toptail.lab.training.options import SETTINGS, typed_settings
+from toptail.lab.training.config import SETTINGS, typed_settings
 from toptail_paper.grids.rules import RULES, Answer
 from toptail_paper.grids.sizes import Sizes
 

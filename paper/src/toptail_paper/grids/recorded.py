@@ -9,13 +9,11 @@ from typing import Any
 
 import jax
 
-from toptail.lab.critics.base import Critic, TrainedCritic
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import Critic, Params, TrainedCritic
 from toptail.lab.critics.registry import split_label
-from toptail.lab.training.config import RunConfig, keep_compiled
-from toptail.lab.training.lanes import Lane, groups, numbers_of, train_lanes, with_numbers
-from toptail.lab.training.options import RunOptions
-from toptail.lab.training.policy import is_finite
+from toptail.lab.training.batches import Lane, groups, numbers_of, train_lanes, with_numbers
+from toptail.lab.training.config import RunConfig, RunOptions, keep_compiled
+from toptail.lab.training.runs import is_finite
 from toptail.progress import Tick
 from toptail_paper.grids.cells import TRAINING, Reading, SeedCell
 from toptail_paper.grids.datasets import PlannedData

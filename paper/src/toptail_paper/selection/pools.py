@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.io.files import read_arrays, sha256
-from toptail.lab.proposals.support import local_rows, support_distance
+from toptail.lab.proposals.untrained import local_rows, support_distance
 from toptail.lab.store.units import KEPT, Stored, one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories

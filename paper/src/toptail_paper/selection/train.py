@@ -9,8 +9,8 @@ from pathlib import Path
 from toptail.lab.critics.registry import names
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.training import TrainingJob, TrainingSettings, train_missing
-from toptail.lab.tasks.datasets import TaskDataset
-from toptail.lab.training.group import Watch
+from toptail.lab.tasks.files import TaskDataset
+from toptail.lab.training.run_batch import Watch
 from toptail.lab.training.run_files import Run
 from toptail_paper.selection.config import SelectionConfig
 

@@ -21,7 +21,7 @@ from toptail.lab.proposals.diffusion import (
 )
 from toptail.lab.scorers.base import run_origin
 from toptail.lab.store.units import Stored
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.training.offline import GoalSampling, device_data
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
 from toptail.lab.training.runs import stored_config

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.store.units import Stored
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.neighbours import nearest_rows
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import (

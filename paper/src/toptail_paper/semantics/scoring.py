@@ -31,7 +31,7 @@ from toptail.lab.scorers.base import (
 from toptail.lab.scorers.user import require_names, user_scorers
 from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import KEPT, Stale, Stored, fitting, need
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import TooFewTrajectoriesError
 from toptail.lab.training.runs import require_data

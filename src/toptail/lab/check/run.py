@@ -46,11 +46,10 @@ from toptail.lab.check.verdicts import (
     warnings,
 )
 from toptail.lab.environments.walks import WalkRules
-from toptail.lab.proposals.support import local_rows, support_distance
-from toptail.lab.proposals.untrained import NearData
+from toptail.lab.proposals.untrained import NearData, local_rows, support_distance
 from toptail.lab.scorers.base import Scorer
 from toptail.lab.scorers.user import fresh_modules
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray
 from toptail.pools import ScoredPools

@@ -10,7 +10,7 @@ from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.lab.scorers.base import Scorer, of_run
 from toptail.lab.scorers.user import named, require_names, user_scorers
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.training.run_files import RECORD
 
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Critic, Read
-from toptail.lab.critics.learner import LATER, Params, half_kernels
-from toptail.lab.critics.networks import require_sizes
-from toptail.lab.critics.stack import Stack, flat_rows
+from toptail.lab.critics.base import LATER, Critic, Params, Read, half_kernels
+from toptail.lab.critics.networks import Stack, flat_rows, require_sizes
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from toptail.errors import InputError, option
+from toptail.lab.critics.base import Info
 from toptail.lab.critics.fused import binary_nce_pairs
-from toptail.lab.critics.learner import Info
 from toptail.lab.critics.networks import all_pairs, inner
 
 Contrast: TypeAlias = Literal["binary_nce", "symmetric_info_nce"]

@@ -13,10 +13,9 @@ from typing import ClassVar, Final, cast
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Critic, Read
+from toptail.lab.critics.base import Batch, Critic, Info, Params, Read
+from toptail.lab.critics.bellman import Heads
 from toptail.lab.critics.cosine import Cosine
-from toptail.lab.critics.heads import Heads
-from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.losses import squared_td_error
 from toptail.lab.critics.networks import (
     MLP,

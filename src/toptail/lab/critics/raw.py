@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import jax
 
+from toptail.lab.critics.base import LATER, Batch, Info, Params
 from toptail.lab.critics.embedding import EmbeddingCritic
-from toptail.lab.critics.learner import LATER, Batch, Info, Params
 from toptail.lab.critics.losses import (
     CONTRASTS,
     Contrast,

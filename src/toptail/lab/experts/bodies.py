@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.tasks.batch import humanoid_body
-from toptail.lab.tasks.simulator import load_module
+from toptail.lab.tasks.simulator import humanoid_body, load_module
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.files import sha256
 from toptail.lab.experts.actor import Walker, shipped_path
-from toptail.lab.tasks.expert import Expert, Situation
+from toptail.lab.tasks.episodes import Expert, Situation
 from toptail.lab.tasks.maze import Positions
 from toptail.lab.tasks.names import TaskName
 

@@ -22,10 +22,9 @@ from toptail.io.files import check_readable
 from toptail.io.guard import read_object, refusing
 from toptail.lab.foreign.networks import FlaxMLP, ForeignCritic, Rows, Score, floats, iqe, mrn
 from toptail.lab.foreign.pickled import read_pickle
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.files import find, load_file, split_path
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.simulator import Simulator, available_cores
+from toptail.lab.tasks.simulator import MazeBatch, Simulator, available_cores
 from toptail.lab.tasks.trajectories import Trajectories
 
 _WHOLE: Final = ("pointmaze", "antmaze", "antsoccer")

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.maze import POINT_REACH, UNIT, Maze
 from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
+from toptail.lab.tasks.simulator import MazeBatch
 
 Points = NDArray[np.float64]
 

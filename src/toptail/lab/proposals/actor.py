@@ -13,10 +13,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.errors import InputError, check_whole, option
-from toptail.lab.critics.base import Critic, TrainedCritic
-from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params, trained_only
-from toptail.lab.critics.stack import Stack, flat_rows
-from toptail.lab.training.lanes import with_numbers
+from toptail.lab.critics.base import (
+    TARGET,
+    Batch,
+    Critic,
+    Info,
+    Learner,
+    Params,
+    TrainedCritic,
+    trained_only,
+)
+from toptail.lab.critics.networks import Stack, flat_rows
+from toptail.lab.training.batches import with_numbers
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps
 from toptail.lab.training.offline import GoalSampling, OfflineData
 from toptail.progress import Tick

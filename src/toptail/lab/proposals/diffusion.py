@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
-from toptail.lab.critics.learner import TARGET, Params
-from toptail.lab.proposals.denoiser import Diffusion
-from toptail.lab.proposals.sampling import denoise, path, row_keys
-from toptail.lab.training.checkpoint import load_params
+from toptail.lab.critics.base import TARGET, Params
+from toptail.lab.proposals.denoiser import Diffusion, denoise, path, row_keys
+from toptail.lab.training.checkpoints import load_params
 from toptail.lab.training.config import LearnerConfig
 from toptail.lab.training.offline import GoalSampling, OfflineData
-from toptail.lab.training.policy import invalid_reason
 from toptail.lab.training.run_files import PARAMS, read_run
-from toptail.lab.training.runs import stored_config
+from toptail.lab.training.runs import invalid_reason, stored_config
 from toptail.stats.resample import bootstrap_sums, cluster_sums, percentile_interval
 
 Rows: TypeAlias = NDArray[np.float32]

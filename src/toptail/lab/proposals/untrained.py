@@ -5,17 +5,68 @@ Draws are keyed: the candidates of a row depend on its own numbers alone, whoeve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 
 from toptail.errors import InputError, option
-from toptail.lab.tasks.neighbours import TREE_DIMENSIONS
+from toptail.lab.tasks.neighbours import TREE_DIMENSIONS, nearest_to_points
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
+
+
+def clipped_gaussian(
+    queries: int, candidates: int, dim: int, scale: float, box: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw i.i.d. N(0, scale^2 I) candidates and clip each coordinate to [-box, box].
+
+    Returns
+    -------
+    Actions [queries, candidates, dim]. The draws do not look at the query: they are the
+    i.i.d. candidates that best-of-K theory assumes.
+    """
+    return np.clip(rng.normal(0.0, scale, (queries, candidates, dim)), -box, box)
+
+
+def local_rows(data: Trajectories, states: FloatArray, nearest: int) -> IntArray:
+    """Rows of the ``nearest`` states of the data for each state: ``[queries, nearest]``.
+
+    Only rows with a transition count: those are what critics and behaviour models learn from.
+    Distances are Euclidean over the whole observation.
+    """
+    rows = data.transitions
+    if nearest > len(rows):
+        raise InputError(
+            f"{data.source} has {len(rows)} transitions, fewer than the {nearest} nearest states "
+            "that local support asks for: use fewer."
+        )
+    return rows[nearest_to_points(data.observations[rows], states, nearest)]
+
+
+def support_distance(
+    local_actions: NDArray[np.floating],
+    candidates: NDArray[np.floating],
+    tick: Callable[[float], None] | None = None,
+) -> NDArray[np.float32]:
+    r"""Distance of each candidate to the nearest action that the data takes nearby.
+
+    .. math:: d(s, a) = \min_{i \in N(s)} \lVert a - a_i \rVert_2
+
+    ``local_actions [queries, nearest, a]`` are the :math:`a_i` at the states nearest to each
+    query's. For candidates ``[queries, n, a]`` the result is ``[queries, n]``, 0 for an action that
+    the data takes nearby; ``tick`` is told the finished share.
+    """
+    result = np.empty(candidates.shape[:2], dtype=np.float32)
+    for query, (local, mine) in enumerate(zip(local_actions, candidates, strict=True)):
+        result[query] = cdist(mine.astype(np.float64), local.astype(np.float64)).min(axis=1)
+        if tick is not None and (query + 1) % 100 == 0:
+            tick((query + 1) / len(result))
+    return result
+
 
 MOST_ROWS = 30_000
 """Rows that are looked at where observations are wide; of more, as many are drawn. A tree visits

@@ -17,8 +17,7 @@ from toptail.errors import InputError
 from toptail.io.files import entries
 from toptail.lab.critics.registry import CRITICS, entry, without_settings
 from toptail.lab.tasks.trajectories import IntArray
-from toptail.lab.training.config import RunConfig, changes
-from toptail.lab.training.options import labelled
+from toptail.lab.training.config import RunConfig, changes, labelled
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
 
 if TYPE_CHECKING:

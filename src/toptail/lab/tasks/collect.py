@@ -23,10 +23,9 @@ from toptail.errors import InputError, NotDoneError
 from toptail.io.files import read_arrays, remove_at_once, sweep, write_arrays
 from toptail.io.guard import read_object
 from toptail.jobs.job import Job
-from toptail.lab.tasks.expert import DirectionExpert, Expert
+from toptail.lab.tasks.episodes import DirectionExpert, Episode, Expert, Navigator, check_navigable
 from toptail.lab.tasks.files import read_record, record_path, save_file, split_path, write_json
 from toptail.lab.tasks.names import Recipe, Split, TaskName, parse_name, published_recipe
-from toptail.lab.tasks.navigation import Episode, Navigator, check_navigable
 from toptail.lab.tasks.simulator import load_module, make_env, package_randomness
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.provenance import commit

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from toptail.lab.critics.learner import Batch, Info, Learner, Params, trained_only
+from toptail.lab.critics.base import Batch, Info, Learner, Params, trained_only
 
 Sampler: TypeAlias = Callable[[jax.Array, Any, int], Batch]
 """(key, data set, batch size) -> batch, drawn inside the jitted step."""

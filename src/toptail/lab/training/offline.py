@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.errors import InputError, check_whole, option
+from toptail.lab.critics.base import LATER, Batch
 from toptail.lab.critics.bellman import Reward
-from toptail.lab.critics.learner import LATER, Batch
 from toptail.lab.tasks.trajectories import Trajectories
 
 

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from toptail.lab.critics.base import Params
 from toptail.lab.critics.embedding import EmbeddingCritic
-from toptail.lab.critics.learner import Params
 from toptail.lab.store.folder import RunFolder, write_json
 from toptail_paper.controlled.cells import training_data, unit_of
 from toptail_paper.controlled.config import StudyConfig

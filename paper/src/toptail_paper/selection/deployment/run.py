@@ -20,7 +20,7 @@ from toptail.lab.proposals.diffusion import DiffusionPolicy, load_policy
 from toptail.lab.tasks.files import Dataset, load
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import FrozenQueries
-from toptail.lab.training.checkpoint import save_params
+from toptail.lab.training.checkpoints import save_params
 from toptail.lab.training.offline import OfflineData, device_data
 from toptail.lab.training.run_files import read_run, run_folder
 from toptail.lab.training.runs import require_data

@@ -13,23 +13,29 @@ import jax
 import numpy as np
 
 from toptail.io.files import sha256, sweep
-from toptail.lab.critics.learner import Info, Params, parameter_count
+from toptail.lab.critics.base import Info, Params, parameter_count
 from toptail.lab.tasks.files import write_json
-from toptail.lab.training.checkpoint import save_params
+from toptail.lab.training.checkpoints import (
+    JointCheckpoint,
+    arrays_of,
+    reach_the_disk,
+    save_joint,
+    save_params,
+    save_state,
+)
 from toptail.lab.training.config import LearnerConfig
-from toptail.lab.training.extend import save_state
-from toptail.lab.training.joint import JointCheckpoint, arrays_of, reach_the_disk, save_joint
 from toptail.lab.training.loop import TrainState
-from toptail.lab.training.memory import check_fits, free_bytes, program_bytes, tree_bytes
-from toptail.lab.training.metrics import Line, append_line, cut_lines, metrics_line
-from toptail.lab.training.policy import find_fault
 from toptail.lab.training.programs import (
     Advance,
+    check_fits,
     compile_chunk,
+    free_bytes,
     fresh_state,
+    program_bytes,
     shapes_of,
     state_shapes,
     take_row,
+    tree_bytes,
     with_twin,
 )
 from toptail.lab.training.run_files import (
@@ -37,14 +43,18 @@ from toptail.lab.training.run_files import (
     METRICS,
     PARAMS,
     RECORD,
+    Line,
+    append_line,
+    cut_lines,
     machine,
+    metrics_line,
     now,
     read_object,
     read_run,
     run_folder,
     versions,
 )
-from toptail.lab.training.runs import mark_invalid
+from toptail.lab.training.runs import find_fault, mark_invalid
 from toptail.lab.training.task_data import TaskData
 from toptail.provenance import commit
 

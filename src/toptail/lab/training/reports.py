@@ -1,7 +1,4 @@
-"""Trackers that a training may report to beside ``metrics.jsonl``: each an optional package.
-
-A tracker gets the same scalars at the same steps as the file, one run per seed.
-"""
+"""The curves of one training run, drawn with Matplotlib from its lines of metrics alone."""
 
 from __future__ import annotations
 
@@ -12,8 +9,84 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
 from toptail.errors import InputError, option
-from toptail.lab.training.group import Standing, Watch
+from toptail.io.files import atomic
+from toptail.lab.training.run_batch import Standing, Watch
+from toptail.report.palette import NEUTRAL, style
+from toptail.report.strokes import SETTINGS, new_figure
+
+Line: TypeAlias = Mapping[str, float | None]
+"""A step and the scalars logged there; None where one is not finite."""
+
+
+_PANELS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Loss": {"loss": "total", "contrast": "contrastive", "q_loss": "Q", "v_loss": "V"},
+    "Kendall τ of the score with γᵈ, held-out triples": {"tau": "τ"},
+    "Retrieval AUC, held-out triples": {"auc": "AUC"},
+    "Normalized regret of the best of 64, held-out triples": {"regret_64": "regret"},
+    "Logit gap, positives over negatives": {"logit_gap": "gap"},
+    "Mean embedding length, held-out triples": {"phi_norm": "‖φ‖", "psi_norm": "‖ψ‖"},
+    "Mean Q of the batch": {"q_mean": "Q"},
+    "Temperature": {"temperature": "temperature"},
+}
+"""By the title of its axes: which scalars they show, by the names that the legend gives them."""
+
+
+def training_figure(lines: Sequence[Line], title: str) -> Figure:
+    """Draw a panel for every kind of scalar that the lines have."""
+    logged = set().union(*lines) if lines else set()
+    panels = [title for title, series in _PANELS.items() if logged & series.keys()]
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(SETTINGS)
+        rows = max(1, -(-len(panels) // 2))
+        figure = new_figure(9.2, 2.5 * rows + 0.4)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10, parse_math=False)
+        axes = list(figure.subplots(rows, 2, squeeze=False).flat)
+        for panel, place in zip(panels, axes, strict=False):
+            _draw(place, panel, lines)
+        for empty in axes[len(panels) :]:
+            empty.set_visible(False)
+        return figure
+
+
+def save_training_figure(lines: Sequence[Line], title: str, folder: Path) -> list[Path]:
+    """Write ``curves.svg`` and ``curves.png`` into a run's folder."""
+    figure = training_figure(lines, title)
+    settings: dict[str, dict[str, Any]] = {"svg": {"metadata": {"Date": None}}, "png": {"dpi": 130}}
+    paths = []
+    with mpl.rc_context(SETTINGS):
+        for kind, options in settings.items():
+            path = folder / f"curves.{kind}"
+            atomic(path, lambda p, o=options: figure.savefig(p, **o))  # type: ignore[misc]
+            paths.append(path)
+    return paths
+
+
+def _draw(place: Axes, title: str, lines: Sequence[Line]) -> None:
+    steps = np.array([line["step"] for line in lines], dtype=float)
+    drawn = {name: label for name, label in _PANELS[title].items() if any(name in x for x in lines)}
+    for rank, (name, label) in enumerate(drawn.items()):
+        values = np.array([line.get(name) for line in lines], dtype=float)  # None is NaN
+        marker = "o" if len(lines) <= 40 else ""
+        colour = style(rank).colour
+        place.plot(steps, values, color=colour, label=label, marker=marker, markersize=2.5)
+        missing = np.flatnonzero(~np.isfinite(values))
+        if len(missing):  # marked where it begins: a gap alone is easily overlooked
+            place.axvline(steps[missing[0]], color=NEUTRAL, linestyle=":", linewidth=1)
+    if len(drawn) > 1:
+        place.legend(fontsize=8, ncols=len(drawn))
+    place.set_title(title)
+    place.set_xlabel("steps")
+    place.xaxis.set_major_formatter(EngFormatter(sep=""))
+    place.grid(axis="y")
+
 
 Kind: TypeAlias = Literal["tensorboard", "trackio", "wandb"]
 

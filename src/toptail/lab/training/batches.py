@@ -1,18 +1,13 @@
-"""Runs that differ in numbers alone, side by side in one compiled program.
-
-Seeds of one configuration are rows of a joint state already. Here each row, a lane, may also have
-its own temperature, weights, discounts, goal shares or learning rate: the numbers that differ are
-arrays that the program is mapped over, and everything else is compiled in. What changes shapes or
-the program itself (widths, the loss, LayerNorm, the reward) makes another group.
-"""
+"""All seeds of a run at once, in chunks that a progress bar and snapshots can step between."""
 
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from functools import lru_cache
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -20,13 +15,100 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from toptail.lab.critics.learner import Params
-from toptail.lab.training.joint import arrays_of, find_joint, save_joint
+from toptail.errors import InputError
+from toptail.lab.critics.base import Batch, Info, Params
+from toptail.lab.training.checkpoints import arrays_of, find_joint, save_joint
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps
-from toptail.lab.training.memory import check_fits, free_bytes, program_bytes
 from toptail.lab.training.offline import OfflineData
-from toptail.lab.training.programs import keys_of, shapes_of, take_row, width
+from toptail.lab.training.programs import (
+    check_fits,
+    free_bytes,
+    keys_of,
+    program_bytes,
+    shapes_of,
+    take_row,
+    width,
+    with_twin,
+)
 from toptail.lab.training.run_files import digest
+from toptail.progress import Tick
+
+CHUNK = 500
+"""Steps between two ticks, at most."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Every seed's parameters after some number of steps."""
+
+    step: int
+    """Optimizer steps done."""
+
+    params: dict[int, Params]
+    """Parameters by seed."""
+
+    info: dict[int, dict[str, float]]
+    """By seed: each logged scalar, mean over the chunk of steps that ended here."""
+
+
+def train_seeds(
+    config: TrainConfig,
+    data: dict[int, Batch],
+    snapshots: Sequence[int] | None = None,
+    tick: Tick | None = None,
+) -> Iterator[Snapshot]:
+    """Train one run per seed, all in one jitted scan, and yield a snapshot at each wanted step.
+
+    The seeds do not touch: a seed's parameters are the same to the last bit whichever other
+    seeds it runs with (see `programs.width`).
+
+    The seeds' data sets are of one size. The wanted steps ascend, and the last one, which is the
+    only one by default, is ``config.steps``.
+    """
+    wanted = list(snapshots) if snapshots else [config.steps]
+    if wanted != sorted(set(wanted)) or wanted[0] < 1 or wanted[-1] != config.steps:
+        raise InputError(
+            f"Snapshots must ascend from at least 1 to the run's length {config.steps}, "
+            f"but they are {wanted}."
+        )
+    seeds = list(data)
+    rows = with_twin(seeds)
+    stacked = jax.tree.map(lambda *columns: jnp.stack(columns), *(data[s] for s in rows))
+    chunk = math.gcd(CHUNK, *wanted)
+    advance = _advance(replace(config, steps=chunk))
+    # Not compiled as a whole: drawing the weights piece by piece gives the same bits, and the
+    # pieces serve every critic with layers of the same size.
+    state = jax.vmap(partial(init_state, config))(keys_of(rows), stacked)
+    for done in range(chunk, config.steps + 1, chunk):
+        state, info = advance(state, stacked)
+        jax.block_until_ready(state)
+        if tick is not None:
+            tick("training", done / config.steps)
+        if done in wanted:
+            yield _snapshot(done, seeds, state.params, info)
+
+
+@lru_cache(maxsize=16)
+def _advance(config: TrainConfig) -> Any:
+    """The compiled function (state, data) -> (state, info) of ``config.steps`` steps, seeds mapped.
+
+    It does not depend on the run's length, so that every run with the same settings in a process
+    compiles once.
+    """
+    steps = jax.vmap(lambda state, data: run_steps(config, state, data, config.steps))
+    return jax.jit(steps, donate_argnums=0)
+
+
+def _snapshot(step: int, seeds: list[int], params: Params, info: Info) -> Snapshot:
+    """Bring the parameters to the host and take the seeds apart."""
+    host: Params = jax.tree.map(np.asarray, params)
+    means = {name: np.asarray(values, np.float64).mean(axis=1) for name, values in info.items()}
+    return Snapshot(
+        step,
+        {seed: take_row(host, i) for i, seed in enumerate(seeds)},
+        {seed: {k: float(v[i]) for k, v in means.items()} for i, seed in enumerate(seeds)},
+    )
+
 
 NUMBERS: Final = frozenset(
     {"temperature", "alpha", "td_weight", "positive_weight", "expectile", "gamma"}
@@ -120,7 +202,7 @@ def train_lanes(
             saved = time.monotonic()
 
 
-CHUNK: Final = 1_000
+BATCH_CHUNK: Final = 1_000
 """Steps of one compiled program, at most."""
 
 SAVE_SECONDS: Final = 150.0
@@ -129,7 +211,9 @@ SAVE_SECONDS: Final = 150.0
 
 def _chunks(steps: int) -> list[int]:
     """How many steps to run at once, in order: whole chunks, then the rest."""
-    return [CHUNK] * (steps // CHUNK) + ([steps % CHUNK] if steps % CHUNK else [])
+    return [BATCH_CHUNK] * (steps // BATCH_CHUNK) + (
+        [steps % BATCH_CHUNK] if steps % BATCH_CHUNK else []
+    )
 
 
 def _shared(configs: Sequence[TrainConfig]) -> tuple[TrainConfig, dict[str, list[float]]]:

@@ -1,8 +1,4 @@
-"""The joint checkpoint of seeds that train together: everything a `TrainState` holds.
-
-``checkpoint-HASH/step-000010000/`` with ``state.safetensors`` and ``checkpoint.json``. A step's
-folder appears whole, and the one before it is removed only after that.
-"""
+"""Parameters as safetensors files: nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -15,15 +11,35 @@ from typing import Any, TypeAlias
 
 import jax
 import numpy as np
+from flax.traverse_util import flatten_dict, unflatten_dict
 from jax.tree_util import keystr, tree_flatten_with_path, tree_unflatten
 from safetensors.numpy import load_file, save_file
 
 from toptail.errors import InputError
-from toptail.io.files import entries, sha256, staged_folder
+from toptail.io.files import atomic, entries, sha256, staged_folder
 from toptail.io.guard import refusing
+from toptail.lab.critics.base import Params
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.loop import TrainState
 from toptail.lab.training.run_files import digest, read_object
+
+
+def save_params(path: Path, params: Params) -> None:
+    """Write a parameter tree, each leaf under its path, e.g. ``phi/Dense_0/kernel``.
+
+    The file is there completely or not at all.
+    """
+    flat = flatten_dict(params, sep="/")  # type: ignore[no-untyped-call]
+    arrays = {name: np.ascontiguousarray(leaf) for name, leaf in flat.items()}
+    atomic(path, lambda target: save_file(arrays, target))
+
+
+def load_params(path: Path) -> Params:
+    """Read a parameter tree back, bit for bit."""
+    with refusing(path, "cannot be read as a safetensors checkpoint", "train the critic again"):
+        params: Params = unflatten_dict(load_file(path), sep="/")  # type: ignore[no-untyped-call]
+        return params
+
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 
@@ -138,3 +154,14 @@ def reach_the_disk(path: Path) -> None:
     """Wait until a file's content would survive a power cut."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+STATE = "state.safetensors"
+"""The last state of a finished run: parameters, Adam's moments, key and step."""
+
+
+def save_state(folder: Path, arrays: Arrays, row: int) -> str:
+    """Keep one row of a joint state in its run's folder; returns the file's hash."""
+    own = {name: np.ascontiguousarray(array[row : row + 1]) for name, array in arrays.items()}
+    atomic(folder / STATE, lambda target: save_file(own, target))
+    return sha256(folder / STATE)

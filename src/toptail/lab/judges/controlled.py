@@ -1,35 +1,39 @@
-r"""The ideal critics of the controlled world, in closed form.
-
-One step ends an episode, so that nothing follows whose policy could differ: Q of the behaviour is
-Q*, and with d = 1 everywhere gamma^d says nothing. What remains is the log-ratio. The contrastive
-positive of (s, a) is the goal g that a was drawn for, and by Bayes' rule
-
-.. math:: f^*(s, a, g) = \log\frac{p(g \mid s, a)}{p(g)} = \log\frac{p(a \mid s, g)}{p(a \mid s)}.
-
-With m = the step towards g, at most R long, and noise of standard deviation sigma = noise * R,
-
-.. math:: p(a \mid s, g) = \alpha\, N(a; m, \sigma^2 I) + (1 - \alpha) / (\pi R^2)
-          \quad\text{for } \|a\| < R,
-
-and on the rim, where noise was projected to, the density per angle is alpha times the integral of
-r N(r e; m, sigma^2 I) over r > R. Off the disk there is no data: the ideal says nothing, minus
-infinity. p(a | s) is the mean over goals, uniform in the square: in polar coordinates around s the
-integral over the length is closed, and the one over the angle is a sum over equal angles.
-"""
+"""The judge of the controlled world: its exact value, known everywhere."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from toptail.errors import InputError
 from toptail.lab.tasks.controlled import (
     ControlledWorld,
     Floats,
+    Queries,
     exact_value,
     on_support,
     project_to_disk,
 )
+
+
+@dataclass(frozen=True)
+class ClosedFormJudge:
+    """Values every candidate by the closed form Q*(s, a, g)."""
+
+    world: ControlledWorld
+    """The world whose value it states."""
+
+    trust: str = "exact: the value is known in closed form on and off the support"
+    """Whether and why the values may be believed."""
+
+    def values(self, queries: Queries, candidates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Value candidates [m, n, 2] of m queries; one exact replicate: [m, n, 1]."""
+        value = exact_value(self.world, queries.states[:, None], candidates, queries.goals[:, None])
+        return value[..., None]
+
 
 ANGLES = 720
 """Angles of the sum in p(a | s)."""
