@@ -323,7 +323,7 @@ def test_a_system_without_fcntl_audits_and_says_that_it_cannot_train(tmp_path: P
         "sys.modules['fcntl'] = None\n"
         "import os; del os.killpg, os.sched_getaffinity, os.sysconf\n"
         "import toptail, toptail.cli\n"
-        "from toptail.lab.training.runs import in_training, training_lock\n"
+        "from toptail.lab.training.run_files import in_training, training_lock\n"
         f"home = pathlib.Path({str(tmp_path)!r})\n"
         "assert not in_training(home)\n"
         "toptail.audit(toptail.builtin_pools(queries=50), resamples=100).write(home / 'out')\n"

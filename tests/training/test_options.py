@@ -74,18 +74,6 @@ def test_a_label_that_cannot_be_trained_is_refused(label: str, says: str) -> Non
         options().configs("walks", [label])
 
 
-def test_a_default_run_is_recorded_as_it_always_was() -> None:
-    content = toy_config(critic="tdq").content
-    assert "layer_norm" not in content["critic_fields"]
-    assert not {"positive_gamma", "positive_window"} & content["sampler_fields"].keys()
-    assert "positive_weight" not in toy_config().content["critic_fields"]
-    assert toy_config().hash == RECORDED_RAW
-
-
-RECORDED_RAW = "31545da0b98194c9"
-"""The hash that this run had before there were such settings."""
-
-
 def test_other_settings_are_recorded_and_come_back() -> None:
     given = {"layer_norm": False, "current": 0.0, "future": 1.0}
     config = toy_config(

@@ -24,7 +24,7 @@ from toptail.lab.tasks.files import Dataset, write_json
 from toptail.lab.training import session as extend
 from toptail.lab.training.checkpoints import load_params
 from toptail.lab.training.loop import init_state, train_step
-from toptail.lab.training.run_batch import Standing
+from toptail.lab.training.run_batch import BatchProgress
 from toptail.lab.training.run_files import METRICS, Run, read_lines, read_run
 from toptail.lab.training.runs import find_fault, invalid_reason, invalidate, load_run
 from toptail.lab.training.session import train_runs
@@ -46,7 +46,7 @@ def train(
 
 
 def stop_at(step: int) -> Any:
-    def watch(tick: Standing) -> None:
+    def watch(tick: BatchProgress) -> None:
         if tick.step == step and tick.lines:
             raise Killed
 
@@ -287,16 +287,11 @@ def test_other_settings_or_other_data_are_refused_and_nothing_changes(
     assert results(tmp_path / "out") == before
 
 
-def test_runs_that_spell_the_same_settings_otherwise_are_joined(tmp_path: Path) -> None:
-    """The studies once gave the temperature that is the default now."""
-    said = toy_config(critic="cosine", settings=(*SMALL, ("temperature", Cosine.temperature)))
-    unsaid = toy_config(critic="cosine")
-    with pytest.raises(Killed):
-        train_runs(said, toy_data(), [42], tmp_path, checkpoint_every=6, watch=stop_at(9))
-    first, second = train_runs(unsaid, toy_data(), [42, 43], tmp_path, checkpoint_every=6)
-    assert [each["from_step"] for each in first.record["resumed"]] == [6]
-    assert first.config_hash == second.config_hash == said.hash
+def test_a_default_that_is_given_is_the_same_run(tmp_path: Path) -> None:
+    given = toy_config(critic="cosine", settings=(*SMALL, ("temperature", Cosine.temperature)))
+    assert given == toy_config(critic="cosine")
     hotter = toy_config(critic="cosine", settings=(*SMALL, ("temperature", 0.5)))
+    train_runs(given, toy_data(), [42], tmp_path)
     with pytest.raises(InputError, match=r"other settings, critic_fields.temperature"):
         train_runs(hotter, toy_data(), [42], tmp_path)
 
@@ -357,7 +352,7 @@ def test_what_cannot_be_extended_is_said(tmp_path: Path) -> None:
 
 
 def test_two_processes_do_not_train_one_folder(tmp_path: Path) -> None:
-    def watch(_: Standing) -> None:
+    def watch(_: BatchProgress) -> None:
         with pytest.raises(BusyError, match="being trained by another process"):
             train(tmp_path)
         raise Killed

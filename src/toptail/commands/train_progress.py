@@ -22,7 +22,7 @@ from rich.text import Text
 from toptail.commands.progress import Lines
 
 if TYPE_CHECKING:
-    from toptail.lab.training.run_batch import Standing, Watch
+    from toptail.lab.training.run_batch import BatchProgress, Watch
 
 SHOWN = {
     "loss": "loss",
@@ -65,7 +65,7 @@ class Groups:
         )
         self._ids: dict[tuple[str, tuple[int, ...]], TaskID] = {}
 
-    def update(self, at: Standing) -> Task:
+    def update(self, at: BatchProgress) -> Task:
         """Where a group stands now."""
         key, seeds = (at.critic, at.seeds), len(at.seeds)
         if key not in self._ids:
@@ -76,7 +76,7 @@ class Groups:
         (task,) = (task for task in self.bars.tasks if task.id == self._ids[key])
         return task
 
-    def line(self, at: Standing) -> str:
+    def line(self, at: BatchProgress) -> str:
         """The same in words."""
         task = self.update(at)
         pace = f"{self.speed.render(task)}, {self.left.render(task)} left"
@@ -84,7 +84,7 @@ class Groups:
         return " · ".join(part for part in parts if part)
 
 
-def numbers(at: Standing) -> str:
+def numbers(at: BatchProgress) -> str:
     """The newest scalars, means over the seeds where they are finite."""
     parts = []
     for name, label in SHOWN.items():
@@ -105,7 +105,7 @@ def progress() -> Iterator[Watch]:
     if not console.is_terminal:
         lines = Lines()
 
-        def write(at: Standing) -> None:
+        def write(at: BatchProgress) -> None:
             groups.update(at)
             if at.stage == "compiling" or at.stored or lines.due():
                 lines.write(groups.line(at))
@@ -114,7 +114,7 @@ def progress() -> Iterator[Watch]:
         return
     with Live(Group(groups.bars), console=console, refresh_per_second=4) as live:
 
-        def show(at: Standing) -> None:
+        def show(at: BatchProgress) -> None:
             groups.update(at)
             live.update(Group(groups.bars, numbers(at)))
 

@@ -115,7 +115,6 @@ def _claim(claim: Claim, criterion: Criterion | Ruling) -> dict[str, Any]:
 
 def _training() -> dict[str, Any]:
     """What all critics share, and every field of each."""
-    from toptail.lab.critics.base import recorded
     from toptail.lab.critics.full import full_size
     from toptail.lab.critics.registry import names
     from toptail.lab.scorers.training import TrainingSettings
@@ -126,7 +125,7 @@ def _training() -> dict[str, Any]:
         **asdict(TrainingSettings()),
         "gamma": RunConfig.gamma,
         "reward": RunConfig.reward,
-        "critics": {name: recorded(full_size(name)) for name in declared},
+        "critics": {name: full_size(name).settings() for name in declared},
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toptail.io.files import write_arrays
-from toptail.lab.critics.base import Batch, Critic, Params, recorded
+from toptail.lab.critics.base import Batch, Critic, Params
 from toptail.lab.store.folder import RunFolder, write_json
 from toptail.lab.store.units import Unit
 from toptail.lab.tasks.controlled import ControlledWorld, sample_data
@@ -100,7 +100,7 @@ def _spec(config: StudyConfig, cell: CriticCell, seed: int, steps: int) -> dict[
     return {
         "format": FORMAT,
         "world": asdict(cell.world),
-        "critic": {"name": cell.critic.name, **recorded(cell.critic)},
+        "critic": {"name": cell.critic.name, **cell.critic.settings()},
         "seed": seed,
         "steps": steps,
         "data_size": config.data_size,

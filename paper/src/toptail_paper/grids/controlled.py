@@ -85,8 +85,6 @@ def critic_of_label(label: str) -> Critic:
     """The critic of the 2-D world that a label describes; others than its settings are refused."""
     name, written = split_label(label)
     given: dict[str, Any] = typed_settings(label, written)
-    if "layer_norm" in given:
-        given["layer_norm"] = given["layer_norm"] == "on"
     width, depth = given.pop("hidden", None), given.pop("depth", DEPTH)
     if width is not None:
         given["hidden"] = (width,) * depth

@@ -11,7 +11,7 @@ import jax
 
 from toptail.lab.critics.base import Critic, Params, TrainedCritic
 from toptail.lab.critics.registry import split_label
-from toptail.lab.training.batches import Lane, groups, numbers_of, train_lanes, with_numbers
+from toptail.lab.training.batches import BatchRun, batches, numbers_of, train_batch, with_numbers
 from toptail.lab.training.config import RunConfig, RunOptions, keep_compiled
 from toptail.lab.training.runs import is_finite
 from toptail.progress import Tick
@@ -41,9 +41,9 @@ class PlannedRun:
         return not all(unit.unit.finished for unit in self.units)
 
     @property
-    def lane(self) -> Lane:
+    def lane(self) -> BatchRun:
         """The training as a row of a program."""
-        return Lane(self.config.training, self.seed)
+        return BatchRun(self.config.training, self.seed)
 
 
 def run_recorded_cells(
@@ -93,7 +93,7 @@ def _groups(runs: Sequence[PlannedRun], most: int) -> list[list[PlannedRun]]:
     """Runs of one program, at most so many at a time."""
     return [
         [runs[i] for i in places[start : start + most]]
-        for places in groups([run.config.training for run in runs])
+        for places in batches([run.config.training for run in runs])
         for start in range(0, len(places), most)
     ]
 
@@ -126,7 +126,7 @@ def _train(
     lanes = [run.lane for run in group]
     tick("training", 0.0)
     sha256 = data.task.data.train.sha256
-    for step, params in train_lanes(lanes, data.rows, plan.steps, folder, sha256):
+    for step, params in train_batch(lanes, data.rows, plan.steps, folder, sha256):
         for run, own in zip(group, params, strict=True):
             if step == plan.steps[-1]:
                 networks.keep(run.lane, sha256, own)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
 from toptail.errors import InputError, option
-from toptail.lab.critics.base import LATER, Critic, Factors, Info, Params, Read, half_kernels
+from toptail.lab.critics.base import Critic, Factors, Info, Params, Read, half_kernels
 from toptail.lab.critics.losses import Contrast, contrast_pairs, require_weight, weigh_positives
 from toptail.lab.critics.networks import (
     Embeddings,
@@ -111,7 +111,7 @@ class CosineContrast(EmbeddingCritic):
     learn_temperature: bool = False
     """Whether the temperature is a parameter (trained as its logarithm)."""
 
-    positive_weight: float = field(default=1.0, metadata=LATER)
+    positive_weight: float = 1.0
     """How often each positive counts in binary NCE, where each negative counts once."""
 
     def __post_init__(self) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import LATER, Critic, Params, Read, half_kernels
+from toptail.lab.critics.base import Critic, Params, Read, half_kernels
 from toptail.lab.critics.networks import Stack, flat_rows, require_sizes
 
 
@@ -28,7 +28,7 @@ class JointMLP(Critic):
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
 
-    layer_norm: bool = field(default=True, metadata=LATER)
+    layer_norm: bool = True
     """Whether a LayerNorm follows each activation."""
 
     def __post_init__(self) -> None:

@@ -1,4 +1,11 @@
-"""All seeds of a run at once, in chunks that a progress bar and snapshots can step between."""
+"""Batches of runs without folders of their own, each trained by one compiled program.
+
+`train_seeds` trains the seeds of one configuration, each on its own data. `train_batch` trains runs
+whose configurations differ in numbers alone (temperature, weights, discounts, goal shares, learning
+rate): these numbers are arrays that the program is mapped over, everything else is compiled in.
+What changes shapes or the program itself (widths, the loss, LayerNorm, the reward) needs another
+batch: `batches` says which configurations belong together.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +24,7 @@ import numpy as np
 
 from toptail.errors import InputError
 from toptail.lab.critics.base import Batch, Info, Params
-from toptail.lab.training.checkpoints import arrays_of, find_joint, save_joint
+from toptail.lab.training.checkpoints import arrays_of, find_checkpoints, save_checkpoint
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps
 from toptail.lab.training.offline import OfflineData
 from toptail.lab.training.programs import (
@@ -57,13 +64,11 @@ def train_seeds(
     snapshots: Sequence[int] | None = None,
     tick: Tick | None = None,
 ) -> Iterator[Snapshot]:
-    """Train one run per seed, all in one jitted scan, and yield a snapshot at each wanted step.
+    """Train one run per seed, all in one jitted scan, and yield a snapshot at each given step.
 
-    The seeds do not touch: a seed's parameters are the same to the last bit whichever other
-    seeds it runs with (see `programs.width`).
-
-    The seeds' data sets are of one size. The wanted steps ascend, and the last one, which is the
-    only one by default, is ``config.steps``.
+    A seed's parameters are the same to the last bit whichever other seeds are in the batch (see
+    `programs.width`). The seeds' data sets have one size. The steps of ``snapshots`` ascend to
+    ``config.steps``, which is the only one by default.
     """
     wanted = list(snapshots) if snapshots else [config.steps]
     if wanted != sorted(set(wanted)) or wanted[0] < 1 or wanted[-1] != config.steps:
@@ -76,8 +81,8 @@ def train_seeds(
     stacked = jax.tree.map(lambda *columns: jnp.stack(columns), *(data[s] for s in rows))
     chunk = math.gcd(CHUNK, *wanted)
     advance = _advance(replace(config, steps=chunk))
-    # Not compiled as a whole: drawing the weights piece by piece gives the same bits, and the
-    # pieces serve every critic with layers of the same size.
+    # Not compiled as a whole: drawing the weights layer by layer gives the same bits, and the
+    # compiled draws serve every critic with layers of the same size.
     state = jax.vmap(partial(init_state, config))(keys_of(rows), stacked)
     for done in range(chunk, config.steps + 1, chunk):
         state, info = advance(state, stacked)
@@ -90,17 +95,16 @@ def train_seeds(
 
 @lru_cache(maxsize=16)
 def _advance(config: TrainConfig) -> Any:
-    """The compiled function (state, data) -> (state, info) of ``config.steps`` steps, seeds mapped.
+    """The compiled function (state, data) -> (state, info) of ``config.steps`` steps of all seeds.
 
-    It does not depend on the run's length, so that every run with the same settings in a process
-    compiles once.
+    ``config.steps`` is a chunk's length here: runs that differ in their length share the program.
     """
     steps = jax.vmap(lambda state, data: run_steps(config, state, data, config.steps))
     return jax.jit(steps, donate_argnums=0)
 
 
 def _snapshot(step: int, seeds: list[int], params: Params, info: Info) -> Snapshot:
-    """Bring the parameters to the host and take the seeds apart."""
+    """The snapshot of parameters and info with one row per seed."""
     host: Params = jax.tree.map(np.asarray, params)
     means = {name: np.asarray(values, np.float64).mean(axis=1) for name, values in info.items()}
     return Snapshot(
@@ -114,25 +118,25 @@ NUMBERS: Final = frozenset(
     {"temperature", "alpha", "td_weight", "positive_weight", "expectile", "gamma"}
     | {"positive_gamma", "current", "future", "learning_rate"}
 )
-"""Settings whose value may differ from lane to lane."""
+"""Settings whose value may differ within a batch."""
 
 Numbers: TypeAlias = dict[str, Any]
-"""Where a number stands (``learner.bellman.gamma``) -> one number, or one for each lane."""
+"""Path of a setting (``learner.bellman.gamma``) to its value, or to one value for each run."""
 
 
 @dataclass(frozen=True)
-class Lane:
-    """One run of a group."""
+class BatchRun:
+    """One run of a batch."""
 
     config: TrainConfig
-    """The learner and how it is trained."""
+    """The learner and its training."""
 
     seed: int
-    """What its first weights and its batches follow from."""
+    """Seed of the first weights and of the batches."""
 
 
 def numbers_of(config: Any, at: str = "") -> dict[str, float]:
-    """Every number of a configuration that may differ from lane to lane, by its place."""
+    """Every setting of a configuration that may differ within a batch, by its path."""
     found: dict[str, float] = {}
     for field in fields(config):
         value, place = getattr(config, field.name), f"{at}{field.name}"
@@ -144,7 +148,7 @@ def numbers_of(config: Any, at: str = "") -> dict[str, float]:
 
 
 def with_numbers(config: Any, numbers: Mapping[str, Any]) -> Any:
-    """A configuration with other numbers, which may be traced; nothing is checked again."""
+    """A copy of a configuration with other numbers, which may be traced; they are not checked."""
     changed = copy.copy(config)
     for place, value in numbers.items():
         name, _, rest = place.partition(".")
@@ -153,8 +157,8 @@ def with_numbers(config: Any, numbers: Mapping[str, Any]) -> Any:
     return changed
 
 
-def groups(configs: Sequence[TrainConfig]) -> list[list[int]]:
-    """Which of the configurations run as one program, by their places in the list."""
+def batches(configs: Sequence[TrainConfig]) -> list[list[int]]:
+    """Which configurations can run as one program, as lists of their places in ``configs``."""
     found: dict[tuple[Any, ...], list[int]] = {}
     for place, config in enumerate(configs):
         numbers = numbers_of(config)
@@ -163,22 +167,24 @@ def groups(configs: Sequence[TrainConfig]) -> list[list[int]]:
     return list(found.values())
 
 
-def train_lanes(
-    lanes: Sequence[Lane], data: OfflineData, steps: Sequence[int], folder: Path, data_hash: str
+def train_batch(
+    runs: Sequence[BatchRun], data: OfflineData, steps: Sequence[int], folder: Path, data_hash: str
 ) -> Iterator[tuple[int, list[Params]]]:
-    """Train the lanes of one group together; yields every lane's parameters at each wanted step.
+    """Train the runs of one batch together; yields all runs' parameters at each of ``steps``.
 
-    The state is stored in ``folder`` every few minutes, and when the caller asks for what comes
-    after a wanted step, so what was yielded is done with by then. Killed at any moment, the same
-    call goes on from there, and what it yielded before is not yielded again.
+    The state is stored in ``folder`` every few minutes, and after each yield when the caller asks
+    for the next one. Killed at any moment, the same call resumes from the stored state, and does
+    not yield again what the caller has dealt with.
     """
-    group = digest({"lanes": [repr(lane) for lane in lanes], "data": data_hash})
-    attempts = dict.fromkeys(range(len(lanes)), 1)
-    config, numbers = _shared([lane.config for lane in lanes])
-    rows = [i % len(lanes) for i in range(width(len(lanes)))]
+    batch = digest({"runs": [repr(run) for run in runs], "data": data_hash})
+    attempts = dict.fromkeys(range(len(runs)), 1)
+    config, numbers = _shared([run.config for run in runs])
+    rows = [i % len(runs) for i in range(width(len(runs)))]
     own = {at: jnp.asarray([xs[i] for i in rows], jnp.float32) for at, xs in numbers.items()}
-    keys = keys_of([lanes[i].seed for i in rows])
-    stored = next((x for x in find_joint(folder) if x.config_hash == group and x.sound()), None)
+    keys = keys_of([runs[i].seed for i in rows])
+    stored = next(
+        (x for x in find_checkpoints(folder) if x.config_hash == batch and x.is_sound()), None
+    )
     if stored is None:
         state, done = _start(config)(keys, own, data), 0
     else:
@@ -190,15 +196,15 @@ def train_lanes(
         for length in _chunks(wanted - done):
             state = _program(config, length, state, own, data)(state, own, data)
             done += length
-            # Waiting for the device after every chunk, as reading the clock asks for, costs little.
+            # The clock is read once the device is done; waiting after every chunk costs little.
             jax.block_until_ready(state.params)
             if time.monotonic() - saved > SAVE_SECONDS and done < wanted:
-                save_joint(folder, group, attempts, done, arrays_of(state, len(lanes)))
+                save_checkpoint(folder, batch, attempts, done, arrays_of(state, len(runs)))
                 saved = time.monotonic()
         host: Params = jax.tree.map(np.asarray, state.params)
-        yield done, [take_row(host, i) for i in range(len(lanes))]
+        yield done, [take_row(host, i) for i in range(len(runs))]
         if wanted < steps[-1]:
-            save_joint(folder, group, attempts, done, arrays_of(state, len(lanes)))
+            save_checkpoint(folder, batch, attempts, done, arrays_of(state, len(runs)))
             saved = time.monotonic()
 
 
@@ -206,11 +212,11 @@ BATCH_CHUNK: Final = 1_000
 """Steps of one compiled program, at most."""
 
 SAVE_SECONDS: Final = 150.0
-"""How long a training goes on before its state is stored again."""
+"""Seconds between two stored states."""
 
 
 def _chunks(steps: int) -> list[int]:
-    """How many steps to run at once, in order: whole chunks, then the rest."""
+    """Lengths of the programs that add up to ``steps``: whole chunks, then the rest."""
     return [BATCH_CHUNK] * (steps // BATCH_CHUNK) + (
         [steps % BATCH_CHUNK] if steps % BATCH_CHUNK else []
     )

@@ -1,4 +1,8 @@
-"""The curves of one training run, drawn with Matplotlib from its lines of metrics alone."""
+"""Reports of a training run: curves drawn from its metrics, and external trackers.
+
+A tracker (TensorBoard, Trackio, Weights & Biases: optional packages) gets the same scalars at the
+same steps as ``metrics.jsonl``, one run per seed.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +21,12 @@ from matplotlib.ticker import EngFormatter
 
 from toptail.errors import InputError, option
 from toptail.io.files import atomic
-from toptail.lab.training.run_batch import Standing, Watch
+from toptail.lab.training.run_batch import BatchProgress, Watch
 from toptail.report.palette import NEUTRAL, style
 from toptail.report.strokes import SETTINGS, new_figure
 
 Line: TypeAlias = Mapping[str, float | None]
-"""A step and the scalars logged there; None where one is not finite."""
+"""A step and the scalars that were logged there; None where one is not finite."""
 
 
 _PANELS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -35,11 +39,11 @@ _PANELS: Final[Mapping[str, Mapping[str, str]]] = {
     "Mean Q of the batch": {"q_mean": "Q"},
     "Temperature": {"temperature": "temperature"},
 }
-"""By the title of its axes: which scalars they show, by the names that the legend gives them."""
+"""Title of a panel to its scalars, with their names in the legend."""
 
 
 def training_figure(lines: Sequence[Line], title: str) -> Figure:
-    """Draw a panel for every kind of scalar that the lines have."""
+    """Draw a panel for each of `_PANELS` that has scalars in the lines."""
     logged = set().union(*lines) if lines else set()
     panels = [title for title, series in _PANELS.items() if logged & series.keys()]
     with mpl.rc_context():
@@ -91,20 +95,20 @@ def _draw(place: Axes, title: str, lines: Sequence[Line]) -> None:
 Kind: TypeAlias = Literal["tensorboard", "trackio", "wandb"]
 
 PROJECT: Final = "toptail"
-"""What the runs belong to where a tracker asks for it."""
+"""Name of the trackers' project."""
 
 
 @dataclass(frozen=True)
-class Tracked:
+class TrackedRun:
     """One run of a tracker."""
 
     log: Callable[[Mapping[str, float], int], Any]
-    """Told scalars and their step."""
+    """Called with scalars and their step."""
     finish: Callable[[], Any]
-    """Told that there are no more."""
+    """Called after the last step."""
 
 
-def _tensorboard(out: Path, name: str, config: Mapping[str, Any]) -> Tracked:
+def _tensorboard(out: Path, name: str, config: Mapping[str, Any]) -> TrackedRun:
     """Event files in ``OUT/tensorboard/TASK/CRITIC/seed-N``."""
     del config
     writer = import_module("tensorboard.summary").Writer(str(out / "tensorboard" / name))
@@ -114,27 +118,27 @@ def _tensorboard(out: Path, name: str, config: Mapping[str, Any]) -> Tracked:
             writer.add_scalar(scalar, value, step)
         writer.flush()
 
-    return Tracked(log, writer.close)
+    return TrackedRun(log, writer.close)
 
 
-def _trackio(out: Path, name: str, config: Mapping[str, Any]) -> Tracked:
+def _trackio(out: Path, name: str, config: Mapping[str, Any]) -> TrackedRun:
     """A run of a local Trackio project."""
     del out
     run = import_module("trackio").init(
         project=PROJECT, name=name, config=dict(config), resume="allow", embed=False
     )
-    return Tracked(lambda scalars, step: run.log(dict(scalars), step=step), run.finish)
+    return TrackedRun(lambda scalars, step: run.log(dict(scalars), step=step), run.finish)
 
 
-def _wandb(out: Path, name: str, config: Mapping[str, Any]) -> Tracked:
-    """A run of Weights & Biases, whose own settings say where it goes; its files lie in OUT."""
+def _wandb(out: Path, name: str, config: Mapping[str, Any]) -> TrackedRun:
+    """A run of Weights & Biases with its own settings; its files are in OUT."""
     run = import_module("wandb").init(
         project=PROJECT, name=name, config=dict(config), dir=str(out), reinit="create_new"
     )
-    return Tracked(lambda scalars, step: run.log(dict(scalars), step=step), run.finish)
+    return TrackedRun(lambda scalars, step: run.log(dict(scalars), step=step), run.finish)
 
 
-_OPEN: Final[Mapping[str, Callable[[Path, str, Mapping[str, Any]], Tracked]]] = {
+_OPEN: Final[Mapping[str, Callable[[Path, str, Mapping[str, Any]], TrackedRun]]] = {
     "tensorboard": _tensorboard,
     "trackio": _trackio,
     "wandb": _wandb,
@@ -142,7 +146,7 @@ _OPEN: Final[Mapping[str, Callable[[Path, str, Mapping[str, Any]], Tracked]]] = 
 
 
 def require_trackers(kinds: Sequence[str]) -> None:
-    """Refuse a tracker that nobody knows, or whose package is not installed."""
+    """Refuse a tracker that is not known, or whose package is not installed."""
     for kind in kinds:
         if kind not in _OPEN:
             raise InputError(
@@ -159,11 +163,11 @@ def require_trackers(kinds: Sequence[str]) -> None:
 
 @contextmanager
 def tracking(kinds: Sequence[str], out: Path, task: str, watch: Watch) -> Iterator[Watch]:
-    """A watch that also tells trackers; their runs are opened with the first numbers of each."""
+    """A watch that calls ``watch`` and reports to trackers; a run opens with its first metrics."""
     require_trackers(kinds)
-    opened: dict[tuple[str, int], list[Tracked]] = {}
+    opened: dict[tuple[str, int], list[TrackedRun]] = {}
 
-    def told(at: Standing) -> None:
+    def report(at: BatchProgress) -> None:
         watch(at)
         for seed, line in at.lines.items():
             key = (at.critic, seed)
@@ -172,11 +176,11 @@ def tracking(kinds: Sequence[str], out: Path, task: str, watch: Watch) -> Iterat
                 about = {"task": task, "critic": at.critic, "seed": seed, "steps": at.steps}
                 opened[key] = [_OPEN[kind](out, name, about) for kind in kinds]
             scalars = {k: x for k, x in line.items() if k != "step" and x is not None}
-            for tracked in opened[key]:
-                tracked.log(scalars, at.step)
+            for run in opened[key]:
+                run.log(scalars, at.step)
 
     try:
-        yield told
+        yield report
     finally:
-        for tracked in (each for runs in opened.values() for each in runs):
-            tracked.finish()
+        for run in (run for runs in opened.values() for run in runs):
+            run.finish()

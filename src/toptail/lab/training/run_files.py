@@ -1,4 +1,4 @@
-"""A run's folder: what is in it, which attempt it is, and who works in it."""
+"""The folder of a run: its files, its metrics, its attempts and its lock."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ Line: TypeAlias = dict[str, float | None]
 
 
 def metrics_line(step: int, scalars: Mapping[str, float]) -> Line:
-    """Make a line: seven digits of each scalar, more than float32 has."""
+    """A line of metrics; scalars are rounded to seven digits, more than float32 has."""
     rounded = {k: float(f"{v:.7g}") if math.isfinite(v) else None for k, v in scalars.items()}
     return {"step": step, **rounded}
 
 
 def append_line(path: Path, line: Line) -> None:
-    """Write one more line."""
+    """Append a line to ``metrics.jsonl``."""
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line, allow_nan=False) + "\n")
 
 
 def read_lines(path: Path) -> list[Line]:
-    """Read every whole line; what a killed process left of a last one is not one."""
+    """Read every whole line; the part of a line that a killed process left is ignored."""
     return [line for _, line in _whole_lines(path)]
 
 
 def cut_lines(path: Path, step: int) -> None:
-    """Cut the file behind the last whole line of at most ``step`` steps."""
+    """Remove every line after ``step``, and a last line that is not whole."""
     if path.is_file():
-        kept = takewhile(lambda each: (each[1]["step"] or 0) <= step, _whole_lines(path))
-        os.truncate(path, sum(length for length, _ in kept))
+        before = takewhile(lambda pair: (pair[1]["step"] or 0) <= step, _whole_lines(path))
+        os.truncate(path, sum(length for length, _ in before))
 
 
 def logged_steps(steps: int, log_every: int) -> list[int]:
-    """The steps that have a line: multiples of ``log_every``, and the last step."""
+    """The steps that are logged: multiples of ``log_every``, and the last step."""
     return sorted({*range(log_every, steps + 1, log_every), steps})
 
 
@@ -72,13 +72,13 @@ PACKAGES = ("toptail", "jax", "jaxlib", "flax", "optax", "numpy", "scipy")
 
 
 def digest(content: Mapping[str, Any]) -> str:
-    """Hash of a JSON-able mapping; the same content gives the same 16 digits."""
+    """The first 16 digits of the hash of a mapping that JSON can hold."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def differences(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Say in which entries two contents differ: ``steps (100 and 200)``."""
+    """The entries in which two contents differ, in words: ``steps (100 and 200)``."""
     found: list[str] = []
     for name in sorted(a.keys() | b.keys()):
         one, other = a.get(name), b.get(name)
@@ -90,13 +90,13 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") ->
 
 
 def versions() -> dict[str, str]:
-    """Installed versions of everything that decides a result."""
+    """Installed versions of Python and of `PACKAGES`."""
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
 def machine() -> str:
     """The kind of machine and of accelerator, such as ``x86_64, NVIDIA H200``."""
-    import jax  # only here: who reads what runs left needs no JAX
+    import jax  # only here: reading the folder of a run needs no JAX
 
     return f"{platform.machine()}, {jax.devices()[0].device_kind}"
 
@@ -136,32 +136,32 @@ class Run:
 
     @property
     def state(self) -> str:
-        """``running`` (or stopped on the way), ``finished`` or ``invalid``, as recorded."""
+        """``running`` (also if it was killed), ``finished`` or ``invalid``, as recorded."""
         return str(self.record.get("state", "unknown"))
 
     @property
     def steps(self) -> int:
-        """Steps that the configuration asks for."""
+        """Steps of the configuration."""
         return int(self.config.get("steps", 0))
 
     @property
     def attempt(self) -> int:
-        """1, and one more for every time that the seed was repeated."""
+        """1, and one more for every repetition of the seed."""
         return attempt_at(self.folder)
 
     def steps_logged(self) -> int:
-        """Steps that ``metrics.jsonl`` reaches."""
+        """The last step in ``metrics.jsonl``."""
         lines = read_lines(self.folder / METRICS)
         return int(lines[-1]["step"] or 0) if lines else 0
 
 
 def run_folder(home: Path, seed: int) -> Path:
-    """Where a seed's run lives in its critic's folder."""
+    """The folder of a seed's run in its critic's folder."""
     return home / f"seed-{seed}"
 
 
 def read_run(folder: str | Path) -> Run:
-    """Read a run's record and configuration; damaged files give a run with a fault."""
+    """Read a run's record and configuration; a file that cannot be read counts as empty."""
     folder = Path(folder)
     if not (folder / RECORD).is_file():
         train = f"train it ('toptail train --critics {folder.parent.name}', or --train in a study)"
@@ -178,7 +178,7 @@ def read_run(folder: str | Path) -> Run:
 
 
 def find_runs(folder: str | Path) -> list[Run]:
-    """Every run in a folder and below, seeds in order, earlier attempts left out."""
+    """Every run in a folder and below, by seed, without earlier attempts."""
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: give the one that `toptail train` wrote into.")
@@ -188,13 +188,13 @@ def find_runs(folder: str | Path) -> list[Run]:
 
 
 def attempt_at(folder: Path) -> int:
-    """1, and one more for every attempt in the history."""
+    """The number of the current attempt: one more than there are in the history."""
     return 1 + len(entries(folder / HISTORY, f"*/{RECORD}"))
 
 
 @contextmanager
 def training_lock(home: Path) -> Iterator[None]:
-    """Hold a critic's folder, among all machines that see it: `toptail.io.leases`."""
+    """Hold the lock of a critic's folder, also against other machines that share the disk."""
     if not locks_exist():
         raise NotDoneError(
             "Training needs file locks, so that two processes never write to one folder, and this "
@@ -206,12 +206,12 @@ def training_lock(home: Path) -> Iterator[None]:
 
 
 def in_training(home: Path) -> bool:
-    """Whether a process holds a critic's folder right now."""
+    """Whether a process holds the lock of a critic's folder."""
     return locks_exist() and is_held(home / ".lock")
 
 
 def _seed(folder: Path) -> int | None:
-    """The seed in a run folder's name; None for any other folder, as those of the history."""
+    """The seed in the name of a run's folder; None for other folders, such as the history."""
     digits = folder.name.removeprefix("seed-")
     return int(digits) if digits != folder.name and digits.isdigit() else None
 

@@ -1,4 +1,9 @@
-"""What one does with runs: load them, record a bug, put an invalid one away to repeat it."""
+"""Stored runs: whether one is valid, loading it, and recording that it is not valid.
+
+The only reasons for which a run is invalid are those of `Cause`. How good a critic is never
+decides: poor results, unusual curves and disagreement between seeds are no faults. An invalid run
+is repeated with the same seed.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from toptail.io.files import entries, sha256
 from toptail.lab.critics.base import Params, TrainedCritic
 from toptail.lab.tasks.files import write_json
 from toptail.lab.training.checkpoints import load_params
-from toptail.lab.training.config import LearnerConfig, RunConfig, changes
+from toptail.lab.training.config import LearnerConfig, RunConfig
 from toptail.lab.training.run_files import (
     CONFIG,
     HISTORY,
@@ -22,8 +27,8 @@ from toptail.lab.training.run_files import (
     PARAMS,
     RECORD,
     Run,
+    differences,
     digest,
-    find_runs,
     logged_steps,
     now,
     read_lines,
@@ -36,7 +41,7 @@ Cause: TypeAlias = Literal[
     "unreadable checkpoint",
     "non-finite parameters or losses",
     "wrong task or configuration",
-    "recorded by a person",
+    "confirmed bug",
 ]
 """Every reason for which a run may be invalid."""
 
@@ -48,7 +53,7 @@ class Fault(NamedTuple):
     """The kind of fault."""
 
     detail: str
-    """What was seen."""
+    """What is wrong, in words."""
 
     def __str__(self) -> str:
         return f"{self.cause}: {self.detail}"
@@ -61,10 +66,10 @@ def invalid_reason(run: Run, task: str | None = None, config_hash: str | None = 
 
 
 def find_fault(run: Run, task: str | None = None, config_hash: str | None = None) -> Fault | None:
-    """Why a run is invalid or not what whoever wants to use it expects, or None."""
+    """Why a run is invalid or not of the expected task and configuration; None if it is valid."""
     if run.state == "invalid":
         recorded = run.record.get("invalid", {})
-        cause = recorded.get("cause", "recorded by a person")
+        cause = recorded.get("cause", "confirmed bug")
         return Fault(cause, str(recorded.get("detail", "without a reason")))
     return (
         identity_fault(run, task, config_hash)
@@ -77,7 +82,7 @@ def find_fault(run: Run, task: str | None = None, config_hash: str | None = None
 def identity_fault(
     run: Run, task: str | None = None, config_hash: str | None = None
 ) -> Fault | None:
-    """Whether record and configuration are what was written, belong together, and are expected."""
+    """Whether record and configuration are unchanged, belong together, and are as expected."""
 
     def wrong(detail: str) -> Fault:
         return Fault("wrong task or configuration", detail)
@@ -141,19 +146,6 @@ def _params_fault(run: Run) -> Fault | None:
 Config = TypeVar("Config", bound=LearnerConfig)
 """A kind of configuration."""
 
-__all__ = [
-    "Run",
-    "archive",
-    "find_fault",
-    "find_runs",
-    "invalid_reason",
-    "invalidate",
-    "load_run",
-    "mark_invalid",
-    "read_run",
-    "require_data",
-]
-
 
 def load_run(
     folder: str | Path,
@@ -162,10 +154,10 @@ def load_run(
     *,
     in_float32: bool = False,
 ) -> TrainedCritic:
-    """Load a finished run's critic; an invalid or unexpected run is refused, with the reason.
+    """Load the critic of a finished run; an invalid or unexpected run is refused, with the reason.
 
-    ``in_float32`` reads it so even if it was trained with bfloat16 products. Read with those, a
-    value near -50 is a multiple of 0.25, about what one action changes it by.
+    With ``in_float32`` it computes in float32 even if it was trained with bfloat16 products, in
+    which a value near -50 is a multiple of 0.25: as much as one action changes it.
     """
     run = read_run(folder)
     reason = invalid_reason(run, task, config_hash)
@@ -185,11 +177,11 @@ def stored_config(run: Run) -> RunConfig: ...
 @overload
 def stored_config(run: Run, kind: type[Config]) -> Config: ...
 def stored_config(run: Run, kind: type[LearnerConfig] = RunConfig) -> LearnerConfig:
-    """The configuration of a run, if this version of the code still reads it the same way."""
+    """The configuration of a run; refused if it has another meaning in this version of the code."""
     try:
         config = kind.from_content(run.config)
-        changed = ", ".join(changes(run.config, config.content))
-    except (KeyError, TypeError, RecursionError) as error:  # the last: nested without end
+        changed = ", ".join(differences(run.config, config.content))
+    except (KeyError, TypeError, RecursionError) as error:
         changed = str(error)
     if changed:
         raise InputError(
@@ -200,10 +192,10 @@ def stored_config(run: Run, kind: type[LearnerConfig] = RunConfig) -> LearnerCon
 
 
 def require_data(run: str | Path, trained_on: str, source: str, sha256: str) -> None:
-    """Refuse a run of other training data than is at hand, whatever its task is called.
+    """Refuse a run that was trained on other data.
 
-    ``trained_on`` and ``sha256`` are content hashes of the run's training split, and of the one at
-    hand, which is from ``source``.
+    ``trained_on`` is the content hash of the run's training split, ``sha256`` that of the split
+    that was loaded from ``source``.
     """
     if trained_on != sha256:
         raise InputError(
@@ -214,12 +206,12 @@ def require_data(run: str | Path, trained_on: str, source: str, sha256: str) -> 
 
 
 def invalidate(folder: str | Path, reason: str) -> Run:
-    """Record that a run is invalid because of a confirmed bug that changes the objective."""
+    """Record that a run is invalid because of a confirmed bug that changes its objective."""
     run = read_run(folder)
     if not reason.strip():
         raise InputError("A run is recorded as invalid for a reason: give one.")
     with training_lock(run.folder.parent):
-        mark_invalid(run, Fault("recorded by a person", reason.strip()))
+        mark_invalid(run, Fault("confirmed bug", reason.strip()))
     return read_run(run.folder)
 
 
@@ -236,6 +228,6 @@ def archive(run: Run, fault: Fault) -> None:
     target = run.folder / HISTORY / str(run.attempt)
     target.mkdir(parents=True, exist_ok=True)
     files = [path for path in entries(run.folder) if path.is_file()]
-    # The record goes last: where it still is, an interrupted move is done again.
+    # The record is moved last: while it is there, an interrupted move is repeated.
     for path in sorted(files, key=lambda path: (path.name == RECORD, path.name)):
         path.replace(target / path.name)

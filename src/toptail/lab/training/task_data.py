@@ -1,4 +1,4 @@
-"""A data set as a training session wants it: rows on the device, and a held-out probe."""
+"""A data set for training: rows on the device, and a held-out probe for the metrics."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from toptail.stats import auc, best_of_k, kendall_tau_b, oracle
 PROBE_SIZE = 1024
 """Triples of a probe: enough for tau to two digits, and a small part of a step's work."""
 
-SEARCHED = 64
-"""K of the regret that is logged, where a probe has so many triples."""
+REGRET_K = 64
+"""K of the logged regret; fewer where the probe has fewer triples."""
 
 Rows: TypeAlias = NDArray[np.float32]
 
@@ -54,11 +54,11 @@ class Probe:
     """[n] return-to-go gamma^d of each goal."""
 
     others: Rows | None
-    """[n, goal_dim] a goal of another trajectory for each; None where there is but one."""
+    """[n, goal_dim] a goal of another trajectory for each; None for a single trajectory."""
 
     @classmethod
     def draw(cls, val: Trajectories, gamma: float, size: int = PROBE_SIZE) -> Probe:
-        """Draw the triples as the paper does, from a generator of their own."""
+        """Draw the triples with a fixed seed: see `sample_triples`."""
         triples = sample_triples(val, size, np.random.default_rng(0), gamma=gamma)
         try:
             elsewhere = negatives(triples, 1, np.random.default_rng(1))[:, 0]
@@ -74,12 +74,12 @@ class Probe:
         )
 
     def read(self, learner: Learner, params: Params) -> list[dict[str, float]]:
-        """Diagnostics of each row of stacked parameters.
+        """Numbers to log for each row of stacked parameters.
 
-        Of a learner with a score: ``tau``, Kendall's tau_b with gamma^d (NaN where all scores are
-        equal); ``auc``, how well it tells goals from those of other trajectories; ``regret_K``, the
-        normalized regret of the best of K of these triples by score (0: by gamma^d itself, 1: at
-        random). The others are the scalars that the learner gives of held-out rows.
+        For a learner with a score: ``tau``, Kendall's tau_b with gamma^d (NaN where all scores are
+        equal); ``auc``, of goals against goals of other trajectories; ``regret_K``, the normalized
+        regret of the best of K triples by score (0: chosen by gamma^d itself, 1: at random). In
+        addition, the scalars of the learner's ``held_out``.
         """
         found = _reader(learner)(params, self.states, self.actions, self.goals)
         host = {name: np.asarray(values, np.float64) for name, values in found.items()}
@@ -87,13 +87,13 @@ class Probe:
         if "score" in host:
             scores = host.pop("score")
             means["tau"] = kendall_tau_b(scores, np.broadcast_to(self.value, scores.shape))
-            means |= self._searched(scores) | self._told_apart(learner, params, scores)
+            means |= self._regret(scores) | self._auc(learner, params, scores)
         rows = len(jax.tree.leaves(params)[0])
         return [{k: float(v[i]) for k, v in (means | host).items()} for i in range(rows)]
 
-    def _searched(self, scores: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-        """Regret of the best of K; a score that is not finite has none."""
-        k = min(SEARCHED, scores.shape[1])
+    def _regret(self, scores: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Normalized regret of the best of K; NaN where a score is not finite."""
+        k = min(REGRET_K, scores.shape[1])
         finite = np.isfinite(scores).all(axis=1)
         picked = np.full(len(scores), np.nan)
         if finite.any():
@@ -102,10 +102,10 @@ class Probe:
         best = oracle(self.value[None], [k])[0, 0]
         return {f"regret_{k}": (best - picked) / (best - self.value.mean())}
 
-    def _told_apart(
+    def _auc(
         self, learner: Learner, params: Params, scores: NDArray[np.float64]
     ) -> dict[str, NDArray[np.float64]]:
-        """AUC of true goals against goals of other trajectories, in a pass of its own."""
+        """AUC of own goals against goals of other trajectories."""
         if self.others is None:
             return {}
         found = _reader(learner)(params, self.states, self.actions, self.others)["score"]
@@ -116,10 +116,10 @@ class Probe:
 
 @lru_cache(maxsize=16)
 def _reader(learner: Learner) -> Callable[..., dict[str, jax.Array]]:
-    """What one parameter tree gives of held-out rows, compiled for a stack of them.
+    """``learner.held_out`` of stacked parameters, compiled.
 
-    One after another rather than side by side: a wider product rounds differently, and a seed's
-    curve must not depend on which others it trains with.
+    The parameter trees are read one after another: a wider product rounds differently, and a
+    seed's curve must not depend on the other seeds of its batch.
     """
     return jax.jit(
         lambda params, *rows: jax.lax.map(lambda own: learner.held_out(own, *rows), params)
@@ -128,7 +128,7 @@ def _reader(learner: Learner) -> Callable[..., dict[str, jax.Array]]:
 
 @dataclass(frozen=True, eq=False)
 class TaskData:
-    """Shared by all critics and seeds of a task."""
+    """The data of a task, shared by all critics and seeds."""
 
     rows: OfflineData
     """The training split, on the device."""
@@ -143,7 +143,7 @@ class TaskData:
     """Hash of the validation split's content."""
 
     source: str
-    """Where the training split came from."""
+    """Path of the training split."""
 
     @classmethod
     def place(
@@ -153,9 +153,9 @@ class TaskData:
         seeds: int = 1,
         gamma: float = GAMMA,
     ) -> TaskData:
-        """Put a data set on the device, if it fits there together with the largest training.
+        """Put a data set on the device; refused if it does not fit with the largest training.
 
-        ``configs`` will be trained on it one at a time, each with so many ``seeds``; ``gamma`` is
+        ``configs`` will be trained on it one at a time, each with ``seeds`` seeds; ``gamma`` is
         the discount of the probe's return-to-go.
         """
         for split in (dataset.train, dataset.val):
