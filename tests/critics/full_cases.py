@@ -1,4 +1,4 @@
-"""Small versions of every full-size critic, compiled once per process, with batches for them."""
+"""Small versions of every critic, compiled once per process, with batches for them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tests.critics.examples import EXAMPLES, class_of
 from tests.critics.slow_full import Rows, Settings, Tree
 from toptail.lab.critics.base import Batch, Critic, Info, Params
-from toptail.lab.critics.full import full_size
+from toptail.lab.critics.full import full_size, with_settings
 from toptail.lab.critics.networks import Encoders
 
 DIMS = (5, 2, 3)
@@ -39,6 +40,8 @@ def make(name: str, **changes: Any) -> Critic:
         "expectile": SLOW.expectile,
         "tau": TAU,
     }
+    if name in EXAMPLES:
+        return with_settings(class_of(name)(), settings | changes)
     return full_size(name, **(settings | changes))
 
 
@@ -78,7 +81,8 @@ def double(tree: Any) -> Tree:
 
 
 def slow_rows(batch: Batch) -> Rows:
-    return Rows(*(np.asarray(x, np.float64) for x in batch))
+    rows: Any = (np.asarray(x, np.float64) for x in batch)
+    return Rows(*rows, key=KEY)
 
 
 @contextmanager

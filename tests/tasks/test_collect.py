@@ -18,17 +18,17 @@ from toptail.errors import InputError, NotDoneError
 from toptail.lab.tasks import collect as collecting
 from toptail.lab.tasks.collect import (
     Collection,
-    block_in_sight,
     collect,
     make_collector,
     worker_pool,
 )
+from toptail.lab.tasks.episodes import block_in_sight
 from toptail.lab.tasks.files import load, load_file, read_record
-from toptail.lab.tasks.names import PAPER_TASKS
+from toptail.lab.tasks.names import SHORT_NAMES
 from toptail.provenance import commit
 
 POINT = "pointmaze-medium-navigate-v0"
-MANIPULATION = [name for name in PAPER_TASKS.values() if name.endswith("play-v0")]
+MANIPULATION = [name for name in SHORT_NAMES.values() if name.endswith("play-v0")]
 
 
 @pytest.fixture(autouse=True)

@@ -183,11 +183,8 @@ def test_the_command_line() -> None:
     train = tyro.cli(Train, args=f"{words} {flags}".split())
     assert names(train.critics) == ("raw", "tdq", "cosine")
     options = train.options()
-    assert (options.reward, options.learn_temperature, options.precision) == (
-        "-1/0",
-        True,
-        "float32",
-    )
+    assert (options.reward, options.learn_temperature) == ("-1/0", True)
+    assert options.precision == "float32"
     assert (train.batch_size, train.learning_rate) == (1024, 3e-4)
 
 

@@ -141,8 +141,8 @@ def test_a_kept_column_is_audited_like_any_table(study: Path, kept: Path) -> Non
     columns = sorted(f"{critic}@{seed}" for critic in MAIN for seed in (42, 43, 44))
 
     def scorers(folder: Path) -> Any:
-        pools = to_pools(folder, "geodesic")
-        result = toptail.audit(pools, scores=columns, values="value_geodesic", resamples=100)
+        pools = to_pools(folder, "euclidean")
+        result = toptail.audit(pools, scores=columns, values="value_euclidean", resamples=100)
         return result.to_dict()["scorers"]
 
     after, before = scorers(kept), scorers(study)
@@ -157,7 +157,7 @@ def test_audits_of_a_kept_folder_stay(study: Path, kept: Path, tmp_path: Path) -
     copy = Path(shutil.copytree(kept, tmp_path / "copy"))
     shutil.rmtree(copy / "audit_rollouts")
     finish(copy)
-    for name in ("audit", "audit_geodesic", "audit_rollouts"):
+    for name in ("audit", "audit_euclidean", "audit_rollouts"):
         audit = f"{name}/audit.json"
         assert results(copy)[audit] == results(study)[audit]
 

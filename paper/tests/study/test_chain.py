@@ -18,10 +18,10 @@ import tyro
 from toptail.cli import TOPTAIL
 from toptail.commands.parent import end_with_parent
 from toptail.lab.critics.registry import MAIN, names
-from toptail.lab.tasks.names import PAPER_TASKS
 from toptail_paper.cli import PAPER, main
 from toptail_paper.commands.chain import ChainConfig, Piece, chain
 from toptail_paper.commands.chain_run import ChainRun, as_lines, program
+from toptail_paper.study.naming import PAPER_TASKS
 
 PROGRAMS = {each.name: each.commands for each in (TOPTAIL, PAPER)}
 LANES: Any = {"accelerator": 2, "simulator": 1}

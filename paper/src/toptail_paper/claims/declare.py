@@ -17,7 +17,7 @@ from typing import Any
 
 from toptail.lab.store.folder import write_json
 from toptail.lab.store.units import plain
-from toptail.lab.tasks.names import PAPER_TASKS, parse_name, published_recipe
+from toptail.lab.tasks.names import parse_name, published_recipe
 from toptail.lab.training.run_files import digest
 from toptail_paper.claims.annotate import CLAIMS
 from toptail_paper.claims.criteria import WEAK_MEANS, Criterion
@@ -25,6 +25,7 @@ from toptail_paper.claims.findings import INTERVALS, STATUSES, Ruling
 from toptail_paper.claims.ledger import Claim
 from toptail_paper.claims.packaged import packaged
 from toptail_paper.claims.vocabulary import DECLARED
+from toptail_paper.study.naming import PAPER_TASKS
 
 FORMAT = "toptail-declared-claims-1"
 

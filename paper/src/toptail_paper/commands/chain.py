@@ -85,7 +85,7 @@ def chain(config: ChainConfig, tasks: Sequence[str]) -> list[Piece]:
 def _task(config: ChainConfig, name: str, before: tuple[str, ...]) -> Iterator[Piece]:
     """One task's pieces; its semantics wait for those ``before`` it in the folder of all tasks."""
     task = parse_name(name)
-    label, file = task.paper_name or name, config.data / f"{name}.npz"
+    label, file = task.title, config.data / f"{name}.npz"
     collected = f"collect {label}"
     both = tuple(split_path(file, split) for split in ("train", "val"))
     command = ("data", "collect", name, "--out", str(file))

@@ -264,10 +264,10 @@ class StudySelection(JobFlags):
 
     def _name(self) -> str:
         """The task's name; its data is not needed where only tables are made."""
-        from toptail.lab.tasks.names import PAPER_TASKS
+        from toptail.lab.tasks.names import SHORT_NAMES
 
         path = Path(self.task)
-        return path.stem if path.suffix == ".npz" else PAPER_TASKS.get(self.task, self.task)
+        return path.stem if path.suffix == ".npz" else SHORT_NAMES.get(self.task, self.task)
 
     def _train(self, config: SelectionConfig, command: str) -> None:
         """Train the reference ensemble, the critics and the behaviour model where missing."""

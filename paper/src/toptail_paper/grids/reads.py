@@ -23,7 +23,7 @@ from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.judges.ideals import knows_ideals, point_ideals
-from toptail.lab.judges.point import knows_ways
+from toptail.lab.judges.point import is_point_maze
 from toptail.lab.scorers.base import Rows, RunScore, Score
 from toptail.lab.tasks.names import Split
 from toptail.lab.training.config import RunConfig
@@ -76,7 +76,7 @@ def read_seen(subject: Subject) -> Reading:
     for name in ("auc", "hard_negative_auc", "tau"):
         if name in seen:  # resampled apart, so the difference has the spread of both
             found[f"memory_{name}"] = seen[name] - held[name]
-    if knows_ways(data.task.name):
+    if is_point_maze(data.task.name):
         queries = query_metrics(subject.score, data, "train")
         found |= {f"seen_{name}": estimate for name, estimate in queries.items()}
     return found
@@ -196,7 +196,7 @@ def query_values(
 
 def require_ways(data: PlannedData, what: str) -> None:
     """Refuse a data set without an exact value."""
-    if not knows_ways(data.task.name):
+    if not is_point_maze(data.task.name):
         raise InputError(f"{data.name} has no exact value, which '{what}' needs: use PointMaze.")
 
 

@@ -20,7 +20,6 @@ from toptail.lab.judges.point import EXACT
 from toptail.lab.judges.reference import ensemble_value
 from toptail.lab.store.folder import read_json
 from toptail.lab.store.units import Stored, require_fit
-from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.lab.tasks.queries import load_queries
 from toptail.pools import JudgedPicks
 from toptail.pools.columns import group_seeds
@@ -33,6 +32,7 @@ from toptail_paper.selection.rollout_design import pools_sha256, selector_picks
 from toptail_paper.selection.rollout_plan import PlannedRollouts
 from toptail_paper.selection.rollout_results import RolloutAudit
 from toptail_paper.study.kept import columns_left_behind
+from toptail_paper.study.naming import PAPER_TASKS
 
 GROUPS = ("near", "medium", "far")
 """Distance groups, in the order of tables."""

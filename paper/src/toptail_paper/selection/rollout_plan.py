@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from toptail.audit import Settings, pools_content
 from toptail.errors import InputError
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.lab.judges.point import EUCLIDEAN, EXACT
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools import ScoredPools
@@ -24,7 +24,7 @@ from toptail_paper.selection.rollout_design import POOL, audited_columns
 if TYPE_CHECKING:
     from toptail_paper.selection.load import TaskSelection
 
-CHEAP: Final = (EXACT, EUCLIDEAN, GEODESIC, REFERENCE)
+CHEAP: Final = (EXACT, EUCLIDEAN, REFERENCE)
 """Judges of every candidate that may stand beside the simulator, the first that is there."""
 _VALUE, _CHEAP = "rollouts", "cheap"
 _DESIGN: Final = ("p_judged", "p_whole", "own")

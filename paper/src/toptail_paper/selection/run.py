@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from toptail.errors import InputError, option
 from toptail.io.files import read_arrays, sha256
 from toptail.lab.critics.registry import IDEALS, MAIN
-from toptail.lab.judges.exact import WAYS
+from toptail.lab.judges.exact import POINT_JUDGES
 from toptail.lab.judges.ideals import knows_ideals
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, knows_ways
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.base import Scorer, critics_in
 from toptail.lab.scorers.user import user_scorers
@@ -175,7 +175,7 @@ class Stages:
         seeds = self.study.config.reference.seeds
         whole = all(self._trained((REFERENCE_CRITIC,), (seed,)) for seed in seeds)
         others = set(self.study.folder.judges()) - {SIMULATED}
-        another = others or knows_ways(self.study.config.task)
+        another = others or is_point_maze(self.study.config.task)
         if whole or path.is_file() or not (another or self.place):
             judge_reference(self.study, self.queries, self.pools)
             return ""
@@ -192,9 +192,9 @@ class Stages:
         return f"{left}the environment values every candidate instead."
 
     def _ways(self, judge: str) -> str:
-        if not knows_ways(self.study.config.task):
+        if not is_point_maze(self.study.config.task):
             return f"No {judge} judge: it knows PointMaze alone, without teleports."
-        judge_ways(self.study, self.queries, self.pools, WAYS[judge])
+        judge_ways(self.study, self.queries, self.pools, POINT_JUDGES[judge])
         return ""
 
     def _scores(self) -> str:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.lab.critics.registry import IDEALS
-from toptail.lab.judges.exact import WAYS, WayJudge
+from toptail.lab.judges.exact import POINT_JUDGES, PointJudge
 from toptail.lab.judges.ideals import knows_ideals
-from toptail.lab.judges.point import knows_ways
+from toptail.lab.judges.point import is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.base import (
     Rows,
@@ -219,11 +219,11 @@ class _Task:
 
     def _ways(self, draws: Stored) -> None:
         """Let the judges that know the ways value the triples, where there are any."""
-        if knows_ways(self.task.name) and find_spec("mujoco") is not None:
-            for judge in WAYS.values():
+        if is_point_maze(self.task.name) and find_spec("mujoco") is not None:
+            for judge in POINT_JUDGES.values():
                 self._judge(judge, draws)
 
-    def _judge(self, judge: WayJudge, draws: Stored) -> None:
+    def _judge(self, judge: PointJudge, draws: Stored) -> None:
         """Store what a judge says of the triples."""
         gamma = self.config.gamma
         header = {DRAWS: draws.sha256, "origin": judge.origin(gamma)}
@@ -235,7 +235,7 @@ class _Task:
             values = judge.values(self.task.name, states[rows], actions, states[goals], gamma)
             return Stored(header, {"values": values[:, 0]})
 
-        need(judge.file(self._home() / VALUES), header, judged, stale="remake")
+        need(self._home() / VALUES / f"{judge.name}.npz", header, judged, stale="remake")
 
     def _score_column(
         self, scorer: Scorer, home: Path, draws: Stored, proposals: Stored | None

@@ -20,8 +20,8 @@ from toptail.lab.critics.registry import CRITICS, split_readout
 from toptail.lab.store.compact import Way
 from toptail.lab.store.folder import read_json, read_stored, write_json
 from toptail.lab.store.units import KEPT, Stored
-from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.pools.columns import split_seed
+from toptail_paper.study.naming import PAPER_TASKS
 
 MANIFEST = "kept.json"
 """File of a kept folder: its other files with their sizes and arrays, and what was left behind."""

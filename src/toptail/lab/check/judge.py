@@ -17,7 +17,7 @@ from toptail.lab.check.environments import TaskWorld
 from toptail.lab.check.sources import BehaviourModel, behaviour_folder
 from toptail.lab.environments.walks import WalkRules, WalkStarts
 from toptail.lab.judges.exact import exact_values
-from toptail.lab.judges.point import knows_ways
+from toptail.lab.judges.point import is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
 from toptail.lab.judges.rollouts import GoesOn, candidate_returns
 from toptail.lab.proposals.untrained import NearData
@@ -79,7 +79,7 @@ class JudgeInputs:
 
 def best_judge(given: JudgeInputs) -> str:
     """The best judge that a task has: exact, else rollouts, else a reference ensemble."""
-    if given.world.goals and knows_ways(given.task):
+    if given.world.goals and is_point_maze(given.task):
         return EXACT
     if given.world.make is not None:
         return ROLLOUTS
@@ -124,7 +124,7 @@ def _who_goes_on(given: JudgeInputs) -> str:
 
 
 def _exact(given: JudgeInputs) -> Judge:
-    if not given.world.goals or not knows_ways(given.task):
+    if not given.world.goals or not is_point_maze(given.task):
         raise InputError(
             f"{option('judge', EXACT)}: the exact value is known of PointMaze without teleports "
             f"alone, and not of {given.task}: leave it out, or choose another judge."

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from toptail.errors import InputError
+from toptail.io.files import entries
 
 if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic
@@ -214,7 +215,7 @@ def read_entry(path: Path) -> Entry | None:
 
 
 def _entries() -> dict[str, Entry]:
-    read = (read_entry(path) for path in Path(__file__).parent.glob("*.py"))
+    read = (read_entry(path) for path in entries(Path(__file__).parent, "*.py"))
     ordered = sorted(
         (entry for entry in read if entry), key=lambda entry: (entry.place, entry.name)
     )

@@ -1,4 +1,8 @@
-"""Low-level experts: what turns "go there" into an action."""
+"""Collecting episodes by OGBench's recipes.
+
+`Navigator` steps a group of maze episodes together; an `Expert` moves their agents towards the
+goals. `Player` plays episodes of a manipulation task with the package's plan oracles.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,12 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.lab.tasks.maze import Maze, Positions
 from toptail.lab.tasks.names import TaskName
-from toptail.lab.tasks.simulator import MazeBatch, package_randomness
+from toptail.lab.tasks.simulator import MazeBatch, load_module, make_env, package_randomness
 
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """Where the agents of a group of episodes are and where they should go."""
+    """What an expert knows of a group of episodes at one step."""
 
     observations: NDArray[np.float64]
     """``[episodes, observation]``."""
@@ -28,25 +32,25 @@ class Situation:
     directions: Positions
     """Unit vectors from the agents towards the next cell on the way, ``[episodes, 2]``."""
     maze: Maze
-    """The maze they are in."""
+    """The maze."""
 
 
 class Expert(Protocol):
     """A low-level controller, one for a whole group of episodes.
 
     An expert is sent to the worker processes, so it must be picklable; a network is best loaded
-    from its file on first use. It may remember what happened in an episode (``start`` tells it
-    to forget), and draws only from the generators it is given.
+    from its file on first use. It may keep a state during an episode, which ``start`` resets, and
+    draws only from the generators that ``start`` gives it.
     """
 
     def start(self, rngs: Sequence[np.random.Generator]) -> None:
         """Begin a new group of episodes, each with a generator of its own."""
 
     def actions(self, situation: Situation) -> NDArray[Any]:
-        """Return the mode of the action for each episode, ``[episodes, action]``, without noise."""
+        """The action of each episode, ``[episodes, action]``, without noise."""
 
     def describe(self) -> str:
-        """Return one line for the data set's record, such as a file name and its hash."""
+        """One line for the data set's record, such as a file name and its hash."""
 
 
 @dataclass(frozen=True)
@@ -54,21 +58,21 @@ class DirectionExpert:
     """PointMaze's controller: the action is the direction itself."""
 
     def start(self, rngs: Sequence[np.random.Generator]) -> None:
-        """Do nothing: the direction is all there is."""
+        """Do nothing: this expert has no state."""
 
     def actions(self, situation: Situation) -> NDArray[Any]:
-        """Return the directions."""
+        """The directions."""
         return situation.directions
 
     def describe(self) -> str:
-        """Return the expert's name."""
+        """The expert's name."""
         return "the direction itself"
 
 
 STITCH_STEPS = 4
-"""How many cells away a stitch episode's goal is."""
+"""Distance of a stitch episode's goal, in cells."""
 EXPLORE_STEPS = 10
-"""For how many steps an explore episode follows a direction."""
+"""Steps for which an explore episode keeps a direction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +95,7 @@ def check_navigable(task: TaskName) -> None:
 
 
 class Navigator:
-    """Collects groups of maze episodes, all episodes of a group in step."""
+    """Collects groups of maze episodes; the episodes of a group are stepped together."""
 
     def __init__(self, task: TaskName, rows: int, noise: float, expert: Expert) -> None:
         self._task = task
@@ -134,11 +138,11 @@ class Navigator:
         ]
 
     def _goal_cells(self, maze: Maze) -> NDArray[np.int64]:
-        """Where a goal may lie: in soccer in any free cell, else not in straight corridors."""
+        """Cells of goals: in soccer all free cells, else those outside straight corridors."""
         return maze.free if self._task.family == "antsoccer" else maze.vertices
 
     def _explored(self, rngs: Sequence[np.random.Generator]) -> NDArray[np.float64] | None:
-        """Draw the directions of explore episodes, ``[episodes, changes, 2]``."""
+        """The directions of explore episodes, ``[episodes, changes, 2]``; None for other kinds."""
         if self._task.kind != "explore":
             return None
         changes = -(-self._rows // EXPLORE_STEPS)
@@ -146,7 +150,7 @@ class Navigator:
         return _unit(drawn)
 
     def _goals(self, reached: NDArray[np.bool_]) -> int:
-        """Goals of one episode: every one when new ones are set, else the only one or none."""
+        """Number of goals reached: in navigate episodes each of them, in others at most one."""
         return int(reached.sum() if self._task.kind == "navigate" else reached.any())
 
     def _sized(self, size: int) -> MazeBatch:
@@ -163,7 +167,7 @@ class Navigator:
         seeds: Sequence[np.random.SeedSequence],
         rngs: Sequence[np.random.Generator],
     ) -> NDArray[np.float64]:
-        """Start every episode by the package's own reset; return the goals, ``[n, 2]``."""
+        """Start every episode by the package's reset; returns the goals, ``[n, 2]``."""
         env, maze = batch.env, batch.maze
         qpos, qvel = np.empty_like(batch.qpos), np.empty_like(batch.qvel)
         goals = np.empty((batch.size, 2))
@@ -187,7 +191,7 @@ class Navigator:
         start = int(rng.choice(maze.free))
         stitched = self._task.kind == "stitch"
         goal = _goal_in(maze, _stitch_goals(maze, start) if stitched else maze.vertices, rng)
-        rng.choice(maze.free)  # nobody's cell; without the draw the goals to come would be others
+        rng.choice(maze.free)  # unused; without this draw all later goals would change
         return start, start, goal
 
     def _act(
@@ -198,9 +202,10 @@ class Navigator:
         noise: NDArray[np.float64],
         directions: NDArray[np.float64] | None,
     ) -> NDArray[np.float32]:
-        """Return the expert's action, with noise, as it will be stored.
+        """The expert's action with noise, as it is stored.
 
-        It goes in the given directions, or else towards the next cell on the way to the goal.
+        The expert moves in the given directions; None is towards the next cell of the path to the
+        goal.
         """
         positions = batch.positions()
         if directions is None:
@@ -215,13 +220,13 @@ def _goal_in(maze: Maze, cells: NDArray[np.int64], rng: np.random.Generator) -> 
 
 
 def _stitch_goals(maze: Maze, start: int) -> NDArray[np.int64]:
-    """Return the free cells exactly four cells away; the start itself where there is none."""
+    """The free cells exactly four cells away; the start itself where there is none."""
     cells = maze.free[maze.steps[start, maze.free] == STITCH_STEPS]
     return cells if len(cells) else np.array([start])
 
 
 def _task_info(maze: Maze, start: int, ball: int, goal: int) -> dict[str, tuple[int, int]]:
-    """Return the cells of an episode by the names that the package's resets read."""
+    """The cells of an episode, by the names that the package's resets read."""
     columns = maze.walls.shape[1]
     start_ij, ball_ij, goal_ij = (divmod(cell, columns) for cell in (start, ball, goal))
     return {
@@ -233,10 +238,121 @@ def _task_info(maze: Maze, start: int, ball: int, goal: int) -> dict[str, tuple[
 
 
 def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Vectors of length 1 in the same directions; almost, as the package has it."""
+    """Vectors divided by their length + 1e-6, as the package does."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / (length + 1e-6), dtype=np.float64)
 
 
 def _distance(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(np.linalg.norm(a - b, axis=1), dtype=np.float64)
+
+
+_SMOOTHING = 0.5
+_CUBE_XYZ = slice(14, 17)
+_MAX_ATTEMPTS = 100
+"""Scene episodes that lose the block are repeated; more than this in a row means a defect."""
+
+
+def check_playable(task: TaskName) -> None:
+    """Refuse manipulation data sets whose collection is not implemented."""
+    playable = task.environment in ("cube-single-v0", "cube-double-v0", "scene-v0")
+    if task.kind != "play" or not (playable or task.family == "puzzle"):
+        raise InputError(
+            f"'{task.name}' cannot be collected here: expected the play data of cube-single, "
+            "cube-double, scene or a puzzle."
+        )
+
+
+class Player:
+    """Collects play episodes of a manipulation task, one after another."""
+
+    def __init__(self, task: TaskName, rows: int, noise: float) -> None:
+        self._task = task
+        self._rows = rows
+        self._env = make_env(
+            task.environment,
+            mode="data_collection",
+            terminate_at_goal=False,
+            max_episode_steps=rows,
+        )
+        # The first reset builds the model and computes more than later ones: it is done here, so
+        # that an episode does not depend on the episodes before it.
+        self._env.reset(seed=0)
+        self._oracles = _plan_oracles(task, self._env, noise)
+
+    def collect(self, seeds: Sequence[np.random.SeedSequence]) -> list[Episode]:
+        """Collect one episode per seed; each depends on its own seed alone."""
+        return [self._collect_one(seed) for seed in seeds]
+
+    def _collect_one(self, seed: np.random.SeedSequence) -> Episode:
+        for attempt in seed.spawn(_MAX_ATTEMPTS):
+            with package_randomness(attempt) as reset_seed:
+                episode, after = self._play(reset_seed, np.random.default_rng(attempt.spawn(1)[0]))
+            if self._task.family != "scene" or block_in_sight(after[:, _CUBE_XYZ]):
+                return episode
+        raise RuntimeError(f"{_MAX_ATTEMPTS} Scene episodes in a row lost the block.")
+
+    def _play(
+        self, reset_seed: int, rng: np.random.Generator
+    ) -> tuple[Episode, NDArray[np.float64]]:
+        """Play one episode; also returns the simulator's positions after each step."""
+        observation, info = self._env.reset(seed=reset_seed)
+        p_stack = _stacking_probability(self._task, rng)
+        oracle = self._oracles[info["privileged/target_task"]]
+        oracle.reset(observation, info)
+        plans = 0
+        rows: dict[str, list[NDArray[Any]]] = {}
+        after = []
+        for _ in range(self._rows):
+            action = np.clip(oracle.select_action(observation, info), -1, 1).astype(np.float32)
+            row = {"observations": observation.astype(np.float32), "actions": action}
+            observation, _, _, _, info = self._env.step(action)
+            row["qpos"] = info["prev_qpos"].astype(np.float32)
+            row["qvel"] = info["prev_qvel"].astype(np.float32)
+            if self._task.has_buttons:
+                row["button_states"] = info["prev_button_states"].astype(np.int64)
+            for name, value in row.items():
+                rows.setdefault(name, []).append(value)
+            after.append(info["qpos"])
+            if oracle.done:
+                plans += 1
+                fresh = self._env.unwrapped.set_new_target(p_stack=p_stack)
+                oracle = self._oracles[fresh[1]["privileged/target_task"]]
+                oracle.reset(*fresh)
+        arrays = {name: np.stack(values) for name, values in rows.items()}
+        return Episode(arrays, plans), np.stack(after)
+
+
+def block_in_sight(block: NDArray[np.floating[Any]]) -> bool:
+    """Whether Scene's block (positions ``[steps, 3]``) stayed in the visible area.
+
+    It is lost with y ≥ 0.29, or with y ≤ −0.3 outside the height it has inside the drawer.
+    """
+    y, z = block[:, 1], block[:, 2]
+    lost = (y >= 0.29) | ((y <= -0.3) & ((z < 0.06) | (z > 0.08)))
+    return not bool(lost.any())
+
+
+def _stacking_probability(task: TaskName, rng: np.random.Generator) -> float:
+    """An episode's probability of stacking one cube on another."""
+    if task.variant == "single":
+        return 0.0
+    if task.variant == "double":
+        return float(rng.uniform(0.0, 0.25))
+    return 0.5
+
+
+def _plan_oracles(task: TaskName, env: Any, noise: float) -> dict[str, Any]:
+    """The package's oracle of each kind of target that the environment sets."""
+    targets = {"cube": ("cube",), "puzzle": ("button",)}.get(
+        task.family, ("cube", "button", "drawer", "window")
+    )
+    oracles = {}
+    for target in targets:
+        module = load_module(f"ogbench.manipspace.oracles.plan.{target}_plan")
+        options: dict[str, Any] = {"noise": noise, "noise_smoothing": _SMOOTHING}
+        if task.family == "puzzle":
+            options["gripper_always_closed"] = True
+        oracle_class = getattr(module, f"{target.capitalize()}PlanOracle")
+        oracles[target] = oracle_class(env=env, **options)
+    return oracles

@@ -66,7 +66,7 @@ def package_randomness(seed: np.random.SeedSequence) -> Iterator[int]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Ignore the warnings of a machine without a display, and of gymnasium's float32 boxes."""
+    """Ignore warnings about a missing display and about gymnasium's float32 boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*DISPLAY environment variable.*")
         warnings.filterwarnings("ignore", message=".*precision lowered by casting to float32.*")
@@ -76,17 +76,17 @@ def quiet() -> Iterator[None]:
 FloatArray = NDArray[np.float64]
 
 MAZE_TOLERANCE = 1e-4
-"""How exactly the mazes' next observation is found again; what remains is float32 storage."""
+"""Largest error of a maze's next observation after a restore; it comes from float32 storage."""
 
 _GRIPPER_CONTACT = 18
 
 
 class Simulator:
-    """One environment of a task that can be put into the state of any recorded row.
+    """One environment of a task that can be restored to the state of any recorded row.
 
-    A row stores positions, velocities and button states in float32. Everything else that the
-    simulator carries from step to step (the constraint solver's warm start, the clock) starts
-    from zero, so two restores of one row go on bit for bit alike.
+    A row stores positions, velocities and button states in float32. The rest of the simulator's
+    state (the constraint solver's warm start, the clock) starts from zero, so that two restores of
+    one row continue with the same bits.
     """
 
     def __init__(self, task: TaskName) -> None:
@@ -102,7 +102,7 @@ class Simulator:
             self._env.reset(seed=seed)
 
     def restore(self, trajectories: Trajectories, row: int) -> FloatArray:
-        """Go to a row, before its action, and return the observation there."""
+        """Restore the state before the action of a row; returns the observation."""
         state = trajectories.simulator_state(np.array([row]))
         qpos, qvel = state.qpos[0].astype(np.float64), state.qvel[0].astype(np.float64)
         if (len(qpos), len(qvel)) != (self._env.model.nq, self._env.model.nv):
@@ -131,11 +131,11 @@ class Simulator:
         return np.asarray(self._env.step(action)[0], dtype=np.float64)
 
     def _turn_kinematics_back(self) -> None:
-        """Give the cube tasks the hand position of one physics step ago.
+        """Set the hand of the cube tasks to its position one physics step ago.
 
-        In these environments nothing is recomputed after a step, so observations and controls
-        use the hand's position before the step's last physics step. That one is known exactly:
-        the last physics step added dt · velocity to the positions.
+        These environments do not recompute kinematics after a step, so that observations and
+        controls use the hand's position before the last physics step, which added dt · velocity
+        to the positions.
         """
         model, data, mujoco = self._env.model, self._env.data, self._mujoco
         qpos = data.qpos.copy()
@@ -177,10 +177,9 @@ _LIMBS = (16, 10, 13, 7)
 class MazeBatch:
     """``size`` simulations of one maze environment.
 
-    Stepping gives bit for bit what the environments' own ``step`` gives, one by one, whatever
-    the number of threads, which include the caller's (0 takes every core). Rewards and episode
-    ends are the caller's business. ``environment`` is a gymnasium id such as
-    ``pointmaze-medium-v0``: a maze or the soccer arena, without teleports.
+    A step gives the same bits as the environments' own ``step``, for any number of threads (0 is
+    one per core). There are no rewards and no ends of episodes. ``environment`` is a gymnasium id
+    such as ``pointmaze-medium-v0``: a maze or the soccer arena, without teleports.
     """
 
     def __init__(self, environment: str, size: int, threads: int = 1) -> None:
@@ -220,9 +219,8 @@ class MazeBatch:
     ) -> None:
         """Put simulations into states, ``[n, nq]`` and ``[n, nv]``.
 
-        These are the simulations ``ids [n]``, ascending, while the others go on; all unless given.
-        Nothing of what they did before is left, so that the same state gives the same rollout
-        to the last bit.
+        ``ids [n]``, ascending, are the simulations to restore; by default all. Nothing of their
+        earlier state is left, so that equal states give equal rollouts to the last bit.
         """
         self._batch.reset(ids=ids, stage=self._mujoco.mjtStage.mjSTAGE_NONE.value)
         at = slice(None) if ids is None else ids
@@ -233,8 +231,8 @@ class MazeBatch:
     def step(self, actions: NDArray[Any], ids: NDArray[np.int64] | None = None) -> None:
         """Take one environment step with actions ``[size, action]``.
 
-        Only the simulations ``ids``, ascending, need to be stepped, where given: the others may
-        or may not move, and must be restored before they are of use again.
+        If ``ids``, ascending, are given, only these are stepped for certain: the others may move,
+        and must be restored before they are used again.
         """
         if self.family == "pointmaze":
             self._step_points(actions)
@@ -268,8 +266,8 @@ class MazeBatch:
         """Move the points, and simulate those that may touch a wall.
 
         The package adds 0.2 · action to the position, clears the velocity and lets MuJoCo push
-        the point out of the walls. Away from walls no force acts on it, so MuJoCo would leave
-        it exactly where it is: that is most of the steps, and they cost nothing here.
+        the point out of the walls. Away from walls, which is most steps, MuJoCo would not move it:
+        these steps are not simulated.
         """
         self.qpos += 0.2 * actions
         self.qvel[:] = 0.0
@@ -286,7 +284,7 @@ def humanoid_body(
     xmat: FloatArray,
     sensors: FloatArray,
 ) -> FloatArray:
-    """The humanoid's observation without its place, ``[n, 67]``, of what MuJoCo computed.
+    """The humanoid's observation without its position, ``[n, 67]``, from MuJoCo's arrays.
 
     Joints, head height, hands and feet as the torso sees them, the torso's vertical, the centre of
     mass's velocity, all velocities.
