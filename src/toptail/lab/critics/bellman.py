@@ -1,4 +1,4 @@
-"""Bellman training by expectiles (IQL): what every critic with a value target shares."""
+"""Bellman training by expectiles (IQL), alone and as a head on a cosine critic."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class Bellman:
     ) -> tuple[jax.Array, Info]:
         """Q to r + gamma mask V(s', g), and V to the expectile of the smaller target Q.
 
-        Of the value goals, as the batch's rewards and masks are: q and target_q [members, B] from
-        the trained Q networks and their slow copies, v and next_v [B] at (s, g) and at (s', g).
+        For the value goals of the batch: q and target_q [members, B] are outputs of the trained Q
+        networks and of their slow copies, v and next_v [B] are V at (s, g) and at (s', g).
         """
         masks = column(batch, "masks")
         goal = batch.rewards + self.gamma * masks * jax.lax.stop_gradient(next_v)
@@ -73,7 +73,7 @@ class Bellman:
 
 @dataclass(frozen=True)
 class BellmanCritic(EmbeddingCritic):
-    """A part of embedding critics: a network V(s, g) of a Q network's shape, and a slow target."""
+    """An embedding critic with a network V(s, g) and a slow target."""
 
     reads_rewards: ClassVar[bool] = True
 
@@ -89,7 +89,7 @@ class BellmanCritic(EmbeddingCritic):
         return self.encoders.beside("v", 1)
 
     def with_value(self, params: Params, key: jax.Array, inputs: int) -> Params:
-        """Parameters, a fresh V of so many inputs beside them, and their copy as first target."""
+        """The parameters with a fresh V of so many inputs, and their copy as the first target."""
         value = self.value.init(key, {"v": inputs})
         return {**params, "value": value, TARGET: jax.tree.map(jnp.copy, params)}
 
@@ -104,25 +104,25 @@ class BellmanCritic(EmbeddingCritic):
             rows = jnp.concatenate([states, batch.td_goals], axis=-1)
             return self.value.apply(value, {"v": rows})["v"][0, :, 0].astype(jnp.float32)
 
-        # The second has no gradient, and in one pass with the first would get one, of zeros.
+        # V(s', g) needs no gradient; in one pass with V(s, g) it would get one, of zeros.
         frozen = jax.lax.stop_gradient(params["value"])
         return of(params["value"], batch.states), of(frozen, column(batch, "next_states"))
 
 
 @dataclass(frozen=True)
 class Heads(CosineContrast):
-    """A TD head q_td(phi_hat, psi_hat) on the encoders of a cosine critic."""
+    """A cosine critic with a TD head q_td(phi_hat, psi_hat) on its encoders."""
 
     alpha: float = 1.0
     """Weight of f_cos in the sum Q_hybrid."""
 
     td_weight: float = 1.0
-    """Weight of the TD loss beside the contrastive one."""
+    """Weight of the TD loss in the sum with the contrastive one."""
 
     @property
     @abstractmethod
     def fits(self) -> Literal["q_td", "q_hybrid"]:
-        """What the TD loss fits: the head by itself, or its sum with f_cos."""
+        """What the TD loss fits: the head alone, or its sum with f_cos."""
 
     @abstractmethod
     def q_td(self, params: Params, units: Embeddings) -> jax.Array:
@@ -143,10 +143,9 @@ class Heads(CosineContrast):
 
 @dataclass(frozen=True)
 class BellmanHeads(BellmanCritic, Heads):
-    """The heads of long episodes: IQL fits them, with a network V(s, g) beside them.
+    """Heads that IQL fits, with a network V(s, g) of its own.
 
-    Both losses train the encoders; V is a network of its own; the target network is a slow copy of
-    encoders and head.
+    Both losses train the encoders; the target network is a slow copy of encoders and head.
     """
 
     @property
@@ -171,7 +170,7 @@ class BellmanHeads(BellmanCritic, Heads):
         return out.reshape(members, *lead).astype(jnp.float32)
 
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
-        """Contrastive loss on the positives plus IQL of what is fitted on the value goals."""
+        """Contrastive loss on the positives plus IQL of the fitted scalar on the value goals."""
         del key
         pairs = (batch.states, batch.actions)
         both = self.encoders.embed_goals(params, *pairs, batch.goals, batch.td_goals)

@@ -1,4 +1,4 @@
-"""What the embedding critics share: encoders, and the scalars read from phi and psi."""
+"""Critics with embeddings: encoders phi and psi, their scalars, and the cosine objective."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from toptail.lab.critics.networks import (
 )
 
 Scalar: TypeAlias = Callable[[Params, Embeddings], jax.Array]
-"""(params, phi and psi [members, ..., d]) -> scores [...]: a readout behind the encoders."""
+"""(params, phi and psi [members, ..., d]) -> scores [...]: a readout of embeddings."""
 
 
 def capped_score(e: Embeddings, cap: jax.Array) -> jax.Array:
-    """Phi . psi with each member's ||phi|| cut down to its ``cap`` [members]."""
+    """Phi . psi with each member's ||phi|| clipped at its ``cap`` [members]."""
     caps = cap.reshape(cap.shape + (1,) * (e.phi.ndim - 2))
     shrink = jnp.minimum(1.0, caps / norm(e.phi))
     return jnp.mean(shrink * inner(e.phi, e.psi), axis=0)
@@ -64,7 +64,7 @@ class EmbeddingCritic(Critic):
         return self.encoders.embed(params, states, actions, goals)
 
     def scalars(self) -> Mapping[str, Scalar]:
-        """What is read from embeddings: `SCALARS` at least."""
+        """The readouts, as functions of the embeddings; by default `SCALARS`."""
         return SCALARS
 
     def readouts(self) -> Mapping[str, Read]:
@@ -105,8 +105,8 @@ class CosineContrast(EmbeddingCritic):
     """The contrastive loss."""
 
     temperature: float = 0.05
-    """What the cosine is divided by in the logits; the starting point if it is learned. Chosen
-    once by validation retrieval AUC over a sweep."""
+    """Divisor of the cosine in the logits, or its first value if it is learned. The default was
+    chosen by validation retrieval AUC."""
 
     learn_temperature: bool = False
     """Whether the temperature is a parameter (trained as its logarithm)."""

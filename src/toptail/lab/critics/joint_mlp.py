@@ -1,4 +1,4 @@
-"""Twin networks of the joint input (s, g, a), whatever they are trained by."""
+"""Twin networks of the joint input (s, g, a), for any objective."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from toptail.lab.critics.networks import Stack, flat_rows, require_sizes
 
 @dataclass(frozen=True)
 class JointMLP(Critic):
-    """Scalars MLP_j([s; g; a]) of TD-Q's Q networks' shape; the score is their mean."""
+    """Scalars MLP_j([s; g; a]); the score is their mean."""
 
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer."""
 
     ensemble: int = 2
-    """Networks; all are trained, the score is their mean."""
+    """Independent networks; the score is their mean."""
 
     beta: float = 1.0
     """Standard deviations that the lower bound subtracts from the mean."""

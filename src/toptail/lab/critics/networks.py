@@ -1,4 +1,9 @@
-"""The two small networks that critics are built from: an MLP, and a pair of encoders."""
+"""The networks that critics are built from: small ones in Flax, and full-size stacks.
+
+A full-size critic is several equal networks: two copies each of phi and psi, or two Q networks and
+a V network, which differ only in their inputs. A `Stack` runs them as one batched matrix product
+per layer, which is fast on a GPU.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +28,13 @@ Side: TypeAlias = Literal["phi", "psi"]
 
 
 def require_sizes(hidden: tuple[int, ...], **counts: int) -> None:
-    """Refuse layers without a width, and numbers of things that are not at least 1."""
+    """Refuse widths of layers and other sizes below 1."""
     for name, value in (*(("hidden", width) for width in hidden), *counts.items()):
         check_whole(name, value, 1)
 
 
 class MLP(nn.Module):
-    """Dense, GELU and (if asked) LayerNorm per hidden layer, then a linear layer."""
+    """Dense, GELU and optionally LayerNorm per hidden layer, then a linear layer."""
 
     hidden: tuple[int, ...]
     """Width of each hidden layer."""
@@ -61,7 +66,7 @@ def init_ensemble(network: MLP, key: jax.Array, members: int, inputs: int) -> Pa
 def apply_ensemble(
     network: MLP, params: Params, x: jax.Array, *, features: bool = False
 ) -> jax.Array:
-    """Every member's output for the same input [..., in]: [members, ..., out]."""
+    """Outputs of all members for the same input [..., in]: [members, ..., out]."""
 
     def one(member: Params) -> jax.Array:
         return cast("jax.Array", network.apply({"params": member}, x, features=features))
@@ -90,7 +95,7 @@ class Encoders:
     """Dimension d of the embeddings."""
 
     ensemble: int = 1
-    """Independent copies of the pair; all are trained, and a score is their mean."""
+    """Independent copies of the pair; a score is their mean."""
 
     layer_norm: bool = False
     """Whether a LayerNorm follows each activation."""
@@ -100,12 +105,12 @@ class Encoders:
 
     @property
     def half(self) -> bool:
-        """Whether matrix products are bfloat16: not here, but in the full-size encoders."""
+        """Whether matrix products are bfloat16; only full-size encoders can be."""
         return False
 
     @property
     def network(self) -> MLP:
-        """The network both sides use (their inputs differ)."""
+        """The network of either side; their inputs differ."""
         return MLP(self.hidden, self.embed_dim, self.layer_norm)
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
@@ -121,8 +126,8 @@ class Encoders:
     ) -> Embeddings:
         """Embed rows [..., dim] of states and actions, and of goals.
 
-        psi is not repeated for goals that broadcast against the pairs, as where many candidates
-        share a goal.
+        Goals that broadcast against the pairs, as where many candidates share a goal, are embedded
+        once.
         """
         return Embeddings(
             apply_ensemble(self.network, params["phi"], join(states, actions)),
@@ -167,7 +172,7 @@ def all_pairs(phi: jax.Array, psi: jax.Array) -> jax.Array:
 
 @dataclass(frozen=True)
 class Stack:
-    """Groups of MLPs: Dense, GELU and (if asked) LayerNorm per hidden layer, then a linear one."""
+    """Groups of MLPs: Dense, GELU, optionally LayerNorm per hidden layer, then a linear layer."""
 
     groups: tuple[tuple[str, int], ...]
     """Name and number of members of each group; the members of a group read the same input."""
@@ -238,7 +243,7 @@ class Stack:
         return dict(zip((name for name, _ in self.groups), self._split(h), strict=True))
 
     def _activated(self, params: Params, h: jax.Array, layer: int) -> jax.Array:
-        """What follows a hidden layer's product."""
+        """Bias, activation and LayerNorm of a hidden layer."""
         if self.layer_norm:
             parts = ("bias", "scale", "shift")
             return bias_gelu_norm(h, *(params[f"{part}_{layer}"] for part in parts))
@@ -254,7 +259,7 @@ class Stack:
         return parts
 
     def apart(self, params: Params) -> dict[str, tuple[Stack, Params]]:
-        """Each group as a stack of its own, with its parameters: then it may read other rows."""
+        """Each group as a stack of its own with its parameters, so that it can read other rows."""
         shared = {label: self._split(x) for label, x in params.items() if _is_shared(label)}
         found = {}
         for place, (name, count) in enumerate(self.groups):
@@ -264,7 +269,7 @@ class Stack:
         return found
 
     def _first(self, params: Params, inputs: Mapping[str, jax.Array]) -> jax.Array:
-        """The first product of all members at once: narrow inputs are filled up with zeros."""
+        """The first product of all members at once; narrow inputs are padded with zeros."""
         width = max(x.shape[-1] for x in inputs.values())
         rows, kernels = [], []
         for name, count in self.groups:
@@ -277,15 +282,15 @@ class Stack:
 
 
 def _is_shared(label: str) -> bool:
-    """Whether parameters are those of all groups, which are numbered; first kernels are named."""
+    """Whether a parameter is shared by all groups: numbered, unlike the first kernels."""
     return label.rpartition("_")[2].isdigit()
 
 
 def _product(x: jax.Array, kernel: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """[n, B, in] times [n, in, out]; a single output column is computed as one of eight.
+    """[n, B, in] times [n, in, out]; a single output column is padded to eight.
 
-    The compiler turns a product with one column into sums over rows and columns that take longer
-    than the hidden layers' products.
+    The compiler turns a product with one column into sums that take longer than the hidden layers'
+    products.
     """
     out = kernel.shape[-1]
     kernel = kernel.astype(dtype)
@@ -296,7 +301,7 @@ def _product(x: jax.Array, kernel: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 
 def flat_rows(*parts: jax.Array) -> tuple[jax.Array, tuple[int, ...]]:
-    """Join rows [..., dim] whose leading axes broadcast into [B, sum of dims]; give the axes."""
+    """Join rows [..., dim] whose leading axes broadcast into [B, sum of dims]; also their axes."""
     joined = join(*parts)
     return joined.reshape(-1, joined.shape[-1]), joined.shape[:-1]
 
@@ -332,7 +337,7 @@ class StackedEncoders(Encoders):
         return Stack(groups, self.hidden, self.embed_dim, self.bfloat16, self.layer_norm)
 
     def beside(self, name: str, members: int) -> Stack:
-        """Networks of one output that have the encoders' hidden layers."""
+        """Networks with one output and the encoders' hidden layers."""
         return Stack(((name, members),), self.hidden, 1, self.bfloat16, self.layer_norm)
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:

@@ -1,4 +1,4 @@
-"""A behaviour-regularized actor (DDPG+BC): one action per query, led by a frozen critic."""
+"""Behaviour-regularized actors (DDPG+BC), each trained against a frozen critic."""
 
 from __future__ import annotations
 

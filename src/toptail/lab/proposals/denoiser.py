@@ -1,4 +1,4 @@
-"""The goal-conditioned DDPM behaviour model: an MLP that says which noise an action holds."""
+"""The goal-conditioned DDPM behaviour model: its network, its loss and its samplers."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Schedule:
     """T, the number of noise levels; ancestral sampling takes one step per level."""
 
     left: float = 0.05
-    """Share of the action's amplitude that is left at level T, where sampling starts from pure
-    noise. Nearer to 0 the start is more exact, but errors of the predictor are divided by it."""
+    """Share of the action's amplitude at level T, where sampling starts from pure noise. Nearer to
+    0 the start is more exact, but errors of the predictor are divided by it."""
 
     def __post_init__(self) -> None:
         if self.levels < 1:
@@ -72,7 +72,7 @@ class Schedule:
 
 
 HELD_OUT_LEVELS = 16
-"""Noise levels at which a held-out action is looked at."""
+"""Noise levels of the held-out score."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Diffusion(Learner):
     the goal, and is sampled with the moving average (EMA) of its parameters, which stand under
     `TARGET`.
 
-    It says where actions come from, not what they are worth.
+    It proposes actions; it does not value them.
     """
 
     name: ClassVar[str] = "diffusion"
@@ -114,7 +114,7 @@ class Diffusion(Learner):
             )
         if not self.hidden:
             raise InputError("The denoiser needs at least one hidden layer.")
-        _ = self.schedule  # refuses numbers of levels that make no schedule
+        Schedule(self.levels)  # refuses an impossible number of levels
 
     @property
     def schedule(self) -> Schedule:
@@ -132,7 +132,7 @@ class Diffusion(Learner):
         return {**params, TARGET: jax.tree.map(jnp.copy, params)}
 
     def compute_params(self, params: Params) -> Params:
-        """What the loss reads: not the average, and kernels in bfloat16 where the products are."""
+        """The trained parameters without the average; kernels in bfloat16 if products are."""
         trained = trained_only(params)
         return half_kernels(trained) if self.bfloat16 else trained
 
@@ -151,8 +151,8 @@ class Diffusion(Learner):
 
         eps = sin(angle_t) x_t + cos(angle_t) F(x_t, t, s, g) with F the network, whose target is
         then of order 1 at every level. The action that follows, cos(angle_t) x_t - sin(angle_t) F,
-        divides F's error by nothing, where a network that gives eps itself has its error at the
-        last level divided by 0.05: DDIM's few long steps do not recover from that.
+        does not amplify F's error, whereas the error of a network for eps itself is divided by 0.05
+        at the last level, from which DDIM's few long steps do not recover.
 
         ``params`` are the trained parameters or their average, ``noised`` [n, a] the actions x_t,
         ``level`` [n] or [] their levels t, and ``context`` [n, s + g] states beside goals.
@@ -219,7 +219,7 @@ class Diffusion(Learner):
     ) -> dict[str, jax.Array]:
         """How usual the action is: minus its denoising error, averaged over levels and noise.
 
-        All rows meet the same noise, so that actions differ by themselves alone.
+        All rows have the same noise, so that scores differ by the actions alone.
         """
         level = jnp.asarray(np.linspace(1, self.levels, HELD_OUT_LEVELS).round(), jnp.int32)
         noise = jax.random.normal(jax.random.key(0), (HELD_OUT_LEVELS, actions.shape[-1]))
@@ -231,11 +231,11 @@ class Diffusion(Learner):
 
 
 Predict: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
-"""(noised actions [n, a], their common level []) -> the noise that they hold [n, a]."""
+"""(noised actions [n, a], their common level []) -> their noise [n, a]."""
 
 
 class Path(NamedTuple):
-    """The levels that sampling visits, and what each of its k steps multiplies with: each [k]."""
+    """The levels that sampling visits, and the coefficients of its k steps: each [k]."""
 
     level: jax.Array
     """Level t that the step starts from; int32, falling."""
@@ -319,11 +319,10 @@ def denoise(
 
 @jax.jit
 def row_keys(key: jax.Array, *numbers: ArrayLike) -> jax.Array:
-    """One key per row, from integers that say which row it is.
+    """One key per row, from integers that identify the row.
 
     ``row_keys(key, query, repeat, step)`` with arrays [n] gives rows of the same query, repeat
-    and step the same key, whatever else is in the batch: common random numbers. The arrays
-    broadcast.
+    and step the same key in any batch: common random numbers. The arrays broadcast.
     """
     columns = jnp.broadcast_arrays(*(jnp.asarray(x, jnp.uint32) for x in numbers))
     keys = jnp.broadcast_to(key, columns[0].shape)
