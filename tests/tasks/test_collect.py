@@ -90,6 +90,7 @@ def test_an_interrupted_collection_goes_on_and_gives_the_same_file(tmp_path: Pat
         assert path.read_bytes() == whole[split].read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads Linux's /proc")
 def test_a_killed_collection_leaves_no_process_behind_and_goes_on(tmp_path: Path) -> None:
     config = Collection(POINT, episodes=60, val_episodes=1, rows=501)
@@ -120,6 +121,7 @@ def test_a_killed_collection_leaves_no_process_behind_and_goes_on(tmp_path: Path
     assert len(load(out).train.ends) == 60
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads Linux's /proc")
 def test_interrupted_on_a_terminal_all_processes_go_at_once_and_in_one_line(tmp_path: Path) -> None:
     out, parts = tmp_path / f"{POINT}.npz", tmp_path / f"{POINT}.npz.parts"

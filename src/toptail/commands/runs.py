@@ -32,10 +32,8 @@ class Runs:
         tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR | invalidate RUN...")
     ]
     """A folder to list, or 'invalidate' and the folders of one or more runs."""
-
     reason: str | None = None
     """With 'invalidate': the bug, and how it was confirmed."""
-
     json: Flag = False
     """List as JSON: settings, states and the newest line of metrics of every run."""
 

@@ -38,10 +38,8 @@ class _What:
 
     task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
     """An OGBench name, a short name such as PointMaze, or the path of a training file."""
-
     out: Path
     """Folder of the runs."""
-
     critics: Annotated[
         Words,
         tyro.conf.arg(
@@ -65,10 +63,8 @@ class _What:
     seeds: Annotated[Words, tyro.conf.arg(metavar="N,N,...")] = ()
     """Seeds, given one by one or separated by commas; they train together. Unless given,
     42,43,44."""
-
     checkpoint_every: int | None = None
     """Steps between two checkpoints; 50000 on a GPU and 1000 on a CPU unless given."""
-
     log: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
     """Trackers that get the metrics, too: tensorboard, trackio, wandb (each must be installed)."""
 

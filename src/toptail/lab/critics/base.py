@@ -32,31 +32,22 @@ class Batch(NamedTuple):
 
     states: jax.Array
     """[B, state_dim]"""
-
     actions: jax.Array
     """[B, action_dim]"""
-
     goals: jax.Array
     """[B, goal_dim] the contrastive positive of each row; the other rows' goals are negatives."""
-
     rewards: jax.Array
     """[B] the reward of the step towards the value goal."""
-
     value_goals: jax.Array | None = None
     """[B, goal_dim] the goal that the reward was computed for; None if it is the positive."""
-
     next_states: jax.Array | None = None
     """[B, state_dim] the state after the action; None where episodes have one step."""
-
     masks: jax.Array | None = None
     """[B] 0 where the episode ends with this step (the goal is reached), else 1."""
-
     offsets: jax.Array | None = None
     """[B] steps from the state to its contrastive positive."""
-
     next_goals: jax.Array | None = None
     """[B, goal_dim] the state after the action, as a goal."""
-
     random_goals: jax.Array | None = None
     """[B, goal_dim] goals drawn from the whole data set, independent of the row."""
 
@@ -76,10 +67,8 @@ class Learner(ABC):
 
     name: ClassVar[str]
     """Its name in tables, files and flags."""
-
     reads_rewards: ClassVar[bool] = False
     """Whether the loss reads rewards: then the kind of reward is one of its settings."""
-
     reads_positives: ClassVar[bool] = True
     """Whether the loss reads the contrastive positives (``batch.goals``)."""
 
@@ -169,10 +158,8 @@ class Factors(NamedTuple):
 
     embed_pairs: Callable[[Params, jax.Array, jax.Array], jax.Array]
     """(params, states [n, s], actions [n, a]) -> phi [members, n, d]."""
-
     embed_goals: Callable[[Params, jax.Array], jax.Array]
     """(params, goals [n, g]) -> psi [members, n, d]."""
-
     combine: Callable[[Params, jax.Array, jax.Array], jax.Array]
     """(params, phi [members, n, d], psi [members, n, d]) -> scores [n] of matching rows."""
 
@@ -218,10 +205,8 @@ class TrainedCritic:
 
     critic: Critic
     """The critic with its settings."""
-
     params: Params
     """One seed's parameters."""
-
     readout: str | None = None
     """Name of the readout to score with; the deployed one by default."""
 

@@ -36,10 +36,8 @@ class Bellman:
 
     gamma: float = 0.99
     """Discount."""
-
     expectile: float = 0.9
     """Expectile of V."""
-
     tau: float = 0.005
     """Share of the trained parameters that the target network takes over after each step."""
 
@@ -79,7 +77,6 @@ class BellmanCritic(EmbeddingCritic):
 
     encoders: StackedEncoders = StackedEncoders()
     """Sizes of the two encoders."""
-
     bellman: Bellman = Bellman()
     """Discount, expectile and speed of the target network."""
 
@@ -115,7 +112,6 @@ class Heads(CosineContrast):
 
     alpha: float = 1.0
     """Weight of f_cos in the sum Q_hybrid."""
-
     td_weight: float = 1.0
     """Weight of the TD loss in the sum with the contrastive one."""
 

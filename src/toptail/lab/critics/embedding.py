@@ -103,14 +103,11 @@ class CosineContrast(EmbeddingCritic):
 
     contrast: Contrast = "binary_nce"
     """The contrastive loss."""
-
     temperature: float = 0.05
     """Divisor of the cosine in the logits, or its first value if it is learned. The default was
     chosen by validation retrieval AUC."""
-
     learn_temperature: bool = False
     """Whether the temperature is a parameter (trained as its logarithm)."""
-
     positive_weight: float = 1.0
     """How often each positive counts in binary NCE, where each negative counts once."""
 

@@ -18,16 +18,12 @@ class JointMLP(Critic):
 
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer."""
-
     ensemble: int = 2
     """Independent networks; the score is their mean."""
-
     beta: float = 1.0
     """Standard deviations that the lower bound subtracts from the mean."""
-
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
-
     layer_norm: bool = True
     """Whether a LayerNorm follows each activation."""
 

@@ -38,10 +38,8 @@ class MLP(nn.Module):
 
     hidden: tuple[int, ...]
     """Width of each hidden layer."""
-
     out: int
     """Width of the output."""
-
     layer_norm: bool = False
     """Whether a LayerNorm follows each activation."""
 
@@ -79,7 +77,6 @@ class Embeddings(NamedTuple):
 
     phi: jax.Array
     """[members, ..., d] state-action embeddings."""
-
     psi: jax.Array
     """[members, ..., d] goal embeddings."""
 
@@ -90,13 +87,10 @@ class Encoders:
 
     hidden: tuple[int, ...] = (64, 64)
     """Width of each hidden layer."""
-
     embed_dim: int = 16
     """Dimension d of the embeddings."""
-
     ensemble: int = 1
     """Independent copies of the pair; a score is their mean."""
-
     layer_norm: bool = False
     """Whether a LayerNorm follows each activation."""
 
@@ -176,16 +170,12 @@ class Stack:
 
     groups: tuple[tuple[str, int], ...]
     """Name and number of members of each group; the members of a group read the same input."""
-
     hidden: tuple[int, ...]
     """Width of each hidden layer."""
-
     out: int
     """Width of the output."""
-
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16; parameters are float32 either way."""
-
     layer_norm: bool = True
     """Whether a LayerNorm follows each activation."""
 
@@ -312,16 +302,12 @@ class StackedEncoders(Encoders):
 
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer."""
-
     embed_dim: int = 512
     """Dimension d of the embeddings."""
-
     ensemble: int = 2
     """Independent copies of the pair."""
-
     layer_norm: bool = True
     """Whether a LayerNorm follows each activation."""
-
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
 

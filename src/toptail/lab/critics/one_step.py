@@ -40,10 +40,8 @@ class OneStepTDQ(Critic):
 
     hidden: tuple[int, ...] = (64, 64)
     """Width of each hidden layer."""
-
     ensemble: int = 2
     """Independent networks; the score is their mean."""
-
     layer_norm: bool = False
     """Whether a LayerNorm follows each activation."""
 

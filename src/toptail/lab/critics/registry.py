@@ -106,20 +106,15 @@ class Readout:
 
     name: str
     """Its name among the critic's readouts."""
-
     trained_by: Objective
     """Which losses train it."""
-
     value: bool = False
     """Whether it is fitted to Bellman targets, in the units of a return. A judge that is trained
     on the same targets is not independent of it."""
-
     title: str = ""
     """Name in tables; by default the critic's title, with the readout's name if not deployed."""
-
     scorer: bool = False
     """Whether it is a scorer, ``CRITIC.NAME``; the deployed readout always is one."""
-
     beside: str = ""
     """Name under which its scores are stored with those of the deployed readout; empty if they are
     not. For the deployed readout, its name in a table of readouts."""
@@ -135,32 +130,23 @@ class Entry:
 
     name: str
     """Its name in files, columns and flags."""
-
     title: str
     """Name in tables."""
-
     place: int
     """Where it stands in lists of critics, from 1; critics with equal places are sorted by name."""
-
     group: Group
     """Why it is in the registry; a new critic is ``other``."""
-
     network: str
     """What computes the deployed readout, in a word: ``mlp`` of (s, a, g), ``bilinear`` phi . psi,
     ``cosine`` of the two, ``head`` on both embeddings, or any other, such as ``quasimetric``."""
-
     deployed: str
     """Name of the readout that selection maximizes."""
-
     readouts: tuple[Readout, ...]
     """Every readout of the class, classified."""
-
     one_step: str | None = None
     """Its name in the controlled world, whose episodes have one step; None if it is not there."""
-
     ideal: Ideal | None = None
     """What its deployed readout would score if it were learned perfectly; None if not known."""
-
     cell: Cell | None = None
     """The factors of its objective; None where the deployed readout has several objectives."""
 

@@ -44,7 +44,6 @@ class TwoHeadSeparate(CosineContrast):
 
     gciql: TDQ = TDQ()
     """The Bellman head with its own encoder."""
-
     td_weight: float = 1.0
     """Weight of the Bellman loss beside the contrastive one."""
 

@@ -42,7 +42,6 @@ class ClosedFormJudge:
 
     world: ControlledWorld
     """The world."""
-
     trust: str = "exact: the value is known in closed form on and off the support"
     """Whether the values are exact, circular or estimated, and why."""
 

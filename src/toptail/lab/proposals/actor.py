@@ -42,23 +42,17 @@ class ActorConfig:
 
     steps: int = 100_000
     """Optimizer steps."""
-
     alpha: float = 0.1
     """Weight of behaviour cloning; 0.1 is OGBench's for contrastive RL on AntMaze."""
-
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer of the actor."""
-
     batch_size: int = 1024
     """Rows per step."""
-
     learning_rate: float = 3e-4
     """Adam's step size."""
-
     uniform_goals: bool = True
     """Whether goals are uniform over the rest of the trajectory, as OGBench's actors have them;
     otherwise their distance is geometric."""
-
     gamma: float = 0.99
     """Discount of the geometric distances."""
 
@@ -96,13 +90,10 @@ class Actor(Learner):
 
     critic: Critic
     """The family of the frozen critic, with its settings."""
-
     readout: str
     """Name of the critic's readout to follow."""
-
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer."""
-
     alpha: float = 0.1
     """Weight of behaviour cloning."""
 
@@ -140,10 +131,8 @@ class TrainedActor:
 
     actor: Actor
     """Its settings."""
-
     params: Params
     """Its own parameters, without the critic's."""
-
     info: dict[str, float]
     """Loss, mean score and mean |a - pi|^2, each a mean over the last chunk of steps."""
 

@@ -38,7 +38,6 @@ class Schedule:
 
     levels: int = 100
     """T, the number of noise levels; ancestral sampling takes one step per level."""
-
     left: float = 0.05
     """Share of the action's amplitude at level T, where sampling starts from pure noise. Nearer to
     0 the start is more exact, but errors of the predictor are divided by it."""
@@ -90,16 +89,12 @@ class Diffusion(Learner):
 
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer."""
-
     levels: int = 100
     """T, the number of noise levels of the cosine `Schedule`."""
-
     time_dim: int = 32
     """Width of the sinusoidal embedding of the level; even."""
-
     ema_decay: float = 0.999
     """Share of the moving average of the parameters that stays after each step."""
-
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
 
@@ -239,19 +234,14 @@ class Path(NamedTuple):
 
     level: jax.Array
     """Level t that the step starts from; int32, falling."""
-
     keep: jax.Array
     """cos(angle_t)"""
-
     spread: jax.Array
     """sin(angle_t)"""
-
     next_keep: jax.Array
     """cos(angle_s), with s < t the level that the step leads to."""
-
     direction: jax.Array
     """sqrt(sin^2(angle_s) - sigma^2): how much of the predicted noise stays."""
-
     sigma: jax.Array
     """Standard deviation of the fresh noise."""
 

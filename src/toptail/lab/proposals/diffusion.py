@@ -37,7 +37,6 @@ class DiffusionPolicy:
 
     model: Diffusion
     """The model's settings."""
-
     params: Params
     """One seed's parameters, with their moving average."""
 
@@ -173,7 +172,6 @@ class RowErrors(NamedTuple):
 
     error: NDArray[np.float64]
     """[n] weighted squared error of the predicted noise: see `Diffusion.errors`."""
-
     trajectory: NDArray[np.int64]
     """[n] code 0, 1, ... of the trajectory that each row is from."""
 
@@ -183,16 +181,12 @@ class LossGap(NamedTuple):
 
     train: float
     """Mean denoising error on the training split."""
-
     held_out: float
     """Mean denoising error on the held-out split."""
-
     gap: float
     """Held-out less training loss."""
-
     low: float
     """Lower end of the gap's 95 % interval; whole trajectories are resampled, in each split."""
-
     high: float
     """Upper end of that interval."""
 

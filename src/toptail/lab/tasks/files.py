@@ -344,13 +344,10 @@ class TaskDataset:
 
     name: str
     """Name of the data set: OGBench's, or the file's."""
-
     key: str
     """Name in tables."""
-
     navigation: bool
     """Whether gamma^d is a value: see `is_navigation`."""
-
     data: Dataset
     """Both splits."""
 

@@ -47,35 +47,25 @@ class LearnerConfig(ABC):
 
     task: str
     """Name of the data set."""
-
     critic: str
     """Name of the learner: a critic of the registry, or ``diffusion``."""
-
     steps: int
     """Optimizer steps."""
-
     batch_size: int = 1024
     """Rows per step."""
-
     learning_rate: float = 3e-4
     """Adam's step size."""
-
     gamma: float = 0.99
     """Discount, of the goals' distances and of the value target."""
-
     reward: Reward = "-1/0"
     """Reward of the value goals; critics that do not read rewards keep the default."""
-
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
-
     log_every: int = 500
     """Steps between two lines of ``metrics.jsonl``; one compiled program runs that many."""
-
     settings: tuple[tuple[str, Any], ...] = ()
     """Settings of the learner and of `GOALS` that differ from the default, sorted by name. Settings
     that the learner does not have are dropped, so that equal runs have equal configurations."""
-
     label: str = ""
     """Name in folders and tables if it is not the critic's: the critic with some settings, as in
     ``cosine[temperature=0.1]``. It decides nothing and is not recorded."""
@@ -230,29 +220,21 @@ class RunSize:
 
     steps: int
     """Optimizer steps."""
-
     batch_size: int = RunConfig.batch_size
     """Rows per step."""
-
     learning_rate: float = RunConfig.learning_rate
     """Adam's step size."""
-
     precision: Literal["float32", "bfloat16"] | None = None
     """Type of matrix products and activations; bfloat16 on a GPU and float32 on a CPU unless
     given."""
-
     log_every: int | None = None
     """Steps between two lines of metrics; 500 on a GPU and 50 on a CPU unless given."""
-
     hidden: int | None = None
     """Width of the hidden layers; 512 unless given."""
-
     depth: int | None = None
     """Number of hidden layers; 3 unless given."""
-
     embed_dim: int | None = None
     """Dimension of phi and psi; 512 unless given."""
-
     ensemble: int | None = None
     """Copies of each network; 2 unless given."""
 
@@ -263,43 +245,30 @@ class RunOptions(RunSize):
 
     layer_norm: bool | None = None
     """Whether a LayerNorm follows each hidden layer; default on."""
-
     temperature: float | None = None
     """Temperature of the cosine logits; default 0.05."""
-
     learn_temperature: bool | None = None
     """Whether the temperature is learned, starting from the given one; default off."""
-
     contrast: Literal["binary_nce", "symmetric_info_nce"] | None = None
     """Contrastive loss; default binary_nce."""
-
     positive_weight: float | None = None
     """How often a positive counts in binary NCE, where a negative counts once; default 1."""
-
     alpha: float | None = None
     """Weight of f_cos in Q_hybrid; default 1."""
-
     td_weight: float | None = None
     """Weight of the Bellman loss added to a contrastive one; default by the value's range."""
-
     reward: Literal["-1/0", "0/1"] | None = None
     """Reward of the value target: -1 until the goal, or 1 at the goal; default -1/0."""
-
     expectile: float | None = None
     """Expectile of V in the value target; default 0.9, or the critic's own."""
-
     gamma: float | None = None
     """Discount of the value target and of the goals' distances; default 0.99."""
-
     positive_gamma: float | None = None
     """Discount of the distances of contrastive positives alone; default gamma."""
-
     positive_window: int | None = None
     """Contrastive positives are uniform over 1 to so many steps ahead; default geometric."""
-
     current: float | None = None
     """Share of value goals that are the current state; default 0.2."""
-
     future: float | None = None
     """Share of value goals that are a future state of the trajectory; default 0.5. The rest are
     random states of the data."""

@@ -29,16 +29,12 @@ class TrainConfig:
 
     learner: Learner
     """A critic or another learner, with its settings."""
-
     steps: int = 10_000
     """Optimizer steps."""
-
     batch_size: int = 256
     """Rows per step."""
-
     learning_rate: float = 1e-3
     """Adam's step size."""
-
     sample: Sampler = uniform_rows
     """How a batch is drawn from the data set."""
 
@@ -53,13 +49,10 @@ class TrainState(NamedTuple):
 
     key: jax.Array
     """The run's key; step t uses fold_in(key, t), so that chunking cannot change a draw."""
-
     step: jax.Array
     """Optimizer steps done."""
-
     params: Params
     """The learner's parameters."""
-
     opt_state: optax.OptState
     """Adam's moments."""
 

@@ -20,13 +20,10 @@ class OfflineData(NamedTuple):
 
     observations: jax.Array
     """[rows, o] float32"""
-
     actions: jax.Array
     """[rows, a] float32"""
-
     last: jax.Array
     """[rows] int32: the last row of each row's trajectory."""
-
     transitions: jax.Array
     """[transitions] int32: rows that have a next row."""
 
@@ -61,13 +58,10 @@ class Drawn(NamedTuple):
 
     row: jax.Array
     """Transitions."""
-
     goal: jax.Array
     """Contrastive goals."""
-
     value_goal: jax.Array
     """Value goals."""
-
     anywhere: jax.Array
     """Rows of any trajectory, independent of the transition."""
 
@@ -84,22 +78,16 @@ class GoalSampling:
 
     gamma: float = 0.99
     """Discount; a geometric distance d has P(d) = (1 - gamma) gamma^(d - 1), d = 1, 2, ..."""
-
     current: float = 0.2
     """Share of value goals that are the current state (reward and end of episode at once)."""
-
     future: float = 0.5
     """Share of value goals that are a future state; the rest are random states."""
-
     uniform_future: bool = False
     """Whether the future value goals are uniform over the rest of the trajectory, not geometric."""
-
     reward: Reward = "-1/0"
     """The reward that value goals give."""
-
     positive_gamma: float | None = None
     """Discount of the distance of contrastive positives; ``gamma`` by default."""
-
     positive_window: int | None = None
     """If given, contrastive positives are uniform over distances 1, 2, ... up to this one, within
     the trajectory, as evaluation triples are; by default they are geometric."""

@@ -65,22 +65,16 @@ class BatchProgress:
 
     stage: Literal["compiling", "training"]
     """What the batch is doing."""
-
     critic: str
     """Name of the critic."""
-
     seeds: tuple[int, ...]
     """The seeds of the batch."""
-
     step: int
     """Steps done."""
-
     steps: int
     """Steps of the whole run."""
-
     lines: dict[int, Line]
     """Each seed's newest line of metrics; empty before the first chunk."""
-
     stored: bool
     """Whether this step has just been written to a checkpoint."""
 
@@ -94,25 +88,18 @@ class RunBatch:
 
     config: LearnerConfig
     """The critic and its training."""
-
     data: TaskData
     """The data set."""
-
     home: Path
     """``OUT/TASK/CRITIC``."""
-
     attempts: dict[int, int]
     """Seed to the number of the attempt."""
-
     checkpoint: BatchCheckpoint | None
     """The state to resume from; None starts at step 0."""
-
     checkpoint_every: int
     """Steps between two checkpoints."""
-
     command: str
     """The command line for the records."""
-
     watch: Watch | None = None
     """Called after every chunk of steps."""
 

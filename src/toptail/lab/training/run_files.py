@@ -124,13 +124,10 @@ class Run:
 
     folder: Path
     """``OUT/TASK/CRITIC/seed-N``."""
-
     record: dict[str, Any]
     """The content of ``record.json``; empty if it cannot be read."""
-
     config: dict[str, Any]
     """The configuration in ``config.json``; empty if it cannot be read."""
-
     config_hash: str | None
     """The hash that ``config.json`` states."""
 

@@ -51,7 +51,6 @@ class Fault(NamedTuple):
 
     cause: Cause
     """The kind of fault."""
-
     detail: str
     """What is wrong, in words."""
 

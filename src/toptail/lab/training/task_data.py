@@ -43,16 +43,12 @@ class Probe:
 
     states: Rows
     """[n, state_dim]"""
-
     actions: Rows
     """[n, action_dim]"""
-
     goals: Rows
     """[n, goal_dim]"""
-
     value: NDArray[np.float64]
     """[n] return-to-go gamma^d of each goal."""
-
     others: Rows | None
     """[n, goal_dim] a goal of another trajectory for each; None for a single trajectory."""
 
@@ -132,16 +128,12 @@ class TaskData:
 
     rows: OfflineData
     """The training split, on the device."""
-
     probe: Probe
     """Triples of the validation split."""
-
     sha256: str
     """Hash of the training split's content."""
-
     val_sha256: str
     """Hash of the validation split's content."""
-
     source: str
     """Path of the training split."""
 
