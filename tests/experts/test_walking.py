@@ -132,7 +132,7 @@ class SlowPlayer:
         self.errand: Any = None
         self.step = -1
 
-    def intend(self, agent: Any, ball: Any, goal: Any) -> tuple[bool, Any]:
+    def decide(self, agent: Any, ball: Any, goal: Any) -> tuple[bool, Any]:
         self._after_a_step(agent)
         self.before.append(agent)
         self.step += 1
