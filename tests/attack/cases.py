@@ -119,7 +119,7 @@ CASES: Final = (
     Case(
         "invalidate",
         "runs",
-        "runs invalidate runs/walks/cosine/seed-42 --reason bug",
+        "runs --invalidate runs/walks/cosine/seed-42 --reason bug",
         before=(TRAIN,),
     ),
     Case("controlled", "study controlled", _CONTROLLED, first=_TINY, slow=True),

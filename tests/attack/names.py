@@ -86,7 +86,7 @@ def _data(folder: Path, name: str) -> list[str]:
 
 def _reason(folder: Path, name: str) -> list[str]:
     del folder
-    return ["runs", "invalidate", "runs/walks/cosine/seed-42", "--reason", name]
+    return ["runs", "--invalidate", "runs/walks/cosine/seed-42", "--reason", name]
 
 
 _AUDIT: Final = ("--resamples", "100", "--out", "out")

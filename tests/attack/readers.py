@@ -206,12 +206,12 @@ def _write_run(folder: Path) -> None:
 
 
 def _read_run(folder: Path) -> object:
-    from toptail.commands.runs import standing
+    from toptail.commands.runs import state_of
     from toptail.lab.training.run_files import find_runs
     from toptail.lab.training.runs import stored_config
 
     for run in find_runs(folder):
-        standing(run)
+        state_of(run)
         run.steps_logged()
         stored_config(run)
     return None

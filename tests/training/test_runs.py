@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.training.toy import toy_config, toy_data
-from toptail.commands.runs import Runs, standing
+from toptail.commands.runs import Runs, state_of
 from toptail.errors import BusyError, InputError
 from toptail.io.files import sha256
 from toptail.lab.training.checkpoints import load_params, save_params
@@ -183,7 +183,7 @@ def test_settings_that_this_version_reads_differently_are_refused(run: Path) -> 
 def test_a_recorded_bug_is_archived_and_the_seed_repeated(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert Runs(("invalidate", str(run)), reason="goals crossed episode ends").run() == 0
+    assert Runs(invalidate=(str(run),), reason="goals crossed episode ends").run() == 0
     assert "repeat the same seed" in capsys.readouterr().out
     reason = invalid_reason(read_run(run))
     assert reason == "confirmed bug: goals crossed episode ends"
@@ -200,18 +200,17 @@ def test_a_recorded_bug_is_archived_and_the_seed_repeated(
 
 
 def test_recording_a_bug_takes_a_run_and_a_reason(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="takes the folder of a run and --reason"):
-        Runs(("invalidate", str(run))).run()
-    with pytest.raises(InputError, match="takes the folder of a run and --reason"):
-        Runs(("invalidate",), reason="x").run()
-    with pytest.raises(InputError, match="for a reason"):
-        Runs(("invalidate", str(run)), reason="  ").run()
-    with pytest.raises(InputError, match="is not the folder of a run"):
-        Runs(("invalidate", str(tmp_path)), reason="x").run()
-    with pytest.raises(InputError, match="belongs to"):
-        Runs((str(run),), reason="x").run()
-    with pytest.raises(InputError, match="Give a folder"):
-        Runs(()).run()
+    folder = (str(run),)
+    for wrong, says in (
+        (Runs(invalidate=folder), "are given together"),
+        (Runs(folder, reason="x"), "are given together"),
+        (Runs(folder, invalidate=folder, reason="x"), "Give folders to list, or --invalidate"),
+        (Runs(), "Give folders to list, or --invalidate"),
+        (Runs(invalidate=folder, reason="  "), "for a reason"),
+        (Runs(invalidate=(str(tmp_path),), reason="x"), "is not the folder of a run"),
+    ):
+        with pytest.raises(InputError, match=says):
+            wrong.run()
 
 
 def test_a_run_in_training_is_listed_as_running_and_cannot_be_invalidated(tmp_path: Path) -> None:
@@ -220,7 +219,7 @@ def test_a_run_in_training_is_listed_as_running_and_cannot_be_invalidated(tmp_pa
     def watch(tick: BatchProgress) -> None:
         if tick.step == 6:
             run = read_run(tmp_path / HOME / "seed-42")
-            seen.append(standing(run))
+            seen.append(state_of(run))
             with pytest.raises(BusyError, match="is being trained"):
                 invalidate(run.folder, "x")
             raise KeyboardInterrupt
@@ -229,7 +228,7 @@ def test_a_run_in_training_is_listed_as_running_and_cannot_be_invalidated(tmp_pa
         train_runs(toy_config(), toy_data(), [42], tmp_path, checkpoint_every=3, watch=watch)
     assert seen == [("running", "")]
     run = read_run(tmp_path / HOME / "seed-42")
-    assert standing(run) == ("stopped", "its train command goes on from step 6")
+    assert state_of(run) == ("stopped", "its train command goes on from step 6")
     fault = find_fault(run)
     assert fault is not None
     assert fault.cause == "steps missing"

@@ -175,7 +175,7 @@ class Train(JobFlags, RunSize, _What):
 
 def _finish(runs: Sequence[Run]) -> int:
     """Draw missing curves, and list the runs; the exit code is 1 if one is invalid."""
-    from toptail.commands.runs import print_runs, standing
+    from toptail.commands.runs import print_runs, state_of
     from toptail.lab.training.reports import save_training_figure
     from toptail.lab.training.run_files import METRICS, read_lines
 
@@ -184,4 +184,4 @@ def _finish(runs: Sequence[Run]) -> int:
             title = f"{run.config['task']} · {run.folder.parent.name} · {run.folder.name}"
             save_training_figure(read_lines(run.folder / METRICS), title, run.folder)
     print_runs(runs)
-    return 0 if all(standing(run)[0] == "finished" for run in runs) else 1
+    return 0 if all(state_of(run)[0] == "finished" for run in runs) else 1
