@@ -27,8 +27,9 @@ Reads = Callable[[slow.Tree, Any, Any, Any], dict[str, Any]]
 class Facts(NamedTuple):
     """What the checks need to know of a critic."""
 
-    at_zero: float
-    """Loss of fresh parameters where every input is zero: then every logit and value is 0."""
+    at_zero: float | None
+    """Loss of fresh parameters where every input is zero: then every logit and value is 0. None for
+    a loss that draws inputs of its own."""
 
     deployed: str
     """The readout that the paper's table names for selection."""
