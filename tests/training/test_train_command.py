@@ -15,7 +15,7 @@ import tyro
 from tests.training.toy import toy_file
 from toptail.commands.lists import names
 from toptail.commands.train import Train
-from toptail.commands.train_progress import Groups, numbers, progress
+from toptail.commands.train_progress import BatchBars, numbers, progress
 from toptail.errors import InputError
 from toptail.lab.scorers.training import TrainingSettings
 from toptail.lab.training.config import keep_compiled
@@ -196,13 +196,13 @@ def test_the_numbers_of_the_progress_bar(monkeypatch: pytest.MonkeyPatch) -> Non
     line = {"loss": 0.25, "logit_gap": 2.0, "tau": None, "td_rmse": 3.0}
     assert numbers(standing(5, **line)) == "loss 0.25 · gap 2 · tau –"
     now = 0.0
-    groups = Groups()
-    monkeypatch.setattr(groups.bars, "get_time", lambda: now)
-    assert groups.line(standing(50)).startswith("raw 50/100 steps · training …, -:--:-- left")
+    bars = BatchBars()
+    monkeypatch.setattr(bars.bars, "get_time", lambda: now)
+    assert bars.line(standing(50)).startswith("raw 50/100 steps · training …, -:--:-- left")
     for step in (55, 60):
         now += 10.0
-        groups.update(standing(step))
-    assert groups.line(standing(60, **line)) == (
+        bars.update(standing(step))
+    assert bars.line(standing(60, **line)) == (
         "raw 60/100 steps · 0.5 steps/s × 2 seeds, 0:01:20 left · loss 0.25 · gap 2 · tau –"
     )
 
