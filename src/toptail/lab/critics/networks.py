@@ -233,7 +233,6 @@ class Stack:
         return dict(zip((name for name, _ in self.groups), self._split(h), strict=True))
 
     def _activated(self, params: Params, h: jax.Array, layer: int) -> jax.Array:
-        """Bias, activation and LayerNorm of a hidden layer."""
         if self.layer_norm:
             parts = ("bias", "scale", "shift")
             return bias_gelu_norm(h, *(params[f"{part}_{layer}"] for part in parts))

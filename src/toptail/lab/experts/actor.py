@@ -133,7 +133,6 @@ def shipped_path(body: str) -> Path:
 
 
 def _gelu(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """GELU in its tanh form."""
     root = np.float32(np.sqrt(2 / np.pi))
     value: NDArray[np.float32] = (
         np.float32(0.5) * x * (1 + np.tanh(root * (x + np.float32(0.044715) * x**3)))

@@ -324,7 +324,7 @@ class AntBall(Ant):
 
     @staticmethod
     def advance(commands: Any, features: Any) -> Any:
-        """Return the ways that are left after the ball moved."""
+        """The vectors from the ball to the goal after the ball moved."""
         return commands - features[:, 1:]
 
     @staticmethod

@@ -168,7 +168,6 @@ def _loaded(path: Path) -> Walker:
 
 
 def _named(path: Path) -> str:
-    """A walker's body and the hash of its file."""
     return f"{_loaded(path).body} {sha256(path)[:16]}"
 
 

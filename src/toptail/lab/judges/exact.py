@@ -331,7 +331,6 @@ def _along(outward: Points) -> NDArray[np.int64]:
 
 
 def _run(line: NDArray[np.bool_]) -> int:
-    """Number of true entries before the first false one."""
     return int(np.argmin(np.append(line, False)))
 
 

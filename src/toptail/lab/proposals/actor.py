@@ -63,7 +63,7 @@ class ActorConfig:
             raise InputError(f"{option('alpha', self.alpha)} must be 0 or more.")
 
     def training(self, critic: TrainedCritic) -> TrainConfig:
-        """The training of an actor for this critic, as the loop wants it."""
+        """The training of an actor for this critic."""
         readout = critic.readout or critic.critic.deployed
         actor = Actor(critic.critic, readout, self.hidden, self.alpha)
         sampling = GoalSampling(self.gamma, 0.0, 1.0, self.uniform_goals)
@@ -72,7 +72,7 @@ class ActorConfig:
 
 @dataclass(frozen=True)
 class Actor(Learner):
-    """pi(s, g), trained to raise the score of a critic that stays as it is.
+    """pi(s, g), trained to raise the score of a frozen critic.
 
     With f the critic's readout, a the data's action and means over the batch,
 
@@ -82,14 +82,13 @@ class Actor(Learner):
     second part is the negative log-likelihood of a under a Gaussian around pi with variance 1, up
     to a constant.
 
-    The critic's parameters stand beside the actor's under `TARGET`, where the loop keeps what
-    gets no gradient.
+    The critic's parameters are under `TARGET` among the actor's, so that they get no gradient.
     """
 
     name: ClassVar[str] = "actor"
 
     critic: Critic
-    """The family of the frozen critic, with its settings."""
+    """The frozen critic with its settings."""
     readout: str
     """Name of the critic's readout to follow."""
     hidden: tuple[int, ...] = (512, 512, 512)

@@ -265,7 +265,7 @@ def collection_jobs(collection: Collection, out: Path, work: Callable[[], object
 
 
 def _recipe(task: TaskName) -> Recipe:
-    """The published size and noise, which is known of whatever can be collected."""
+    """The published size and noise; known for every task that can be collected."""
     recipe = published_recipe(task)
     if recipe is None:
         raise InputError(f"The size of the published {task.name} is not known here.")
@@ -342,7 +342,6 @@ class _Group:
 def _missing_groups(
     collection: Collection, counts: dict[Split, int], parts: Path
 ) -> Iterator[_Group]:
-    """Yield the groups of episodes that are not complete."""
     for group in _groups(collection, counts):
         missing = sum(not _part(parts, group.split, episode).exists() for episode in group.wanted)
         if missing:
@@ -384,7 +383,6 @@ def _run(
 
 
 def _collect_group(collection: Collection, parts: Path, group: _Group) -> None:
-    """Collect a group of episodes and write each into a file of its own."""
     split = _SPLITS.index(group.split)
     seeds = [
         np.random.SeedSequence([collection.seed, split, episode]) for episode in group.episodes
@@ -402,7 +400,6 @@ def _collector_of_this_process(collection: Collection) -> Collector:
 
 
 def _merge(collection: Collection, parts: Path, split: Split, count: int, path: Path) -> None:
-    """Write the episodes into one file, with its record."""
     episodes = [read_arrays(_part(parts, split, episode)) for episode in range(count)]
     goals = [int(episode.pop("goals")[0]) for episode in episodes]
     arrays: dict[str, Any] = {

@@ -280,6 +280,5 @@ def _difference(name: str, ours: PerTrajectory, theirs: PerTrajectory) -> Differ
 
 
 def _per_trajectory(trajectories: Trajectories, values: NDArray[np.floating]) -> PerTrajectory:
-    """Return the mean of a row-wise number over each trajectory."""
     sums = np.add.reduceat(values.astype(np.float64), trajectories.starts)
     return np.asarray(sums / trajectories.lengths)

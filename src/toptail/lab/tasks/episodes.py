@@ -334,7 +334,6 @@ def block_in_sight(block: NDArray[np.floating[Any]]) -> bool:
 
 
 def _stacking_probability(task: TaskName, rng: np.random.Generator) -> float:
-    """An episode's probability of stacking one cube on another."""
     if task.variant == "single":
         return 0.0
     if task.variant == "double":

@@ -69,10 +69,10 @@ class Maze:
     @cached_property
     def steps(self) -> IntArray:
         """Length of a shortest path in cells, ``[from, to]``; −1 where there is none."""
-        ways = np.zeros((self.walls.size, self.walls.size))
+        edges = np.zeros((self.walls.size, self.walls.size))
         for cell in range(self.walls.size):  # the last cell of a path may be a wall
-            ways[self._free_neighbours(cell), cell] = 1.0
-        steps = shortest_path(ways, unweighted=True)
+            edges[self._free_neighbours(cell), cell] = 1.0
+        steps = shortest_path(edges, unweighted=True)
         return np.where(np.isinf(steps), -1.0, steps).astype(np.int64)
 
     @cached_property

@@ -102,7 +102,6 @@ def _advance(config: TrainConfig) -> Any:
 
 
 def _snapshot(step: int, seeds: list[int], params: Params, info: Info) -> Snapshot:
-    """The snapshot of parameters and info with one row per seed."""
     host: Params = jax.tree.map(np.asarray, params)
     means = {name: np.asarray(values, np.float64).mean(axis=1) for name, values in info.items()}
     return Snapshot(
@@ -241,7 +240,6 @@ def _shapes(config: TrainConfig, keys: jax.Array, numbers: Numbers, data: Offlin
 def _program(
     config: TrainConfig, steps: int, state: TrainState, numbers: Numbers, data: OfflineData
 ) -> Any:
-    """The compiled program of so many steps, if it fits the device."""
     shapes = jax.eval_shape(lambda *x: x, state, numbers)
     leaves, tree = jax.tree.flatten((*shapes, shapes_of(data)))
     return _compiled(config, steps, tuple(leaves), tree)

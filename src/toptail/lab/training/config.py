@@ -321,7 +321,6 @@ class RunOptions(RunSize):
 
     @staticmethod
     def _require_effect(configs: Sequence[RunConfig], given: set[str]) -> None:
-        """Refuse settings that none of the critics has."""
         from toptail.lab.critics.full import setting_values
 
         known = {"gamma", "depth"}  # gamma is a setting of every sampler, depth a part of hidden

@@ -149,7 +149,6 @@ def _batches(
 
 
 def _remove_used_checkpoints(home: Path) -> None:
-    """Remove the checkpoints that no unfinished run needs."""
     needed = set()
     for stored in find_checkpoints(home):
         for seed, attempt in stored.attempts.items():
