@@ -146,20 +146,13 @@ def test_programs_are_kept_on_a_gpu_unless_the_user_keeps_them(
         ({"critics": (",",)}, "--critics names no critic"),
         ({"seeds": ("42,x",)}, r"--seeds takes whole numbers.*not '42,x'"),
         ({"seeds": ("42,42",)}, "--seeds 42,42 must be different whole numbers from 0 to"),
-        ({"seeds": ("-1",)}, "--seeds -1 must be different whole numbers"),
-        ({"seeds": (str(2**32),)}, "--seeds 4294967296"),
         ({"steps": 0}, "--steps 0"),
-        ({"batch_size": 0}, "--batch-size 0"),
         ({"learning_rate": float("inf")}, "--learning-rate inf"),
-        ({"learning_rate": -1.0}, "--learning-rate -1"),
         ({"embed_dim": 0}, "--embed-dim 0"),
-        ({"ensemble": 0}, "--ensemble 0"),
         ({"set": ("temperature=0",)}, "--temperature 0"),
         ({"set": ("temperature=warm",)}, "--set: temperature is 'warm', not a number"),
         ({"set": ("hidden=8",)}, "--set hidden: use --hidden"),
         ({"hidden": 0}, "--hidden 0"),
-        ({"depth": 0}, "--depth 0"),
-        ({"log_every": 0}, "--log-every 0"),
         ({"checkpoint_every": -5}, "--checkpoint-every -5"),
         ({"critics": ("tdq",)}, "--(embed-dim|temperature) has no effect on tdq"),
         ({"critics": ("hybrid",), "set": ("expectile=1.5",)}, "--expectile 1.5"),
@@ -170,7 +163,7 @@ def test_programs_are_kept_on_a_gpu_unless_the_user_keeps_them(
         ({"task": "nowhere/x.npz"}, "nowhere/x.npz does not exist"),
     ],
 )
-def test_what_a_person_can_get_wrong(change: dict[str, Any], message: str, small: Train) -> None:
+def test_wrong_flags_are_refused(change: dict[str, Any], message: str, small: Train) -> None:
     with pytest.raises(InputError) as raised:
         replace(small, **change).run()
     assert re.search(message, raised.value.for_command_line)
