@@ -173,11 +173,11 @@ def test_killed_while_it_clears_up_the_same_call_is_fine(
 
 
 @pytest.mark.parametrize("plan", ["", "[1]", "[" * 100_000, "\udcff"])
-def test_a_damaged_plan_is_named(plan: str, tmp_path: Path) -> None:
+def test_a_damaged_origin_is_named(plan: str, tmp_path: Path) -> None:
     out, parts = tmp_path / f"{POINT}.npz", tmp_path / f"{POINT}.npz.parts"
     parts.mkdir()
-    (parts / "plan.json").write_bytes(plan.encode("utf-8", "surrogateescape"))
-    with pytest.raises(InputError, match=r"plan\.json"):
+    (parts / "origin.json").write_bytes(plan.encode("utf-8", "surrogateescape"))
+    with pytest.raises(InputError, match=r"origin\.json"):
         collect(Collection(POINT, episodes=2, rows=11), out)
 
 
