@@ -250,7 +250,7 @@ READERS: Final = (
     Reader("audit.json of picks", "audit.json", _write_picks_audit, _read_audit),
     Reader("data set", f"{POINT}.npz", _write_data, _read_data, 3),
     Reader("data set's record", f"{POINT}.npz.json", _write_data, _read_data),
-    Reader("plan.json", "own.npz.parts/plan.json", _write_plan, _read_plan),
+    Reader("origin.json", "own.npz.parts/origin.json", _write_plan, _read_plan),
     Reader("settle's plan", "plan.json", _write_question, _read_question),
     Reader("critic.py", "critic.py", _write_critic, _read_critic, 2),
     Reader("judge.npz", "judge.npz", _write_judge, _read_judge, 2),
