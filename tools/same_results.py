@@ -42,8 +42,7 @@ MAIN = "raw,cosine,hybrid,two_head_separate,two_head_joint,td_bilinear,nce_mlp"
 COMMANDS = {
     "collect": f"data collect {TASK} --episodes 40 --val-episodes 20 --rows 201 "
     f"--out data/{TASK}.npz",
-    "train": f"train --task data/{TASK}.npz {SMALL} --temperature 0.05 "
-    f"--embed-dim 16 --critic {MAIN} --out runs",
+    "train": f"train --task data/{TASK}.npz {SMALL} --embed-dim 16 --critic {MAIN} --out runs",
     "train-tdq": f"train --task data/{TASK}.npz {SMALL} --critic tdq "
     "--seeds 42,43,44,7,101,102,103 --out runs",
     "semantics": f"study semantics --task data/{TASK}.npz --runs runs --train --steps 20 "

@@ -14,12 +14,12 @@ from toptail import cli
 from toptail.errors import InputError
 from toptail.jobs.job import Job
 from toptail.lab.critics.registry import MAIN, names
-from toptail.lab.tasks.names import PAPER_TASKS
 from toptail_paper.cli import PAPER, main
 from toptail_paper.commands.all import All
 from toptail_paper.commands.ledger import Ledger
 from toptail_paper.commands.run_study import finish_study, run_study
 from toptail_paper.commands.show import Show
+from toptail_paper.study.naming import PAPER_TASKS
 from toptail_paper.study.search_error import LABEL
 from toptail_paper.study.study import Request, studies
 

@@ -123,7 +123,7 @@ def commands(kind: str, folder: Path, millions: int) -> list[tuple[str, ...]]:
         return [
             ("train", "--task", str(task), "--steps", "200", "--log-every", "50", *SMALL,
              "--ensemble", "2", "--checkpoint-every", "50", "--critics", "raw,cosine,tdq,hybrid",
-             "--layer-norm", norm, "--out", f"{{out}}/layer-norm-{norm}")
+             "--set", f"layer_norm={norm}", "--out", f"{{out}}/layer-norm-{norm}")
             for task in tasks
             for norm in ("on", "off")
         ]  # fmt: skip

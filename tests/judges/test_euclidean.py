@@ -11,8 +11,8 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from toptail.errors import InputError
-from toptail.lab.judges.euclidean import Geodesic, euclidean_values
-from toptail.lab.judges.point import STEP, knows_ways
+from toptail.lab.judges.euclidean import EuclideanPaths, euclidean_values
+from toptail.lab.judges.point import STEP, is_point_maze
 from toptail.lab.tasks.maze import Maze
 
 Points = NDArray[np.float64]
@@ -94,7 +94,7 @@ def grid_ways(starts: Points, goal: Points, h: float) -> Points:
 
 
 def test_straight_where_nothing_is_in_the_way() -> None:
-    ways = Geodesic(SMALL)
+    ways = EuclideanPaths(SMALL)
     starts = np.array([[0.0, 0.0], [1.0, 0.5], [8.0, -1.0]])
     goal = np.array([4.0, -1.0])
     np.testing.assert_allclose(
@@ -103,19 +103,21 @@ def test_straight_where_nothing_is_in_the_way() -> None:
 
 
 def test_around_one_corner_by_hand() -> None:
-    ways = Geodesic(SMALL)
+    ways = EuclideanPaths(SMALL)
     start, goal, corner = np.array([0.0, 4.0]), np.array([4.5, 0.0]), np.array([2.0, 2.0])
     exact = tangent_way(start, goal, corner, RADIUS)
     found = ways.distance(start[None], goal)[0]
     assert tangent_way(start, goal, corner, ways.clearance) <= found <= exact + 1e-12
     # More chords come closer to the arc from below.
-    gaps = [exact - Geodesic(SMALL, chords=n).distance(start[None], goal)[0] for n in (2, 8, 64)]
+    gaps = [
+        exact - EuclideanPaths(SMALL, chords=n).distance(start[None], goal)[0] for n in (2, 8, 64)
+    ]
     assert gaps[0] > gaps[1] > gaps[2] > -1e-12
     assert gaps[2] < 1e-4
 
 
 def test_between_the_bounds_of_a_fine_grid() -> None:
-    ways, h = Geodesic(SMALL), 0.2
+    ways, h = EuclideanPaths(SMALL), 0.2
     rng = np.random.default_rng(0)
     side = np.arange(-1.3, 9.3 + h / 2, h)
     points = side[rng.integers(0, len(side), (4_000, 2))]
@@ -132,7 +134,7 @@ def test_between_the_bounds_of_a_fine_grid() -> None:
 
 
 def test_pruning_loses_nothing() -> None:
-    ways = Geodesic(SMALL)
+    ways = EuclideanPaths(SMALL)
     rng = np.random.default_rng(1)
     points = rng.uniform(-1.3, 9.3, (3_000, 2))
     points = points[ways.wall_distance(points) >= RADIUS]
@@ -147,7 +149,7 @@ def test_pruning_loses_nothing() -> None:
 
 
 def test_ways_are_symmetric_and_keep_the_triangle_inequality() -> None:
-    ways = Geodesic(SMALL)
+    ways = EuclideanPaths(SMALL)
     rng = np.random.default_rng(2)
     points = rng.uniform(-1.3, 9.3, (400, 2))
     points = points[ways.wall_distance(points) >= RADIUS][:25]
@@ -157,7 +159,7 @@ def test_ways_are_symmetric_and_keep_the_triangle_inequality() -> None:
 
 
 def test_visibility_against_points_along_the_way() -> None:
-    ways = Geodesic(SMALL)
+    ways = EuclideanPaths(SMALL)
     rng = np.random.default_rng(3)
     points = rng.uniform(-1.3, 9.3, (2_000, 2))
     points = points[ways.wall_distance(points) >= RADIUS]
@@ -175,14 +177,14 @@ def test_visibility_against_points_along_the_way() -> None:
 
 def test_no_way_through_walls_that_touch_at_a_corner() -> None:
     """The cells (2, 3) and (3, 2) are neighbours across a corner: the way is all around."""
-    ways = Geodesic(SMALL)
+    ways = EuclideanPaths(SMALL)
     start, goal = np.array([8.0, 4.0]), np.array([4.0, 8.0])
     assert not ways.visible(start[None], goal[None])[0]
     assert ways.distance(start[None], goal)[0] > 2.5 * np.linalg.norm(start - goal)
 
 
 def test_a_soft_contact_is_moved_out_and_counted() -> None:
-    ways = Geodesic(SMALL)
+    ways = EuclideanPaths(SMALL)
     free, pressed = np.array([0.0, -1.3]), np.array([0.0, -1.35])
     goal = np.array([0.0, 0.0])
     moved, by = ways.moved_out(np.stack([free, pressed, [-1.4, -1.4]]))
@@ -217,8 +219,8 @@ def test_values_are_of_the_state_that_the_action_leads_to() -> None:
 def test_shortest_ways_are_known_in_pointmaze_without_teleports() -> None:
     known = ("PointMaze", "pointmaze-medium-navigate-v0", "pointmaze-giant-stitch-v0")
     unknown = ("pointmaze-teleport-navigate-v0", "AntMaze", "antmaze-large-explore-v0", "walks")
-    assert [knows_ways(task) for task in known] == [True] * 3
-    assert [knows_ways(task) for task in unknown] == [False] * 4
+    assert [is_point_maze(task) for task in known] == [True] * 3
+    assert [is_point_maze(task) for task in unknown] == [False] * 4
 
 
 def test_a_wall_stops_the_action() -> None:

@@ -12,8 +12,8 @@ from tests.judges.slow_steps import Search, moved_out
 from toptail.errors import InputError
 from toptail.lab.judges.exact import CORNER, PUSH, PointSteps, discounted, exact_values
 from toptail.lab.judges.point import STEP, TOLERANCE, next_positions
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.maze import Maze
+from toptail.lab.tasks.simulator import MazeBatch
 
 Points = NDArray[np.float64]
 

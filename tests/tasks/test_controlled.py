@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.judges import ClosedFormJudge
-from toptail.lab.proposals import clipped_gaussian
+from toptail.lab.judges.controlled import ClosedFormJudge
+from toptail.lab.proposals.untrained import clipped_gaussian
 from toptail.lab.tasks.controlled import (
     ControlledWorld,
     Queries,

@@ -16,10 +16,10 @@ from paper.tests.controlled.tiny import TINY
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
 from toptail.lab.critics.registry import IDEALS
-from toptail.lab.judges.ideals_controlled import log_ratio
+from toptail.lab.judges.controlled import log_ratio
 from toptail.lab.store.folder import RunFolder, alone
 from toptail.lab.tasks.controlled import ControlledWorld, exact_value, on_support
-from toptail.lab.training.seeds import train_seeds
+from toptail.lab.training.batches import train_seeds
 from toptail.pools import ScoredPools
 from toptail.stats import best_of_k
 from toptail_paper.claims import reported

@@ -14,10 +14,10 @@ import pytest
 from numpy.typing import NDArray
 
 from toptail.io.json_files import write_json
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import Params
 from toptail.lab.critics.raw import Raw
 from toptail.lab.store.folder import RunFolder
-from toptail.lab.training.checkpoint import save_params
+from toptail.lab.training.checkpoints import save_params
 from toptail_paper.controlled.cells import unit_of
 from toptail_paper.controlled.config import CriticSettings, StudyConfig
 from toptail_paper.controlled.theory.battery import check_theory, embeddings, write_theory

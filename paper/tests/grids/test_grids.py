@@ -249,7 +249,7 @@ def test_final_networks_are_kept_and_not_trained_again(
     declared = grid_of(grid={"temperature": (0.1,)}, seeds=(5,))
     first = run_grid(declared, tmp_path / "one", small=True, networks=tmp_path / "kept")
     assert [path.suffix for path in (tmp_path / "kept").iterdir()] == [".safetensors"]
-    monkeypatch.setattr("toptail_paper.grids.recorded.train_lanes", None)
+    monkeypatch.setattr("toptail_paper.grids.recorded.train_batch", None)
     again = run_grid(declared, tmp_path / "two", small=True, networks=tmp_path / "kept")
     assert again["cells"] == first["cells"]
 

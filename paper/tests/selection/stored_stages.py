@@ -174,7 +174,7 @@ def paper_like(out: Path, per_group: int = 8) -> Stages:
     """A folder in which everything comes out as the paper says."""
     stages = Stages(out, per_group=per_group)
     stages.reference()
-    stages.judge("geodesic", stages.value[None])
+    stages.judge("euclidean", stages.value[None])
     shares = {
         "tdq": 0.95,
         "td_bilinear": 0.80,

@@ -16,9 +16,8 @@ from tests.training.toy import walks
 from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.full import full_size
-from toptail.lab.proposals.denoiser import Diffusion
+from toptail.lab.proposals.denoiser import Diffusion, row_keys
 from toptail.lab.proposals.diffusion import DiffusionPolicy
-from toptail.lab.proposals.sampling import row_keys
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.queries import QueryConfig, freeze_queries
 from toptail.lab.tasks.simulator import make_env, package_randomness

@@ -16,7 +16,7 @@ from toptail.io.json_files import read_json, write_json
 from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.proposals.diffusion import DiffusionRun
 from toptail.lab.tasks.files import Dataset
-from toptail.lab.training.checkpoint import load_params
+from toptail.lab.training.checkpoints import load_params
 from toptail.lab.training.config import RunConfig
 from toptail.lab.training.session import train_runs
 from toptail.lab.training.task_data import TaskData

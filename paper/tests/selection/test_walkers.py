@@ -13,10 +13,9 @@ from paper.tests.selection.walked import WALKERS, walked, write_walker_run
 from toptail.io.json_files import read_json
 from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.store.units import Stored
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import QueryConfig
-from toptail.lab.tasks.simulator import Simulator, make_env
+from toptail.lab.tasks.simulator import MazeBatch, Simulator, make_env
 from toptail.lab.tasks.trajectories import FloatArray
 from toptail_paper.selection.config import (
     PoolSettings,

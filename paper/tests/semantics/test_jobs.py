@@ -46,7 +46,7 @@ def score(folder: Path, column: str, seed: int) -> None:
 def judge(folder: Path, seed: int) -> None:
     draws, rng = Stored.read(folder / "draws.npz"), np.random.default_rng(seed)
     values = Stored({"draws": draws.sha256}, {"values": rng.normal(size=40)})
-    values.write(folder / "values" / "geodesic.npz")
+    values.write(folder / "values" / "euclidean.npz")
 
 
 @pytest.fixture

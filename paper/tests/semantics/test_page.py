@@ -103,7 +103,7 @@ class TestPage:
 
     def test_the_summary_says_who_was_measured_where(self, folder: Path) -> None:
         rows = {
-            "PointMaze": {"tdq": {"nregret_geodesic": cell(0.1)}, "raw": {}},
+            "PointMaze": {"tdq": {"nregret_euclidean": cell(0.1)}, "raw": {}},
             "AntMaze": {"tdq": {"nregret_gamma": cell(0.2)}},
         }
         tau = {"PointMaze": {"raw": {"tau": cell(0.3)}, "tdq": {"tau": cell(0.6)}}}

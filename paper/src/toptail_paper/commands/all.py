@@ -130,7 +130,7 @@ class All(JobFlags):
         from toptail.lab.training.run_files import RECORD, run_folder
 
         task, file = parse_name(name), self.data / f"{name}.npz"
-        label = task.paper_name or name
+        label = task.title
         words = ["data", "collect", name, "--out", str(file)]
         both = [split_path(file, split) for split in ("train", "val")]
         collected = self._job(f"collect {label}", words, [], both, gpu=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toptail.errors import check_whole
-from toptail.lab.training.options import DEPTH, WIDTH
+from toptail.lab.training.config import DEPTH, WIDTH
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -165,7 +165,7 @@ class StudySelection(JobFlags):
         ]
 
     def _roll_out(self, part: int, parts: int) -> None:
-        from toptail.lab.tasks.datasets import TaskDataset
+        from toptail.lab.tasks.files import TaskDataset
         from toptail_paper.selection.run import Stages
         from toptail_paper.selection.stages import Selection
 
@@ -176,7 +176,7 @@ class StudySelection(JobFlags):
     def declared(self) -> Path:
         """Freeze the queries and declare the criteria; returns the declaration's path."""
         need_training("study selection")
-        from toptail.lab.tasks.datasets import TaskDataset
+        from toptail.lab.tasks.files import TaskDataset
         from toptail_paper.selection.stages import Selection, make_queries
 
         task = TaskDataset.load(self.task)
@@ -192,7 +192,7 @@ class StudySelection(JobFlags):
         if not making:
             return finish_study(STUDY, self.out / self._name())
         need_training("study selection")
-        from toptail.lab.tasks.datasets import TaskDataset
+        from toptail.lab.tasks.files import TaskDataset
         from toptail_paper.selection.run import train_selection
 
         task = TaskDataset.load(self.task)
@@ -233,10 +233,10 @@ class StudySelection(JobFlags):
 
     def _name(self) -> str:
         """The task's name; its data is not needed where only tables are made."""
-        from toptail.lab.tasks.names import PAPER_TASKS
+        from toptail.lab.tasks.names import SHORT_NAMES
 
         path = Path(self.task)
-        return path.stem if path.suffix == ".npz" else PAPER_TASKS.get(self.task, self.task)
+        return path.stem if path.suffix == ".npz" else SHORT_NAMES.get(self.task, self.task)
 
     def _training(self) -> TrainingSettings:
         from toptail.lab.scorers.training import TrainingSettings

@@ -15,8 +15,7 @@ from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
 from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
-from toptail.lab.critics.base import Critic
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import Critic, Params
 from toptail.lab.critics.registry import MAIN
 from toptail.lab.store.folder import RunFolder, alone
 from toptail.lab.store.units import Arrays

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 from toptail.jobs.job import Job
-from toptail.lab.critics.contrast import CosineContrast
+from toptail.lab.critics.embedding import CosineContrast
 from toptail.lab.critics.one_step import ONE_STEP
 from toptail.lab.critics.registry import MAIN
-from toptail.lab.judges.ideals_controlled import ideal_scores
+from toptail.lab.judges.controlled import ideal_scores
 from toptail.lab.store.folder import RunFolder
 from toptail.lab.tasks.controlled import ControlledWorld
 from toptail.progress import Tick, no_tick

@@ -13,11 +13,11 @@ from toptail.audit.sample import Estimate
 from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
 from toptail.jobs.job import Job, Resources
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import Params
 from toptail.lab.store.units import Arrays, Unit
-from toptail.lab.training.checkpoint import load_params, save_params
+from toptail.lab.training.batches import BatchRun
+from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.config import on_gpu
-from toptail.lab.training.lanes import Lane
 from toptail.lab.training.run_files import digest, machine, versions
 from toptail.provenance import commit
 from toptail_paper.grids.grid import DeclaredGrid, GridCell
@@ -31,17 +31,17 @@ class Networks:
     folder: Path
     """Where the files lie; plans may share it."""
 
-    def load(self, lane: Lane, data_hash: str) -> Params | None:
+    def load(self, lane: BatchRun, data_hash: str) -> Params | None:
         """What a training ended with, or None where it was not kept."""
         path = self._path(lane, data_hash)
         return load_params(path) if path.is_file() else None
 
-    def keep(self, lane: Lane, data_hash: str, params: Params) -> None:
+    def keep(self, lane: BatchRun, data_hash: str, params: Params) -> None:
         """Store what a training ended with."""
         self.folder.mkdir(parents=True, exist_ok=True)
         save_params(self._path(lane, data_hash), params)
 
-    def _path(self, lane: Lane, data_hash: str) -> Path:
+    def _path(self, lane: BatchRun, data_hash: str) -> Path:
         name = digest({"lane": repr(lane), "data": data_hash})
         return self.folder / f"{lane.config.learner.name}-seed{lane.seed}-{name}.safetensors"
 

@@ -13,14 +13,13 @@ import numpy as np
 from toptail.audit.sample import Estimate
 from toptail.errors import InputError
 from toptail.jobs.job import Job
-from toptail.lab.critics.base import Critic
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import Critic, Params
 from toptail.lab.critics.registry import split_label
 from toptail.lab.tasks.controlled import ControlledWorld
+from toptail.lab.training.batches import train_seeds
+from toptail.lab.training.config import typed_settings
 from toptail.lab.training.loop import TrainConfig
-from toptail.lab.training.options import typed_settings
-from toptail.lab.training.policy import is_finite
-from toptail.lab.training.seeds import train_seeds
+from toptail.lab.training.runs import is_finite
 from toptail.progress import Tick, no_tick
 from toptail_paper.controlled.cells import training_data
 from toptail_paper.controlled.config import CriticSettings, StudyConfig
@@ -91,8 +90,6 @@ def critic_of_label(label: str) -> Critic:
     """The critic of the 2-D world that a label describes; others than its settings are refused."""
     name, written = split_label(label)
     given: dict[str, Any] = typed_settings(label, written)
-    if "layer_norm" in given:
-        given["layer_norm"] = given["layer_norm"] == "on"
     width, depth = given.pop("hidden", None), given.pop("depth", DEPTH)
     if width is not None:
         given["hidden"] = (width,) * depth

@@ -14,7 +14,7 @@ from toptail.io.json_files import read_object
 from toptail.lab.critics.registry import label_of, split_label
 from toptail.lab.judges.behaviour import SPACING
 from toptail.lab.tasks.triples import GAMMA, MAX_OFFSET
-from toptail.lab.training.options import SETTINGS, typed_settings
+from toptail.lab.training.config import SETTINGS, typed_settings
 from toptail_paper.grids.rules import RULES, Answer
 
 

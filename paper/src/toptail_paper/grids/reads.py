@@ -23,10 +23,10 @@ from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.registry import split_label
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.judges.ideals import knows_ideals, point_ideals
-from toptail.lab.judges.point import knows_ways
+from toptail.lab.judges.point import is_point_maze
 from toptail.lab.scorers.base import Rows, Score
 from toptail.lab.scorers.runs import RunScore
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.names import Split
 from toptail.lab.tasks.neighbours import nearest_rows
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
@@ -174,7 +174,7 @@ def read_seen(subject: Subject) -> Reading:
     for name in ("auc", "hard_negative_auc", "tau"):
         if name in seen:  # resampled apart, so the difference has the spread of both
             found[f"memory_{name}"] = seen[name] - held[name]
-    if knows_ways(data.task.name):
+    if is_point_maze(data.task.name):
         queries = query_metrics(subject.score, data, "train")
         found |= {f"seen_{name}": estimate for name, estimate in queries.items()}
     return found
@@ -290,7 +290,7 @@ def query_values(
 
 def require_ways(data: GridData, what: str) -> None:
     """Refuse a data set without an exact value."""
-    if not knows_ways(data.task.name):
+    if not is_point_maze(data.task.name):
         raise InputError(f"{data.name} has no exact value, which '{what}' needs: use PointMaze.")
 
 

@@ -11,13 +11,17 @@ from typing import Any
 import jax
 
 from toptail.jobs.job import Job
-from toptail.lab.critics.base import Critic, TrainedCritic
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import Critic, Params, TrainedCritic
 from toptail.lab.critics.registry import split_label
-from toptail.lab.training.config import RunConfig, keep_compiled
-from toptail.lab.training.lanes import Lane, groups, numbers_of, train_lanes, with_numbers
-from toptail.lab.training.options import RunOptions
-from toptail.lab.training.policy import is_finite
+from toptail.lab.training.batches import (
+    BatchRun,
+    batches,
+    numbers_of,
+    train_batch,
+    with_numbers,
+)
+from toptail.lab.training.config import RunConfig, RunOptions, keep_compiled
+from toptail.lab.training.runs import is_finite
 from toptail.progress import Tick, no_tick
 from toptail_paper.grids.cells import TRAINING, Networks, Reading, SeedCell, cells_job
 from toptail_paper.grids.grid import DeclaredGrid, Sizes
@@ -41,9 +45,9 @@ class GridRun:
         return not all(unit.unit.finished for unit in self.units)
 
     @property
-    def lane(self) -> Lane:
+    def lane(self) -> BatchRun:
         """The training as a row of a program."""
-        return Lane(self.config.training, self.seed)
+        return BatchRun(self.config.training, self.seed)
 
 
 def recorded_jobs(
@@ -104,7 +108,7 @@ def _batches(runs: Sequence[GridRun], most: int) -> list[list[GridRun]]:
     """Runs of one program, at most so many at a time."""
     return [
         [runs[i] for i in places[start : start + most]]
-        for places in groups([run.config.training for run in runs])
+        for places in batches([run.config.training for run in runs])
         for start in range(0, len(places), most)
     ]
 
@@ -137,7 +141,7 @@ def _train(
     lanes = [run.lane for run in group]
     tick("training", 0.0)
     sha256 = data.task.data.train.sha256
-    for step, params in train_lanes(lanes, data.rows, declared.steps, folder, sha256):
+    for step, params in train_batch(lanes, data.rows, declared.steps, folder, sha256):
         for run, own in zip(group, params, strict=True):
             if step == declared.steps[-1]:
                 networks.keep(run.lane, sha256, own)

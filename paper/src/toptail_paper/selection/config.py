@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toptail.errors import InputError, check_whole
-from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
+from toptail.lab.tasks.names import OGBENCH_NAMES, SHORT_NAMES, parse_name
 from toptail.lab.tasks.queries import QueryConfig
 
 STAGES = ("queries", "pools", "reference", "exact", "euclidean", "scores", "rollouts", "deployment")
@@ -164,7 +164,7 @@ class SelectionConfig:
     @classmethod
     def for_task(cls, task: str, **changes: Any) -> SelectionConfig:
         """The settings of a task, with changes; of a data set of one's own the default ones."""
-        name = PAPER_TASKS.get(task, task)
+        name = SHORT_NAMES.get(task, task)
         if name in OGBENCH_NAMES and parse_name(name).family == "humanoidmaze":
             changes = {"rollouts": RolloutSettings(per_group=136, most=1), **changes}
         return cls(name, **changes)

@@ -14,7 +14,7 @@ from toptail.audit.run import pools_content
 from toptail.audit.settings import Settings
 from toptail.errors import InputError
 from toptail.judging.plan import plan
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.lab.judges.point import EUCLIDEAN, EXACT
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.trajectories import IntArray
 from toptail.pools import ScoredPools
@@ -25,7 +25,7 @@ from toptail_paper.selection.rollout_data import POOL, audited_columns
 if TYPE_CHECKING:
     from toptail_paper.selection.load import TaskSelection
 
-CHEAP: Final = (EXACT, EUCLIDEAN, GEODESIC, REFERENCE)
+CHEAP: Final = (EXACT, EUCLIDEAN, REFERENCE)
 """Judges of every candidate that may be the cheap judge; the first that exists is taken."""
 _VALUE, _CHEAP = "rollouts", "cheap"
 _DESIGN: Final = ("p_judged", "p_whole", "own")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
 from toptail.io.files import sha256
-from toptail.lab.proposals.support import local_rows, support_distance
+from toptail.lab.proposals.untrained import local_rows, support_distance
 from toptail.lab.store.units import Stored, one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from toptail.errors import InputError
 from toptail.io.json_files import read_json_if_exists
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.lab.judges.point import EUCLIDEAN, EXACT
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.study.naming import in_order, scorer_name
 from toptail_paper.study.results import StudyResults, common_parts
@@ -24,12 +24,11 @@ JUDGES: Final[Mapping[str, str]] = {
     "reference": "Reference ensemble",
     EXACT: "Exact value",
     EUCLIDEAN: "Euclidean shortest way",
-    GEODESIC: "Euclidean shortest way",
     "rollouts": "Simulator rollouts",
 }
 """How the study's own judges are called; a user's keeps its own name."""
 
-INDEPENDENT: Final = (EXACT, EUCLIDEAN, GEODESIC, "rollouts")
+INDEPENDENT: Final = (EXACT, EUCLIDEAN, "rollouts")
 """Those of them that share nothing with the training of any critic."""
 
 

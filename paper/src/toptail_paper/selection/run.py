@@ -13,21 +13,20 @@ from toptail.errors import InputError, option
 from toptail.io.arrays import read_arrays
 from toptail.io.files import sha256
 from toptail.lab.critics.registry import IDEALS, MAIN, names
-from toptail.lab.judges.exact import WAYS
+from toptail.lab.judges.exact import POINT_JUDGES
 from toptail.lab.judges.ideals import knows_ideals
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, knows_ways
+from toptail.lab.judges.point import EUCLIDEAN, EXACT, is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.base import Scorer
 from toptail.lab.scorers.runs import critics_in
 from toptail.lab.scorers.training import TrainingJob, TrainingSettings, train_missing
 from toptail.lab.scorers.user import user_scorers
 from toptail.lab.store.units import one_of
-from toptail.lab.tasks.datasets import TaskDataset
-from toptail.lab.tasks.files import Dataset
+from toptail.lab.tasks.files import Dataset, TaskDataset
 from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.config import keep_compiled
-from toptail.lab.training.group import Watch
+from toptail.lab.training.run_batch import Watch
 from toptail.lab.training.run_files import RECORD, Run, run_folder
 from toptail.report.text import join
 from toptail_paper.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
@@ -204,7 +203,7 @@ class Stages:
         seeds = self.study.config.reference.seeds
         complete = all(self._trained((REFERENCE_CRITIC,), (seed,)) for seed in seeds)
         others = set(self.study.folder.judges()) - {SIMULATED}
-        another = others or knows_ways(self.study.config.task)
+        another = others or is_point_maze(self.study.config.task)
         if complete or path.is_file() or not (another or self.environment):
             judge_reference(self.study, self.queries, self.pools)
             return ""
@@ -218,9 +217,9 @@ class Stages:
         return f"{left}the environment values every candidate instead."
 
     def _ways(self, judge: str) -> str:
-        if not knows_ways(self.study.config.task):
+        if not is_point_maze(self.study.config.task):
             return f"No {judge} judge: it knows PointMaze alone, without teleports."
-        judge_ways(self.study, self.queries, self.pools, WAYS[judge])
+        judge_ways(self.study, self.queries, self.pools, POINT_JUDGES[judge])
         return ""
 
     def _scores(self) -> str:

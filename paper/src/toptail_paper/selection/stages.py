@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
-from toptail.lab.judges.exact import WayJudge
+from toptail.lab.judges.exact import PointJudge
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
 from toptail.lab.scorers.base import Score, Scorer, score_shared
 from toptail.lab.scorers.runs import of_run, run_origin
@@ -204,10 +204,10 @@ def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePo
 
 
 def judge_ways(
-    study: Selection, queries: FrozenQueries, pools: CandidatePools, judge: WayJudge
+    study: Selection, queries: FrozenQueries, pools: CandidatePools, judge: PointJudge
 ) -> Stored:
     """Value every candidate by a judge that knows the maze's ways: float32 [1, Q, P, N + 1]."""
-    path, gamma = judge.file(study.folder.values(judge.name).parent), study.config.rollouts.gamma
+    path, gamma = study.folder.values(judge.name), study.config.rollouts.gamma
     header = study.made_from(queries, pools) | {"origin": judge.origin(gamma)}
 
     def judged() -> Stored:

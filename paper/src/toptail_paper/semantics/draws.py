@@ -25,7 +25,7 @@ from toptail.lab.proposals.diffusion import (
 )
 from toptail.lab.scorers.runs import run_origin
 from toptail.lab.store.units import Stored
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.neighbours import nearest_rows
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import (

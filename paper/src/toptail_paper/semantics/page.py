@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.lab.judges.point import EUCLIDEAN, EXACT
 from toptail.report.text import join, number, plural
 from toptail_paper.semantics.results import SemanticsResults
 from toptail_paper.semantics.specs import setting_name
@@ -71,13 +71,10 @@ def summary(study: SemanticsResults) -> list[str]:
             f"nregret_{EXACT}",
             "Normalized regret of the same picks by the exact value",
         ),
-        *(
-            (
-                "value-oracle",
-                f"nregret_{judge}",
-                "Normalized regret of the same picks by the Euclidean length of the shortest way",
-            )
-            for judge in (EUCLIDEAN, GEODESIC)
+        (
+            "value-oracle",
+            f"nregret_{EUCLIDEAN}",
+            "Normalized regret of the same picks by the Euclidean length of the shortest way",
         ),
     ):
         rows = {

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.lab.critics.registry import IDEALS
-from toptail.lab.judges.exact import WAYS, WayJudge
+from toptail.lab.judges.exact import POINT_JUDGES, PointJudge
 from toptail.lab.judges.ideals import knows_ideals
-from toptail.lab.judges.point import knows_ways
+from toptail.lab.judges.point import is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.base import Rows, Score, Scorer, score_shared
 from toptail.lab.scorers.runs import critics_in, of_run, of_runs
 from toptail.lab.scorers.user import require_names, user_scorers
 from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import Stale, Stored, fitting, need
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import TooFewTrajectoriesError
 from toptail.lab.training.runs import require_data
@@ -204,11 +204,11 @@ class _Task:
 
     def _ways(self, draws: Stored) -> None:
         """Value the triples by the judges of shortest ways, on tasks that have them."""
-        if knows_ways(self.task.name) and find_spec("mujoco") is not None:
-            for judge in WAYS.values():
+        if is_point_maze(self.task.name) and find_spec("mujoco") is not None:
+            for judge in POINT_JUDGES.values():
                 self._judge(judge, draws)
 
-    def _judge(self, judge: WayJudge, draws: Stored) -> None:
+    def _judge(self, judge: PointJudge, draws: Stored) -> None:
         gamma = self.config.gamma
         header = {DRAWS: draws.sha256, "origin": judge.origin(gamma)}
 
@@ -219,7 +219,7 @@ class _Task:
             values = judge.values(self.task.name, states[rows], actions, states[goals], gamma)
             return Stored(header, {"values": values[:, 0]})
 
-        need(judge.file(self._home() / VALUES), header, judged, stale="remake")
+        need(self._home() / VALUES / f"{judge.name}.npz", header, judged, stale="remake")
 
     def _score_column(
         self, scorer: Scorer, home: Path, draws: Stored, proposals: Stored | None

@@ -9,7 +9,7 @@ import numpy as np
 
 from toptail.audit.triples.bootstrap import seed_mean
 from toptail.lab.critics.registry import CRITICS, names, readout, without_settings
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.lab.judges.point import EUCLIDEAN, EXACT
 from toptail.report.text import join
 from toptail_paper.semantics.config import EXCLUSIONS, ORACLE, SemanticsConfig
 from toptail_paper.semantics.measure import CURSE, Estimates, MeasuredTask
@@ -35,7 +35,6 @@ _EUCLIDEAN = (
 _WAYS = {
     EXACT: "exact: γ to the fewest steps into the goal's tolerance, the action's included.",
     EUCLIDEAN: f"euclidean: {_EUCLIDEAN}",
-    GEODESIC: f"geodesic: {_EUCLIDEAN}",
 }
 """What the notes say of judges that know the ways of a maze."""
 
@@ -214,7 +213,7 @@ def _robustness(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> di
 
 def _value_oracle(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     judged = [task for task in measured if task.agreement]
-    known = (ORACLE, EXACT, EUCLIDEAN, GEODESIC)
+    known = (ORACLE, EXACT, EUCLIDEAN)
     judges = [name for name in known if any(name in t.agreement for t in judged)]
     names = {name: name for judge in judges for name in (f"nregret_{judge}", f"tau_{judge}")}
     rows = _rows(judged, {"nregret_gamma": "normalized@top", **names})

@@ -13,8 +13,8 @@ from toptail.lab.critics.losses import Contrast
 from toptail.lab.critics.registry import MAIN, entry, names
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.training import Settings, TrainingJob, TrainingSettings, train_missing
-from toptail.lab.tasks.datasets import TaskDataset
-from toptail.lab.training.group import Watch
+from toptail.lab.tasks.files import TaskDataset
+from toptail.lab.training.run_batch import Watch
 from toptail.lab.training.run_files import Run
 from toptail_paper.semantics.config import SWEEP, SemanticsConfig
 

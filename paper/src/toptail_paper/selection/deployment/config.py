@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from toptail.errors import InputError
 from toptail.lab.critics.registry import entry, split_readout
 from toptail.lab.proposals.actor import ActorConfig
-from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
+from toptail.lab.tasks.names import is_ogbench, parse_name
 
 Kind: TypeAlias = Literal["value", "contrastive"]
 """What an actor follows: a readout that is fitted to Bellman targets, or any other."""
@@ -104,7 +104,7 @@ class DeploymentConfig:
     @classmethod
     def for_task(cls, task: str) -> DeploymentConfig:
         """The settings of a task: the paper's, with OGBench's own weights of behaviour cloning."""
-        if PAPER_TASKS.get(task, task) not in OGBENCH_NAMES:
+        if not is_ogbench(task):
             return cls()
         name = parse_name(task)
         alphas = OGBENCH_ALPHAS.get(name.family, {}) if name.kind != "explore" else {}

@@ -25,7 +25,7 @@ from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
 from toptail.lab.tasks.trajectories import Trajectories
-from toptail.lab.training.checkpoint import save_params
+from toptail.lab.training.checkpoints import save_params
 from toptail.lab.training.offline import OfflineData, device_data
 from toptail.lab.training.run_files import Run, read_run, run_folder
 from toptail.lab.training.runs import load_run, require_data

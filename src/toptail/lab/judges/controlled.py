@@ -1,8 +1,8 @@
-r"""The ideal critics of the controlled world, in closed form.
+r"""The judge and the ideal critics of the controlled world, in closed form.
 
-One step ends an episode, so that nothing follows whose policy could differ: Q of the behaviour is
-Q*, and with d = 1 everywhere gamma^d says nothing. What remains is the log-ratio. The contrastive
-positive of (s, a) is the goal g that a was drawn for, and by Bayes' rule
+One step ends an episode, so that there is no later policy: Q of the behaviour is Q*, and with d = 1
+everywhere gamma^d is constant. What remains is the log-ratio. The contrastive positive of (s, a) is
+the goal g that a was drawn for, and by Bayes' rule
 
 .. math:: f^*(s, a, g) = \log\frac{p(g \mid s, a)}{p(g)} = \log\frac{p(a \mid s, g)}{p(a \mid s)}.
 
@@ -11,25 +11,45 @@ With m = the step towards g, at most R long, and noise of standard deviation sig
 .. math:: p(a \mid s, g) = \alpha\, N(a; m, \sigma^2 I) + (1 - \alpha) / (\pi R^2)
           \quad\text{for } \|a\| < R,
 
-and on the rim, where noise was projected to, the density per angle is alpha times the integral of
-r N(r e; m, sigma^2 I) over r > R. Off the disk there is no data: the ideal says nothing, minus
-infinity. p(a | s) is the mean over goals, uniform in the square: in polar coordinates around s the
-integral over the length is closed, and the one over the angle is a sum over equal angles.
+and on the rim, to which noise was projected, the density per angle is alpha times the integral of
+r N(r e; m, sigma^2 I) over r > R. Off the disk there is no data, and the ideal is minus infinity.
+p(a | s) is the mean over goals, uniform in the square: in polar coordinates around s the integral
+over the length is closed, and the one over the angle is a sum over equal angles.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from toptail.errors import InputError
 from toptail.lab.tasks.controlled import (
     ControlledWorld,
     Floats,
+    Queries,
     exact_value,
     on_support,
     project_to_disk,
 )
+
+
+@dataclass(frozen=True)
+class ClosedFormJudge:
+    """Values candidates by the closed form Q*(s, a, g), on and off the support."""
+
+    world: ControlledWorld
+    """The world."""
+    trust: str = "exact: the value is known in closed form on and off the support"
+    """Whether the values are exact, circular or estimated, and why."""
+
+    def values(self, queries: Queries, candidates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Value candidates [m, n, 2] of m queries; one exact replicate: [m, n, 1]."""
+        value = exact_value(self.world, queries.states[:, None], candidates, queries.goals[:, None])
+        return value[..., None]
+
 
 ANGLES = 720
 """Angles of the sum in p(a | s)."""
@@ -57,7 +77,7 @@ def log_ratio(world: ControlledWorld, states: Floats, actions: Floats, goals: Fl
     likelihood = log_likelihood(world, states, actions, goals)
     shape = np.broadcast_shapes(states.shape, actions.shape)
     pairs = [np.broadcast_to(x, shape).reshape(-1, 2) for x in (states, actions)]
-    density = np.ones(len(pairs[0]))  # off support there is nothing to divide by
+    density = np.ones(len(pairs[0]))  # off support the likelihood is 0 in any case
     known = np.flatnonzero(on_support(world, pairs[1]))
     for start in range(0, len(known), _BLOCK):
         rows = known[start : start + _BLOCK]
@@ -114,8 +134,8 @@ def _to_the_edge(world: ControlledWorld, states: Floats, unit: Floats) -> Floats
     """How far the square of goals reaches from states [n, 2] in directions [m, 2]: [n, m]."""
     end = np.sign(unit) * world.state_range
     with np.errstate(divide="ignore", invalid="ignore"):
-        way = (end - states[:, None]) / unit
-    return np.asarray(np.where(unit == 0.0, np.inf, way).min(axis=-1))
+        length = (end - states[:, None]) / unit
+    return np.asarray(np.where(unit == 0.0, np.inf, length).min(axis=-1))
 
 
 def _within(actions: Floats, unit: Floats, length: Floats, sigma: float) -> Floats:

@@ -1,4 +1,4 @@
-"""Lanes: runs that differ in numbers, side by side, against each of them alone."""
+"""Batches of runs that differ in numbers, against each run alone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.training.toy import toy_config, toy_data
-from toptail.lab.critics.learner import Params
-from toptail.lab.training.lanes import Lane, groups, numbers_of, train_lanes
+from toptail.lab.critics.base import Params
+from toptail.lab.training.batches import BatchRun, batches, numbers_of, train_batch
 from toptail.lab.training.programs import compile_chunk, fresh_state, shapes_of, take_row
 
 STEPS = 6
@@ -48,20 +48,20 @@ def assert_near(got: Params, wanted: Params) -> None:
                  {"expectile": 0.7, "gamma": 0.9, "current": 0.0, "future": 1.0}]),
     ],
 )  # fmt: skip
-def test_a_lane_is_the_same_run_alone(
+def test_a_run_of_a_batch_is_the_same_run_alone(
     critic: str, variants: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     trainings = [config(critic, **settings) for settings in variants]
-    assert groups(trainings) == [[0, 1]]
-    lanes = [Lane(training, seed) for training, seed in zip(trainings, (3, 4), strict=True)]
-    ((step, found),) = train_lanes(lanes, toy_data().rows, [STEPS], tmp_path, "data")
+    assert batches(trainings) == [[0, 1]]
+    runs = [BatchRun(training, seed) for training, seed in zip(trainings, (3, 4), strict=True)]
+    ((step, found),) = train_batch(runs, toy_data().rows, [STEPS], tmp_path, "data")
     assert step == STEPS
     assert_near(found[1], alone(trainings[1], 4))  # the first is what the program is compiled for
     first, second = (jax.tree.leaves(own)[0] for own in found)
     assert not np.allclose(first, second)
 
 
-def test_what_changes_shapes_or_the_program_is_another_group() -> None:
+def test_what_changes_shapes_or_the_program_is_another_batch() -> None:
     made = [
         config("raw"),
         config("raw", positive_weight=2.0),
@@ -72,23 +72,23 @@ def test_what_changes_shapes_or_the_program_is_another_group() -> None:
         config("tdq", gamma=0.9),
         config("raw", hidden=(16,)),
     ]
-    assert groups(made) == [[0, 1], [2], [3], [4, 6], [5], [7]]
+    assert batches(made) == [[0, 1], [2], [3], [4, 6], [5], [7]]
     assert numbers_of(config("tdq", gamma=0.9))["learner.bellman.gamma"] == 0.9
 
 
-def test_seeds_are_lanes_with_the_same_bits_and_a_stopped_group_goes_on(tmp_path: Path) -> None:
+def test_seeds_have_the_same_bits_and_a_stopped_batch_resumes(tmp_path: Path) -> None:
     training = config("raw")
-    lanes = [Lane(training, 1), Lane(training, 2)]
+    runs = [BatchRun(training, 1), BatchRun(training, 2)]
     data, wanted = toy_data().rows, [2, 4, STEPS]
-    whole = list(train_lanes(lanes, data, wanted, tmp_path / "whole", "data"))
+    whole = list(train_batch(runs, data, wanted, tmp_path / "whole", "data"))
     assert [step for step, _ in whole] == wanted
     jax.tree.map(np.testing.assert_array_equal, whole[-1][1][1], alone(training, 2, 2))
-    stopped = train_lanes(lanes, data, wanted, tmp_path / "stopped", "data")
+    stopped = train_batch(runs, data, wanted, tmp_path / "stopped", "data")
     next(stopped)
     next(stopped)  # which stores what came before
     del stopped
-    rest = list(train_lanes(lanes, data, wanted, tmp_path / "stopped", "data"))
+    rest = list(train_batch(runs, data, wanted, tmp_path / "stopped", "data"))
     assert [step for step, _ in rest] == [4, STEPS]
     jax.tree.map(np.testing.assert_array_equal, rest[-1][1], whole[-1][1])
-    again = train_lanes(lanes, data, wanted, tmp_path / "stopped", "other data")
+    again = train_batch(runs, data, wanted, tmp_path / "stopped", "other data")
     assert next(again)[0] == 2

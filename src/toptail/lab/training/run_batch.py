@@ -1,4 +1,4 @@
-"""Seeds of one critic that train together, from one chunk of steps to the next."""
+"""A batch of runs: the seeds of one critic that train together, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -14,22 +14,28 @@ import numpy as np
 
 from toptail.io.files import sha256, sweep
 from toptail.io.json_files import read_object, write_json
-from toptail.lab.critics.learner import Info, Params, parameter_count
-from toptail.lab.training.checkpoint import save_params
+from toptail.lab.critics.base import Info, Params, parameter_count
+from toptail.lab.training.checkpoints import (
+    BatchCheckpoint,
+    arrays_of,
+    flush_to_disk,
+    save_checkpoint,
+    save_last_state,
+    save_params,
+)
 from toptail.lab.training.config import LearnerConfig
-from toptail.lab.training.extend import save_state
-from toptail.lab.training.joint import JointCheckpoint, arrays_of, reach_the_disk, save_joint
 from toptail.lab.training.loop import TrainState
-from toptail.lab.training.memory import check_fits, free_bytes, program_bytes, tree_bytes
-from toptail.lab.training.metrics import Line, append_line, cut_lines, metrics_line
-from toptail.lab.training.policy import find_fault
 from toptail.lab.training.programs import (
     Advance,
+    check_fits,
     compile_chunk,
+    free_bytes,
     fresh_state,
+    program_bytes,
     shapes_of,
     state_shapes,
     take_row,
+    tree_bytes,
     with_twin,
 )
 from toptail.lab.training.run_files import (
@@ -37,73 +43,64 @@ from toptail.lab.training.run_files import (
     METRICS,
     PARAMS,
     RECORD,
+    Line,
+    append_line,
+    cut_lines,
     machine,
+    metrics_line,
     now,
     read_run,
     run_folder,
     versions,
 )
-from toptail.lab.training.runs import mark_invalid
+from toptail.lab.training.runs import find_fault, mark_invalid
 from toptail.lab.training.task_data import TaskData
 from toptail.provenance import commit
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a group stands."""
+class BatchProgress:
+    """The progress of a batch of runs, for `Watch`."""
 
     stage: Literal["compiling", "training"]
-    """What it is doing."""
-
+    """What the batch is doing."""
     critic: str
     """Name of the critic."""
-
     seeds: tuple[int, ...]
-    """The seeds that train together."""
-
+    """The seeds of the batch."""
     step: int
     """Steps done."""
-
     steps: int
-    """Steps wanted."""
-
+    """Steps of the whole run."""
     lines: dict[int, Line]
     """Each seed's newest line of metrics; empty before the first chunk."""
-
     stored: bool
     """Whether this step has just been written to a checkpoint."""
 
 
-Watch: TypeAlias = Callable[[Standing], None]
+Watch: TypeAlias = Callable[[BatchProgress], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
-    """What trains together, where it is stored, and where it starts."""
+class RunBatch:
+    """Seeds that train together in one program, with their folders and their first state."""
 
     config: LearnerConfig
-    """The critic and how it is trained."""
-
+    """The critic and its training."""
     data: TaskData
-    """What it is trained on."""
-
+    """The data set."""
     home: Path
     """``OUT/TASK/CRITIC``."""
-
     attempts: dict[int, int]
-    """The seeds, and which attempt at each this is."""
-
-    checkpoint: JointCheckpoint | None
-    """The state to go on from; None starts at step 0."""
-
+    """Seed to the number of the attempt."""
+    checkpoint: BatchCheckpoint | None
+    """The state to resume from; None starts at step 0."""
     checkpoint_every: int
     """Steps between two checkpoints."""
-
     command: str
-    """What the record says was called."""
-
+    """The command line for the records."""
     watch: Watch | None = None
-    """Told after every chunk of steps."""
+    """Called after every chunk of steps."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -115,7 +112,7 @@ class Group:
         return run_folder(self.home, seed)
 
     def train(self) -> None:
-        """Train to the end and leave every seed's run finished, or invalid if it is."""
+        """Train to the last step and leave every run finished, or invalid with the reason."""
         start = 0 if self.checkpoint is None else self.checkpoint.step
         self._tell("compiling", start)
         advance = self._compiled(start)
@@ -130,7 +127,7 @@ class Group:
         for seed in self.seeds:
             self._open(seed, start, begun)
         state, step = self._start(), start
-        self.data.probe.read(self.config.training.learner, state.params)  # compiles it
+        self.data.probe.read(self.config.training.learner, state.params)  # to compile it now
         self._tell("training", start)
         began = time.monotonic()
         while step < self.config.steps:
@@ -149,11 +146,11 @@ class Group:
         params: Params = jax.tree.map(np.asarray, state.params)
         arrays = arrays_of(state, len(self.seeds))
         for row, seed in enumerate(self.seeds):
-            kept = save_state(self.folder(seed), arrays, row)
-            self._close(seed, step, take_row(params, row), kept)
+            state_sha256 = save_last_state(self.folder(seed), arrays, row)
+            self._close(seed, step, take_row(params, row), state_sha256)
 
     def _compiled(self, start: int) -> dict[int, Advance]:
-        """The programs for whole chunks and for the rest, and whether they fit the device."""
+        """The programs of a whole chunk and of a last, shorter one, if they fit the device."""
         total, chunk = self.config.steps, self.config.log_every
         whole = {chunk} if total // chunk > start // chunk else set()
         lengths = whole | ({total % chunk} if total % chunk and start < total else set())
@@ -167,7 +164,7 @@ class Group:
         return programs
 
     def _open(self, seed: int, start: int, begun: dict[str, Any]) -> None:
-        """Write down what starts here, and forget what was logged after the checkpoint."""
+        """Write the record of a run that starts or resumes, and cut its metrics at that step."""
         folder = self.folder(seed)
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder)
@@ -207,7 +204,7 @@ class Group:
         return self.checkpoint.load(shapes, rows)
 
     def _log(self, step: int, state: TrainState, info: Info) -> dict[int, Line]:
-        """Append a line to each seed's metrics: means over the chunk, and the probe's numbers."""
+        """Append a line to each run's metrics: means over the chunk, and the probe's numbers."""
         means = {name: np.asarray(x, np.float64).mean(axis=1) for name, x in info.items()}
         probed = self.data.probe.read(self.config.training.learner, state.params)
         lines = {}
@@ -218,17 +215,17 @@ class Group:
         return lines
 
     def _store(self, state: TrainState, step: int, seconds: float) -> None:
-        """Write a joint checkpoint; the lines before it must be on the disk first."""
+        """Write a checkpoint; the metrics before it must be on the disk first."""
         for seed in self.seeds:
-            reach_the_disk(self.folder(seed) / METRICS)
+            flush_to_disk(self.folder(seed) / METRICS)
         arrays = arrays_of(state, len(self.seeds))
-        save_joint(self.home, self.config.hash, self.attempts, step, arrays)
+        save_checkpoint(self.home, self.config.hash, self.attempts, step, arrays)
         for seed in self.seeds:
             before = read_object(self.folder(seed) / RECORD)["seconds"]
             self._update(seed, checkpoint_step=step, seconds=round(before + seconds, 2))
 
     def _close(self, seed: int, step: int, params: Params, state_sha256: str) -> None:
-        """Store a seed's parameters and decide, by the policy alone, whether its run is valid."""
+        """Store the parameters of a run, and record whether it is valid."""
         folder = self.folder(seed)
         save_params(folder / PARAMS, params)
         self._update(
@@ -258,4 +255,4 @@ class Group:
     ) -> None:
         if self.watch is not None:
             name, steps = self.config.name, self.config.steps
-            self.watch(Standing(stage, name, self.seeds, step, steps, lines or {}, stored))
+            self.watch(BatchProgress(stage, name, self.seeds, step, steps, lines or {}, stored))
