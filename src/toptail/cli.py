@@ -20,7 +20,6 @@ from toptail import __version__
 from toptail.audit.settings import NOT_MEANT
 from toptail.commands.options import ONE_WORD, respelled
 from toptail.commands.output import drop, open_output
-from toptail.commands.parent import end_with_parent
 from toptail.errors import Exit, InputError, NotDoneError, brief, printable, system_error
 
 _COMMANDS: dict[str, tuple[str, str]] = {
@@ -34,7 +33,6 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo:Demo", "Audit five built-in scorers whose curves are known in closed form."),
     "data": ("data:Data", "List, download, describe, collect, import and check data sets."),
     "train": ("train:Train", "Train critics on a data set."),
-    "run-job": ("run_job:RunJob", "Do one piece of a command, as '--list-jobs' lists them."),
     "runs": ("runs:Runs", "List training runs and their states, or record that one is invalid."),
     "report": (
         "report:Report",
@@ -192,7 +190,6 @@ def _ended(program: Program) -> int:
 
 def run(program: Program = TOPTAIL) -> None:
     """Entry point of the console script: leaves with the exit code, whatever happens."""
-    end_with_parent()
     open_output()
     try:
         code = _ended(program)

@@ -26,7 +26,7 @@ from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.run import check
 from toptail.lab.check.verdicts import QUESTIONS, failures
 from toptail.lab.environments.gym import unlogged
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.queries import load_queries
 from toptail.pools import ScoredPools
 from toptail.results import AuditResult, PicksResult

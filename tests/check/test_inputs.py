@@ -21,8 +21,7 @@ from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.run import check
 from toptail.lab.scorers.foreign import foreign_scorers
 from toptail.lab.scorers.user import as_score
-from toptail.lab.tasks.datasets import TaskDataset
-from toptail.lab.tasks.files import load_file, record_path, save_file
+from toptail.lab.tasks.files import TaskDataset, load_file, record_path, save_file
 
 POINT = "pointmaze-medium-navigate-v0"
 STATES, ACTIONS, GOALS = (np.full((3, 2), x, np.float32) for x in (1, 10, 100))

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from toptail.errors import InputError
 from toptail_paper.claims import coverage
 from toptail_paper.claims.coverage import PaperCell, Reason, all_cells, summary, write_cells
 from toptail_paper.claims.reported import WITHOUT_CELLS, cells, labels
 from toptail_paper.cli import main
-from toptail_paper.commands.reproduce import Reproduce
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -111,9 +109,7 @@ def test_the_page_is_as_it_is_stored_and_the_docs_quote_it(found: list[PaperCell
 
 def test_the_command_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(RESULTS / "controlled", tmp_path / "controlled")
-    assert main(["reproduce", "ledger", "--cells", "--out", str(tmp_path)]) == 0
+    assert main(["ledger", "--cells", "--out", str(tmp_path)]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert f"{summary(all_cells(tmp_path))}." in printed
     assert (tmp_path / "cells.md").is_file()
-    with pytest.raises(InputError, match="belongs to the label 'ledger'"):
-        Reproduce("tab:main", cells=True).run()

@@ -92,7 +92,7 @@ def test_a_table_shows_paper_here_and_difference(capsys: pytest.CaptureFixture[s
     text = printed(capsys, "3")
     for words in ("0.978 ± ", "Paper", "Difference", "Settings: steps 3,000", "Made by: toptail"):
         assert words in text
-    assert "toptail-paper reproduce tab:toy-support --out FOLDER" in text
+    assert "Measure it again: toptail-paper study controlled" in text
     assert "where the 95 % intervals of both do not overlap" in " ".join(text.split())
     assert content["claims"][0]["sentence"] in " ".join(text.split())
     assert stamps() == before

@@ -52,16 +52,16 @@ def test_a_world_like_the_papers_is_seen_and_other_tasks_are_left_open(tables: T
 
 
 def test_the_exact_value_is_asked_before_the_euclidean_length(tables: Tables) -> None:
-    assert list(judges(tables, P)) == ["reference", "geodesic"]
+    assert list(judges(tables, P)) == ["reference", "euclidean"]
     changed = deepcopy(tables)
     for row in changed["fixed-query"]["rows"][P].values():
-        known = {name: cell for name, cell in row.items() if name.startswith("geodesic/")}
+        known = {name: cell for name, cell in row.items() if name.startswith("euclidean/")}
         for judge in ("exact", "euclidean"):
-            row |= {name.replace("geodesic", judge): deepcopy(known[name]) for name in known}
+            row |= {name.replace("euclidean", judge): deepcopy(known[name]) for name in known}
     assert judges(changed, P) == {"reference": "", "exact": "exact/"}
     expected = status(changed)
     put(MAIN, "tdq", f"euclidean/{TAU}", 0.1)(changed)
-    put(MAIN, "tdq", f"geodesic/{TAU}", 0.1)(changed)
+    put(MAIN, "tdq", f"euclidean/{TAU}", 0.1)(changed)
     assert status(changed) == expected
     put(MAIN, "tdq", f"exact/{TAU}", 0.1)(changed)
     assert status(changed) != expected
@@ -93,7 +93,7 @@ MAIN, TAU, REGRET, DELTA = "fixed-query", "tau_b_64", "nregret_64", "rollout_del
         ("tdq-orders", [put(MAIN, "tdq", TAU, 0.3)], "depends"),
         (
             "tdq-orders",
-            [put(MAIN, "tdq", TAU, 0.3), put(MAIN, "tdq", f"geodesic/{TAU}", 0.3)],
+            [put(MAIN, "tdq", TAU, 0.3), put(MAIN, "tdq", f"euclidean/{TAU}", 0.3)],
             "not seen",
         ),
         ("contrastive-flat", [put(MAIN, "hybrid", TAU, 0.5)], "depends"),
@@ -321,7 +321,7 @@ def heads(tables: Tables, value: dict[str, float], cosine: float) -> Tables:
     """The tau_b of two heads by seed, under every judge; TD-Q's lead over cosine is 0.5."""
     changed = deepcopy(tables)
     rows = changed[MAIN]["rows"][P]
-    for prefix in ("", "geodesic/"):
+    for prefix in ("", "euclidean/"):
         flat = dict.fromkeys(value, cosine)
         tau = {
             HEADS[0]: value,

@@ -26,7 +26,7 @@ from toptail_paper.claims.numbers import Tables
 from toptail_paper.claims.reported import cells
 from toptail_paper.claims.scale import shortfalls
 from toptail_paper.claims.vocabulary import CRITICS
-from toptail_paper.study.scale import note, read_scale
+from toptail_paper.study.results import note, read_scale
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {
     "controlled": (*MAIN, *ROBUSTNESS),

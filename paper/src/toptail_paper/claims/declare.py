@@ -17,7 +17,7 @@ from typing import Any
 
 from toptail.io.json_files import write_json
 from toptail.lab.store.units import plain
-from toptail.lab.tasks.names import PAPER_TASKS, parse_name, published_recipe
+from toptail.lab.tasks.names import parse_name, published_recipe
 from toptail.lab.training.run_files import digest
 from toptail_paper.claims.annotate import CLAIMS
 from toptail_paper.claims.criteria import WEAK_MEANS, Criterion
@@ -25,6 +25,7 @@ from toptail_paper.claims.findings import INTERVALS, STATUSES, Ruling
 from toptail_paper.claims.ledger import Claim
 from toptail_paper.claims.packaged import packaged
 from toptail_paper.claims.vocabulary import DECLARED
+from toptail_paper.study.naming import PAPER_TASKS
 
 FORMAT = "toptail-declared-claims-1"
 
@@ -116,7 +117,6 @@ def _claim(claim: Claim, criterion: Criterion | Ruling) -> dict[str, Any]:
 def _training() -> dict[str, Any]:
     """What all critics share, and every field of each."""
     from toptail.lab.critics.full import full_size
-    from toptail.lab.critics.learner import recorded
     from toptail.lab.critics.registry import names
     from toptail.lab.scorers.training import TrainingSettings
     from toptail.lab.training.config import RunConfig
@@ -126,7 +126,7 @@ def _training() -> dict[str, Any]:
         **asdict(TrainingSettings()),
         "gamma": RunConfig.gamma,
         "reward": RunConfig.reward,
-        "critics": {name: recorded(full_size(name)) for name in declared},
+        "critics": {name: full_size(name).settings() for name in declared},
     }
 
 

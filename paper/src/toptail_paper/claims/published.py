@@ -21,7 +21,7 @@ from toptail_paper.claims.packaged import packaged
 from toptail_paper.claims.reported import WITHOUT_CELLS, cells
 from toptail_paper.claims.scale import stated
 from toptail_paper.study.compare import Comparison
-from toptail_paper.study.scale import read_scale, scale_rows
+from toptail_paper.study.results import read_scale, scale_rows
 from toptail_paper.study.study import study_in
 
 SHIPPED: Final = "published"

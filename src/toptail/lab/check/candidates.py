@@ -108,7 +108,7 @@ class BehaviourModel:
 
     def act(self, keys: IntArray, states: FloatArray, goals: FloatArray) -> FloatArray:
         """One sample for each state."""
-        from toptail.lab.proposals.sampling import row_keys
+        from toptail.lab.proposals.denoiser import row_keys
 
         own = row_keys(self._key, *keys.reshape(len(keys), -1).T)
         steps = min(DDIM_STEPS, self._policy.model.schedule.levels)

@@ -14,8 +14,7 @@ from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.lab.scorers.base import Scorer
 from toptail.lab.scorers.user import live_scorer, named, require_names, user_scorers
-from toptail.lab.tasks.datasets import TaskDataset
-from toptail.lab.tasks.files import Dataset, check_arrays
+from toptail.lab.tasks.files import Dataset, TaskDataset, check_arrays
 from toptail.lab.tasks.trajectories import ARRAYS, Trajectories
 
 Arrays: TypeAlias = Trajectories | Mapping[str, NDArray[Any]]

@@ -13,10 +13,19 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, option
 from toptail.io.arrays import read_arrays
 from toptail.lab.check.candidates import BehaviourModel, behaviour_folder
-from toptail.lab.check.config import EXACT, JUDGES, NO_JUDGE, REFERENCE, ROLLOUTS, CheckConfig
+from toptail.lab.check.config import (
+    EXACT,
+    JUDGES,
+    NO_JUDGE,
+    REFERENCE,
+    ROLLOUTS,
+    CheckConfig,
+)
 from toptail.lab.check.environments import TaskEnvironment
 from toptail.lab.environments.rollout import RolloutRules, RolloutStarts
-from toptail.lab.judges.point import knows_ways
+from toptail.lab.judges.exact import exact_values
+from toptail.lab.judges.point import is_point_maze
+from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
 from toptail.lab.judges.rollouts import ContinuationPolicy, candidate_returns
 from toptail.lab.proposals.untrained import NearData
 from toptail.lab.scorers.base import Score, score_each
@@ -84,7 +93,6 @@ class JudgeInputs:
         """The folders of the runs that judge; empty unless all are there."""
         if self.runs is None or not self.environment.goals:
             return []
-        from toptail.lab.judges.reference import REFERENCE_CRITIC
         from toptail.lab.training.run_files import RECORD, run_folder
 
         home = self.runs / self.task / REFERENCE_CRITIC
@@ -94,7 +102,7 @@ class JudgeInputs:
 
 def best_judge(inputs: JudgeInputs) -> str:
     """The best judge that a task has: exact, else rollouts, else a reference ensemble."""
-    if inputs.environment.goals and knows_ways(inputs.task):
+    if inputs.environment.goals and is_point_maze(inputs.task):
         return EXACT
     if inputs.environment.make is not None:
         return ROLLOUTS
@@ -117,12 +125,11 @@ def _none(_: JudgeInputs) -> Judge:
 
 
 def _exact(inputs: JudgeInputs) -> Judge:
-    if not inputs.environment.goals or not knows_ways(inputs.task):
+    if not inputs.environment.goals or not is_point_maze(inputs.task):
         raise InputError(
             f"{option('judge', EXACT)}: the exact value is known of PointMaze without teleports "
             f"alone, and not of {inputs.task}: leave it out, or choose another judge."
         )
-    from toptail.lab.judges.exact import exact_values
 
     gamma = inputs.config.gamma
 
@@ -165,7 +172,6 @@ def _continuation(inputs: JudgeInputs, queries: FrozenQueries) -> ContinuationPo
 
 
 def _reference(inputs: JudgeInputs) -> Judge:
-    from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
 
     if not inputs.reference_runs():
         raise InputError(

@@ -50,8 +50,7 @@ from toptail.lab.check.verdicts import (
 )
 from toptail.lab.environments.protocol import Floats
 from toptail.lab.environments.rollout import RolloutRules
-from toptail.lab.proposals.support import local_rows, support_distance
-from toptail.lab.proposals.untrained import NearData
+from toptail.lab.proposals.untrained import NearData, local_rows, support_distance
 from toptail.lab.scorers.ascent import Ascent
 from toptail.lab.scorers.base import Scorer
 from toptail.lab.scorers.user import fresh_modules

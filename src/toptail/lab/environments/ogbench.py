@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.environments.protocol import Copies, EnvironmentBatch, Floats, Mask, StoredRow
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.names import TaskName
-from toptail.lab.tasks.simulator import Simulator
+from toptail.lab.tasks.simulator import MazeBatch, Simulator
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
 _ARM, _CUBE, _BUTTON = 19, 9, 4

@@ -97,7 +97,7 @@ class ModelContinuation:
 
     def __call__(self, keys: IntArray, observed: FloatArray, goals: FloatArray) -> FloatArray:
         """Draw actions in calls of one size; the last is filled up by repetition."""
-        from toptail.lab.proposals.sampling import row_keys
+        from toptail.lab.proposals.denoiser import row_keys
 
         block, n = self._block, len(keys)
         padded = np.pad(np.arange(n), (0, -n % block), mode="edge")

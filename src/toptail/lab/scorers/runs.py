@@ -18,9 +18,8 @@ from toptail.io.files import entries
 from toptail.lab.critics.registry import CRITICS, entry, without_settings
 from toptail.lab.scorers.base import Rows, Scorer, Towards
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
-from toptail.lab.training.config import RunConfig, changes
-from toptail.lab.training.options import labelled
-from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
+from toptail.lab.training.config import RunConfig, labelled
+from toptail.lab.training.run_files import RECORD, Run, differences, read_run, run_folder
 
 if TYPE_CHECKING:
     from toptail.lab.critics.base import TrainedCritic
@@ -189,7 +188,7 @@ def _labelled(scorer: str, critic: str, folder: str) -> str:
 def _require_label(run: Run, stored: RunConfig) -> None:
     """Refuse a run whose folder names other settings than it was trained with."""
     label = run.folder.parent.name
-    changed = changes(stored.content, labelled(stored, label).content) if "[" in label else []
+    changed = differences(stored.content, labelled(stored, label).content) if "[" in label else []
     if changed:
         raise InputError(
             f"{run.folder} was trained with other settings than its folder's name says, "

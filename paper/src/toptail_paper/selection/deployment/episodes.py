@@ -18,13 +18,13 @@ from toptail.lab.tasks.simulator import make_env, package_randomness
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.stats import wilson
 from toptail_paper.selection.deployment.config import EpisodeConfig
-from toptail_paper.selection.rollout_design import audited_queries
+from toptail_paper.selection.rollout_data import audited_queries
 
 Act: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Observations [n, o] of all episodes at one step, to actions [n, a]; called once per step."""
 
 Share: TypeAlias = Callable[[float], None]
-"""Told the share of the work that is done."""
+"""Called with the share of the work that is done."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +33,10 @@ class Episodes:
 
     make: BatchMaker
     """Makes the simulations."""
-
     starts: RolloutStarts
     """State and goal of each episode, as the simulation has them."""
-
     goal: NDArray[Any]
     """[n] number of the evaluation goal, from 1, or the distance group of recorded goals."""
-
     limit: int
     """Steps after which an episode has failed."""
 
