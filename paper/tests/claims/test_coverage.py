@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from toptail.errors import InputError
-from toptail_paper.claims import coverage
-from toptail_paper.claims.coverage import PaperCell, Reason, all_cells, summary, write_cells
+from toptail_paper.claims import published as coverage
+from toptail_paper.claims.published import PaperCell, Reason, all_cells, summary, write_cells
 from toptail_paper.claims.reported import WITHOUT_CELLS, cells, labels
 from toptail_paper.cli import main
 from toptail_paper.commands.reproduce import Reproduce

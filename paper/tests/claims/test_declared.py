@@ -15,7 +15,7 @@ from toptail.lab.training.run_files import digest
 from toptail_paper.claims import CLAIMS, decide, declare
 from toptail_paper.claims.declare import declared, declared_claims, read_declared, undeclared
 from toptail_paper.claims.findings import Ruling
-from toptail_paper.claims.vocabulary import DECLARED
+from toptail_paper.claims.reported import DECLARED
 
 
 @pytest.fixture(scope="module")

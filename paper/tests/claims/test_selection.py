@@ -14,7 +14,7 @@ from toptail.lab.store.folder import read_json
 from toptail_paper.claims import CLAIMS, decide
 from toptail_paper.claims.declare import declared_claims
 from toptail_paper.claims.selection_order import HEADS, judges
-from toptail_paper.claims.vocabulary import DECLARED
+from toptail_paper.claims.reported import DECLARED
 
 SELECTION = CLAIMS["selection"]
 Tables = dict[str, Any]

@@ -25,7 +25,7 @@ from toptail_paper.claims.ledger import Claim, ClaimEntry, write_ledger, write_u
 from toptail_paper.claims.numbers import Tables
 from toptail_paper.claims.reported import cells
 from toptail_paper.claims.scale import shortfalls
-from toptail_paper.claims.vocabulary import CRITICS
+from toptail_paper.claims.reported import CRITICS
 from toptail_paper.study.scale import note, read_scale
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {

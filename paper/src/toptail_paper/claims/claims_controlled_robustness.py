@@ -39,7 +39,7 @@ from toptail_paper.claims.numbers import (
     seeded,
 )
 from toptail_paper.claims.sweeps import TASK
-from toptail_paper.claims.vocabulary import CONTRASTIVE, CRITICS
+from toptail_paper.claims.reported import CONTRASTIVE, CRITICS
 
 RADII = ("0.25", "0.40", "0.55")
 NOISY = f"{TASK}@sigma=0.05"

@@ -34,7 +34,7 @@ from toptail_paper.claims.numbers import (
     stored,
 )
 from toptail_paper.claims.selection_order import HEADS, MAIN, NAMES, TAU, only_task
-from toptail_paper.claims.vocabulary import ANT, CONTRASTIVE, CORE, CRITICS, HUMANOID, SOCCER
+from toptail_paper.claims.reported import ANT, CONTRASTIVE, CORE, CRITICS, HUMANOID, SOCCER
 
 LARGEST_K = "closed_loop/K=64"
 

@@ -39,7 +39,7 @@ from toptail_paper.claims.numbers import (
     together,
 )
 from toptail_paper.claims.sweeps import TASK
-from toptail_paper.claims.vocabulary import BOUNDED, CONTRASTIVE, CRITICS
+from toptail_paper.claims.reported import BOUNDED, CONTRASTIVE, CRITICS
 
 HERE = (TASK,)
 HEADS = ("f_cos", "q_td", "q_hybrid")

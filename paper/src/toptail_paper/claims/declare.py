@@ -23,8 +23,8 @@ from toptail_paper.claims.annotate import CLAIMS
 from toptail_paper.claims.criteria import WEAK_MEANS, Criterion
 from toptail_paper.claims.findings import INTERVALS, STATUSES, Ruling
 from toptail_paper.claims.ledger import Claim
-from toptail_paper.claims.packaged import packaged
-from toptail_paper.claims.vocabulary import DECLARED
+from toptail_paper.claims.reported import packaged
+from toptail_paper.claims.reported import DECLARED
 
 FORMAT = "toptail-declared-claims-1"
 

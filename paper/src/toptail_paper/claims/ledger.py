@@ -21,7 +21,7 @@ from toptail.io.files import atomic
 from toptail.lab.store.folder import write_json
 from toptail_paper.claims.findings import INTERVALS, STATUSES, Decision, Status, computable
 from toptail_paper.claims.numbers import NotMeasuredError, Tables
-from toptail_paper.claims.packaged import packaged
+from toptail_paper.claims.reported import packaged
 
 ALWAYS: Final = ("seen", "depends", "not seen")
 """Statuses that a tally counts even where there are none of them."""

@@ -38,7 +38,7 @@ from toptail_paper.claims.numbers import (
     number,
     quotient,
 )
-from toptail_paper.claims.vocabulary import CONTRASTIVE, CORE, POINT, WAYS
+from toptail_paper.claims.reported import CONTRASTIVE, CORE, POINT, WAYS
 
 MAIN, SQUARE = "fixed-query", "function-class"
 TAU, REGRET = "tau_b_64", "nregret_64"

@@ -83,8 +83,8 @@ def decide_ledgers(out: Path, *, cells: bool = False) -> int:
     ``cells`` lists the paper's numbers, too.
     """
     from toptail_paper.claims import annotate, counted, write_across
-    from toptail_paper.claims.across import STUDY
-    from toptail_paper.claims.coverage import summary, write_cells
+    from toptail_paper.claims.ledger_over_tasks import STUDY
+    from toptail_paper.claims.published import summary, write_cells
 
     beside: dict[Path, list[Path]] = {}
     for folder in _decided_folders(out):

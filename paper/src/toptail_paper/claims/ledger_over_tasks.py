@@ -11,27 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
-
 from toptail.errors import InputError
 from toptail.lab.store.folder import read_stored, write_json
 from toptail_paper.claims.annotate import CLAIMS, stored_results
 from toptail_paper.claims.findings import INTERVALS, Answer, Status, count_seen
-from toptail_paper.claims.ledger import (
-    Claim,
-    ClaimEntry,
-    counted,
-    decide,
-    interval_text,
-    markdown_table,
-    quoted_places,
-    quoted_sentences,
-    run_of,
-    status_text,
-    write_text,
-)
+from toptail_paper.claims.ledger import Claim, ClaimEntry, counted, decide, interval_text, markdown_table, quoted_places, quoted_sentences, run_of, status_text, write_text
 from toptail_paper.claims.numbers import NotMeasuredError, Tables
 from toptail_paper.claims.selection_order import MAIN
-from toptail_paper.claims.vocabulary import EIGHT
+from toptail_paper.claims.reported import EIGHT
 
 STUDY: Final = "selection"
 """The study whose folders hold a task each."""
