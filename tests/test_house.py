@@ -15,14 +15,14 @@ from toptail.lab.critics.full import full_size
 from toptail.lab.critics.registry import CRITICS
 
 ROOT = Path(toptail.__file__).parent
-DOWNSTAIRS = ("stats", "io", "pools", "jobs", "audit", "select", "report", "results")
+DOWNSTAIRS = ("stats", "io", "pools", "jobs", "judging", "audit", "select", "report", "results")
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = (
     *("tasks", "environments", "foreign", "critics", "training", "experts", "proposals", "judges"),
     *("store", "scorers", "check"),
 )
 """The lab, left to right; every room of it may use the instrument."""
-SMALL = {"errors", "interrupts", "memory", "progress", "provenance"}
+SMALL = {"errors", "progress", "provenance"}
 """What everybody may import."""
 ABOVE = ("commands", "cli")
 """What uses both storeys."""

@@ -36,7 +36,7 @@ def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
         "toptail.audit.run",
         "toptail.pools.columns",
         "toptail.results.choice",
-        "toptail.results.planning",
+        "toptail.judging.plan",
         "toptail.results.run",
         "toptail.results.schema",
         "toptail.select.base",

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit.family import Family
 from toptail.select import Selector
 from toptail.select.base import RankSelector
 from toptail.select.grid import Grid
 from toptail.select.measure import Options, try_all
 from toptail.stats.best_of_k import Floats
+from toptail.stats.k_grid import KGrid
 from validation.audit import noisy_pools, run_command
 from validation.clock import seconds
 from validation.table import Row
@@ -50,7 +50,7 @@ def _against_drawn_pools(queries: int = 5, candidates: int = 1_000, draws: int =
     """Exact values against the mean over drawn pools, selector by selector and K by K."""
     pools = noisy_pools(queries, candidates, scorers=4)
     options = Options(pools, {}, None)
-    ks = Family.up_to(candidates).family
+    ks = KGrid.up_to(candidates).deciding
     selectors = Grid(options, (), candidates).made(CLOSED.split(","), abstain=False)
     value = pools.values["value"]
     found: dict[str, Any] = {}

@@ -10,10 +10,10 @@ from typing import Any, Final
 import numpy as np
 
 from toptail.audit import Rule, Settings, pools_content
-from toptail.audit.plan import Contrasts, Design, Guess, Questions, drawn_within
+from toptail.judging.design import Contrasts, Design, Draw, Guess, drawn_within
+from toptail.judging.plan import level_at
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats
-from toptail.stats.looks import level_at
 from validation.judging_cases import CANDIDATES, POPULATIONS, Mixture
 from validation.table import Row
 
@@ -37,7 +37,7 @@ def planned(pools: ScoredPools, labels: int, rng: np.random.Generator) -> Scored
     return asked(pools, *drawn_within(about, labels, Guess(), int(rng.integers(1 << 31))))
 
 
-def asked(pools: ScoredPools, plan: Design, drawn: Questions) -> ScoredPools:
+def asked(pools: ScoredPools, plan: Design, drawn: Draw) -> ScoredPools:
     """The table with the values that were drawn."""
     design = {
         "p_judged": plan.p_judged,

@@ -9,13 +9,13 @@ from typing import Final, Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from toptail.audit.family import Family
 from toptail.pools import ScoredPools
 from toptail.stats.best_of_k import Floats, best_of_k, oracle
+from toptail.stats.k_grid import KGrid
 
 CANDIDATES: Final = 16
 _PART: Final = 20_000
-_FAMILY: Final = Family.up_to(CANDIDATES)
+_GRID: Final = KGrid.up_to(CANDIDATES)
 Part = tuple[Floats, Floats]
 """Scores and values ``[queries, candidates]``."""
 
@@ -49,7 +49,7 @@ class Mixture:
     @property
     def captured(self) -> float:
         """The captured share at the largest K."""
-        return float(self.truth()[_FAMILY.steps.index((1, CANDIDATES))])
+        return float(self.truth()[_GRID.steps.index((1, CANDIDATES))])
 
     def table(self, queries: int, rng: np.random.Generator) -> ScoredPools:
         """A table of so many queries."""
@@ -68,10 +68,10 @@ class Mixture:
 
 
 def _moments(part: Part) -> tuple[Floats, float]:
-    value = best_of_k(*part, _FAMILY.family).mean(axis=0)
+    value = best_of_k(*part, _GRID.deciding).mean(axis=0)
     top = float(oracle(part[1], [CANDIDATES]).mean())
     change = [
-        value[_FAMILY.family.index(b)] - value[_FAMILY.family.index(a)] for a, b in _FAMILY.steps
+        value[_GRID.deciding.index(b)] - value[_GRID.deciding.index(a)] for a, b in _GRID.steps
     ]
     return np.array(change), top - float(value[0])
 
@@ -91,7 +91,7 @@ def _mixed(
     for _ in range(50):
         bad = (low + high) / 2
         found = ((1 - bad) * d0 + bad * d1) / ((1 - bad) * h0 + bad * h1)
-        now = found[_FAMILY.steps.index((1, CANDIDATES))] if gain else found.min()
+        now = found[_GRID.steps.index((1, CANDIDATES))] if gain else found.min()
         low, high = (bad, high) if now > target else (low, bad)
     return Mixture(name, wrong, parts, bad, per_cluster)
 

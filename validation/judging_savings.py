@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from toptail.audit import Settings, pools_content
-from toptail.audit.guess import guess_of
-from toptail.audit.plan import LEAST_WHOLE, Contrasts, drawn_within
+from toptail.judging.design import LEAST_WHOLE, Contrasts, drawn_within, guess_of
 from toptail.pools import ScoredPools
 from toptail.progress import Tick, no_tick
 from validation.judging import Way, asked, at_random, planned, whole_queries

@@ -1,4 +1,4 @@
-"""How often the verdict is wrong, and how often it decides, beside the family before it.
+"""How often the verdict is wrong, and how often it decides, beside the grid before it.
 
     python -m validation.verdict --tables 2000 --workers 16 --out rates.json
     python -m validation.verdict --stored validation/results/verdict/rates.json --docs docs/audit.md
@@ -25,7 +25,6 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import linprog
 
-from toptail.audit.family import Family
 from toptail.audit.record import versions
 from toptail.audit.settings import Rule
 from toptail.audit.verdict import LEAST_CLUSTERS, Steps, status_of
@@ -33,12 +32,13 @@ from toptail.io.files import atomic
 from toptail.provenance import commit
 from toptail.stats.best_of_k import Floats, Ints, selection_weights
 from toptail.stats.ends import Shares, Unseen, extreme_weights, moved_weight, shares, unseen_weights
+from toptail.stats.k_grid import KGrid
 from validation.table import Row
 from validation.verdict_cases import CASES, Case, Clusters
 
 QUERIES: Final = (5, 20, 40, 60, 100, 200, 400)
 HIDDEN: Final = (4, 8, 16, 24, 32, 48, 64)
-"""Sizes of pools for which it is computed what a family overlooks."""
+"""Sizes of pools for which it is computed what a grid overlooks."""
 _TOGETHER: Final = 100
 """Tables that share one set of weights."""
 _SEED: Final = 14
@@ -47,12 +47,12 @@ _MARKS: Final = "<!-- rates of verdicts -->\n", "<!-- end of rates -->\n"
 
 @dataclass(frozen=True)
 class Counted:
-    """One case at one number of clusters: how often each family gave the word in question."""
+    """One case at one number of clusters: how often each grid gave the word in question."""
 
     clusters: int
     """Clusters of each table."""
     ours: float
-    """Share of tables, by the family of the audit."""
+    """Share of tables, by the grid of the audit."""
     before: float
     """Share of tables, by the powers of two alone."""
 
@@ -67,7 +67,7 @@ def bench_verdict(repetitions: int = 200, resamples: int = 500) -> Iterator[Row]
     for at in range(len(CASES)):
         case = case_at(at)
         cells = cells_of(case, Rule(), repetitions, resamples, at)
-        gain = case.truth()[case.family.steps.index((1, case.family.k_max))]
+        gain = case.truth()[case.grid.steps.index((1, case.grid.k_max))]
         yield Row(
             f"{_KINDS[case.wrong]}: {case.name} (worst step {case.truth().min():+.1%}, "
             f"gain {gain:+.1%})",
@@ -121,16 +121,16 @@ def _draw(case: Case, tables: int, clusters: int, rng: np.random.Generator) -> C
 
 
 def _statuses(case: Case, drawn: Clusters, found: Shares, rule: Rule) -> Iterator[list[str]]:
-    """What is said of each table by the family, and by the powers of two alone."""
+    """What is said of each table by the grid, and by the powers of two alone."""
     enough = drawn.headroom.shape[1] >= (2 if case.width is not None else LEAST_CLUSTERS)
     usable = drawn.headroom.mean(axis=1) > 1e-12
-    powers = set(Family.up_to(case.family.k_max).steps)
+    powers = set(KGrid.up_to(case.grid.k_max).steps)
     low = found.low(rule.tail)
-    for which in (range(len(case.family.steps)), [case.family.steps.index(s) for s in powers]):
+    for which in (range(len(case.grid.steps)), [case.grid.steps.index(s) for s in powers]):
         at = np.sort(np.array(which))
         part = _some(found, at)
         high, _ = part.simultaneous_high(1 - rule.level, rule.tail)
-        k = tuple(case.family.steps[i] for i in at)
+        k = tuple(case.grid.steps[i] for i in at)
         yield [
             status_of(Steps(k, *ends), rule, enough) if known else "inconclusive"
             for *ends, known in zip(part.value, low[:, at], high, usable, strict=True)
@@ -160,8 +160,8 @@ def _shares(case: Case, drawn: Clusters, resamples: int, rng: np.random.Generato
     weights *= clusters / weights[:, 1:].sum(axis=1, keepdims=True)
     sums = np.concatenate([drawn.value, headroom], axis=2)
     draws = np.moveaxis(np.tensordot(weights[:, 1:], sums, (1, 1)), 0, 2)  # tables, points, draws
-    k, n = case.family.family, drawn.ordered.shape[2]
-    first, second = np.searchsorted(k, case.family.steps).T
+    k, n = case.grid.deciding, drawn.ordered.shape[2]
+    first, second = np.searchsorted(k, case.grid.steps).T
     weight = unseen_weights(np.maximum(headroom, 0.0))
     if case.width is None:
         ordered = (weight * drawn.ordered).sum(axis=1)
@@ -175,17 +175,17 @@ def _shares(case: Case, drawn: Clusters, resamples: int, rng: np.random.Generato
     return shares(drawn.value, headroom, curve, top, weights[:, 0], unseen, (first, second))
 
 
-def hidden_fall(family: Family, rho: float = Rule.rho) -> float:
+def hidden_fall(grid: KGrid, rho: float = Rule.rho) -> float:
     """The largest fall between any two K that its steps can overlook, as a share of the headroom.
 
-    Over all mean values of the score's ranks in pools of k_max: no step of the family falls by
+    Over all mean values of the score's ranks in pools of k_max: no step of the grid falls by
     more than ``rho``, and no rank is worth more than the headroom above the mean. 0 where the
-    family has every K.
+    grid has every K.
     """
-    n = family.k_max
+    n = grid.k_max
     weights = selection_weights(n, range(1, n + 1))
-    limits = np.array([weights[a - 1] - weights[b - 1] for a, b in family.steps])
-    most, seen = 0.0, set(family.family)
+    limits = np.array([weights[a - 1] - weights[b - 1] for a, b in grid.steps])
+    most, seen = 0.0, set(grid.deciding)
     for a, b in combinations(range(1, n + 1), 2):
         if not (a in seen and b in seen):
             worst = linprog(
@@ -209,7 +209,7 @@ def _cell(task: tuple[int, int, int, int]) -> Counted:
 
 def _hidden(k_max: int) -> tuple[float, float]:
     """What both families overlook."""
-    return hidden_fall(Family.fine(k_max)), hidden_fall(Family.up_to(k_max))
+    return hidden_fall(KGrid.fine(k_max)), hidden_fall(KGrid.up_to(k_max))
 
 
 def measured(tables: int, resamples: int, workers: int) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from toptail.audit.family import Family
 from toptail.stats.best_of_k import Floats, best_of_k, oracle, split_oracle
+from toptail.stats.k_grid import KGrid
 
 _PART = 8_000
 """Queries in each part of a population."""
@@ -45,7 +45,7 @@ class Case:
     """The good and the bad clusters."""
     bad: float
     """Share of bad clusters."""
-    family: Family
+    grid: KGrid
     """The K of the verdict."""
     width: float | None = None
     """Width of the range of values, if it is declared."""
@@ -56,7 +56,7 @@ class Case:
         """The true change of every step, as a share of the headroom ``[steps]``."""
         good, bad = (part.value.mean(axis=0) for part in self.parts)
         value = (1 - self.bad) * good + self.bad * bad
-        return changes(value, self.family) / self.unit()
+        return changes(value, self.grid) / self.unit()
 
     def unit(self) -> float:
         """The true headroom."""
@@ -66,16 +66,16 @@ class Case:
         return (1 - self.bad) * good + self.bad * bad
 
 
-def changes(value: Floats, family: Family) -> Floats:
+def changes(value: Floats, grid: KGrid) -> Floats:
     """The family's steps of curves ``[..., n_k]``."""
-    first, second = np.searchsorted(family.family, family.steps).T
+    first, second = np.searchsorted(grid.deciding, grid.steps).T
     return np.asarray(value[..., second] - value[..., first])
 
 
 def clusters_of(
     score: Floats,
     value: Floats,
-    family: Family,
+    grid: KGrid,
     *,
     replicates: Floats | None = None,
     per_cluster: int = 1,
@@ -85,11 +85,11 @@ def clusters_of(
 
     Clusters are ``per_cluster`` neighbours; with ``unequal`` from 1 to twice as many.
     """
-    curve = best_of_k(score, value, family.family)
+    curve = best_of_k(score, value, grid.deciding)
     top = (
-        oracle(value, [family.k_max])
+        oracle(value, [grid.k_max])
         if replicates is None
-        else split_oracle(replicates, [family.k_max])
+        else split_oracle(replicates, [grid.k_max])
     )
     columns = [curve, top - curve[:, :1], np.sort(value, axis=1), np.ones((len(value), 1))]
     if unequal is not None:
@@ -105,17 +105,17 @@ def clusters_of(
     return Clusters(curve, headroom[:, 0], ordered, queries[:, 0])
 
 
-def _share(parts: tuple[Clusters, Clusters], target: float, family: Family, which: str) -> float:
+def _share(parts: tuple[Clusters, Clusters], target: float, grid: KGrid, which: str) -> float:
     """Share of bad clusters that makes the worst step (or the gain) exactly the target."""
     (good, top), (bad, low_top) = (
-        (changes(p.value.mean(axis=0), family), float(p.headroom.mean())) for p in parts
+        (changes(p.value.mean(axis=0), grid), float(p.headroom.mean())) for p in parts
     )
     # (1 - b) good + b bad = target ((1 - b) top + b low_top), for every step
     ahead, behind = good - target * top, bad - target * low_top
     with np.errstate(divide="ignore", invalid="ignore"):
         share = ahead / (ahead - behind)
     if which == "gain":
-        return float(share[family.steps.index((1, family.k_max))])
+        return float(share[grid.steps.index((1, grid.k_max))])
     return float(share[(share > 0) & (share <= 1)].min())
 
 
@@ -137,17 +137,17 @@ def _exact(
     name: str,
     wrong: Literal["safe", "unsafe"],
     parts: tuple[Clusters, Clusters],
-    family: Family,
+    grid: KGrid,
     target: float,
     which: str = "worst",
     width: float | None = None,
 ) -> Case:
-    return Case(name, wrong, parts, _share(parts, target, family, which), family, width)
+    return Case(name, wrong, parts, _share(parts, target, grid, which), grid, width)
 
 
 RHO: Final = 0.10
 DELTA: Final = 0.02
-_TWO, _FOUR, _EIGHT, _SIXTEEN, _LARGE = (Family.fine(k) for k in (2, 4, 8, 16, 32))
+_TWO, _FOUR, _EIGHT, _SIXTEEN, _LARGE = (KGrid.fine(k) for k in (2, 4, 8, 16, 32))
 
 
 def _plain(rng: np.random.Generator, depth: float = 0.0) -> tuple[Clusters, Clusters]:
@@ -317,10 +317,10 @@ def _bad_between(rng: np.random.Generator) -> Case:
     return Case("harmful, from K = 3 to K = 4 alone", "none", (bad, bad), 0.0, _FOUR)
 
 
-def _trapping(rng: np.random.Generator, family: Family) -> tuple[Clusters, Clusters]:
-    size = family.k_max
+def _trapping(rng: np.random.Generator, grid: KGrid) -> tuple[Clusters, Clusters]:
+    size = grid.k_max
     good, bad = _correlated(rng, size, 0.6), _correlated(rng, size, 0.6)
-    return clusters_of(*good, family), clusters_of(*_trapped(*bad, 0.0), family)
+    return clusters_of(*good, grid), clusters_of(*_trapped(*bad, 0.0), grid)
 
 
 def _many(rng: np.random.Generator, wrong: Literal["safe", "unsafe"]) -> Case:
@@ -328,15 +328,15 @@ def _many(rng: np.random.Generator, wrong: Literal["safe", "unsafe"]) -> Case:
     return _exact(f"loss = {name}, pools of 32", wrong, _trapping(rng, _LARGE), _LARGE, target)
 
 
-def _good(rng: np.random.Generator, strength: float, family: Family = _SIXTEEN) -> Case:
-    both = clusters_of(*_correlated(rng, family.k_max, strength), family)
-    name = f"good, correlation {strength:g}, pools of {family.k_max}"
-    return Case(name, "none", (both, both), 0.0, family)
+def _good(rng: np.random.Generator, strength: float, grid: KGrid = _SIXTEEN) -> Case:
+    both = clusters_of(*_correlated(rng, grid.k_max, strength), grid)
+    name = f"good, correlation {strength:g}, pools of {grid.k_max}"
+    return Case(name, "none", (both, both), 0.0, grid)
 
 
-def _bad(rng: np.random.Generator, family: Family = _SIXTEEN) -> Case:
-    name = f"harmful, −30 %, pools of {family.k_max}"
-    case = _exact(name, "unsafe", _trapping(rng, family), family, -0.30)
+def _bad(rng: np.random.Generator, grid: KGrid = _SIXTEEN) -> Case:
+    name = f"harmful, −30 %, pools of {grid.k_max}"
+    case = _exact(name, "unsafe", _trapping(rng, grid), grid, -0.30)
     return replace(case, wrong="none")
 
 

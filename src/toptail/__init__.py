@@ -6,8 +6,6 @@
 ['safe', 'safe', 'unsafe', 'unsafe', 'no gain']
 """
 
-from toptail import interrupts as interrupts  # first: it sees to Ctrl-C during the others
-from toptail import memory as memory  # then this: it sees to their MemoryErrors
 from toptail.audit import Verdict
 from toptail.audit.record import installed
 from toptail.errors import InputError

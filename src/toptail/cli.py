@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from io import StringIO
@@ -16,7 +15,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from toptail import __version__, interrupts, memory
+from toptail import __version__
 from toptail.commands.audit import Audit
 from toptail.commands.check import CheckCommand
 from toptail.commands.choose import Choose
@@ -30,9 +29,7 @@ from toptail.commands.report import Report
 from toptail.commands.run_job import RunJob
 from toptail.commands.runs import Runs
 from toptail.commands.train import Train
-from toptail.errors import Exit, InputError, NotDoneError, printable, told
-from toptail.io.guard import MOST, allowed_bytes, brief
-from toptail.io.timeouts import MINUTES, allowed_minutes
+from toptail.errors import Exit, InputError, NotDoneError, brief, printable, system_error
 from toptail.report.text import NOT_MEANT
 
 _Command = (
@@ -55,13 +52,6 @@ _EXTRA = {
     **dict.fromkeys(("gymnasium", "mujoco", "ogbench"), "sim"),
 }
 """Which extra installs a package that a light installation does not have."""
-
-
-_LIMITS: dict[str, tuple[str, Callable[[], object], str]] = {
-    "--max-gb": (MOST, allowed_bytes, "allows files that unpack to up to N gigabytes"),
-    "--scorer-minutes": (MINUTES, allowed_minutes, "lets a call of your own scorer take N minutes"),
-}
-"""Flags that every command takes: the variable that the rooms read, its check, what it says."""
 
 
 _JOIN = "put several into one table"
@@ -99,7 +89,7 @@ def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
         sys.stdout.write(f"{program.name} {__version__}\n")
         return Exit.FINE
     try:
-        return _run(_without_limits(args), program)
+        return _run(args, program)
     except (InputError, NotDoneError) as error:
         return _say(error.for_command_line, error.code)
     except ModuleNotFoundError as error:
@@ -114,14 +104,12 @@ def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
     except OverflowError as error:
         return _say(f"a number that was given is too large ({error}).", Exit.INPUT)
     except OSError as error:
-        said = told(error)
+        said = system_error(error)
         return _say(said.for_command_line, said.code)
     except KeyboardInterrupt as error:
         notes: list[str] = getattr(error, "__notes__", [])
         return _say(" ".join(["interrupted", *notes]), Exit.INTERRUPTED)
-    except Exception as error:
-        if not memory.scarce(error):
-            raise
+    except MemoryError as error:
         why = f" ({brief(error)})" if str(error) else ""
         return _say(f"the memory of this machine is not enough for that{why}.", Exit.NOT_DONE)
 
@@ -167,27 +155,11 @@ def _files(args: Sequence[str]) -> list[str]:
     return [w for before, w in pairwise(args) if before[:1] != "-" and Path(w).exists()]
 
 
-def _without_limits(args: list[str]) -> list[str]:
-    """The command line without `_LIMITS`, which go into the environment."""
-    for flag, (variable, check, _) in _LIMITS.items():
-        typed = next((word for word in args if word.partition("=")[0] == flag), None)
-        if typed is None:
-            continue
-        at = args.index(typed)
-        rest = args[at + 1 :]
-        value = typed.partition("=")[2] or (rest.pop(0) if rest else "")
-        os.environ[variable] = value or "nothing"
-        check()
-        args = [*args[:at], *rest]
-    return args
-
-
 def _description(program: Program) -> str:
     codes = "; ".join(f"{code.value}, {code.meaning}" for code in Exit)
-    limits = "; ".join(f"{flag} N {what}" for flag, (_, _, what) in _LIMITS.items())
     asked = f"{program.purpose} ({program.name} {__version__})"
     meant = f"{NOT_MEANT}\n\n" if program is TOPTAIL else ""
-    return f"{asked}\n\n{meant}Exit codes: {codes}.\n\nWith any command, {limits}."
+    return f"{asked}\n\n{meant}Exit codes: {codes}."
 
 
 def _say(sentence: str, code: Exit) -> Exit:
@@ -206,23 +178,22 @@ def _ended(program: Program) -> int:
 
 def run(program: Program = TOPTAIL) -> None:
     """Entry point of the console script: leaves with the exit code, whatever happens."""
-    interrupts.while_running()
     end_with_parent()
     open_output()
     try:
         code = _ended(program)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        interrupts.leave()
+        code = _say("interrupted", Exit.INTERRUPTED)
     except OSError as error:  # what was printed last did not arrive
-        code = _say(told(error, "the output").for_command_line, Exit.NOT_DONE)
+        code = _say(system_error(error, "the output").for_command_line, Exit.NOT_DONE)
         drop(sys.stdout.fileno())
     except Exception:
-        if interrupts.pressed():
-            interrupts.leave()
         traceback.print_exc()
         code = _say("this is a bug; please report it with the lines above.", Exit.NOT_DONE)
-    if code == Exit.INTERRUPTED:
-        interrupts.leave(said=True)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said and done
+    if code == Exit.INTERRUPTED:  # at once: JAX can crash in its exit handlers after Ctrl-C
+        with suppress(OSError):
+            sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)

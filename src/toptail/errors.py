@@ -1,45 +1,47 @@
-"""What can go wrong, in one printable sentence each, and the exit code that says so."""
+"""Errors that are one sentence each, and the exit codes of the command line."""
 
 from __future__ import annotations
 
+import ast
 import errno
 import math
 import operator
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from numbers import Real
 
-from toptail import interrupts, memory
-
-_OPTION = re.compile("\x1f([^\x1e]*)\x1e([^\x1f]*)\x1f")
-"""An option inside a sentence, as Python writes it and as the command line does."""
-
 
 class Exit(IntEnum):
-    """What the exit code of a command says, for whoever reads it, CI above all."""
+    """Exit codes of every command."""
 
-    def __new__(cls, code: int, meaning: str) -> Exit:
-        """Give a number the sentence that help and docs print."""
-        exit_code = int.__new__(cls, code)
-        exit_code._value_ = code
-        exit_code.meaning = meaning
-        return exit_code
+    FINE = 0
+    FAILED = 1
+    INPUT = 2
+    NOT_DONE = 3
+    BUSY = 4
+    INTERRUPTED = 130
 
-    meaning: str
-    """What it stands for."""
+    @property
+    def meaning(self) -> str:
+        """The sentence that help and docs print."""
+        return _MEANINGS[self]
 
-    FINE = 0, "done, and whatever was to be checked holds"
-    FAILED = 1, "a check that was asked for failed, or could not be made"
-    INPUT = 2, "something that was given cannot be used: a flag, a file, a folder"
-    NOT_DONE = memory.CODE, "it could not be done here: disk, memory, time, a worker that was ended"
-    BUSY = 4, "another process, here or on another machine, holds the lock: try again later"
-    INTERRUPTED = interrupts.CODE, "interrupted by Ctrl-C"
+
+_MEANINGS = {
+    Exit.FINE: "done, and whatever was to be checked holds",
+    Exit.FAILED: "a check that was asked for failed, or could not be made",
+    Exit.INPUT: "something that was given cannot be used: a flag, a file, a folder",
+    Exit.NOT_DONE: "it could not be done here: disk, memory, a worker that was ended",
+    Exit.BUSY: "another process holds the lock: try again later",
+    Exit.INTERRUPTED: "interrupted by Ctrl-C",
+}
 
 
 def printable(text: str) -> str:
-    r"""A text on one line: control characters and what is not Unicode are escaped.
+    r"""A text on one line: control characters and invalid Unicode are escaped.
 
     >>> printable("one\ntwo")
     'one\\ntwo'
@@ -49,53 +51,80 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def brief(error: object) -> str:
+    """The text of an error or of a server's answer, on one line of at most 160 characters."""
+    text = printable(" ".join(str(error).split())) or type(error).__name__
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
 class _SentenceError(Exception):
-    """One printable sentence; :func:`option` in it reads as the caller writes options."""
+    """One printable sentence. Arguments in it are spelled as in Python: see :func:`option`."""
 
     def __init__(self, sentence: str) -> None:
-        super().__init__(printable(_OPTION.sub(r"\1", sentence)))
-        self.for_command_line = printable(_OPTION.sub(r"\2", sentence))
+        super().__init__(printable(sentence))
+
+    @property
+    def for_command_line(self) -> str:
+        """The sentence with flags in place of arguments: ``--level 1.5`` for ``level=1.5``."""
+        return _ARGUMENT.sub(_as_flag, str(self))
 
 
 class InputError(_SentenceError, ValueError):
-    """Something the user gave cannot be used.
+    """Input that cannot be used.
 
-    The message is one sentence that names the file, column or row, says what was
-    expected, and what to do. An :func:`option` in it reads as an argument in Python and as
-    a flag on the command line, which prints :attr:`for_command_line` without a traceback
-    and exits with :attr:`code`.
+    The message is one sentence that names the file, column or row, says what was expected, and
+    what to do. The command line prints it without a traceback and exits with :attr:`code`.
     """
 
     code = Exit.INPUT
 
 
 class NotDoneError(_SentenceError, RuntimeError):
-    """What was asked for is fine, and could not be done here: disk, memory, a worker's end.
-
-    The command line prints the sentence and exits with :attr:`code`.
-    """
+    """The input is fine, and the work could not be done here: disk, memory, a worker's end."""
 
     code = Exit.NOT_DONE
 
 
 class BusyError(NotDoneError):
-    """Somebody else is at it: a lock is held by another process, here or on another machine."""
+    """Another process holds a lock."""
 
     code = Exit.BUSY
 
 
-_OF_THE_PATH = {
+_ARGUMENT = re.compile(r"(?<![\w/.=-])([a-z]\w*)=(\.\.\.|\[.*?\]|\(.*?\)|'.*?'|\".*?\"|[\w.+-]*\w)")
+"""An argument as :func:`option` spells it; not the ``task=cube`` inside of a path."""
+
+
+def option(name: str, value: object = None) -> str:
+    """An argument inside an error's sentence: ``values=...``, or with a value ``level=1.5``.
+
+    The command line prints it as a flag, ``--values`` or ``--level 1.5``.
+    """
+    return f"{name}=..." if value is None else f"{name}={value!r}"
+
+
+def _as_flag(argument: re.Match[str]) -> str:
+    flag, value = f"--{argument[1].replace('_', '-')}", argument[2]
+    if value == "...":
+        return flag
+    if value[0] in "'\"[(":
+        content = ast.literal_eval(value)
+        value = content if isinstance(content, str) else ",".join(map(str, content))
+    return f"{flag} {printable(value)}"
+
+
+_WRONG_PATH = {
     *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ELOOP),
     *(errno.ENAMETOOLONG, errno.EINVAL, errno.EACCES, errno.EPERM, errno.EXDEV, errno.EBUSY),
 }
-"""Complaints of the system that another path would mend."""
+"""Error numbers of the system that another path would avoid."""
 
 
-def told(error: OSError, path: object = None) -> InputError | NotDoneError:
-    """What the system says about a file or folder, as a sentence."""
+def system_error(error: OSError, path: object = None) -> InputError | NotDoneError:
+    """An error of the operating system about a file or folder, as a sentence."""
     where = path or error.filename
     why = error.strerror or str(error) or type(error).__name__
-    if error.errno in _OF_THE_PATH:
+    if error.errno in _WRONG_PATH:
         place = where or "a file"
         return InputError(f"{place}: cannot be read or written there ({why}); give another path.")
     at = f"{where}: the" if where else "The"
@@ -104,24 +133,27 @@ def told(error: OSError, path: object = None) -> InputError | NotDoneError:
     )
 
 
-def option(name: str, value: object = None) -> str:
-    """Name an option in the sentence of an :class:`InputError`.
-
-    ``values=...`` in Python is ``--values`` on the command line; with a value,
-    ``level=1.5`` is ``--level 1.5``.
-    """
-    flag = f"--{name.replace('_', '-')}"
-    if value is None:
-        return f"\x1f{name}=...\x1e{flag}\x1f"
-    many = isinstance(value, Sequence) and not isinstance(value, str)
-    text = ",".join(map(str, value)) if many else str(value)  # type: ignore[call-overload]
-    return f"\x1f{name}={value!r}\x1e{flag} {printable(text)}\x1f"
+@contextmanager
+def refusing(
+    path: object, what: str, advice: str = "it may be truncated or of another type"
+) -> Iterator[None]:
+    """Turn any error of a parser into an :class:`InputError`: ``PATH WHAT (why); ADVICE``."""
+    try:
+        yield
+    except (InputError, NotDoneError, NameError):  # a NameError is a bug
+        raise
+    except MemoryError:
+        raise NotDoneError(f"{path}: that takes more memory than there is.") from None
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno:  # of the system, not of a parser
+            raise system_error(error, path) from error
+        raise InputError(f"{path} {what} ({brief(error)}); {advice}.") from error
 
 
 def check_whole(name: str, value: object, least: int) -> None:
     """Raise an :class:`InputError` unless the option is a whole number of at least ``least``.
 
-    What is at least one is counted, and no machine counts beyond its longest integer; a seed may.
+    A count (``least`` of 1 or more) must also fit a machine integer; a seed may be larger.
     """
     whole = hasattr(value, "__index__") and not isinstance(value, bool)
     if not whole or operator.index(value) < least:  # type: ignore[arg-type]
@@ -143,5 +175,5 @@ def check_not_negative(name: str, value: object) -> None:
 
 
 def _number(value: object) -> float:
-    """The number, or NaN, which no check lets pass, for what is none."""
+    """The number; NaN, which fails every comparison, for anything else."""
     return float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from toptail.audit.paired import PairedSums
+from toptail.audit.baseline import PairedSums
 from toptail.stats.best_of_k import Floats, Ints
 from toptail.stats.resample import cluster_sums
 

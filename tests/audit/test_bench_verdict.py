@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import toptail
-from toptail.audit.family import Family
 from toptail.audit.settings import Rule
 from toptail.stats.best_of_k import selection_weights
+from toptail.stats.k_grid import KGrid
 from validation import verdict
 from validation.verdict import (
     QUERIES,
@@ -39,7 +39,7 @@ def test_the_truth_of_every_case_is_what_its_name_says(every: list[Case]) -> Non
     rule = Rule()
     for case in every:
         truth = case.truth()
-        gain = truth[case.family.steps.index((1, case.family.k_max))]
+        gain = truth[case.grid.steps.index((1, case.grid.k_max))]
         if "= ρ" in case.name:
             assert truth.min() == pytest.approx(-rule.rho)
         if "= δ" in case.name:
@@ -59,14 +59,14 @@ def test_the_simulation_judges_as_the_audit_does() -> None:
     rng = np.random.default_rng(0)
     value = rng.normal(size=(60, 8))
     score = 0.4 * value + rng.normal(size=value.shape)
-    family = Family.fine(8)
-    drawn = clusters_of(score, value, family)
-    case = Case("one table", "none", (drawn, drawn), 0.0, family)
+    grid = KGrid.fine(8)
+    drawn = clusters_of(score, value, grid)
+    case = Case("one table", "none", (drawn, drawn), 0.0, grid)
     table = type(drawn)(*(np.asarray(x)[None] for x in vars(drawn).values()))
     found = _shares(case, table, 20_000, rng)
     steps = toptail.audit({"s": score, "value": value}, resamples=20_000).verdicts["s"].steps
     assert steps is not None
-    at = [family.steps.index((step["k"][0], step["k"][1])) for step in steps]
+    at = [grid.steps.index((step["k"][0], step["k"][1])) for step in steps]
     value, low, high = (
         np.array([step[end] for step in steps], dtype=float) for end in ("value", "low", "high")
     )
@@ -106,15 +106,15 @@ def test_a_fall_between_the_powers_of_two(every: list[Case]) -> None:
     assert (found.ours, found.before) == (1.0, 0.0)
 
 
-def test_what_a_family_can_overlook() -> None:
+def test_what_a_grid_can_overlook() -> None:
     """The pools of four by hand: values 1, -2, 1, 0.15 fall from 3 to 4 by 21 % unseen."""
     value = selection_weights(4, [1, 2, 3, 4]) @ [1.0, -2.0, 1.0, 0.15]
     headroom = 1.0 - value[0]
     assert (value[2] - value[3]) / headroom == pytest.approx(0.22, abs=0.005)
     assert value[3] > value[1] > value[0]
-    assert hidden_fall(Family.up_to(4)) > 0.22
-    assert hidden_fall(Family.fine(16)) == 0.0
-    assert 0.10 < hidden_fall(Family.fine(20)) < 0.11
+    assert hidden_fall(KGrid.up_to(4)) > 0.22
+    assert hidden_fall(KGrid.fine(16)) == 0.0
+    assert 0.10 < hidden_fall(KGrid.fine(20)) < 0.11
 
 
 def test_the_documentation_has_what_is_stored() -> None:

@@ -49,7 +49,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is large, and is worked on in small pieces."""
     monkeypatch.setattr("toptail.pools.stream.IN_MEMORY", 0)
     monkeypatch.setattr("toptail.pools.scored.SEGMENT", 90)
-    monkeypatch.setattr("toptail.pools.stream.BATCH", 37)
+    monkeypatch.setattr("toptail.io.partitioned.BATCH", 37)
     monkeypatch.setattr("toptail.pools.stream._PART", 64)
     monkeypatch.setattr(import_module("toptail.audit.pooled"), "_SORTED", 50)
 
@@ -107,14 +107,6 @@ def test_an_auc_of_several_segments_is_that_of_one(monkeypatch: pytest.MonkeyPat
     for name, one in content(data, values="value")["scorers"].items():
         for end in ("auc", "auc_low", "auc_high"):
             assert several[name][end] == pytest.approx(one[end], abs=1e-12)
-
-
-def test_values_too_small_to_be_squared_are_scaled_alike(tmp_path: Path) -> None:
-    data = table()
-    tiny = pa.array(np.ldexp(data["value"].to_numpy(), -600))
-    data = data.set_column(data.column_names.index("value"), "value", tiny)
-    found = content(written(tmp_path / "t", data), values="value")
-    assert found == content(data, values="value")
 
 
 def test_lists_and_folder_names_are_columns_too(tmp_path: Path) -> None:

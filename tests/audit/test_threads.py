@@ -22,10 +22,10 @@ for shape in ((150, 1000), (4, 20_000)):
     table = {"query": np.repeat(np.arange(shape[0]), shape[1]), "value": value.ravel(),
              "score": (value + rng.normal(size=shape)).ravel(), "score_b": rng.random(value.size)}
     for resamples, extra in ((100, {}), (100, {"p_judged": np.full(value.size, 0.5)})):
-        made = {**table, **extra}
+        data = {**table, **extra}
         if extra:
-            made["value"] = np.where(rng.random(value.size) < 0.5, table["value"], np.nan)
-        result = toptail.audit(made, resamples=resamples).to_dict()
+            data["value"] = np.where(rng.random(value.size) < 0.5, table["value"], np.nan)
+        result = toptail.audit(data, resamples=resamples).to_dict()
         result.pop("record", None)
         sys.stdout.write(json.dumps(result, default=str) + "\\n")
 """
@@ -43,8 +43,8 @@ sys.stdout.write(sums.draws.tobytes().hex() + pairs.draws.tobytes().hex())
 """
 
 
-def told(script: str, threads: int) -> str:
-    """What a process of its own says."""
+def output(script: str, threads: int) -> str:
+    """The output of the script in a process with so many BLAS threads."""
     done = subprocess.run(
         [sys.executable, "-c", script],
         check=True,
@@ -55,14 +55,16 @@ def told(script: str, threads: int) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_an_audit_has_the_same_bits_with_any_number_of_threads() -> None:
-    one = told(AUDITS, 1)
+    one = output(AUDITS, 1)
     assert one.count("\n") == 4
-    assert one == told(AUDITS, 3)
+    assert one == output(AUDITS, 3)
 
 
+@pytest.mark.slow
 def test_resampled_trajectories_have_the_same_bits_with_any_number_of_threads() -> None:
-    assert told(TRIPLES, 1) == told(TRIPLES, 3)
+    assert output(TRIPLES, 1) == output(TRIPLES, 3)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from tests.tasks.conftest import DATA
 from tests.training.toy import toy_config
 from toptail.commands.check import CheckCommand
 from toptail.errors import Exit, InputError
+from toptail.io.json_files import read_json
 from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.folder import write_check
 from toptail.lab.check.page import check_html, check_lines
@@ -26,7 +27,6 @@ from toptail.lab.check.run import check
 from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.verdicts import QUESTIONS, failures
 from toptail.lab.environments.gym import unlogged
-from toptail.lab.store.folder import read_json
 from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.queries import load_queries
 from toptail.pools import ScoredPools

@@ -13,7 +13,7 @@ import pytest
 from paper.tests.selection.conftest import write_audit
 from toptail.cli import main
 from toptail.errors import Exit
-from toptail.lab.store.folder import read_json
+from toptail.io.json_files import read_json
 from toptail.results import result
 
 ROOT = Path(__file__).parent.parent.parent

@@ -16,6 +16,7 @@ from tests.environments.plane import small, write_plane
 from tests.foreign.fixtures import checkpoint
 from tests.tasks.conftest import DATA
 from toptail.errors import InputError
+from toptail.io.json_files import write_json
 from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.page import check_html, check_lines
 from toptail.lab.check.request import CheckRequest
@@ -23,7 +24,7 @@ from toptail.lab.check.run import check
 from toptail.lab.scorers.checked import checked
 from toptail.lab.scorers.foreign import foreign_scorers
 from toptail.lab.tasks.datasets import TaskDataset
-from toptail.lab.tasks.files import load_file, record_path, save_file, write_json
+from toptail.lab.tasks.files import load_file, record_path, save_file
 
 POINT = "pointmaze-medium-navigate-v0"
 STATES, ACTIONS, GOALS = (np.full((3, 2), x, np.float32) for x in (1, 10, 100))

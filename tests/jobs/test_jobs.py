@@ -15,7 +15,7 @@ from tests.training.toy import toy_file
 from toptail.cli import main
 from toptail.commands.engine import own_words
 from toptail.errors import BusyError, Exit, InputError, NotDoneError
-from toptail.io.leases import held
+from toptail.io.locks import locked
 from toptail.jobs.job import Job, find_job
 
 SMALL = (
@@ -52,7 +52,7 @@ def a_job(tmp_path: Path, **changes: Any) -> Job:
 def test_a_piece_is_done_once_and_says_how_it_stands(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     assert job.state() == "missing"
-    with held(job.lock, "Busy."):
+    with locked(job.lock, "Busy."):
         assert job.state() == "running"
         with pytest.raises(BusyError, match=f"make \\({job.id}\\) is being done"):
             job.run()
@@ -141,7 +141,7 @@ def test_a_piece_that_somebody_does_has_an_exit_code_of_its_own(
     typed("train", "--task", task, *SMALL, "--critics", "raw", "--out", "runs", "--list-jobs")
     Path("jobs.jsonl").write_text(capsys.readouterr().out)
     identity = json.loads(Path("jobs.jsonl").read_text())["id"]
-    with held(Path("runs/.jobs") / f"{identity}.lock", "Busy."):
+    with locked(Path("runs/.jobs") / f"{identity}.lock", "Busy."):
         assert typed("run-job", identity) == Exit.BUSY
     assert "is being done by another process" in capsys.readouterr().err
 

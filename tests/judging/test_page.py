@@ -35,6 +35,7 @@ def judge(plan: Path, answers: Path) -> None:
     pa.csv.write_csv(rows.append_column("value", pa.array(value)), answers)
 
 
+@pytest.mark.slow
 def test_the_four_steps_as_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import toptail
-from toptail.pools.pairs import PREFERENCE, with_preferences
+from toptail.judging.labels import PREFERENCE, with_preferences
 from toptail.results.schema import problem
 
 QUERIES, SIZE = 100, 6

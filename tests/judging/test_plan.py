@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import toptail
-from toptail.audit.plan import Contrasts, Guess, design, draw, drawn_within
 from toptail.audit.views import Interval
 from toptail.cli import main
+from toptail.judging.design import Contrasts, Guess, design, draw, drawn_within
 from toptail.pools.answers import PLAN, answered
 from toptail.results.schema import problem
 

@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from toptail.judging.design import chances, contrast_sizes, expected_largest
+from toptail.judging.plan import level_at
 from toptail.stats.best_of_k import best_of_k
-from toptail.stats.design import chances, contrast_sizes, expected_largest
-from toptail.stats.looks import level_at
 from toptail.stats.sampled import cross_fitted, difference_values, query_centres
 
 

@@ -366,7 +366,7 @@ def test_a_stored_choice_is_read_again_and_applied(cursed: ChoiceResult, tmp_pat
         ({"selectors": ["rank:0"]}, "whole number of at least 1"),
         ({"selectors": ["best:3"]}, "at most one number"),
         ({"selectors": ["top"], "scores": "noisy"}, "needs a second column"),
-        ({"filter": "density"}, "no score column 'density'"),
+        ({"filter": "density"}, "no column 'density' to filter by"),
         ({"selectors": [Best(score=ScoreRule.of("gone"))]}, "reads the column 'gone'"),
         ({"selectors": [Majority()]}, "reads the column 'answer'"),
         ({"k_max": 17}, "larger than the smallest pool"),
@@ -435,7 +435,7 @@ def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFix
     [
         (["--selectors", "majority"], "there is no column 'answer'; name one with --answer"),
         (["--selectors", "gone.py:f"], "there is no file gone.py"),
-        (["--filter", "gone"], "there is no score column 'gone'"),
+        (["--filter", "gone"], "there is no column 'gone' to filter by"),
     ],
 )
 def test_bad_input_is_a_sentence_exit_2_and_nothing_written(

@@ -88,7 +88,7 @@ def test_a_function_must_be_given_again(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("{", "not readable"),
-        ("[" * 100_000, "not readable .*nested too deeply"),
+        ("[" * 100_000, "not readable .*recursion"),
         ("[]", "not a selector"),
         ('{"format": "toptail-selector-1"}', "broken"),
         ('{"format": "toptail-selector-1", "selector": "gone", "k": 2}', "broken"),

@@ -10,20 +10,6 @@ import pytest
 from tests.semantics.world import CRITICS, GAMMA, NEGATIVES, resampled, scored
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import summary
-from toptail.audit.triples.calibration import calibration, calibration_gap
-from toptail.audit.triples.consistency import bellman_consistency
-from toptail.audit.triples.crossquery import (
-    cross_query,
-    pooled_selection,
-    saturation,
-    within_quartiles,
-)
-from toptail.audit.triples.ordering import (
-    agreement,
-    centered_ordering,
-    ordering,
-    readout_ordering,
-)
 from toptail.audit.triples.retrieval import (
     distance_profile,
     hard_negative_win_rate,
@@ -32,7 +18,22 @@ from toptail.audit.triples.retrieval import (
     retrieval_auc,
     same_trajectory_win_rate,
 )
-from toptail.audit.triples.support import support_preference
+from toptail.audit.triples.search import (
+    cross_query,
+    pooled_selection,
+    saturation,
+    support_preference,
+    within_quartiles,
+)
+from toptail.audit.triples.value_order import (
+    agreement,
+    bellman_consistency,
+    calibration,
+    calibration_gap,
+    centered_ordering,
+    ordering,
+    readout_ordering,
+)
 from toptail.errors import InputError
 from toptail.pools.triples import ScoredTriples
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.semantics.world import GAMMA, NEGATIVES, scored
 from toptail.errors import InputError
-from toptail.io.files import read_arrays, write_arrays
+from toptail.io.arrays import read_arrays, write_arrays
 from toptail.lab.tasks.triples import Triples
 from toptail.pools.triples import ScoredTriples
 

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from tests.semantics.world import resampled, scored
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, summary
-from toptail.audit.triples.calibration import calibration
-from toptail.audit.triples.ordering import ordering, tau_b
 from toptail.audit.triples.retrieval import recall, retrieval_auc
+from toptail.audit.triples.value_order import calibration, ordering, tau_b
 
 
 def test_resamples_are_draws_of_trajectories_with_replacement() -> None:

@@ -15,10 +15,6 @@ from tests.semantics.world import NEGATIVES, noisy
 from tests.stats import slow
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean, summary
-from toptail.audit.triples.calibration import calibration
-from toptail.audit.triples.consistency import bellman_consistency
-from toptail.audit.triples.crossquery import cross_query, saturation, within_quartiles
-from toptail.audit.triples.ordering import agreement, ordering
 from toptail.audit.triples.retrieval import (
     distance_profile,
     hard_negative_win_rate,
@@ -27,7 +23,13 @@ from toptail.audit.triples.retrieval import (
     retrieval_auc,
     same_trajectory_win_rate,
 )
-from toptail.audit.triples.support import support_preference
+from toptail.audit.triples.search import (
+    cross_query,
+    saturation,
+    support_preference,
+    within_quartiles,
+)
+from toptail.audit.triples.value_order import agreement, bellman_consistency, calibration, ordering
 from toptail.pools.triples import ScoredTriples
 
 NAME = "any@7"

@@ -11,15 +11,8 @@ from numpy.typing import NDArray
 
 from tests.tasks.conftest import DATA, hand_made
 from toptail.errors import InputError
-from toptail.lab.tasks.files import (
-    find,
-    load,
-    load_file,
-    read_record,
-    record_path,
-    save_file,
-    write_json,
-)
+from toptail.io.json_files import write_json
+from toptail.lab.tasks.files import find, load, load_file, read_record, record_path, save_file
 from toptail.lab.tasks.names import PAPER_TASKS, parse_name
 
 POINT = "pointmaze-medium-navigate-v0"

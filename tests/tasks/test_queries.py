@@ -7,7 +7,7 @@ import pytest
 
 from tests.tasks.conftest import DATA, hand_made
 from toptail.errors import InputError
-from toptail.io.files import read_arrays, write_arrays
+from toptail.io.arrays import read_arrays, write_arrays
 from toptail.lab.tasks.queries import QueryConfig, freeze_queries, load_queries
 from toptail.lab.tasks.triples import sample_triples
 

@@ -19,8 +19,9 @@ from safetensors.numpy import load_file, save_file
 from tests.training.toy import SMALL, toy_config, toy_data, toy_dataset, walks
 from toptail.errors import BusyError, InputError
 from toptail.io.files import sha256
+from toptail.io.json_files import write_json
 from toptail.lab.critics.cosine import Cosine
-from toptail.lab.tasks.files import Dataset, write_json
+from toptail.lab.tasks.files import Dataset
 from toptail.lab.training import extend
 from toptail.lab.training.checkpoint import load_params
 from toptail.lab.training.group import Standing

@@ -99,7 +99,8 @@ def _damage(content: bytearray, rng: Random) -> None:
 
 def _json(sound: bytes, rng: Random) -> bytes:
     content = json.loads(sound)
-    place, key = {"": content}, ""
+    place: Any = {"": content}
+    key: Any = ""
     while isinstance(place[key], dict | list) and place[key] and rng.random() < 0.8:
         place = place[key]
         key = rng.choice(list(place) if isinstance(place, dict) else range(len(place)))

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from toptail.errors import InputError
-from toptail_paper.claims import seen_on_tasks, write_across
 from toptail_paper.claims import ledger_over_tasks as across
+from toptail_paper.claims import seen_on_tasks, write_across
 from toptail_paper.claims.annotate import stored_results
 from toptail_paper.claims.findings import PART, Finding, Status
 from toptail_paper.claims.ledger import Claim

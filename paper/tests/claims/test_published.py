@@ -13,7 +13,14 @@ import pytest
 from tests.light import run_light
 from toptail.errors import InputError
 from toptail_paper.claims import published as shipped
-from toptail_paper.claims.published import SHIPPED, exhibits, find_exhibit, measured, pairs, published
+from toptail_paper.claims.published import (
+    SHIPPED,
+    exhibits,
+    find_exhibit,
+    measured,
+    pairs,
+    published,
+)
 from toptail_paper.claims.reported import WITHOUT_CELLS, labels
 from toptail_paper.cli import main
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from toptail.lab.store.folder import read_json
+from toptail.io.json_files import read_json
 from toptail_paper.claims import CLAIMS, decide
 from toptail_paper.claims.declare import declared_claims
-from toptail_paper.claims.selection_order import HEADS, judges
 from toptail_paper.claims.reported import DECLARED
+from toptail_paper.claims.selection_order import HEADS, judges
 
 SELECTION = CLAIMS["selection"]
 Tables = dict[str, Any]

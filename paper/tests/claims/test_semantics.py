@@ -14,7 +14,7 @@ import pytest
 from paper.tests.semantics import scored
 from paper.tests.semantics.results import NAVIGATION, cell, line, results
 from toptail.errors import InputError
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail_paper.claims import CLAIMS, annotate, decide, scale
 from toptail_paper.claims.numbers import NotMeasuredError
 from toptail_paper.semantics import finish

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from toptail.audit import Settings, pools_content
-from toptail.io.files import write_arrays
+from toptail.io.arrays import write_arrays
 from toptail.pools import ScoredPools
 from toptail_paper.controlled.theory.battery import check_theory
 from toptail_paper.controlled.theory.support import (

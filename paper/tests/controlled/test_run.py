@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import shutil
 from dataclasses import replace
@@ -15,7 +14,7 @@ import pytest
 
 from paper.tests.controlled.tiny import TINY
 from toptail.errors import InputError
-from toptail.io.files import read_arrays
+from toptail.io.arrays import read_arrays
 from toptail.lab.critics.registry import IDEALS
 from toptail.lab.judges.ideals_controlled import log_ratio
 from toptail.lab.store.folder import RunFolder, alone
@@ -367,15 +366,6 @@ def test_a_record_keeps_what_earlier_calls_recorded(tmp_path: Path) -> None:
     assert [each["command"] for each in record["earlier"]] == ["first", "second"]
     assert all("earlier" not in each for each in record["earlier"])
     assert all(each["state"] == "finished" for each in record["earlier"])
-
-
-def test_a_disk_without_locks_does_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(*_: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr("toptail.io.files.fcntl.flock", none)
-    with alone(tmp_path / "study"):
-        assert (tmp_path / "study").is_dir()
 
 
 def test_whoever_comes_second_waits(tmp_path: Path) -> None:

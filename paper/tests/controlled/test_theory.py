@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from toptail.io.json_files import write_json
 from toptail.lab.critics.learner import Params
 from toptail.lab.critics.raw import Raw
-from toptail.lab.store.folder import RunFolder, write_json
+from toptail.lab.store.folder import RunFolder
 from toptail.lab.training.checkpoint import save_params
 from toptail_paper.controlled.cells import unit_of
 from toptail_paper.controlled.config import CriticSettings, StudyConfig

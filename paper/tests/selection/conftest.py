@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from paper.tests.selection.stored_stages import paper_like
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail.results import write_report
 from toptail_paper.claims import annotate
 from toptail_paper.selection import audits

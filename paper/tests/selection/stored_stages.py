@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig
 from toptail.stats.resample import wilson

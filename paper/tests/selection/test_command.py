@@ -16,8 +16,8 @@ from tests.light import run_light
 from tests.training.toy import toy_dataset, walks
 from toptail.commands.sizes import TrainingSize
 from toptail.errors import InputError
+from toptail.io.json_files import read_json
 from toptail.lab.critics.registry import names as critic_names
-from toptail.lab.store.folder import read_json
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.config import RunConfig
 from toptail_paper.claims.scale import shortfalls

@@ -11,7 +11,7 @@ import pytest
 
 from paper.tests.selection.small import small_config, small_queries
 from toptail.errors import InputError
-from toptail.io.files import write_arrays
+from toptail.io.arrays import write_arrays
 from toptail.lab.tasks.queries import QueryConfig
 from toptail_paper.selection.config import (
     PoolSettings,

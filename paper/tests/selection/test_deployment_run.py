@@ -12,9 +12,9 @@ import pytest
 from tests.training.toy import SMALL, walks
 from toptail.errors import InputError
 from toptail.io.files import sha256
+from toptail.io.json_files import read_json, write_json
 from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.proposals.diffusion import DiffusionRun
-from toptail.lab.store.folder import read_json, write_json
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.training.checkpoint import load_params
 from toptail.lab.training.config import RunConfig

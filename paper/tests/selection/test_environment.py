@@ -14,10 +14,10 @@ from tests.asked import asked
 from tests.environments.plane import records, write_plane
 from tests.training.toy import SMALL
 from toptail.errors import InputError
+from toptail.io.json_files import read_json
 from toptail.lab.check.environments import world_of
 from toptail.lab.environments.protocol import MOST
 from toptail.lab.proposals.diffusion import DiffusionRun
-from toptail.lab.store.folder import read_json
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.queries import QueryConfig, freeze_queries, load_queries

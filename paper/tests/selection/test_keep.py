@@ -16,7 +16,7 @@ from paper.tests.selection.conftest import write_audit
 from paper.tests.selection.stored_stages import Stages, paper_like
 from tests.light import run_light
 from toptail.errors import InputError
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail.lab.store.units import KEPT, Stored
 from toptail_paper.claims import annotate
 from toptail_paper.selection import audits

@@ -17,7 +17,7 @@ from paper.tests.selection.test_tables import measure
 from paper.tests.semantics.fake_runs import write_run
 from tests.training.toy import toy_config
 from toptail.errors import InputError
-from toptail.lab.store.folder import read_json
+from toptail.io.json_files import read_json
 from toptail.lab.store.units import Stored
 from toptail.lab.training.runs import load_run
 from toptail_paper.selection.load import read_selection

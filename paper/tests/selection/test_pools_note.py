@@ -8,7 +8,7 @@ import numpy as np
 
 from paper.tests.selection.small import small_config
 from tests.training.toy import toy_dataset
-from toptail.io.files import write_arrays
+from toptail.io.arrays import write_arrays
 from toptail_paper.selection.pools import file_proposal
 from toptail_paper.selection.stages import make_pools, make_queries
 from toptail_paper.selection.study import Selection

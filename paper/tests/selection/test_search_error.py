@@ -11,8 +11,8 @@ import pytest
 from paper.tests.selection.stored_stages import Stages, paper_like
 from paper.tests.selection.test_tables import measure
 from toptail.errors import InputError
+from toptail.io.json_files import read_json
 from toptail.lab.judges.ideals import PointIdeals
-from toptail.lab.store.folder import read_json
 from toptail.lab.store.units import Stored
 from toptail_paper.selection.contract import STUDY
 from toptail_paper.selection.finish import write_results

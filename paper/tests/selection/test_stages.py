@@ -16,13 +16,13 @@ from paper.tests.selection.small import DIFFUSION, TASK, small_config, write_run
 from paper.tests.semantics.fake_runs import write_run
 from tests.training.toy import toy_config, toy_dataset, walks
 from toptail.errors import InputError
-from toptail.io.files import write_arrays
+from toptail.io.arrays import write_arrays
+from toptail.io.json_files import read_json, write_json
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.judges.exact import WAYS
 from toptail.lab.judges.reference import admission
 from toptail.lab.proposals.diffusion import load_policy
 from toptail.lab.scorers.base import Scorer, of_run
-from toptail.lab.store.folder import read_json, write_json
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.run_files import training_lock

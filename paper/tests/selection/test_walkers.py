@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from paper.tests.selection.walked import WALKERS, walked, write_walker_run
+from toptail.io.json_files import read_json
 from toptail.lab.proposals.actor import ActorConfig
-from toptail.lab.store.folder import read_json
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.names import parse_name

@@ -9,7 +9,7 @@ import jax
 
 from tests.training.toy import toy_dataset
 from toptail.io.files import sha256
-from toptail.lab.tasks.files import write_json
+from toptail.io.json_files import write_json
 from toptail.lab.training.checkpoint import save_params
 from toptail.lab.training.config import LearnerConfig
 from toptail.lab.training.metrics import logged_steps

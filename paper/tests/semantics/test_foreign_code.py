@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +9,7 @@ import pytest
 
 from toptail.cli import main
 from toptail.commands.demo import Demo
-from toptail.errors import Exit, InputError, NotDoneError
+from toptail.errors import Exit, InputError
 from toptail.lab.scorers.user import user_scorer
 
 ROWS = np.ones((5, 2), np.float32)
@@ -76,66 +72,3 @@ def test_ctrl_c_says_which_one_it_stopped(
     monkeypatch.setattr(Demo, "run", run)
     assert main(["demo"]) == Exit.INTERRUPTED
     assert capsys.readouterr().err == f"toptail: interrupted in {tmp_path / 'critic.py'}:score\n"
-
-
-@pytest.mark.parametrize(
-    "hangs",
-    [
-        "\n    while True: pass",
-        "import time; time.sleep(600)",
-        "import threading; threading.Event().wait()",
-        "\n    while True:\n        try: x = 1\n        except Exception: pass",
-    ],
-)
-@pytest.mark.parametrize("where", ["def score(s, a, g): {}", "def score(): {}", "def f(): {}\nf()"])
-def test_one_that_hangs_is_named_and_left(
-    where: str, hangs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TOPTAIL_SCORER_MINUTES", "0.002")
-    with pytest.raises(NotDoneError, match=r"critic\.py.* longer than .*--scorer-minutes"):
-        scored(tmp_path, where.format(hangs))
-    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
-    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
-
-
-STUBBORN = """
-import sys
-from toptail.lab.scorers.user import user_scorer
-from toptail.pools import patience
-patience._GRACE = 0.5
-sys.argv = ["toptail"]
-user_scorer("mine=critic.py:score")
-"""
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import time\nwhile True:\n    try: time.sleep(600)\n    except BaseException: pass\n",
-        "import signal, time\n"
-        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})\ntime.sleep(600)\n",
-    ],
-)
-def test_one_that_does_not_let_itself_be_interrupted_ends_the_command(
-    code: str, tmp_path: Path
-) -> None:
-    (tmp_path / "critic.py").write_text(f"{code}def score(s, a, g): return s[:, 0]\n")
-    done = subprocess.run(
-        [sys.executable, "-c", STUBBORN],
-        cwd=tmp_path,
-        env={**os.environ, "TOPTAIL_SCORER_MINUTES": "0.002"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == Exit.NOT_DONE
-    assert done.stderr.startswith("toptail: critic.py took longer than 0.002 minutes")
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "x", "1e30"])
-def test_a_limit_that_is_none_is_refused(
-    text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TOPTAIL_SCORER_MINUTES", "60")  # and put back afterwards
-    assert main([f"--scorer-minutes={text}", "bench", "audit"]) == Exit.INPUT
-    assert f"--scorer-minutes {text} " in capsys.readouterr().err

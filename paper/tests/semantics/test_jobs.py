@@ -13,7 +13,7 @@ import pytest
 
 import toptail
 from paper.tests.semantics.small import WALKS, small_config
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail.lab.store.units import Stored
 from toptail_paper.semantics import jobs, measure, temperature
 from toptail_paper.semantics.config import SemanticsConfig

@@ -13,9 +13,9 @@ import pytest
 from paper.tests.semantics.scored import CONFIG, manipulation, navigation, temperature
 from tests.semantics import world
 from toptail.audit.triples.bootstrap import seed_mean
-from toptail.audit.triples.crossquery import cross_query, pooled_selection
-from toptail.audit.triples.ordering import ordering
 from toptail.audit.triples.retrieval import retrieval_auc
+from toptail.audit.triples.search import cross_query, pooled_selection
+from toptail.audit.triples.value_order import ordering
 from toptail_paper.claims.reported import cells
 from toptail_paper.semantics.jobs import measure_each
 from toptail_paper.semantics.measure import MeasuredTask, measure, measure_all, resampling

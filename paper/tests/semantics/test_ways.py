@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import kendalltau
 
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap
-from toptail.audit.triples.crossquery import cross_query
-from toptail.audit.triples.ordering import value_agreement
+from toptail.audit.triples.search import cross_query
+from toptail.audit.triples.value_order import value_agreement
 from toptail.errors import InputError
-from toptail.io.files import write_arrays
+from toptail.io.arrays import write_arrays
 from toptail.lab.judges.exact import WAYS
 from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import Stored

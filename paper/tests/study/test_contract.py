@@ -14,7 +14,7 @@ import tyro
 
 from tests.light import run_light
 from toptail.errors import InputError
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail.progress import Tick, no_tick
 from toptail_paper.claims import annotate
 from toptail_paper.commands.study import plain_command

@@ -12,9 +12,9 @@ import pytest
 
 import toptail
 from toptail.errors import InputError
-from toptail.io.files import read_arrays, write_arrays
+from toptail.io.arrays import read_arrays, write_arrays
+from toptail.io.json_files import write_json
 from toptail.lab.store.compact import Among, InOrder, Way
-from toptail.lab.store.folder import write_json
 from toptail.lab.store.units import KEPT, Stored, fitting
 from toptail_paper.cli import main
 from toptail_paper.study.kept import (

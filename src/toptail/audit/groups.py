@@ -1,4 +1,4 @@
-"""The same audit inside each group of queries, and whether groups differ."""
+"""The audit of each group of queries, and tests of differences between groups."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 import numpy as np
 from scipy.special import fdtrc
 
-from toptail.audit.family import Family
 from toptail.audit.measure import Measured, measure
-from toptail.audit.per_query import Judgement
 from toptail.audit.sample import Estimate
 from toptail.audit.settings import Settings
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes
 from toptail.stats import bootstrap_p, holm
+from toptail.stats.k_grid import KGrid
 
 _MOST_GROUPS = 50
 _MOST_TESTED = 12
-"""More groups are too many pairs to read."""
+"""With more groups, pairs of groups are not tested."""
 
 
 def groups(
     pools: ScoredPools,
     judged: Judgement,
-    family: Family,
+    grid: KGrid,
     settings: Settings,
     warnings: list[str],
 ) -> dict[str, Any]:
-    """The audits of the groups and their tests; empty without groups.
+    """The groups' parts of ``audit.json``; empty without groups.
 
     Every group is resampled on its own, so that the draws of two groups are independent.
     """
@@ -47,7 +47,7 @@ def groups(
         member = code == at
         values = judged.of_queries(member, pools.sizes)
         rng = np.random.default_rng([settings.seed, at])
-        ks = family.doublings() if values.bounded else family
+        ks = grid.doublings() if values.bounded else grid
         parts[str(label)] = measure(pools.select(member), values, ks, settings, rng)
         parts[str(label)].content.pop("comparisons")
     if len(parts) > _MOST_TESTED:
@@ -69,7 +69,7 @@ def groups(
 
 
 def _pairs(parts: dict[str, Measured], settings: Settings) -> list[dict[str, Any]]:
-    """Differences of the gain at k_max between every two groups, corrected for each scorer."""
+    """Differences of the gain at k_max between every two groups, with Holm's correction."""
     rows: list[dict[str, Any]] = []
     for name in next(iter(parts.values())).gains:
         found: list[dict[str, Any]] = []
@@ -87,7 +87,7 @@ def _pairs(parts: dict[str, Measured], settings: Settings) -> list[dict[str, Any
 
 
 def _heterogeneity(gains: list[tuple[Estimate, int]]) -> float | None:
-    """Welch's test that all groups have the same gain; None where no group varies."""
+    """P-value of Welch's test that all groups have the same gain; None where no group varies."""
     usable = [(gain, n) for gain, n in gains if n > 1 and np.isfinite(gain.draws).all()]
     if len(usable) < 2:
         return None
@@ -97,7 +97,7 @@ def _heterogeneity(gains: list[tuple[Estimate, int]]) -> float | None:
     variance = np.array([gain.draws.var() for gain, _ in usable]) * (n + 1) / (n - 1)
     if not (variance > 0).any():
         return None
-    weight = 1.0 / np.maximum(variance, 1e-9 * variance.max())  # one that does not vary is known
+    weight = 1.0 / np.maximum(variance, 1e-9 * variance.max())  # a gain that does not vary is known
     share, groups = weight / weight.sum(), len(usable)
     among = float((weight * (mean - (share * mean).sum()) ** 2).sum()) / (groups - 1)
     lack = float(((1.0 - share) ** 2 / (n - 1)).sum())

@@ -1,4 +1,4 @@
-"""What an audit measures on pools: curves, diagnostics, verdicts, and paired comparisons."""
+"""Curves, diagnostics, verdicts and paired comparisons of the scorers of a table."""
 
 from __future__ import annotations
 
@@ -9,35 +9,40 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit.family import Family
-from toptail.audit.per_query import Judgement, ScoreColumn, score_columns
-from toptail.audit.ruler import Ruler, Seen, add_bounds, add_changes, add_own, add_own_gains
+from toptail.audit.headroom import (
+    BoundedHeadroom,
+    Headroom,
+    PooledHeadroom,
+    QueryHeadroom,
+    headroom_of,
+)
+from toptail.audit.per_query import ScoreColumn, score_columns
 from toptail.audit.sample import Estimate, Sample
-from toptail.audit.seen import seen_of
 from toptail.audit.settings import Settings, Unit
-from toptail.audit.verdict import Asked, Status, Verdict, judge
+from toptail.audit.verdict import Scope, Status, Verdict, judge
 from toptail.audit.views import Summary
 from toptail.errors import InputError
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
 from toptail.pools.columns import codes, split_seed
 from toptail.progress import Tick
 from toptail.stats import bootstrap_p, divergence_bound, holm, max_t_band
 from toptail.stats.best_of_k import Floats
-from toptail.stats.ends import Between, Shares
+from toptail.stats.k_grid import KGrid
 
 _HISTOGRAM = np.linspace(-1.0, 1.0, 21)
 _WIDE = 10.0
-"""Where the queries' headroom spreads wider than this, the other unit is asked as well."""
+"""Where the queries' headroom spreads wider than this, verdicts in both units are given."""
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What one audit of pools found."""
+    """The numbers of a table, or of one group of its queries."""
 
     content: dict[str, Any]
-    """Its part of ``audit.json``."""
+    """Their part of ``audit.json``."""
     warnings: list[str]
-    """What to look at before trusting it."""
+    """Reasons to doubt them."""
     gains: dict[str, Estimate]
     """Scorer -> its gain at k_max, with draws."""
     headroom_spread: float | None
@@ -50,35 +55,22 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """What every number of one audit is read from."""
+    """The resamples, the headroom and the question from which all numbers are computed."""
 
     sample: Sample
-    """Per-query numbers and their resamples."""
-    ruler: Ruler
-    """What gains are measured in."""
-    asked: Asked
-    """What the verdicts are about."""
-
-    @property
-    def level(self) -> float:
-        """Confidence of intervals."""
-        return self.asked.rule.level
+    headroom: Headroom
+    scope: Scope
 
     def verdict(self, prefix: str) -> Verdict:
-        """The verdict of one curve."""
-        curve, top = self.sample.mean(prefix + "value").point, self.sample.mean("oracle").point
-        members = self.asked.family.members
-        steps = self.ruler.steps(prefix)
-        headroom = float(top[-1] - curve[0])
-        if self.ruler.bounded:
-            headroom = float(self.sample.mean("room low").point[-1])
-        return judge(self.asked, curve[members], headroom, steps)
+        curve = self.sample.mean(prefix + "value").point[self.scope.grid.deciding_at]
+        steps = self.headroom.steps(self.sample, prefix)
+        return judge(self.scope, curve, self.headroom.mean(self.sample, prefix), steps)
 
 
 def measure(
     pools: ScoredPools,
     judged: Judgement,
-    family: Family,
+    grid: KGrid,
     settings: Settings,
     rng: np.random.Generator,
     tick: Tick | None = None,
@@ -89,25 +81,22 @@ def measure(
         return None if tick is None else lambda share: tick(name, share)
 
     rule, queries = settings.rule, _queries(pools, settings.pools_per_query)
-    columns = score_columns(pools, judged, family, stage("scoring pools"))
-    seen = seen_of(pools, judged, family, columns, settings)
-    spread = _spread(seen)
-    units: list[Unit] = ["pooled", "query"] if settings.unit == "pooled" else ["query", "pooled"]
-    exact = judged.replicates is None and judged.exact
-    wide = spread is not None and spread > _WIDE and exact
-    units = units if wide else units[:1]
-    sample = _sample(pools, columns, seen, family if "query" in units else None)
+    columns = score_columns(pools, judged, grid, stage("scoring pools"))
+    cluster = None if pools.cluster is None else codes(pools.source, "cluster", pools.cluster)[0]
+    pooled = headroom_of(pools, judged, grid, columns, cluster, settings.value_range)
+    headrooms = _units(pooled, judged, settings.unit)
+    sample = Sample(pools.queries, cluster)
+    _add_columns(sample, pools, columns, pooled, headrooms)
     sample.weigh(rng, settings.resamples, stage("resampling queries"))
 
     ranged = settings.value_range is not None
-    scale = judged.largest
     readings = [
         _Reading(
             sample,
-            seen.ruler(sample, family, unit),
-            Asked(family, unit, rule, queries, scale, ranged and unit == "pooled"),
+            headroom,
+            Scope(grid, unit, rule, queries, judged.largest, ranged and unit == "pooled"),
         )
-        for unit in units
+        for unit, headroom in headrooms.items()
     ]
     reading, *other = readings
     scorers, curves, gains, warnings = {}, {}, {}, []
@@ -116,11 +105,11 @@ def measure(
         scorers[name], curves[name] = _scorer(
             reading, prefix, [columns[c] for c in members.values()]
         )
-        gains[name] = reading.ruler.gain_at_k_max(prefix)
+        gains[name] = reading.headroom.gain_at_k_max(sample, prefix)
         if None not in members:
             scorers[name]["seeds"] = {
                 split_seed(column)[1]: {
-                    "value": sample.mean(f"{column}/value").point[family.shown_at],
+                    "value": sample.mean(f"{column}/value").point[grid.shown_at],
                     "verdict": reading.verdict(f"{column}/"),
                 }
                 for column in members.values()
@@ -136,65 +125,69 @@ def measure(
     random = next(iter(curves.values())).point[0]
     sizes = pools.sizes
     content = {
-        "k": list(family.shown),
+        "k": list(grid.shown),
         "random": random,
         "oracle": top.point,
         "oracle_low": low,
         "oracle_high": high,
         "headroom": top.point - random,
-        "kl_bound": divergence_bound(family.shown),
+        "kl_bound": divergence_bound(grid.shown),
         "queries": queries,
         "pools": pools.queries,
         "clusters": sample.clusters,
         "candidates": pools.rows,
         "pool_size": {"min": sizes.min(), "median": np.median(sizes), "max": sizes.max()},
         "scorers": scorers,
-        "comparisons": _comparisons(curves, family.k_max, rule.level),
+        "comparisons": _comparisons(curves, grid.k_max, rule.level),
     }
     others = {
         name: reading.verdict(_prefix(name, members)).status
         for reading in other
         for name, members in pools.scorers.items()
     }
-    lacking = int((seen.headroom[:, -1] <= seen.tiny).sum())
-    return Measured(content, warnings, gains, spread, lacking, others or None)
+    spread: float | None = 1.0
+    without = 0
+    if isinstance(pooled, PooledHeadroom):
+        spread = pooled.whole.spread
+        without = int((pooled.whole.headroom[:, -1] <= pooled.whole.tiny).sum())
+    return Measured(content, warnings, gains, spread, without, others or None)
 
 
 def _prefix(name: str, members: Mapping[int | None, str]) -> str:
-    """Where the sample holds a scorer: its only column, or the mean of its seeds."""
+    """Begins the sample's names for a scorer: its only column, or the mean of its seeds."""
     return f"{name}/" if None in members else f"{name}//"
 
 
-def _spread(seen: Seen) -> float | None:
-    """Ratio of the 90 % to the 10 % quantile of the headroom, over the queries that have any."""
-    headroom = seen.headroom[:, -1]
-    known = headroom[headroom > seen.tiny]
-    if not known.size:
-        return None
-    low, high = np.quantile(known, [0.1, 0.9])
-    return float(high / low)
+def _units(
+    pooled: PooledHeadroom | BoundedHeadroom, judged: Judgement, unit: Unit
+) -> dict[Unit, Headroom]:
+    """The headroom in the unit of the audit, and in the other unit where they may disagree."""
+    if isinstance(pooled, BoundedHeadroom):
+        return {unit: pooled}
+    wide = judged.exact and judged.replicates is None and (pooled.whole.spread or 0.0) > _WIDE
+    units: list[Unit] = ["pooled", "query"] if unit == "pooled" else ["query", "pooled"]
+    return {
+        each: pooled if each == "pooled" else QueryHeadroom.of(pooled)
+        for each in (units if wide else units[:1])
+    }
 
 
-def _sample(
-    pools: ScoredPools, columns: dict[str, ScoreColumn], seen: Seen, own: Family | None
-) -> Sample:
-    """All per-query numbers; with ``own`` also its gains in each query's own headroom."""
-    sample = Sample(pools.queries, seen.cluster)
-    sample.add("oracle", seen.oracle)
-    if seen.part is not None:
-        sample.add_missed("oracle", seen.part.missed, seen.part.weight)
-    if own is not None:
-        add_own(sample, seen)
-
-    if seen.bounds is not None:
-        add_bounds(sample, seen.bounds)
+def _add_columns(
+    sample: Sample,
+    pools: ScoredPools,
+    columns: dict[str, ScoreColumn],
+    pooled: Headroom,
+    headrooms: Mapping[Unit, Headroom],
+) -> None:
+    """Register all per-query numbers of score columns, and of scorers with several seeds."""
+    sample.add("oracle", pooled.oracle)
+    for headroom in headrooms.values():
+        headroom.add_to(sample)
 
     def register(prefix: str, column: ScoreColumn, members: Sequence[str]) -> None:
         _register(sample, prefix, column)
-        if seen.bounds is not None:
-            add_changes(sample, prefix, members, seen.bounds)
-        if own is not None:
-            add_own_gains(sample, prefix, column, seen, own)
+        for headroom in headrooms.values():
+            headroom.add_scorer(sample, prefix, column, members)
 
     for name, column in columns.items():
         register(f"{name}/", column, [name])
@@ -202,7 +195,6 @@ def _sample(
         if None not in members:
             parts = list(members.values())
             register(f"{name}//", _seed_mean([columns[c] for c in parts]), parts)
-    return sample
 
 
 def _queries(pools: ScoredPools, pools_per_query: int) -> int:
@@ -222,7 +214,6 @@ def _queries(pools: ScoredPools, pools_per_query: int) -> int:
 
 
 def _register(sample: Sample, prefix: str, column: ScoreColumn) -> None:
-    """Put one score column's per-query numbers into the sample."""
     sample.add(prefix + "value", column.value)
     sample.add_defined(prefix + "tau", column.tau_b)
     sample.add(prefix + "within", column.deciles_within)
@@ -236,7 +227,6 @@ def _register(sample: Sample, prefix: str, column: ScoreColumn) -> None:
 
 
 def _seed_mean(parts: list[ScoreColumn]) -> ScoreColumn:
-    """The mean over training seeds of every per-query number."""
     if len(parts) == 1:
         return parts[0]
 
@@ -248,16 +238,16 @@ def _seed_mean(parts: list[ScoreColumn]) -> ScoreColumn:
 
 
 def _curve(reading: _Reading, prefix: str) -> tuple[dict[str, Any], Estimate]:
-    """V(K), what it gains and what share it captures, with the verdict."""
-    sample, asked, ruler = reading.sample, reading.asked, reading.ruler
-    curve, top = sample.mean(prefix + "value")[asked.family.shown_at], sample.mean("oracle")
-    headroom = top - curve[0:1]
-    low, high = curve.interval(reading.level)
-    band = max_t_band(curve.point, curve.draws, sample.clusters, reading.level, asked.scale)
+    sample, headroom, scope = reading.sample, reading.headroom, reading.scope
+    level, tail = scope.rule.level, scope.rule.tail
+    whole, top = sample.mean(prefix + "value"), sample.mean("oracle")
+    curve = whole[scope.grid.shown_at]
+    low, high = curve.interval(level)
+    band = max_t_band(curve.point, curve.draws, sample.clusters, level, scope.scale)
     gain, captured = (
-        _ends(found, asked.rule.tail) for found in (ruler.gains(prefix), ruler.captured(prefix))
+        shares(sample, prefix, tail) for shares in (headroom.gains, headroom.captured)
     )
-    usable = headroom.point > 1e-12 * asked.scale
+    usable = (top - curve[0:1]).point > 1e-12 * scope.scale
     for end, numbers in captured.items():
         numbers[~usable] = np.nan
         numbers[-1] = gain[end][-1]  # at k_max they are one number
@@ -273,28 +263,18 @@ def _curve(reading: _Reading, prefix: str) -> tuple[dict[str, Any], Estimate]:
         "captured": captured["value"],
         "captured_low": captured["low"],
         "captured_high": captured["high"],
-        "gain_per_doubling": (curve.point[-1] - curve.point[0]) / np.log2(asked.family.k_max),
-        "peak_value": sample.mean(prefix + "value").point[asked.family.members].max(),
+        "gain_per_doubling": (curve.point[-1] - curve.point[0]) / np.log2(scope.grid.k_max),
+        "peak_value": whole.point[scope.grid.deciding_at].max(),
         "verdict": reading.verdict(prefix),
     }, curve
-
-
-def _ends(found: Shares | Between, tail: float) -> dict[str, Floats]:
-    """Shares with their ends: none where only bounds are known, and no more than all of it."""
-    if isinstance(found, Between):
-        return {end: np.full(found.value.shape, np.nan) for end in ("value", "low", "high")}
-    ends = {"value": found.value, "low": found.low(tail), "high": found.high(tail)}
-    # Rounding is no share; an infinite end is not known.
-    ends = {name: np.where(np.abs(x) <= 1e-9, 0.0, x) for name, x in ends.items()}
-    return {name: np.where(np.isinf(x), x, np.minimum(x, 1.0)) for name, x in ends.items()}
 
 
 def _scorer(
     reading: _Reading, prefix: str, parts: list[ScoreColumn]
 ) -> tuple[dict[str, Any], Estimate]:
-    """One scorer's entry of ``audit.json`` (``parts``: its seeds)."""
+    """One scorer's entry of ``audit.json``; ``parts`` are its seeds."""
     entry, curve = _curve(reading, prefix)
-    sample, rule = reading.sample, reading.asked.rule
+    sample, rule = reading.sample, reading.scope.rule
     tau = sample.mean_defined(prefix + "tau")
     every_tau = np.concatenate([part.tau_b for part in parts])
     known = every_tau[~np.isnan(every_tau)]
@@ -353,7 +333,6 @@ def _number(estimate: Estimate, level: float) -> Summary:
 
 
 def _comparisons(curves: dict[str, Estimate], k_max: int, level: float) -> list[dict[str, Any]]:
-    """Paired differences of every pair of scorers at k_max."""
     pairs = list(combinations(curves, 2))
     differences = [curves[a][-1] - curves[b][-1] for a, b in pairs]
     p = np.array([float(bootstrap_p(d.draws)) for d in differences])

@@ -1,4 +1,4 @@
-"""Each query's own numbers: the only pass over the candidates that an audit makes."""
+"""Numbers of each query and score column: the audit's only pass over the candidates and scores."""
 
 from __future__ import annotations
 
@@ -6,40 +6,34 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from toptail.audit.family import Family
-from toptail.audit.partly import Sampled
 from toptail.audit.pooled import cell_sums, pooled_auc, pooled_edges, put_deciles
+from toptail.judging.oracle import rank_weights
+from toptail.judging.values import Judgement, offsets_at
 from toptail.pools import Block, ScoredPools
-from toptail.pools.scored import blocks_of, segments
+from toptail.pools.scored import BLOCK, blocks_of, segments
 from toptail.stats.best_of_k import (
     Floats,
     Ints,
     average_ties,
     best_of_k,
-    selection_weights,
-    split_oracle,
     tie_starts,
 )
 from toptail.stats.deciles import bin_shares
-from toptail.stats.ends import extreme_changes, extreme_weights
+from toptail.stats.k_grid import KGrid
 from toptail.stats.products import steady_product
 from toptail.stats.rank import dense_ranks, row_auc, tau_b_of_ranks
 from toptail.stats.resample import available_threads
 
-# Blocks of about this many candidates: their temporaries stay in cache.
-BLOCK = 1 << 17
 _BINS = 10
-# Values below 2**-400 are scaled: the squares of their differences are not numbers any more.
-_TINY = -400
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreColumn:
-    """What one score column does, query by query (Q queries, n_k of the shown K)."""
+    """The numbers of one score column by query (Q queries, n_k shown K)."""
 
     value: Floats
     """Expected value of the pick at every measured K ``[Q, measured]``."""
@@ -63,169 +57,10 @@ class ScoreColumn:
     """How far each query moves the pooled AUC ``[Q]``; sums to 0."""
 
 
-@dataclass(frozen=True, eq=False)
-class Judgement:
-    """The values an audit judges by."""
-
-    value: Floats
-    """``[rows]``: the judged value, or the mean of its replicates."""
-    replicates: Floats | None = None
-    """``[r, rows]``: independent replicates of a noisy judge."""
-    sampled: Sampled | None = None
-    """Where only some were judged: what ``value``, which is then right on average, rests on."""
-    between: tuple[Floats, Floats] | None = None
-    """Ends of the values ``[rows]`` where unjudged ones may be anything; ``value`` is between."""
-
-    @property
-    def seen(self) -> Floats:
-        """Every value that a judge gave."""
-        if self.sampled is not None:
-            return np.asarray(self.sampled.value[self.sampled.judged])
-        if self.between is not None:
-            return np.asarray(self.value[self.between[0] == self.between[1]])
-        return self.value if self.replicates is None else self.replicates
-
-    @property
-    def largest(self) -> float:
-        """The largest size of a value."""
-        return float(np.abs(self.value).max())
-
-    def outside(self, low: float, high: float) -> Floats:
-        """The values that a judge gave beyond these ends."""
-        every = self.seen
-        return np.asarray(every[(every < low) | (every > high)])
-
-    def at(self, pools: ScoredPools, part: slice) -> Judgement:
-        """The values of consecutive queries, as plain numbers."""
-        rows = slice(int(pools.offsets[part.start]), int(pools.offsets[part.stop]))
-        return Judgement(
-            self.value[rows], None if self.replicates is None else self.replicates[:, rows]
-        )
-
-    @property
-    def bounded(self) -> bool:
-        """Whether values or the best possible are only known to lie between two ends."""
-        return self.between is not None or (
-            self.sampled is not None and self.sampled.oracle_unknown
-        )
-
-    @property
-    def exact(self) -> bool:
-        """Whether every candidate has its value."""
-        return self.sampled is None and self.between is None
-
-    def rescaled(self) -> tuple[Judgement, int]:
-        """The judgement over a power of two, and which, where its squares would underflow."""
-        power = int(np.frexp(np.abs(self.value).max())[1])
-        if power > _TINY or not self.value.any() or not self.exact:
-            return self, 0
-        parts = self.replicates
-        scaled = None if parts is None else np.ldexp(parts, -power)
-        return Judgement(np.ldexp(self.value, -power), scaled), power
-
-    @property
-    def binary(self) -> bool:
-        """Whether every value is 0 or 1, with both present."""
-        seen = self.value if self.exact else self.seen
-        return bool(seen.size and np.isin(seen, (0.0, 1.0)).all() and seen.min() < seen.max())
-
-    def of_queries(self, keep: NDArray[np.bool_], _sizes: Ints) -> Judgement:
-        """The judgement of the candidates of some queries, which have these sizes."""
-        return self.select(np.repeat(keep, _sizes))
-
-    def select(self, rows: NDArray[np.bool_]) -> Judgement:
-        """The judgement of some of the candidates."""
-        kept = None if self.replicates is None else self.replicates[:, rows]
-        part = None if self.sampled is None else self.sampled.select(rows)
-        ends = None if self.between is None else (self.between[0][rows], self.between[1][rows])
-        return Judgement(self.value[rows], kept, part, ends)
-
-
-@dataclass(frozen=True, eq=False)
-class Possible:
-    """What selection from a query's pool could do, whatever the score."""
-
-    oracle: Floats
-    """Best possible with K ``[Q, n_k]``; split where the judge is noisy."""
-    least: Floats
-    """The least that the change from 1 to K can be, by any order ``[Q, n_k]``."""
-    most: Floats
-    """The most that it can be."""
-    profile: Callable[[Floats], dict[int, Floats]]
-    """Weights ``[Q]`` -> size of a pool -> weighted sum of such pools' values, each sorted."""
-
-    def extremes(self, weight: Floats, family: Family) -> tuple[Floats, Floats]:
-        """Weighted sums over queries of the least and the most of each change ``[changes]``."""
-        ends = np.zeros((2, family.first.size))
-        for _, ordered in sorted(self.profile(weight).items()):
-            ends += extreme_changes(ordered, family.measured, family.first, family.second)
-        return ends[0], ends[1]
-
-
-def possible_per_query(pools: ScoredPools, judged: Judgement, family: Family) -> Possible:
-    """What is possible in each query's pool, block by block on all cores."""
-    oracle, least, most = np.empty((3, pools.queries, len(family.shown)))
-
-    def possible(at: slice) -> Floats:
-        return _possible(offsets_at(pools, at), judged.at(pools, at), family.shown)
-
-    def profile(weight: Floats) -> dict[int, Floats]:
-        def part(at: slice) -> dict[int, Floats]:
-            return _profile(offsets_at(pools, at), judged.at(pools, at), weight[at])
-
-        found: dict[int, Floats] = {}
-        for _, sums in pools.over(part):
-            for size, ordered in sums.items():
-                found[size] = found.get(size, 0.0) + ordered
-        return found
-
-    for at, part in pools.over(possible):
-        oracle[at], least[at], most[at] = part
-    return Possible(oracle, least, most, profile)
-
-
-def _possible(offsets: Ints, judged: Judgement, k: tuple[int, ...]) -> Floats:
-    """Oracle, least and most of each pool of a segment ``[3, queries, n_k]``."""
-    out = np.empty((3, offsets.size - 1, len(k)))
-
-    def measure(block: Block) -> None:
-        value = np.sort(block.take(judged.value), axis=1)
-        for end, weights in zip(out[1:], _extremes(block.size, k), strict=True):
-            end[block.queries] = steady_product(value, weights)
-        if judged.replicates is None:
-            out[0, block.queries] = steady_product(value, _weights(block.size, k))
-        else:
-            halves = np.stack([block.take(replicate) for replicate in judged.replicates])
-            out[0, block.queries] = split_oracle(halves, k)
-
-    with ThreadPoolExecutor(available_threads()) as pool:
-        list(pool.map(measure, blocks_of(offsets, BLOCK)))
-    return out
-
-
-def _profile(offsets: Ints, judged: Judgement, weight: Floats) -> dict[int, Floats]:
-    """Size of a pool -> weighted sum of the sorted values of such pools of a segment ``[size]``."""
-
-    def measure(block: Block) -> Floats:
-        value = np.sort(block.take(judged.value), axis=1)
-        return np.asarray(steady_product(weight[None, block.queries], value)[0])
-
-    blocks, found = list(blocks_of(offsets, BLOCK)), dict[int, Floats]()
-    with ThreadPoolExecutor(available_threads()) as pool:
-        for block, ordered in zip(blocks, pool.map(measure, blocks), strict=True):
-            found[block.size] = found.get(block.size, 0.0) + ordered
-    return found
-
-
-def offsets_at(pools: ScoredPools, at: slice) -> Ints:
-    """Where the pools of consecutive queries start, counted from the first."""
-    return np.asarray(pools.offsets[at.start : at.stop + 1] - pools.offsets[at.start])
-
-
 def score_columns(
     pools: ScoredPools,
     judged: Judgement,
-    family: Family,
+    grid: KGrid,
     tick: Callable[[float], None] | None = None,
 ) -> dict[str, ScoreColumn]:
     """Measure every score column of ``pools``, segment by segment, block by block on all cores.
@@ -233,10 +68,9 @@ def score_columns(
     Blocks write to their own rows, so the result does not depend on the number of
     threads.
     """
-    # What is no sum over candidates cannot be had from some of them.
-    exact = judged.exact
+    exact = judged.exact  # rank correlations are no sums: pseudo-values do not give them
     q, binary = pools.queries, judged.binary and exact
-    out = {name: _empty(q, family, pools.supported, binary) for name in pools.scores}
+    out = {name: _empty(q, grid, pools.supported, binary) for name in pools.scores}
     edges = pooled_edges(pools, _BINS)
     cells = {n: np.empty((2, q, 2 * e.size + 1)) for n, e in edges.items()}
     inner = tick if pools.in_process and len(segments(pools.sizes)) == 1 else None
@@ -246,7 +80,7 @@ def score_columns(
         scores, support = pools.scores_at(at, pools.scores), pools.support_at(at)
         outside = None if support is None else (~support).astype(np.float64)
         part = _Part(offsets, value, exact, outside)
-        found = _measured(part, scores, family, binary, inner)
+        found = _measured(part, scores, grid, binary, inner)
         return {n: (c, cell_sums(offsets, scores[n], value, edges[n])) for n, c in found.items()}
 
     for at, part in pools.over(measure):
@@ -265,11 +99,10 @@ def score_columns(
     return {n: ScoreColumn(**{**vars(c), **areas[n]}) for n, c in out.items()}
 
 
-def _empty(q: int, family: Family, supported: bool, binary: bool) -> ScoreColumn:
-    """Room for the numbers of a score column."""
-    n_k = len(family.shown)
+def _empty(q: int, grid: KGrid, supported: bool, binary: bool) -> ScoreColumn:
+    n_k = len(grid.shown)
     return ScoreColumn(
-        value=np.empty((q, len(family.measured))),
+        value=np.empty((q, len(grid.measured))),
         selected_score=np.empty((q, n_k)),
         tau_b=np.empty(q),
         deciles_within=np.empty((q, _BINS)),
@@ -280,16 +113,12 @@ def _empty(q: int, family: Family, supported: bool, binary: bool) -> ScoreColumn
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The candidates of a segment, but for their scores."""
+class _Part(NamedTuple):
+    """The candidates of a segment without their scores."""
 
     offsets: Ints
-    """Where each pool starts."""
     value: Floats
-    """Their values."""
     exact: bool
-    """Whether every candidate has its value."""
     outside: Floats | None
     """1 where a candidate is off the data support."""
 
@@ -297,13 +126,13 @@ class _Part:
 def _measured(
     part: _Part,
     columns: Mapping[str, Floats],
-    family: Family,
+    grid: KGrid,
     binary: bool,
     tick: Callable[[float], None] | None,
 ) -> dict[str, ScoreColumn]:
-    """Each score column of a segment, but for what looks across queries."""
+    """Each score column of a segment, without the statistics across queries."""
     queries = part.offsets.size - 1
-    out = {n: _empty(queries, family, part.outside is not None, binary) for n in columns}
+    out = {n: _empty(queries, grid, part.outside is not None, binary) for n in columns}
     blocks = list(blocks_of(part.offsets, BLOCK))
 
     def measure(block: Block) -> None:
@@ -312,7 +141,7 @@ def _measured(
         outside = None if part.outside is None else block.take(part.outside)
         for name, column in columns.items():
             scores = block.take(column)
-            _measure_block(out[name], block, family, scores, value, value_ranks, outside)
+            _measure_block(out[name], block, grid, scores, value, value_ranks, outside)
 
     with ThreadPoolExecutor(available_threads()) as pool:
         for done, _ in enumerate(pool.map(measure, blocks), start=1):
@@ -324,20 +153,19 @@ def _measured(
 def _measure_block(
     out: ScoreColumn,
     block: Block,
-    family: Family,
+    grid: KGrid,
     scores: Floats,
     value: Floats,
     value_ranks: tuple[Ints, Ints] | None,
     outside: Floats | None,
 ) -> None:
-    """The arithmetic of one block of one score column."""
     at = block.queries
     order = np.argsort(scores, axis=1)
     ordered = np.take_along_axis(scores, order, axis=1)
     starts = tie_starts(ordered)
     by_score = average_ties(np.take_along_axis(value, order, axis=1), starts)
-    weights = _weights(block.size, family.shown)
-    out.value[at] = steady_product(by_score, _weights(block.size, family.measured))
+    weights = rank_weights(block.size, grid.shown)
+    out.value[at] = steady_product(by_score, rank_weights(block.size, grid.measured))
     out.deciles_within[at] = steady_product(by_score, _shares(block.size))
     out.selected_score[at] = _expected_score(ordered, weights)
     out.tau_b[at] = np.nan
@@ -363,19 +191,8 @@ def _expected_score(ordered: Floats, weights: Floats) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _weights(n: int, k: tuple[int, ...]) -> Floats:
-    return np.ascontiguousarray(selection_weights(n, k).T)
-
-
-@lru_cache(maxsize=256)
 def _shares(n: int) -> Floats:
     return bin_shares(n, _BINS)
-
-
-@lru_cache(maxsize=256)
-def _extremes(n: int, k: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Of the changes from k[0] to each K."""
-    return extreme_weights(n, k, np.zeros(len(k), dtype=np.int64), np.arange(len(k)))
 
 
 def values_at(pools: ScoredPools, judged: Judgement, columns: Sequence[str], k: int) -> Floats:

@@ -9,10 +9,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from toptail.audit.record import jsonable, record_of
-from toptail.audit.run import FORMAT, judgement
+from toptail.audit.run import FORMAT
 from toptail.audit.sample import Sample
 from toptail.audit.settings import Rule, Settings
 from toptail.errors import InputError, check_share, check_whole
+from toptail.judging.partial import judgement
 from toptail.pools import JudgedPicks
 from toptail.pools.columns import codes
 from toptail.stats import bootstrap_p, holm
@@ -31,14 +32,13 @@ def picks_content(
 ) -> dict[str, Any]:
     """The content of ``audit.json`` for picks: how those of each selector turned out.
 
-    Picks are a table of candidates of which nothing else was judged, and where not all of them
-    were, by a design, their means are right on average as those of any partly judged table.
-    Replicates are averaged inside a query first; a difference between two selectors is
+    Where a design chose some picks for judging, means are weighted by its chances and right on
+    average. Replicates are averaged inside a query first; a difference between two selectors is
     the mean over the queries that judged both, resampled by whole queries (or clusters).
     ``detectable`` is the smallest true difference that such data would tell from zero
     with probability ``power``: (z_{(1+level)/2} + z_power) standard errors.
-    ``variance_ratio`` says what pairing repetitions by common random numbers gains: the
-    variance of a difference of independent repetitions over that of paired ones.
+    ``variance_ratio`` is the variance of a difference of independent repetitions over that of
+    repetitions paired by common random numbers.
 
     Plain lists, numbers and strings, with None for what is not computable.
     """
@@ -88,7 +88,7 @@ def picks_content(
 
 
 def _adjust(rows: list[dict[str, Any]]) -> None:
-    """Add the p-values that are corrected for all the comparisons of one table."""
+    """Add p-values that are corrected for all comparisons of one table."""
     for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = adjusted
 
@@ -101,7 +101,7 @@ def _measured(
     level: float,
     power: float,
 ) -> dict[str, Any]:
-    """What depends on the data: each selector's mean, and the difference of every two."""
+    """Each selector's mean, and the difference of every two."""
     at = {str(name): code for code, name in enumerate(picks.selector.to_pylist())}
     judged, means = _means(picks, seed)
     counts = _counts(picks)
@@ -116,13 +116,15 @@ def _measured(
     for name in names:
         mean = sample.mean_defined(f"{at[name]}")
         low, high = mean.interval(level)
-        seen = counts[:, at[name]]
+        judged_times = counts[:, at[name]]
         selectors[name] = {
             "mean": mean.point[0],
             "low": low[0],
             "high": high[0],
-            "queries": int((seen > 0).sum()),
-            "replicates": float(seen.sum() / (seen > 0).sum()) if seen.any() else None,
+            "queries": int((judged_times > 0).sum()),
+            "replicates": float(judged_times.sum() / (judged_times > 0).sum())
+            if judged_times.any()
+            else None,
         }
     return {
         "queries": len(picks.query),
@@ -133,13 +135,13 @@ def _measured(
 
 
 def _means(picks: JudgedPicks, seed: int) -> tuple[Floats, Floats]:
-    """Mean judged value of each pick, and the same right on average ``[queries, selectors]``.
+    """Mean judged value of each pick, and its pseudo-value, each ``[queries, selectors]``.
 
-    The picks are the table that :meth:`JudgedPicks.as_pools` makes of them, judged as any table is:
-    where only some were, by a design, a mean in the place of each. NaN where there is no pick.
+    The two are equal where every pick was judged. Pseudo-values are those of the table that
+    :meth:`JudgedPicks.as_pools` makes of the picks. NaN where there is no pick.
     """
     pools = picks.as_pools()
-    judged, _ = judgement(pools, "value", None, Settings(seed=seed))
+    judged, _ = judgement(pools, "value", seed=seed)
     query = np.repeat(np.arange(pools.queries), pools.sizes)
     selector = np.argmax(list(pools.scores.values()), axis=0)
     result = np.full((2, len(picks.query), len(picks.selector)), np.nan)

@@ -1,7 +1,8 @@
-"""What looks across queries: deciles of the pooled scores, and the AUC over all candidates.
+"""Statistics across queries: deciles of the pooled scores, and the AUC over all candidates.
 
-Of pools in one segment everything is made at once. Where there are several, an AUC is a sum of
-whole numbers, which has no order: it is the same whether candidates lie in memory or on disk.
+A table of one segment is computed at once. Of a table of several segments the AUC is a sum of
+whole numbers, which does not depend on their order: it has the same bits whether the candidates
+lie in memory or on disk.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
 from toptail.pools.scored import segments
 from toptail.pools.stream import Scratch, StreamedPools
@@ -24,17 +26,14 @@ from toptail.stats.products import steady_product
 from toptail.stats.rank import placements
 from toptail.stats.resample import available_threads
 
-if TYPE_CHECKING:
-    from toptail.audit.per_query import Judgement
-
 _SORTED: Final = 1 << 23
-"""Scores on disk that are sorted together."""
+"""How many scores on disk are sorted together."""
 _PAIR: Final = np.dtype([("score", "f8"), ("code", "i8")])
-"""A score, and twice its query, plus 1 where the value is 1."""
+"""A score, and a code: twice the number of its query, plus 1 where the value is 1."""
 
 
 def pooled_edges(pools: ScoredPools, bins: int) -> dict[str, Floats]:
-    """Score column -> the scores on the edges between bins of all candidates' scores."""
+    """Score column -> the edges between ``bins`` quantile bins of all candidates' scores."""
     ranks = edge_ranks(pools.rows, bins)
     if isinstance(pools, StreamedPools):
         found = order_statistics(pools, list(pools.scores), ranks)
@@ -45,7 +44,7 @@ def pooled_edges(pools: ScoredPools, bins: int) -> dict[str, Floats]:
 
 
 def order_statistics(pools: ScoredPools, names: list[str], ranks: Ints) -> dict[str, Floats]:
-    """Score column -> its scores at these ranks, of pools that are read segment by segment."""
+    """Score column -> its scores at these ranks, read segment by segment."""
     wanted = {name: OrderStatistics(ranks) for name in names}
     while still := {name: each for name, each in wanted.items() if each.found is None}:
 
@@ -64,7 +63,7 @@ def order_statistics(pools: ScoredPools, names: list[str], ranks: Ints) -> dict[
 
 
 def cell_sums(offsets: Ints, scores: Floats, value: Floats, edges: Floats) -> Floats:
-    """Candidates and their values, added up by query and category ``[2, queries, categories]``."""
+    """Counts of candidates and sums of their values ``[2, queries, categories]``."""
     shape = (offsets.size - 1, 2 * edges.size + 1)
     parent = np.repeat(np.arange(shape[0]), np.diff(offsets))
     cell = parent * shape[1] + categories(scores, edges)
@@ -104,7 +103,7 @@ def _placed(scores: Floats, positive: NDArray[np.bool_], parent: Ints) -> dict[s
 
 
 def _counted(pools: ScoredPools, judged: Judgement, name: str) -> dict[str, Any]:
-    """The same from whole numbers: twice the scores of the other class below, ties once."""
+    """The AUC from whole numbers: scores of the other class below count twice, ties once."""
     below = np.zeros((2, pools.queries), dtype=np.int64)
     number = np.zeros((2, pools.queries), dtype=np.int64)
     pieces = _on_disk if isinstance(pools, StreamedPools) else _in_memory
@@ -119,10 +118,11 @@ def _counted(pools: ScoredPools, judged: Judgement, name: str) -> dict[str, Any]
 
 
 _Pieces = Iterator[tuple[Ints, int, Ints]]
+"""For some candidates of one class: the query of each, the class (1 where the value is 1), and
+twice the number of scores of the other class below it, where a tie counts half."""
 
 
 def _in_memory(pools: ScoredPools, judged: Judgement, name: str) -> _Pieces:
-    """Queries of some candidates, their label, and what stands below each, twice."""
     positive = judged.value == 1.0
     column = pools.scores[name]
     ordered = [np.sort(column[positive == label]) for label in (False, True)]
@@ -139,12 +139,13 @@ def _below(ordered: Floats, scores: Floats) -> Ints:
 
 
 def _on_disk(pools: ScoredPools, judged: Judgement, name: str) -> _Pieces:
-    """The same of scores that are dealt to files by ranges of them, of which each is sorted."""
+    """Distribute the scores over files by ranges, then sort each file."""
     ranks = edge_ranks(pools.rows, -(-pools.rows // _SORTED) + 1)
     bounds = np.unique(order_statistics(pools, [name], ranks)[name])
     scratch = Scratch()
     before = np.zeros(2, dtype=np.int64)
-    for category, (path, here) in enumerate(_dealt(pools, judged, name, bounds, scratch.path)):
+    files = _distributed(pools, judged, name, bounds, scratch.path)
+    for category, (path, here) in enumerate(files):
         for pair in _pairs(path):
             scores, at, labels = pair["score"], pair["code"] >> 1, pair["code"] & 1
             for label in (0, 1):
@@ -159,17 +160,17 @@ def _on_disk(pools: ScoredPools, judged: Judgement, name: str) -> _Pieces:
 
 
 def _pairs(path: Path) -> Iterator[NDArray[Any]]:
-    """A file's scores, as many at a time as lie between two bounds at most."""
+    """The scores of a file, at most `_SORTED` at a time."""
     if path.is_file():
         with path.open("rb") as file:
             while (pairs := np.fromfile(file, _PAIR, _SORTED)).size:
                 yield pairs
 
 
-def _dealt(
+def _distributed(
     pools: ScoredPools, judged: Judgement, name: str, bounds: Floats, place: Path
 ) -> list[tuple[Path, Ints]]:
-    """Files of scores by category, and how many of each class they hold."""
+    """Files of scores by category (below, at or above each bound), and their counts by class."""
     counts = np.zeros((2 * bounds.size + 1, 2), dtype=np.int64)
     paths = [place / f"{category}" for category in range(len(counts))]
     for at in segments(pools.sizes):

@@ -1,4 +1,4 @@
-"""Which pools are audited: those large enough, and what became of the others."""
+"""Which pools are audited: those that are large enough."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.audit.per_query import Judgement, values_at
+from toptail.audit.per_query import values_at
 from toptail.audit.settings import Settings
 from toptail.errors import InputError, option
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
-
-_SMALL = 0.05
-"""Pools below this quantile of sizes are left out unless ``min_pool`` says otherwise."""
+from toptail.stats.k_grid import smallest_pool
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,19 +21,17 @@ class Population:
     """The pools of an audit."""
 
     pools: ScoredPools
-    """Those audited."""
     judged: Judgement
-    """Their values."""
     min_pool: int
-    """The smallest size that was let in."""
+    """The smallest size that is audited."""
     single: int
-    """Pools of one candidate, left out."""
+    """How many pools of one candidate are left out."""
     small: int
-    """Other pools too small, left out."""
+    """How many other pools are left out."""
     compared: dict[str, Any] | None
-    """Both populations beside each other, where pools were left out for their size."""
+    """Scorers on the audited pools and on all, where pools are left out for their size."""
     warnings: list[str]
-    """What was left out, in words."""
+    """What is left out, in words."""
 
     @property
     def k_max(self) -> int:
@@ -43,7 +40,7 @@ class Population:
 
 
 def population(pools: ScoredPools, judged: Judgement, settings: Settings) -> Population:
-    """Leave out pools that cannot be searched, and those that would cap K for all."""
+    """Leave out pools of one candidate, and small pools that would cap K for all."""
     sizes, warnings = pools.sizes, []
     single = sizes == 1
     alone = int(single.sum())
@@ -92,12 +89,7 @@ def population(pools: ScoredPools, judged: Judgement, settings: Settings) -> Pop
 def _least(sizes: NDArray[np.int64], settings: Settings) -> int:
     if settings.min_pool is None and settings.pools_per_query > 1:
         return int(sizes.min())  # the pools of a query stay together
-    return least_size(sizes, settings.min_pool)
-
-
-def least_size(sizes: NDArray[np.int64], min_pool: int | None) -> int:
-    """The smallest pool to let in: what was asked for, or where few small ones are left out."""
-    return int(np.quantile(sizes, _SMALL, method="lower") if min_pool is None else min_pool)
+    return smallest_pool(sizes, settings.min_pool)
 
 
 def _select(
@@ -109,7 +101,7 @@ def _select(
 
 
 def _described(pools: ScoredPools, judged: Judgement, k: int) -> dict[str, Any]:
-    """One population: how large, and what each scorer's pick of K is worth."""
+    """The size of a population, and the value of each scorer's pick of K in it."""
     scorers = {
         name: float(values_at(pools, judged, list(members.values()), k).mean())
         for name, members in pools.scorers.items()

@@ -1,4 +1,4 @@
-"""What made a result, and how it becomes JSON."""
+"""Provenance of a result, and its conversion to JSON."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from toptail.pools import JudgedPicks, ScoredPools
 
 
 def versions() -> dict[str, str]:
-    """Versions that decide a result's last digits."""
+    """Versions of the packages that decide a result's last digits."""
     packages = ("toptail", "numpy", "scipy", "pyarrow")
     return {"python": platform.python_version()} | {name: installed(name) for name in packages}
 
 
 def record_of(data: ScoredPools | JudgedPicks, seed: int, command: str) -> dict[str, Any]:
-    """What made a result of these data."""
+    """Command, versions, seed and data of a result."""
     return {
         "command": command,
         "versions": versions(),

@@ -1,4 +1,4 @@
-"""Means over queries together with their shared resamples."""
+"""Means over queries with bootstrap resamples that all statistics of an audit share."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from toptail.stats.resample import (
 )
 
 MANY: Final = 1 << 17
-"""With more clusters than this, random groups of them are weighed in their place."""
+"""With more clusters than this, random groups of clusters are weighed instead of clusters."""
 GROUPS: Final = 1 << 16
-"""How many groups: a standard error that is read off them is off by a quarter of a percent."""
+"""How many groups; a standard error from them is off by a quarter of a percent."""
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A statistic and how it varied over the resamples."""
+    """A statistic and its resamples."""
 
     point: Floats
     """``[...]``, computed from all queries."""
@@ -55,9 +55,9 @@ class Estimate:
 
 
 class Sample:
-    """Per-query columns, resampled together once, read as means.
+    """Named columns of per-query numbers, resampled together.
 
-    Register columns with :meth:`add`, call :meth:`resample` or :meth:`weigh`, then ask for
+    Register columns with :meth:`add`, call :meth:`resample` or :meth:`weigh` once, then read
     :meth:`mean` (over queries) or :meth:`ratio` (of two columns' sums).
     """
 
@@ -71,7 +71,7 @@ class Sample:
         self._draws = np.empty((0, 0))
         self._sums = np.empty((0, 0))
         self.unseen = np.empty(0)
-        """Weight of a cluster that was not seen, in each resample of :meth:`weigh`."""
+        """Weight of a cluster that is not in the sample, in each resample of :meth:`weigh`."""
         self.add("", np.ones(queries))
 
     def add(self, name: str, per_query: Floats) -> None:
@@ -82,16 +82,16 @@ class Sample:
         self._width += column.shape[1]
 
     def add_defined(self, name: str, per_query: Floats) -> None:
-        """Register ``[queries]`` numbers, NaN where there is none, for :meth:`mean_defined`."""
+        """Register ``[queries]`` numbers, NaN where undefined, for :meth:`mean_defined`."""
         defined = ~np.isnan(per_query)
         self.add(name, np.where(defined, per_query, 0.0))
         self.add(f"{name} defined", defined.astype(np.float64))
 
     def add_missed(self, name: str, missed: Floats, weight: Floats) -> None:
-        """Say that a column is known in part: the rest was seen in a draw of queries.
+        """Say which part of a column is estimated from a random draw of queries.
 
-        ``missed [queries, c]`` is that part of the column, each query over its chance to be drawn,
-        and ``weight [queries]`` is one over that chance; both are 0 where a query was not drawn.
+        ``missed [queries, c]`` is that part, each query's over its chance to be drawn, and
+        ``weight [queries]`` is one over that chance; both are 0 where a query was not drawn.
         Every resample then divides by its own sum of weights, as the estimate itself does.
         """
         self.add(f"{name} missed", missed)
@@ -101,7 +101,7 @@ class Sample:
         self, rng: np.random.Generator, resamples: int, tick: Callable[[float], None] | None = None
     ) -> None:
         """Draw whole clusters with replacement; every column sees the same draws."""
-        if self._known():
+        if self._add_up():
             self._draws = bootstrap_sums(self._sums, rng, resamples, tick)
 
     def weigh(
@@ -109,15 +109,15 @@ class Sample:
     ) -> None:
         """Weigh whole clusters at random; every column sees the same weights.
 
-        Of more than `MANY` clusters, random groups take their place: as many draws cost no more
-        then, however many clusters there are.
+        With more than `MANY` clusters, random groups of clusters are weighed, so that the cost
+        does not grow with the number of clusters.
         """
-        if self._known():
+        if self._add_up():
             sums = merged(self._sums, rng, GROUPS) if self.clusters > MANY else self._sums
             self._draws, self.unseen = weighted_sums(sums, rng, resamples, tick)
 
-    def _known(self) -> bool:
-        """Add up clusters; of one, which shows no variation, nothing is known."""
+    def _add_up(self) -> bool:
+        """Add up clusters; False for a single cluster, which shows no variation."""
         self._sums = cluster_sums(np.concatenate(self._columns, axis=1), self._cluster)
         self._columns.clear()
         self._point = self._sums.sum(axis=0)
@@ -125,9 +125,9 @@ class Sample:
         self.unseen = np.full(1, np.nan)
         return self.clusters > 1
 
-    def by_cluster(self, name: str) -> Floats:
-        """Each cluster's own sums ``[clusters, c]``."""
-        return self._sums[:, self._slices[name]]
+    def sums(self, name: str) -> tuple[Floats, Floats]:
+        """Each cluster's own sums ``[clusters, c]``, and the resampled ones ``[c, resamples]``."""
+        return self._sums[:, self._slices[name]], self.total(name).draws.T
 
     def total(self, name: str) -> Estimate:
         """Sum over queries."""
@@ -142,7 +142,7 @@ class Sample:
     ) -> Floats:
         """Resampled sums of the part from :meth:`add_missed` ``[resamples, c]``.
 
-        ``missed`` and ``weight`` are those of a cluster that was not seen, if it is to count.
+        ``missed`` and ``weight`` are those of a cluster that is not in the sample.
         """
         queries, part, weights = (
             self._draws[:, self._slices[column]]
@@ -160,5 +160,5 @@ class Sample:
         return self.ratio(name, "")
 
     def mean_defined(self, name: str) -> Estimate:
-        """Mean over the queries that have a number."""
+        """Mean over the queries where the column is defined."""
         return self.ratio(name, f"{name} defined")

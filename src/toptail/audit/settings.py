@@ -1,15 +1,24 @@
-"""How an audit is computed: the thresholds of the verdict, its unit, which K, the resampling."""
+"""How an audit is computed: thresholds of the verdict, unit, K, and resampling."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
 
 from toptail.errors import InputError, check_not_negative, check_share, check_whole, option
+
+if TYPE_CHECKING:
+    from toptail.judging.values import Judgement
+    from toptail.pools import ScoredPools
+
+_SMALLEST: Final = 2.0**-400
+"""Squares of differences between smaller values are not numbers any more."""
+_LARGEST: Final = 1e100
+"""Sums of larger values may not be numbers."""
 
 Unit = Literal["pooled", "query"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
@@ -54,7 +63,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Settings:
-    """How an audit of pools is computed; what cannot be used is refused when they are made."""
+    """How an audit of pools is computed; unusable settings raise an :class:`InputError`."""
 
     rule: Rule = Rule()
     """Thresholds of the verdict."""
@@ -65,19 +74,19 @@ class Settings:
     resamples: int = 10_000
     """Resamples of whole queries (or clusters), shared by all scorers."""
     pools_per_query: int = 1
-    """How many pools side by side, each under a label of its own, belong to one query. They are
-    not independent: they must lie in one cluster."""
+    """How many consecutive pools, each with a label of its own, belong to one query. They are not
+    independent and must lie in one cluster."""
     unit: Unit = "pooled"
     """What a gain is a share of: ``pooled``, the headroom of all queries together; ``query``, each
     query's own."""
     min_pool: int | None = None
     """Leave out smaller pools; by default those below the 5 % quantile of sizes."""
     value_range: tuple[float, float] | None = None
-    """The lowest and highest value that a candidate can have, if there are such."""
+    """The lowest and the highest value that a candidate can have; None: not declared."""
     unjudged: float | Literal["bounds"] | None = None
     """What a candidate without a value counts as, or ``bounds`` for the worst and the best case."""
     cheap: str | None = None
-    """The value column of a cheap judge, who judged every candidate."""
+    """The value column of a cheap judge, which judged every candidate."""
 
     def __post_init__(self) -> None:
         check_whole("seed", self.seed, 0)
@@ -109,3 +118,49 @@ class Settings:
                 "bounds a loss in a query's own headroom."
             )
         object.__setattr__(self, "value_range", (float(numbers[0]), float(numbers[1])))
+
+    def judgement(
+        self, pools: ScoredPools, values: str | None, replicates: Sequence[str] | None
+    ) -> tuple[Judgement, str]:
+        """The values to judge by and their name, with missing ones treated as declared here."""
+        from toptail.judging.partial import judgement  # keeps settings light to import
+
+        return judgement(
+            pools,
+            values,
+            replicates,
+            cheap=self.cheap,
+            unjudged=self.unjudged,
+            value_range=self.value_range,
+            seed=self.seed,
+        )
+
+    def check_values(self, source: str, judged: Judgement) -> None:
+        """Raise an :class:`InputError` where the values cannot be used with these settings."""
+        largest = judged.largest
+        if largest > _LARGEST:
+            raise InputError(
+                f"{source}: values as large as {largest:g} cannot be averaged; rescale them."
+            )
+        if 0 < largest < _SMALLEST:
+            raise InputError(
+                f"{source}: no value is larger than {largest:g} in size, and the variance of such "
+                "values cannot be computed; rescale them."
+            )
+        if self.unit == "query" and judged.replicates is not None:
+            raise InputError(
+                f"{option('unit', self.unit)} cannot be used with {option('replicates')}: a single "
+                "query's headroom is too noisy to divide by."
+            )
+        if self.unit == "query" and not judged.exact:
+            raise InputError(
+                f"{option('unit', self.unit)} needs every candidate's value: a query's own "
+                "headroom is not known from some of them."
+            )
+        if self.value_range is not None:
+            outside = judged.outside(*self.value_range)
+            if outside.size:
+                raise InputError(
+                    f"{source}: the value {outside[0]:g} lies outside "
+                    f"{option('value_range', self.value_range)}."
+                )

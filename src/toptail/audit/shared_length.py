@@ -1,4 +1,4 @@
-"""Do score and value both follow length? Then the value may share the score's bias."""
+"""A warning where score and value both follow length: the judge may share the score's bias."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 from scipy.special import stdtrit
 
-from toptail.audit.per_query import BLOCK, Judgement
+from toptail.judging.values import Judgement
 from toptail.pools import ScoredPools
+from toptail.pools.scored import BLOCK
 from toptail.stats.best_of_k import Floats
 from toptail.stats.rank import kendall_tau_b
 from toptail.stats.resample import cluster_sums
@@ -16,7 +17,7 @@ from toptail.stats.resample import cluster_sums
 LEAST: Final = 0.2
 """A mean tau_b nearer to 0 is not worth a warning."""
 _MOST_QUERIES: Final = 2_000
-"""Of more queries, this many in equal steps are looked at."""
+"""Of more queries, so many in equal steps are used."""
 
 
 def shared_length(pools: ScoredPools, judged: Judgement, level: float) -> list[str]:

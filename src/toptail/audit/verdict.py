@@ -8,17 +8,17 @@ from typing import Any, Final, Literal, TypedDict, get_args
 import numpy as np
 from scipy.special import ndtri
 
-from toptail.audit.family import Family
 from toptail.audit.settings import Rule, Unit, exact_percent
 from toptail.stats.best_of_k import Floats
-from toptail.stats.ends import Between, Shares, rare_share
+from toptail.stats.ends import BoundedShares, Shares, rare_share
+from toptail.stats.k_grid import KGrid
 
 Status = Literal["safe", "no gain", "unsafe", "inconclusive"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 CheckStatus = Literal["pass", "fail", "undecided"]
 
 NEAREST: Final = 5
-"""So many steps with the lowest lower ends are stored of every verdict."""
+"""Of every verdict, so many steps with the lowest lower ends are stored."""
 LEAST_CLUSTERS: Final = 40
 """With fewer, rare harm is too rarely in the sample to be ruled out by candidates seen."""
 
@@ -38,7 +38,7 @@ class Check(TypedDict):
 
 
 class Step(TypedDict):
-    """One change V(K2) - V(K1) of the family, in units of the headroom at k_max."""
+    """One change V(K2) - V(K1) between two K of the grid, in units of the headroom at k_max."""
 
     k: list[int]
     value: float
@@ -53,7 +53,7 @@ class Verdict:
     status: Status
     """``safe``, ``no gain``, ``unsafe`` or ``inconclusive``."""
     k_best: int | None
-    """The highest point of the curve over the family."""
+    """The K at which the curve is highest."""
     k_safe_max: int | None
     """The largest K up to which ``safe`` is established; None where there is none."""
     k_harm: int | None
@@ -74,12 +74,12 @@ class Verdict:
     """Changes between powers of two and k_max, and those nearest to harm; ``high`` is the
     simultaneous end, over all steps that were looked at."""
     unseen: str | None = None
-    """What no rule can exclude here, with its number."""
+    """What cannot be excluded with so many queries, in words."""
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The family's steps K1 < K2, in units of the headroom at k_max, with their ends."""
+    """The steps K1 < K2 of a K grid, in units of the headroom at k_max, with their ends."""
 
     k: tuple[tuple[int, int], ...]
     """K1 and K2 of each step, ordered by K2; the first K1 of the last K2 is the gain."""
@@ -98,7 +98,7 @@ class Steps:
     def stored(self) -> list[Step]:
         """The steps between powers of two and k_max, and those that come nearest to harm."""
         nearest = {*np.argsort(self.low)[:NEAREST].tolist(), int(np.argmin(self.high))}
-        powers = set(Family.up_to(self.k[-1][1]).steps)
+        powers = set(KGrid.up_to(self.k[-1][1]).steps)
         columns = zip(self.k, self.value, self.low, self.high, strict=True)
         return [
             {"k": list(k), "value": float(value), "low": float(low), "high": float(high)}
@@ -108,10 +108,10 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Scope:
     """What a verdict is about."""
 
-    family: Family
+    grid: KGrid
     """The K that decide it."""
     unit: Unit
     """What its numbers are shares of."""
@@ -130,10 +130,10 @@ class Asked:
         return 2 if self.ranged else LEAST_CLUSTERS
 
 
-def judge(asked: Asked, value: Floats, headroom: float, shares: Shares | Between) -> Verdict:
+def judge(scope: Scope, value: Floats, headroom: float, shares: Shares | BoundedShares) -> Verdict:
     """Verdict of one scorer's best-of-K curve.
 
-    All changes V(K2) - V(K1) of the family (:meth:`Family.fine`: every K up to 16, then eight to
+    All changes V(K2) - V(K1) of the K grid (:meth:`KGrid.fine`: every K up to 16, then eight to
     the octave), paired over clusters, in units of the headroom at k_max, with ends that count a
     cluster that was not seen:
 
@@ -148,45 +148,45 @@ def judge(asked: Asked, value: Floats, headroom: float, shares: Shares | Between
     Without headroom, with fewer than two clusters, or where anything is not finite:
     ``inconclusive``. Not computable is never safe.
 
-    ``value [family]`` is V(K), ``headroom`` the mean headroom at k_max in value units, and
-    ``shares`` are the family's steps.
+    ``value`` is V(K) of the deciding K, ``headroom`` the mean headroom at k_max in value units, and
+    ``shares`` are the steps.
     """
-    clusters, rule = shares.clusters, asked.rule
+    clusters, rule = shares.clusters, scope.rule
     about: dict[str, Any] = {
-        "k_max": asked.family.k_max,
+        "k_max": scope.grid.k_max,
         "clusters": clusters,
-        "unit": asked.unit,
-        "unseen": _unseen(asked, clusters),
+        "unit": scope.unit,
+        "unseen": _unseen(scope, clusters),
     }
-    best = _best(asked.family, value, asked.scale) if np.isfinite(value).all() else None
-    if why := _obstacle(value, headroom, clusters, asked):
+    best = _best(scope.grid, value, scope.scale) if np.isfinite(value).all() else None
+    if why := _obstacle(value, headroom, clusters, scope):
         reason = f"Cannot be decided: {why}."
         return Verdict("inconclusive", best, None, None, None, reason, [], **about)
     high, risk = shares.simultaneous_high(1.0 - rule.level, rule.tail)
-    steps = Steps(asked.family.steps, shares.value, shares.low(rule.tail), high)
-    status = status_of(steps, rule, clusters >= asked.enough)
+    steps = Steps(scope.grid.steps, shares.value, shares.low(rule.tail), high)
+    status = status_of(steps, rule, clusters >= scope.enough)
     fallen = [k for (_, k), end in zip(steps.k, high, strict=True) if end < -rule.delta]
     needed = None
     if status == "inconclusive" and isinstance(shares, Shares):
-        needed = _queries_needed(steps, shares, float(risk[0]), asked)
+        needed = _queries_needed(steps, shares, float(risk[0]), scope)
     return Verdict(
         status=status,
         k_best=best,
-        k_safe_max=_safe_up_to(steps, status, rule, clusters >= asked.enough),
+        k_safe_max=_safe_up_to(steps, status, rule, clusters >= scope.enough),
         k_harm=min(fallen, default=None),
         queries_needed=needed,
-        reason=_reason(status, needed, clusters, steps, asked),
-        checks=_checks(steps, headroom, clusters >= asked.enough, asked),
+        reason=_reason(status, needed, clusters, steps, scope),
+        checks=_checks(steps, headroom, clusters >= scope.enough, scope),
         steps=steps.stored(),
         **about,
     )
 
 
-def _obstacle(value: Floats, headroom: float, clusters: int, asked: Asked) -> str:
+def _obstacle(value: Floats, headroom: float, clusters: int, scope: Scope) -> str:
     """Why nothing can be decided; empty where something can."""
     if not np.isfinite(value).all() or not np.isfinite(headroom):
         return "the curve is not a finite number everywhere"
-    if headroom <= 1e-12 * asked.scale:
+    if headroom <= 1e-12 * scope.scale:
         return "no headroom: the best candidate of a pool is worth no more than a random one"
     return "" if clusters > 1 else "one query (or cluster) gives no interval; at least 2 are needed"
 
@@ -214,14 +214,14 @@ def _safe_up_to(steps: Steps, status: Status, rule: Rule, enough: bool) -> int |
     return found
 
 
-def _queries_needed(steps: Steps, shares: Shares, risk: float, asked: Asked) -> int | None:
+def _queries_needed(steps: Steps, shares: Shares, risk: float, scope: Scope) -> int | None:
     """About how many queries would decide it, if the estimates stay.
 
     Two things shrink: the standard error as 1/sqrt(n), and the weight of the unseen cluster as
     1/n. A margin m is cleared when sqrt(a/n) + b/n <= 1, where a clusters would do without
     the unseen cluster and b with nothing but it.
     """
-    rule, n, unseen = asked.rule, shares.clusters, shares.unseen
+    rule, n, unseen = scope.rule, shares.clusters, shares.unseen
 
     def clusters(margin: Floats, loss: Floats, tail: float) -> Floats:
         room = np.where(margin > 0, margin, np.nan)
@@ -237,18 +237,17 @@ def _queries_needed(steps: Steps, shares: Shares, risk: float, asked: Asked) -> 
             -rule.delta - steps.value, unseen.most + rule.delta * unseen.headroom, risk
         )
     still_open = ~(steps.low > -rule.rho)
-    none_left = max(exclude[still_open].max(initial=0.0), float(asked.enough))  # NaN: cannot be
+    none_left = max(exclude[still_open].max(initial=0.0), float(scope.enough))  # NaN: cannot be
     found = np.nanmin([none_left, *establish])
     if not np.isfinite(found):
         return None
-    return max(int(np.ceil(found * asked.queries / n - 1e-9)), asked.queries + 1)
+    return max(int(np.ceil(found * scope.queries / n - 1e-9)), scope.queries + 1)
 
 
-def _unseen(asked: Asked, clusters: int) -> str:
-    """What no rule can exclude, with its number."""
-    share = rare_share(max(clusters, 1), asked.rule.tail)
+def _unseen(scope: Scope, clusters: int) -> str:
+    share = rare_share(max(clusters, 1), scope.rule.tail)
     what = f"harm in fewer than about {share:.1%} of the queries"
-    if asked.ranged:
+    if scope.ranged:
         return f"Not seen in {clusters:,}: {what}; within the declared range it is counted."
     return (
         f"No rule can exclude {what} that is worse than any order of the candidates seen; "
@@ -256,10 +255,10 @@ def _unseen(asked: Asked, clusters: int) -> str:
     )
 
 
-def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, asked: Asked) -> str:
-    rule = asked.rule
+def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, scope: Scope) -> str:
+    rule = scope.rule
 
-    def said(at: int) -> str:
+    def with_ends(at: int) -> str:
         ends = [_percent(x[at]) for x in (steps.low, steps.high)]
         between = "" if "" in ends else f" ({ends[0]} to {ends[1]})"
         return f"{_percent(steps.value[at])}{between}"
@@ -272,12 +271,12 @@ def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, ask
     def step(at: int) -> str:
         return f"from K = {steps.k[at][0]} to K = {steps.k[at][1]}"
 
-    unit = "the headroom" if asked.unit == "pooled" else "a query's own headroom"
+    unit = "the headroom" if scope.unit == "pooled" else "a query's own headroom"
     if status == "unsafe":
         worst = int(np.argmin(steps.high))
         return (
             f"Searching more is established to hurt: {step(worst)} the value changes by "
-            f"{said(worst)} of {unit}."
+            f"{with_ends(worst)} of {unit}."
         )
     if status == "inconclusive":
         worst = int(np.argmin(steps.low))
@@ -289,17 +288,17 @@ def _reason(status: Status, needed: int | None, clusters: int, steps: Steps, ask
             )
         return (
             f"A fall of more than {exact_percent(rule.rho)} of {unit} cannot be ruled out: "
-            f"{step(worst)} the change is {said(worst)}.{more}"
+            f"{step(worst)} the change is {with_ends(worst)}.{more}"
         )
-    k_max, fall = asked.family.k_max, f"a fall of more than {exact_percent(rule.rho)}"
+    k_max, fall = scope.grid.k_max, f"a fall of more than {exact_percent(rule.rho)}"
     if status == "safe":
         return (
             f"Search among candidates like these helps up to K = {k_max} by {least(steps.gain)} of "
-            f"{unit}; {fall} is ruled out between {asked.family.any_two}."
+            f"{unit}; {fall} is ruled out between {scope.grid.any_two}."
         )
     return (
         f"Search among candidates like these does no harm up to K = {k_max} ({fall} of {unit} is "
-        f"ruled out between {asked.family.any_two}), but its gain cannot be told from zero: "
+        f"ruled out between {scope.grid.any_two}), but its gain cannot be told from zero: "
         f"{least(steps.gain)} of {unit}."
     )
 
@@ -310,49 +309,45 @@ def _percent(x: float) -> str:
     return f"{x:+.0%}".replace("-", "−") if round(x, 2) else "0%"
 
 
-def _checks(steps: Steps, headroom: float, enough: bool, asked: Asked) -> list[Check]:
-    """The questions that decided the status, each with its own numbers and advice."""
-    rule, any_two = asked.rule, asked.family.any_two
+def _checks(steps: Steps, headroom: float, enough: bool, scope: Scope) -> list[Check]:
+    rule, k_max = scope.rule, steps.k[-1][1]
     lost, ruled_out = exact_percent(rule.delta), exact_percent(rule.rho)
+    fall, risk, gain = int(np.argmin(steps.high)), int(np.argmin(steps.low)), steps.gain
+    harmed = bool(steps.high[fall] < -rule.delta)
+    excluded = enough and bool((steps.low > -rule.rho).all())
+    gained = bool(steps.low[gain] > 0)
+    stop = f"Do not search past K = {steps.k[fall][0]} with this score."
+    more = stop if harmed else "Judge more queries before trusting a larger K."
+    no_gain = "Do not pay for K candidates on the strength of this score."
+
+    def status(passed: bool, failed: bool) -> CheckStatus:
+        return "pass" if passed else ("fail" if failed else "undecided")
 
     def check(
         name: str, question: str, at: int, threshold: float, status: CheckStatus, advice: str
     ) -> Check:
-        return {
-            "name": name,
-            "question": question,
-            "k": list(steps.k[at]),
-            "value": float(steps.value[at]),
-            "low": float(steps.low[at]),
-            "high": float(steps.high[at]),
-            "threshold": threshold,
-            "status": status,
-            "advice": advice,
-        }
+        value, low, high = (float(x[at]) for x in (steps.value, steps.low, steps.high))
+        return Check(
+            name=name, question=question, k=list(steps.k[at]), value=value, low=low, high=high,
+            threshold=threshold, status=status, advice=advice,
+        )  # fmt: skip
 
-    fall, risk, gain = int(np.argmin(steps.high)), int(np.argmin(steps.low)), steps.gain
-    k_max = steps.k[-1][1]
-    harmed = bool(steps.high[fall] < -rule.delta)
-    excluded = enough and bool((steps.low > -rule.rho).all())
-    gained = bool(steps.low[gain] > 0)
-    worse = bool(steps.high[gain] < 0)
-    stop = f"Do not search past K = {steps.k[fall][0]} with this score."
-    more = stop if harmed else "Judge more queries before trusting a larger K."
     return [
         check(
             "no established fall",
             f"Is some step established to lose more than {lost} of the headroom?",
             fall,
             -rule.delta,
-            "fail" if harmed else "pass",
+            status(not harmed, harmed),
             stop if harmed else "No step is established to hurt.",
         ),
         check(
             "harm ruled out",
-            f"Is a loss of more than {ruled_out} of the headroom ruled out between {any_two}?",
+            f"Is a loss of more than {ruled_out} of the headroom ruled out between "
+            f"{scope.grid.any_two}?",
             risk,
             -rule.rho,
-            "pass" if excluded else ("fail" if harmed else "undecided"),
+            status(excluded, harmed),
             "Every step is within the tolerated loss." if excluded else more,
         ),
         check(
@@ -360,25 +355,23 @@ def _checks(steps: Steps, headroom: float, enough: bool, asked: Asked) -> list[C
             f"Is best-of-{k_max} better than a random candidate?",
             gain,
             0.0,
-            "pass" if gained else ("fail" if worse else "undecided"),
-            "Searching pays on average."
-            if gained
-            else "Do not pay for K candidates on the strength of this score.",
+            status(gained, bool(steps.high[gain] < 0)),
+            "Searching pays on average." if gained else no_gain,
         ),
-        {
-            "name": "headroom",
-            "question": f"Is there anything to gain with K = {k_max} (value units)?",
-            "k": [1, k_max],
-            "value": headroom,
-            "low": None,
-            "high": None,
-            "threshold": 0.0,
-            "status": "pass",
-            "advice": "The pools hold better candidates than a random one.",
-        },
+        Check(
+            name="headroom",
+            question=f"Is there anything to gain with K = {k_max} (value units)?",
+            k=[1, k_max],
+            value=headroom,
+            low=None,
+            high=None,
+            threshold=0.0,
+            status="pass",
+            advice="The pools hold better candidates than a random one.",
+        ),
     ]
 
 
-def _best(family: Family, value: Floats, scale: float) -> int:
-    """The family's highest point; the smallest K where several are equally high."""
-    return family.family[int(np.flatnonzero(value >= value.max() - 1e-12 * scale)[0])]
+def _best(grid: KGrid, value: Floats, scale: float) -> int:
+    """The highest point of the curve; the smallest K where several are equally high."""
+    return grid.deciding[int(np.flatnonzero(value >= value.max() - 1e-12 * scale)[0])]

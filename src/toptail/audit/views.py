@@ -56,7 +56,7 @@ class Curve(Container):
     band_high: Floats
     """Upper ends of the simultaneous band."""
     regret: Floats
-    """What the best possible choice is worth more."""
+    """Value of the best possible choice less V(K)."""
     nregret: Floats
     """Regret over headroom: 0 is the oracle, 1 a random candidate."""
     captured: Floats
@@ -85,12 +85,12 @@ class Curve(Container):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScorerResult(Container):
-    """What an audit says of one scorer."""
+    """The results of one scorer."""
 
     name: str
     """The scorer."""
     verdict: Verdict
-    """Does search with it hurt?"""
+    """Whether search with it helps or hurts."""
     curve: Curve
     """Its value over K."""
     captured: Interval
@@ -133,7 +133,7 @@ def _interval(summary: Summary) -> Interval:
 
 
 def reach(verdict: Verdict, k_max: int, of: str = " of pools like these") -> str:
-    """Up to which K, and of which candidates, a status holds: the words that follow it."""
+    """The words that follow a status: up to which K, and of which pools, it holds."""
     if verdict.status == "unsafe" and verdict.k_harm is not None:
         return f"from best of {verdict.k_harm}{of}"
     safe = verdict.k_safe_max if verdict.status == "safe" else None

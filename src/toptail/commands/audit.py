@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 import tyro
 
 from toptail.audit import Rule, Settings
-from toptail.audit.standing import STANDINGS
+from toptail.audit.baseline import COMPARISON_STATUSES
 from toptail.audit.verdict import STATUSES
 from toptail.audit.views import reach
 from toptail.commands.engine import EngineFlags
@@ -130,8 +130,8 @@ class Audit(EngineFlags):
 
     def _fail_on(self) -> set[str]:
         """The statuses asked for, each of which must be one; none where the flag is not given."""
-        wanted = statuses(self.fail_on, dict.fromkeys((*STATUSES, *STANDINGS)))
-        compared = wanted & set(STANDINGS) - set(STATUSES)
+        wanted = statuses(self.fail_on, dict.fromkeys((*STATUSES, *COMPARISON_STATUSES)))
+        compared = wanted & set(COMPARISON_STATUSES) - set(STATUSES)
         if compared and self.picks is None and self.baseline is None:
             raise InputError(f"--fail-on {min(compared)} compares two tables; give --baseline.")
         if wanted and self.picks is None and not names(self.scores):
@@ -202,7 +202,7 @@ def _failed(result: AuditResult, fail_on: set[str]) -> list[str]:
                 for group, scorers in result.groups.items()
                 if name in scorers and (found := scorers[name].verdict).status in fail_on
             ]
-    if result.baseline is not None and fail_on & set(STANDINGS):
+    if result.baseline is not None and fail_on & set(COMPARISON_STATUSES):
         for name, standing in result.baseline.scorers.items():
             if standing.low is None or standing.status in fail_on:
                 failed.append(f"{name}, compared: {standing.status}. {standing.reason}")

@@ -8,14 +8,14 @@ from io import TextIOWrapper
 from pathlib import Path
 
 
-class Patient(TextIOWrapper):
-    """Text to whoever reads, until nobody does: then the work goes on, and the exit code counts.
+class PipeOutput(TextIOWrapper):
+    """Standard output that ignores a closed pipe.
 
-    A reader such as ``head`` leaves when it has seen enough; a check must still be made.
+    A reader such as ``head`` may close it early; the command still finishes, with its exit code.
     """
 
     def write(self, text: str) -> int:
-        """Write; in vain once the reader is gone."""
+        """Write; drop the text once the pipe is closed."""
         try:
             return super().write(text)
         except BrokenPipeError:
@@ -23,7 +23,7 @@ class Patient(TextIOWrapper):
             return len(text)
 
     def flush(self) -> None:
-        """Flush; in vain once the reader is gone."""
+        """Flush; do nothing once the pipe is closed."""
         try:
             super().flush()
         except BrokenPipeError:
@@ -31,18 +31,18 @@ class Patient(TextIOWrapper):
 
 
 def open_output() -> None:
-    """Make both outputs take any character and any reader, also where they are closed."""
+    """Make both outputs take any character, a closed pipe, and being closed from the start."""
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     elif isinstance(sys.stdout, TextIOWrapper):
         how = (sys.stdout.encoding, "backslashreplace", None, sys.stdout.line_buffering)
-        sys.stdout = Patient(sys.stdout.detach(), *how)
+        sys.stdout = PipeOutput(sys.stdout.detach(), *how)
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
 
 
 def drop(handle: int) -> None:
-    """Let what is still to be written to an open file vanish."""
+    """Redirect an open file to the null device."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, handle)
     os.close(nowhere)

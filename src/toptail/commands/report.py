@@ -20,7 +20,7 @@ class Report:
 
     def run(self) -> int:
         """Read what is stored and write everything that is rendered from it."""
-        from toptail.io.guard import refusing
+        from toptail.errors import refusing
         from toptail.results import ChoiceResult, read_audit, write_report
 
         if (self.folder / "choice.json").is_file():

@@ -17,9 +17,8 @@ from toptail.commands.data import CollectData
 from toptail.commands.options import ONE_WORD, program_name, respelled
 from toptail.commands.terminal import say
 from toptail.commands.train import Train
-from toptail.errors import BusyError, InputError
+from toptail.errors import BusyError, InputError, refusing
 from toptail.io.files import check_readable
-from toptail.io.guard import refusing
 
 if TYPE_CHECKING:
     from toptail.commands.engine import JobFlags

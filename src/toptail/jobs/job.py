@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from toptail.errors import InputError, NotDoneError
-from toptail.io.leases import held, is_held
+from toptail.io.locks import is_locked, locked
 
 State = Literal["done", "running", "missing"]
 
@@ -79,12 +79,12 @@ class Job:
         """How it stands."""
         if self.is_done():
             return "done"
-        return "running" if is_held(self.lock) else "missing"
+        return "running" if is_locked(self.lock) else "missing"
 
     def run(self) -> bool:
         """Do it unless it is done; whether there was something to do."""
         busy = f"The piece {self.name} ({self.id}) is being done by another process: try later."
-        with held(self.lock, busy):
+        with locked(self.lock, busy):
             if self.is_done():
                 return False
             self.work()

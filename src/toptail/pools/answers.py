@@ -1,4 +1,4 @@
-"""What was asked and what was answered, joined with the table by the ids of candidates."""
+"""Values from a judging plan and its answers, joined to the pools by query and candidate."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from toptail.errors import InputError
+from toptail.io.tables import plain
 from toptail.pools.columns import DESIGN, numbers
-from toptail.pools.frames import plain
 from toptail.pools.scored import ScoredPools
 from toptail.stats.best_of_k import Floats, Ints
 
 PLAN = b"toptail-plan"
-"""Under which a file of a plan records how it was made."""
+"""Key of the metadata in which a plan's file records how the plan was drawn."""
 
 
 def candidate_labels(pools: ScoredPools) -> pa.Array:
@@ -34,36 +34,34 @@ def answered(
     *,
     where: tuple[str, str] = ("plan", "answers"),
 ) -> ScoredPools:
-    """The pools with the design of a plan and the values that were answered.
+    """The pools with the design of a plan and the values of its answers.
 
-    Both tables have the columns 'query' and 'candidate'; ``where`` is what errors call them.
-    Answers that were not asked for are refused, and so are questions without an answer: who
-    leaves out what is hard to judge has judged another sample than the one drawn.
+    Both tables have the columns 'query' and 'candidate'; ``where`` names them in errors. Every
+    candidate of the plan needs an answer, because leaving out those that are hard to judge would
+    bias the sample; answers for other candidates are refused.
     """
-    rows = _keys(pools)
-    asked = _rows_of(plan, rows, where[0], "the table")
+    planned = _rows_of(plan, _keys(pools), where[0], "the table")
     place = {key: at for at, key in enumerate(_ids(plan, where[0]))}
-    found = _rows_of(answers, place, where[1], "the plan")
+    rows = _rows_of(answers, place, where[1], "the plan")
     if value not in answers.column_names:
         raise InputError(
             f"{where[1]}: there is no column '{value}' of answers; the columns are "
             f"{', '.join(answers.column_names)}."
         )
-    given = numbers(where[1], value, plain(answers[value]), missing="")
-    values = np.full(len(asked), np.nan)
-    values[found] = given
-    open_ = int(np.isnan(values).sum())
-    if open_:
+    values = np.full(len(planned), np.nan)
+    values[rows] = numbers(where[1], value, plain(answers[value]), missing="")
+    unanswered = int(np.isnan(values).sum())
+    if unanswered:
         raise InputError(
-            f"{where[1]}: {open_:,} of {len(asked):,} candidates of the plan have no answer; judge "
-            "those too, since leaving out what is hard to judge biases every number."
+            f"{where[1]}: {unanswered:,} of {len(planned):,} candidates of the plan have no "
+            "answer; judge those too, since leaving out what is hard to judge biases every number."
         )
     if "p_judged" not in plan.column_names:
         raise InputError(f"{where[0]}: there is no column 'p_judged'; is this a plan?")
 
     def laid(column: Floats) -> Floats:
         result = np.full(pools.rows, np.nan)
-        result[asked] = column
+        result[planned] = column
         return result
 
     design = {
@@ -76,7 +74,7 @@ def answered(
 
 
 def row_of_id(pools: ScoredPools, ids: pa.Table, where: str) -> Ints:
-    """Where the table has each (query, candidate) of ``ids``, which may repeat."""
+    """Rows of the pools with each (query, candidate) of ``ids``, which may repeat."""
     known = _keys(pools)
     result = np.empty(ids.num_rows, dtype=np.int64)
     for at, key in enumerate(_ids(ids, where)):
@@ -110,7 +108,7 @@ def _ids(table: pa.Table, where: str) -> list[tuple[str, str]]:
 def _rows_of(
     table: pa.Table, known: Mapping[tuple[str, str], int], where: str, source: str
 ) -> Ints:
-    """Where each row's candidate is; an :class:`InputError` for a stranger or a repetition."""
+    """The known row of each candidate; unknown and repeated candidates are refused."""
     result = np.empty(table.num_rows, dtype=np.int64)
     seen: set[Any] = set()
     for at, key in enumerate(_ids(table, where)):

@@ -1,8 +1,7 @@
-"""Columns that are no scores by the look of them: counters, lengths, seeds, labels, texts."""
+"""Tables, files and arrays as `ScoredPools`; number columns that are no scores are left out."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -14,18 +13,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from toptail.errors import InputError, option
-from toptail.io.files import read_arrays
-from toptail.io.guard import refusing
+from toptail.errors import InputError, option, refusing
+from toptail.io.arrays import read_arrays
+from toptail.io.roles import METADATA, stored_roles
+from toptail.io.tables import (
+    check_exists,
+    check_names,
+    content_sha256,
+    has_types,
+    holds_arrays,
+    plain,
+    read_schema,
+    read_table,
+)
 from toptail.pools.columns import (
     DESIGN,
-    METADATA,
     RESERVED,
     UNSAID,
     Columns,
     Roles,
     called,
     check_complete,
+    check_present,
     codes,
     find_roles,
     first,
@@ -39,17 +48,7 @@ from toptail.pools.columns import (
     numbers,
     parts,
 )
-from toptail.pools.frames import plain
 from toptail.pools.scored import ScoredPools
-from toptail.pools.table_files import (
-    check_names,
-    check_there,
-    content_sha256,
-    has_types,
-    holds_arrays,
-    read_schema,
-    read_table,
-)
 from toptail.stats.best_of_k import Floats, Ints
 
 _LAST_WORDS: Final = {
@@ -64,16 +63,16 @@ _LAST_WORDS: Final = {
     ),
 }
 _FIRST_WORDS: Final = {"a count": ("n", "num"), "a length": ("len",)}
-"""Before one more word: ``n_gram_score`` and ``length_normalized`` may well be scores."""
+"""Only before one more word: ``n_gram_score`` and ``length_normalized`` may be scores."""
 _OUTPUTS: Final = ("output", "outputs", "generation")
 _LEAST_ROWS: Final = 10
-"""In fewer rows, whole numbers in order or all different say nothing."""
+"""With fewer rows, whole numbers that are in order or all different are no evidence."""
 
 
 def by_look(roles: Roles, texts: Collection[str]) -> dict[str, str]:
-    """Column -> why it is no score by its name or type; nothing where scores were named.
+    """Reasons why columns are no scores by name or type; none where scores were named.
 
-    ``texts`` are columns that the file itself says are text, whatever they look like.
+    ``texts`` are columns with the type text in the file, although they hold numbers.
     """
     if not roles.guessed:
         return {}
@@ -84,13 +83,13 @@ def by_look(roles: Roles, texts: Collection[str]) -> dict[str, str]:
 
 
 def by_name(names: Iterable[str]) -> dict[str, str]:
-    """Column -> why its name is not that of a score, for those of which that is so."""
+    """Reasons why columns are no scores by their names."""
     looks = {name: _name_of(name) for name in names}
     return {name: f"named like {look}" for name, look in looks.items() if look}
 
 
 def _name_of(name: str) -> str | None:
-    """What a column called so usually holds."""
+    """What a column of this name usually holds, such as "an index"; None for a score's name."""
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip()).lower()
     if not text or re.fullmatch(r"unnamed: \d+|level_\d+|i", text):
         return "an index"  # as pandas writes one
@@ -105,7 +104,7 @@ def _name_of(name: str) -> str | None:
 
 
 def length_column(names: Iterable[tuple[str, pa.DataType]]) -> str | None:
-    """The column that says how long candidates are: a length in numbers, else their text."""
+    """The column with the candidates' lengths: numbers called so, else the candidates' text."""
     numbers, texts = [], []
     for name, kind in names:
         look = _name_of(name)
@@ -121,9 +120,9 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def by_content(column: NDArray[np.generic], query: Ints, queries: int) -> str | None:
-    """Why a column's numbers are not those of a score; None where they may be.
+    """The reason why a column's numbers are no scores; None where they may be.
 
-    ``column [rows]`` stands in the table's own order, ``query [rows]`` numbers the queries.
+    ``column [rows]`` is in the order of the table, ``query [rows]`` numbers the queries.
     """
     if column.dtype.kind not in "iu" or column.size < _LEAST_ROWS:
         return None
@@ -146,7 +145,7 @@ def _counts_on(column: NDArray[np.generic]) -> bool:
 
 
 def without(where: str, roles: Roles, skipped: dict[str, str]) -> Roles:
-    """The roles without the columns that were skipped, of which some score must remain."""
+    """The roles without the skipped columns; an :class:`InputError` where no score remains."""
     scores = [name for name in roles.scores if name not in skipped]
     if not scores:
         name, why = next(iter(skipped.items()))
@@ -158,7 +157,7 @@ def without(where: str, roles: Roles, skipped: dict[str, str]) -> Roles:
 
 
 def check_design(where: str, name: str, design: Mapping[str, Floats]) -> None:
-    """Raise where a chance is none; blank is where nothing was judged."""
+    """Raise :class:`InputError` where a chance is not in (0, 1]; NaN (not judged) is allowed."""
     for part in ("p_judged", "p_whole"):
         column = design.get(part, np.empty(0))
         bad = (column <= 0) | (column > 1) if part == "p_judged" else (column < 0) | (column > 1)
@@ -172,14 +171,14 @@ def check_design(where: str, name: str, design: Mapping[str, Floats]) -> None:
 
 
 _SMALL_FILE: Final = 1 << 26
-"""In a larger file, texts that are only measured for their length are not read."""
+"""Bytes above which the candidates' text is not read only to measure its length."""
 UNUSABLE: Final = "cannot be used as a table"
 COLUMNS: Final = "look at its columns"
 
 
 def read_pools(path: Path, columns: Columns) -> ScoredPools:
     """Read a file of any known type, or a log, into :class:`ScoredPools`."""
-    check_there(path)
+    check_exists(path)
     with refusing(path, UNUSABLE, COLUMNS):
         where = str(path)
         if holds_arrays(path):
@@ -191,44 +190,34 @@ def read_pools(path: Path, columns: Columns) -> ScoredPools:
 
 
 def _needed(path: Path, columns: Columns) -> list[str] | None:
-    """The columns to read, where the file tells which there are without being read."""
+    """The columns to read from a Parquet file; None (all) for other formats."""
     schema = read_schema(path)
     if schema is None or len(set(schema.names)) < len(schema.names):
         return None
     names = parts(str(path), schema.names, columns)
     roles = roles_of(str(path), renamed(schema.empty_table(), names).schema, columns)
-    wanted = {names[n] for n in (*roles.scores, *roles.values, *RESERVED, *DESIGN) if n in names}
+    used = (*roles.scores, *roles.values, *roles.further, *RESERVED, *DESIGN)
+    wanted = {names[name] for name in used if name in names}
     if path.stat().st_size <= _SMALL_FILE and (length := length_of(schema, roles)):
         wanted.add(length)
     return [name for name in schema.names if name in wanted]
 
 
 def renamed(table: pa.Table, names: Mapping[str, str]) -> pa.Table:
-    """The columns under the names that :func:`toptail.pools.columns.parts` gives them."""
+    """The table with the new names of :func:`toptail.pools.columns.parts`."""
     result = table.select(list(names.values())).rename_columns(list(names))
     return result.replace_schema_metadata(table.schema.metadata)
 
 
 def own_names(columns: Columns) -> dict[str, str]:
-    """The parts whose column is called otherwise."""
+    """Part -> column, for the parts whose column has another name."""
     return called({part: columns.get(part) for part in RESERVED})
-
-
-def _stored_roles(where: str, metadata: bytes | str) -> dict[str, list[str]]:
-    """Which columns are scores and values, as :mod:`toptail.pools.written` has it."""
-    try:
-        roles = json.loads(metadata)
-        if all(isinstance(roles[key], list) for key in ("scores", "values")):
-            return {key: [str(name) for name in roles[key]] for key in ("scores", "values")}
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise InputError(f"{where}: the 'toptail' metadata of the file is damaged; write it again.")
 
 
 def roles_of(
     where: str, schema: pa.Schema, columns: Columns, as_numbers: frozenset[str] = frozenset()
 ) -> Roles:
-    """Which columns are scores and which values; ``as_numbers`` are texts that should be such."""
+    """Find scores and values; ``as_numbers`` are text columns that hold numbers."""
     numeric = {f.name: holds_numbers(f.type) or f.name in as_numbers for f in schema}
     long = not any(is_list(field.type) for field in schema)
     return _find(where, numeric, columns, (schema.metadata or {}).get(METADATA), needs_query=long)
@@ -242,23 +231,25 @@ def _find(
     *,
     needs_query: bool = False,
 ) -> Roles:
-    """The roles asked for, else those that the file states, else those found by name."""
-    stored = {} if metadata is None else _stored_roles(where, metadata)
+    """The roles that the caller names, else those in the metadata, else those found by name."""
+    stored = stored_roles(where, metadata)
     scores, values = listed(columns.get("scores")), listed(columns.get("values"))
-    return find_roles(
+    roles = find_roles(
         *(where, numeric, scores or stored.get("scores"), values or stored.get("values")),
         partly=columns.get("partly", False),
         own=own_names(columns),
         needs_query=needs_query,
     )
+    further = dict.fromkeys((*columns.get("further", ()), *stored.get("further", ())))
+    return roles._replace(further=tuple(name for name in further if name in numeric))
 
 
 def pools_from_table(
     table: pa.Table, where: str, columns: Columns, *, typed: bool = True
 ) -> ScoredPools:
-    """Long or list-per-query table to :class:`ScoredPools`.
+    """A long table, or one with a list per query, as :class:`ScoredPools`.
 
-    Text that is mostly numbers is text where the table is ``typed``; elsewhere a score with a typo.
+    A text column of numbers is text in a ``typed`` table; in a CSV, it is a score with a typo.
     """
     check_names(where, table.column_names)
     own = OwnNames(own_names(columns))
@@ -279,7 +270,7 @@ def pools_from_table(
     if roles.guessed:
         skipped |= _by_content({n: data[n] for n in roles.scores}, query_code, len(query))
         roles = without(where, roles, skipped)
-    # Everything is checked in the file's own order, so that errors name the file's rows.
+    # Columns are checked in the order of the file, so that errors name its rows.
     check_complete(where, {name: data[name] for name in roles.scores})
     scores = {name: numbers(where, name, data[name], score=True) for name in roles.scores}
     missing = "" if columns.get("partly") or "p_judged" in data else UNSAID
@@ -293,8 +284,9 @@ def pools_from_table(
     }
     check_design(where, own["p_judged"], design)
     support = None
-    if "support" in data and "support" not in roles.scores:
+    if "support" in data and "support" not in (*roles.scores, *roles.further):
         support = flags(where, own["support"], data["support"])
+    further = {name: check_present(where, name, data[name]) for name in roles.further}
     candidate = data.get("candidate")
     if candidate is not None:
         check_unique(where, own["candidate"], query_code, candidate)
@@ -307,6 +299,7 @@ def pools_from_table(
     if (np.diff(query_code) < 0).any():
         order = np.argsort(query_code, kind="stable")
         candidate = None if candidate is None else candidate.take(pa.array(order))
+        further = {name: column.take(pa.array(order)) for name, column in further.items()}
     counts = np.bincount(query_code, minlength=len(query))
     return ScoredPools(
         query=query,
@@ -316,6 +309,7 @@ def pools_from_table(
         design={name: column[order] for name, column in design.items()},
         support=None if support is None else support[order],
         lengths={} if length is None else {length: _lengths(data[length])[order]},
+        further=further,
         candidate=candidate,
         cluster=per_query.get("cluster"),
         group=per_query.get("group"),
@@ -326,31 +320,31 @@ def pools_from_table(
 
 
 def length_of(schema: pa.Schema, roles: Roles) -> str | None:
-    """The column that says how long candidates are, which is no value."""
+    """The column with the candidates' lengths, if it is no value."""
     return length_column((f.name, f.type) for f in schema if f.name not in roles.values)
 
 
 def _lengths(column: pa.Array) -> Floats:
-    """How long each candidate is: the number that stands there, or characters of its text."""
+    """The length of each candidate: its number, or the characters of its text."""
     counts = column if holds_numbers(column.type) else pc.utf8_length(column)
     return np.asarray(counts.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
 
 
 def check_query(where: str, names: list[str], own: OwnNames) -> None:
-    """Raise where no column says which candidates form one pool."""
+    """Raise :class:`InputError` without a query column."""
     if "query" not in names:
         raise InputError(f"{where}: {lacks(('query',), [own[name] for name in names])}.")
 
 
 class OwnNames(dict[str, str]):
-    """Part -> the user's own name of the column that plays it; any other name is its own."""
+    """Part -> the table's name of its column; any other name maps to itself."""
 
     def __missing__(self, name: str) -> str:
         return name
 
 
 def _by_content(columns: Mapping[str, pa.Array], query: Ints, queries: int) -> dict[str, str]:
-    """Column -> why its numbers are not those of a score, for those of which that is so."""
+    """Reasons why number columns are no scores, by column."""
     whole = {n: c.to_numpy() for n, c in columns.items() if _is_whole(c)}
     found = {name: by_content(column, query, queries) for name, column in whole.items()}
     return {name: why for name, why in found.items() if why}
@@ -363,14 +357,14 @@ def _is_whole(column: pa.Array) -> bool:
 def explode(
     table: pa.Table, roles: Roles, where: str, own: OwnNames, first_row: int = 0
 ) -> pa.Table:
-    """One row per query with lists to one row per candidate; without labels, queries are numbered.
+    """Turn one row with lists per query into one row per candidate.
 
-    ``first_row`` is where a piece of a longer table starts in it.
+    Queries without labels are numbered from ``first_row``, the first row of a piece of a table.
     """
     data = [*roles.scores, *roles.values]
     lists = {
         name: plain(table[name])
-        for name in (*data, *RESERVED, *DESIGN[1:])
+        for name in (*data, *roles.further, *RESERVED, *DESIGN[1:])
         if name in table.column_names and is_list(table.schema.field(name).type)
     }
     first_list = own[next(iter(lists))]
@@ -408,13 +402,13 @@ def explode(
     columns = {
         name: lists[name].flatten() if name in lists else plain(table[name]).take(parent)
         for name in table.column_names
-        if name in lists or name in (*RESERVED, *DESIGN)
+        if name in lists or name in (*roles.further, *RESERVED, *DESIGN)
     }
     return pa.table(columns)
 
 
 def check_unique(where: str, name: str, query_code: Ints, candidate: pa.Array) -> None:
-    """Raise where a (query, candidate) pair stands in two rows."""
+    """Raise :class:`InputError` where two rows have the same (query, candidate)."""
     candidate_code, labels = codes(where, name, candidate)
     at = first_repeat(query_code * len(labels) + candidate_code)
     if at is not None:
@@ -432,7 +426,7 @@ def per_query_labels(
     query_code: Ints,
     queries: int,
 ) -> pa.Array:
-    """A label that belongs to queries: the same in all rows of one query."""
+    """The label of each query, which must be the same in all of its rows."""
     code, _ = codes(where, own[part], column)
     first_row = np.full(queries, -1, dtype=np.int64)
     first_row[query_code[::-1]] = np.arange(code.size - 1, -1, -1)
@@ -442,7 +436,7 @@ def per_query_labels(
 
 
 def check_same(where: str, part: str, own: Mapping[str, str], differs: NDArray[np.bool_]) -> None:
-    """Raise where a label differs from that of its query's first candidate."""
+    """Raise :class:`InputError` where a row differs from the label of its query's first row."""
     if not differs.any():
         return
     name, query = own[part], own["query"]
@@ -459,8 +453,8 @@ def check_same(where: str, part: str, own: Mapping[str, str], differs: NDArray[n
 def _dense_flags(
     where: str, columns: Columns, dense: Mapping[str, NDArray[Any]], roles: Roles
 ) -> NDArray[np.bool_] | None:
-    """The support as booleans ``[queries, candidates]``, where it is one."""
-    if "support" not in dense or "support" in roles.scores:
+    """The support as booleans ``[queries, candidates]``."""
+    if "support" not in dense or "support" in (*roles.scores, *roles.further):
         return None
     array, name = dense["support"], OwnNames(own_names(columns))["support"]
     return flags(where, name, pa.array(array.reshape(-1))).reshape(array.shape)
@@ -469,7 +463,7 @@ def _dense_flags(
 def pools_from_arrays(
     where: str, arrays: Mapping[str, NDArray[Any]], columns: Columns
 ) -> ScoredPools:
-    """2-D arrays are scores and values, by the same naming rules as table columns."""
+    """Pools from named arrays: 2-D ones are columns, with the naming rules of tables."""
     stored = "".join(map(str, arrays["toptail"].reshape(-1))) if "toptail" in arrays else None
     present = [name for name in arrays if name != "toptail"]
     named = {new: arrays[old] for new, old in parts(where, present, columns).items()}
@@ -490,6 +484,7 @@ def pools_from_arrays(
         values or {"value": np.full(scores[roles.scores[0]].shape, np.nan)},
         support=_dense_flags(where, columns, dense, roles),
         design={name: dense[name] for name in DESIGN if {name, "p_judged"} <= set(dense)},
+        further={name: dense[name] for name in roles.further},
         partly=columns.get("partly", False),
         query=named.get("query"),
         cluster=named.get("cluster"),

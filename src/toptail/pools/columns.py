@@ -1,4 +1,4 @@
-"""Which column is what, and its numbers: checked, with the first offending row named."""
+"""Roles of columns (query, score, value, ...), and their numbers, checked row by row."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from toptail.errors import InputError, option
 from toptail.stats.best_of_k import Floats, Ints
 
 P_JUDGED = "p_judged"
-"""With which chance a candidate was chosen for judging."""
+"""The column with the chance that a candidate was chosen for judging."""
 RESERVED = ("query", "candidate", "support", "cluster", "group", "p_judged")
 DESIGN = ("p_judged", "p_whole", "own")
-"""Columns that say with which chances candidates were chosen for judging."""
-METADATA = b"toptail"
-"""Under which a file records which of its columns are scores and which values."""
+"""The columns of a judging design: see `ScoredPools.design`."""
 VALUE_NAMES = ("value", "values", "correct")
 SCORE_NAMES = ("score", "scores")
 _OFTEN = {
@@ -34,18 +32,17 @@ _OFTEN = {
         *("prompt_id", "question_id", "query_id", "problem_id", "qid"),
     ),
 }
-"""What columns of values and queries are often called; these are proposed, never taken."""
+"""Usual names of value and query columns; errors propose them, but they are not used silently."""
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[\d.]*\d,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 
 
 class Columns(TypedDict, total=False):
-    """Which columns of a table play which part, in Python and as flags of the command line.
+    """Which columns of a table play which part.
 
     ``query``, ``candidate``, ``support``, ``cluster``, ``group`` and ``p_judged`` name one column
     each, by default the one of that name; ``scores`` and ``values`` name one or several, by default
-    those that :func:`find_roles` finds. ``partly`` lets values be missing, all of them even: it
-    is no column but the word of somebody who knows what to make of that. ``unplayed`` are columns
-    that are called like a part and do not play it, such as numbers called ``support``.
+    those that :func:`find_roles` finds. ``further`` are columns that the container carries along:
+    those of them that the table has. ``partly`` is no column: it says that values may be missing.
     """
 
     query: str | None
@@ -56,8 +53,8 @@ class Columns(TypedDict, total=False):
     p_judged: str | None
     scores: str | Sequence[str] | None
     values: str | Sequence[str] | None
+    further: Sequence[str]
     partly: bool
-    unplayed: Sequence[str]
 
 
 UNSAID = (
@@ -65,7 +62,7 @@ UNSAID = (
     f"unjudged one counts as (a number for {option('unjudged')}), or ask for the worst and the "
     f"best case ({option('unjudged', 'bounds')})"
 )
-"""What to do about a missing value."""
+"""Advice for a missing value."""
 
 
 FILL_IN = "fill them in or drop the rows"
@@ -73,31 +70,30 @@ NOT_RETRIEVED = (
     "a score is a number, or -inf (the lowest) where a candidate was not retrieved: fill in one or "
     "the other in place of what is empty or NaN, or drop the rows"
 )
-"""What to do about a missing score."""
+"""Advice for a missing score."""
 
 
 def listed(names: str | Sequence[str] | None) -> list[str] | None:
-    """One name or several as a list; None where none is given."""
+    """One name or several as a list; None for none."""
     if names is None:
         return None
     return ([names] if isinstance(names, str) else list(names)) or None
 
 
 def parts(where: str, present: Sequence[str], columns: Columns) -> dict[str, str]:
-    """Name under which a column is known from here on -> its name in the table.
+    """New name of each column -> its name in the table.
 
-    A column that plays a part takes the part's name; another of that name is left out.
+    A column that plays a part gets the part's name; another column of that name is left out.
     """
-    unknown = sorted(set(columns) - {*RESERVED, "scores", "values", "partly", "unplayed"})
+    unknown = sorted(set(columns) - {*RESERVED, "scores", "values", "further", "partly"})
     if unknown:
         raise TypeError(f"there is no part '{unknown[0]}' that a column could play")
     played = {part: name for part in RESERVED if (name := columns.get(part)) is not None}
-    unplayed = columns.get("unplayed", ())
-    return play(where, [n for n in present if n not in unplayed], played)  # type: ignore[arg-type]
+    return play(where, present, played)  # type: ignore[arg-type]
 
 
 def play(where: str, present: Sequence[str], played: Mapping[str, str]) -> dict[str, str]:
-    """The names of a table's columns, where some play a part (part -> its column)."""
+    """New name of each column -> its name in the table, given part -> column."""
     for part, name in played.items():
         if name not in present:
             raise InputError(
@@ -109,17 +105,18 @@ def play(where: str, present: Sequence[str], played: Mapping[str, str]) -> dict[
 
 
 def called(played: Mapping[str, object]) -> dict[str, str]:
-    """The parts whose column has another name than the part."""
+    """Part -> column, for the parts whose column has another name."""
     return {part: str(name) for part, name in played.items() if name not in (None, part)}
 
 
 class Roles(NamedTuple):
-    """The score and value columns of a table, in order."""
+    """The score, value and further columns of a table, in order."""
 
     scores: list[str]
     values: list[str]
     guessed: bool = False
-    """Whether nothing says that these are scores: they are all the other number columns."""
+    """Whether the scores are simply all number columns that play no other part."""
+    further: tuple[str, ...] = ()
 
 
 def find_roles(
@@ -134,13 +131,12 @@ def find_roles(
 ) -> Roles:
     """Decide which columns are scores and which are values.
 
-    Names the caller gives decide; a scorer ``raw`` also stands for its seeds ``raw@42``,
-    ``raw@43``. Otherwise values are the columns called ``value``, ``values``, ``correct`` or
-    ``value_...``; scores are those called ``score``, ``scores`` or ``score_...``, or, where there
-    are none, every other ``numeric`` column: one that holds numbers or lists of them. A table that
-    is ``partly`` judged may have no value column yet. Errors name columns as the file does (``own``
-    has the file's names of those that play a part), and also say that ``query`` is missing where
-    the table ``needs_query``.
+    The caller's names decide; a scorer ``raw`` also stands for its seeds ``raw@42``, ``raw@43``.
+    Otherwise values are the columns called ``value``, ``values``, ``correct`` or ``value_...``;
+    scores are those called ``score``, ``scores`` or ``score_...``, or, where there are none, every
+    other ``numeric`` column, which holds numbers or lists of numbers. A table that is ``partly``
+    judged may have no value column. Errors use the table's own names (``own``: part -> column),
+    and report a missing ``query``, too, where the table ``needs_query``.
     """
     design = DESIGN if "p_judged" in numeric else ()  # other tables may call a score so
     shown = [(own or {}).get(name, name) for name in numeric]
@@ -170,7 +166,7 @@ _SAYS = {"values": "what a candidate is worth", "query": "which candidates form 
 
 
 def lacks(parts: Sequence[str], present: Sequence[str]) -> str:
-    """Which columns a table lacks, how to name them, and which of its own may be meant."""
+    """The part of an error that says which columns are missing, and which may be meant."""
     lacking = " and ".join(f"no {'value' if p == 'values' else p} column" for p in parts)
     how = " and ".join(f"{option(part)} ({_SAYS[part]})" for part in parts)
     found = {part: name for part in parts if (name := _likely(_OFTEN[part], present))}
@@ -182,7 +178,7 @@ def lacks(parts: Sequence[str], present: Sequence[str]) -> str:
 
 
 def _likely(known: Sequence[str], present: Sequence[str], cutoff: float = 0.85) -> str | None:
-    """The column that has one of the known names, or nearly so."""
+    """The column with one of the known names, or a similar one."""
     lower = {name.lower(): name for name in present}
     near = [n for name in known for n in get_close_matches(name, lower, n=1, cutoff=cutoff)]
     found = [name for name in known if name in lower] + near
@@ -190,7 +186,7 @@ def _likely(known: Sequence[str], present: Sequence[str], cutoff: float = 0.85) 
 
 
 def meant(name: str, present: Sequence[str]) -> str:
-    """Which column a name that is none of them may mean; nothing where none is near."""
+    """A hint at the column with the most similar name; empty where none is similar."""
     near = _likely([name.lower()], present, 0.6)
     return f"; perhaps '{near}' is meant" if near else ""
 
@@ -200,7 +196,7 @@ def _is_called(name: str, word: str, names: Sequence[str]) -> bool:
 
 
 def choose(where: str, wanted: Sequence[str], present: list[str], kind: str) -> list[str]:
-    """Each wanted name, or its seed columns; in order, each once."""
+    """The wanted columns in order, each once; a scorer's name stands for its seed columns."""
     result: list[str] = []
     for name in wanted:
         found = [name] if name in present else [c for c in present if c.startswith(f"{name}@")]
@@ -223,8 +219,8 @@ def split_seed(column: str) -> tuple[str, str | None]:
 def group_seeds(columns: Iterable[str], where: str = "") -> dict[str, dict[int | None, str]]:
     """Scorer -> training seed -> its column, in order of first appearance.
 
-    The seed of a column without one is None. A scorer stands either alone or with seeds,
-    and each seed once; anything else is an :class:`InputError`, which names ``where``.
+    The seed of a column without one is None. A scorer has either one column without a seed or one
+    for each seed; anything else is an :class:`InputError`, which names ``where``.
 
     >>> group_seeds(["raw@42", "raw@43", "mine"])
     {'raw': {42: 'raw@42', 43: 'raw@43'}, 'mine': {None: 'mine'}}
@@ -292,8 +288,8 @@ def numbers(
 ) -> Floats:
     """A column as float64, or an :class:`InputError` naming the first bad row.
 
-    Every number is finite, but a ``score`` may be -inf, the lowest there is. ``missing`` says what
-    to do about an entry that is not there; where it says nothing, that is NaN.
+    Every number is finite, except that a ``score`` may be -inf. ``missing`` is the advice for a
+    missing entry; where it is empty, missing entries are allowed and become NaN.
     """
     kind = column.type
     if not (holds_numbers(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
@@ -313,15 +309,23 @@ def numbers(
 
 
 def _gap(name: str, mask: NDArray[np.bool_], row: str) -> str:
-    """How many values of a column are missing, and where the first is."""
+    """The part of an error that says how many entries are missing, and where the first is."""
     count = int(mask.sum())
     rows = f"{mask.size:,} {'entries' if row == 'entry' else 'rows'}"
     values = "missing value" if count == 1 else "missing values"
     return f"column '{name}' has {count:,} {values} in {rows} (the first in {row} {first(mask)})"
 
 
+def check_present(where: str, name: str, column: pa.Array) -> pa.Array:
+    """The column, or an :class:`InputError` where an entry is missing (empty or NaN)."""
+    mask = np.asarray(pc.is_null(column, nan_is_null=True))
+    if mask.any():
+        raise InputError(f"{where}: {_gap(name, mask, 'row')}; {FILL_IN}.")
+    return column
+
+
 def check_complete(where: str, scores: Mapping[str, pa.Array], row: str = "row") -> None:
-    """Raise :class:`InputError` where scores are missing (empty or NaN), of all scorers at once."""
+    """Raise one :class:`InputError` for all scorers with missing scores (empty or NaN)."""
     gaps, whole = [], []
     for name, column in scores.items():
         mask = np.asarray(pc.is_null(column, nan_is_null=True))
@@ -364,7 +368,7 @@ def _first_text(column: pa.Array) -> tuple[int, str]:
 
 
 def first(mask: ArrayLike) -> int:
-    """The first row where the mask holds, as errors count rows: from 1."""
+    """The first row where the mask is true, counted from 1 as in errors."""
     return int(np.argmax(np.asarray(mask))) + 1
 
 
@@ -394,7 +398,7 @@ def codes(where: str, name: str, column: pa.Array) -> tuple[Ints, pa.Array]:
 
 
 def first_repeat(key: Ints) -> int | None:
-    """The first row whose key stands in an earlier row too."""
+    """The index of the first row whose key an earlier row has, too."""
     if (np.diff(key) > 0).all():
         return None
     order = np.argsort(key, kind="stable")

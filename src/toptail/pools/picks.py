@@ -1,4 +1,4 @@
-"""``JudgedPicks``: for those who only know how the picked candidates turned out."""
+"""``JudgedPicks``: values of the picked candidates alone, without scores of all candidates."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
+from toptail.errors import InputError, refusing
 from toptail.io.files import atomic, sha256
-from toptail.io.guard import refusing
+from toptail.io.tables import as_table, check_names, file_format, plain, read_table, write_table
 from toptail.pools.coerce import COLUMNS, UNUSABLE, check_design, per_query_labels
 from toptail.pools.columns import FILL_IN, called, codes, first_repeat, numbers, play
-from toptail.pools.frames import as_table, plain
 from toptail.pools.scored import Container, ScoredPools, named, queries
-from toptail.pools.table_files import check_names, file_format, read_table
-from toptail.pools.written import write_table
 from toptail.stats.best_of_k import Floats, Ints
 
 _PICK_DESIGN = ("p_judged", "own")
@@ -43,7 +40,7 @@ class PickColumns(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JudgedPicks(Container):
-    """Judged values of what each selector picked, one row per (query, selector, replicate)."""
+    """Values of the candidates that selectors picked: a row per (query, selector, replicate)."""
 
     query: pa.Array
     """Label of each query ``[queries]``."""
@@ -56,28 +53,28 @@ class JudgedPicks(Container):
     replicate: pa.Array
     """Label of the repetition ``[rows]``; equal labels of one query are paired."""
     value: Floats
-    """How the pick turned out ``[rows]``; larger is better. NaN where it was not judged."""
+    """Value of the pick ``[rows]``; larger is better. NaN where it was not judged."""
     key: pa.Array | None = None
-    """Common-random-number key ``[rows]``: equal keys saw the same randomness."""
+    """Common-random-number key ``[rows]``: rows with equal keys used the same random draws."""
     cluster: pa.Array | None = None
     """Label of the cluster each query belongs to ``[queries]``."""
     group: pa.Array | None = None
     """Label of the group each query is reported under ``[queries]``."""
     design: Mapping[str, Floats] = field(default_factory=dict)
-    """With which chance each pick was chosen for judging, ``p_judged [rows]``, and ``own`` (1 where
-    that was a draw of its own), as in :class:`ScoredPools`. Without it every pick was judged."""
+    """The chance that each pick was chosen for judging, ``p_judged [rows]``, and ``own`` (1 where
+    the pick itself was drawn), as in :class:`ScoredPools`. Empty where every pick was judged."""
     source: str = "memory"
-    """Where the picks came from."""
+    """The origin of the picks, for records and errors."""
     sha256: str | None = None
     """Content hash of the file they came from."""
     called: Mapping[str, str] = field(default_factory=dict)
-    """Part (``group``, ``cluster``, ...) -> the column that plays it, where called otherwise."""
+    """Part (``group``, ``cluster``, ...) -> its column, where that has another name."""
 
     @classmethod
     def from_arrow(
         cls, table: Any, *, source: str = "table", **columns: Unpack[PickColumns]
     ) -> JudgedPicks:
-        """Picks from any table: see :func:`toptail.pools.frames.as_table`.
+        """Picks from any table: see :func:`toptail.io.tables.as_table`.
 
         Columns ``query``, ``selector``, ``value``, and optional ``replicate`` (one pick per
         query and selector where absent), ``key``, ``cluster``, ``group`` and ``p_judged``, with
@@ -166,10 +163,10 @@ class JudgedPicks(Container):
         )
 
     def as_pools(self) -> ScoredPools:
-        """The picks as candidates of their queries: a table of which nothing else was judged.
+        """The picks as the candidates of their queries.
 
-        Each selector is a scorer that puts its own pick first, so that its best of all is that
-        pick; the value is the mean over replicates, missing where none was judged.
+        Each selector becomes a scorer that puts its own pick first; the value is the mean over
+        replicates, NaN where none was judged.
         """
         cell, at, back = np.unique(
             self.query_at * len(self.selector) + self.selector_at,
@@ -212,7 +209,7 @@ class JudgedPicks(Container):
         for name, labels in (("cluster", self.cluster), ("group", self.group)):
             if labels is not None:
                 columns[name] = labels.take(pa.array(self.query_at))
-        if self.design:  # NaN is how blank is known here, and null how it is written
+        if self.design:  # NaN is written as null
             blank = {**self.design, "value": self.value}
             columns |= {name: pa.array(x, from_pandas=True) for name, x in blank.items()}
         return pa.table(columns)
@@ -241,7 +238,7 @@ def _check_once(
 def _check_alike(
     where: str, own: Mapping[str, str], pick: Ints, design: Mapping[str, Floats]
 ) -> None:
-    """Raise where the repetitions of a pick were chosen with different chances."""
+    """Raise :class:`InputError` where replicates of a pick have different chances."""
     for name, column in design.items():
         known = np.flatnonzero(~np.isnan(column))
         _, at, back = np.unique(pick[known], return_index=True, return_inverse=True)

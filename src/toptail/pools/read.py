@@ -1,4 +1,4 @@
-"""What a person has, as the container that an audit takes."""
+"""`ScoredPools` and `JudgedPicks` from files, folders, data frames and arrays."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from toptail.errors import InputError, option
-from toptail.io.guard import refusing
+from toptail.errors import InputError, option, refusing
+from toptail.io.partitioned import is_partitioned, open_partitioned
 from toptail.pools.coerce import COLUMNS, UNUSABLE, pools_from_arrays
 from toptail.pools.columns import Columns, choose, listed
 from toptail.pools.picks import JudgedPicks, PickColumns
 from toptail.pools.scored import ScoredPools
-from toptail.pools.stream import Mapped, is_partitioned, open_partitioned, partitioned_pools
+from toptail.pools.stream import Mapped, partitioned_pools
 
 
 def to_pools(
@@ -24,10 +25,9 @@ def to_pools(
     """Pools from pools, the path of a file or folder, any data frame, columns, arrays or rows.
 
     A mapping that holds arrays of two dimensions is read as ``[queries, candidates]``, like an
-    npz file; everything else is a table, see :func:`toptail.pools.frames.as_table`. Pools know
-    already which columns play which part, except which scores to audit. A folder or an address
-    holds partitioned Parquet; one that is large is left there if the caller can ``stream``, and
-    ``mapped`` says who works through it.
+    npz file; everything else is a table, see :func:`toptail.io.tables.as_table`. Of pools, only
+    the scores can be chosen. A folder or an address holds partitioned Parquet; with ``stream``, a
+    large one stays on disk, and ``mapped`` applies functions to its segments.
     """
     if isinstance(data, ScoredPools):
         return _chosen(data, columns)
@@ -43,18 +43,25 @@ def to_pools(
 
 
 def _chosen(pools: ScoredPools, columns: Columns) -> ScoredPools:
-    _check_unnamed(pools.source, "pools", columns, besides=("scores", "values", "partly"))
+    _check_unnamed(
+        pools.source, "pools", columns, besides=("scores", "values", "further", "partly")
+    )
     scores = listed(columns.get("scores"))
     if scores is None:
         return pools
     chosen = choose(pools.source, scores, list(pools.scores), "score")
-    return replace(pools, scores={name: pools.scores[name] for name in chosen})
+    left = [n for n in columns.get("further", ()) if n in pools.scores and n not in chosen]
+    return replace(
+        pools,
+        scores={name: pools.scores[name] for name in chosen},
+        further={**pools.further, **{name: pa.array(pools.scores[name]) for name in left}},
+    )
 
 
 def _check_unnamed(
     where: str, what: str, columns: Mapping[str, object], besides: tuple[str, ...] = ()
 ) -> None:
-    """Raise :class:`InputError` where columns are named of what is no table any more."""
+    """Raise :class:`InputError` where columns are named although the data are no table."""
     for part, name in columns.items():
         if name is not None and part not in besides:
             raise InputError(

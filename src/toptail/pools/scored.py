@@ -13,24 +13,30 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
-from toptail.pools.columns import UNSAID, Columns, check_complete, check_finite, group_seeds
-from toptail.pools.frames import as_table
+from toptail.io.tables import as_table
+from toptail.pools.columns import (
+    UNSAID,
+    Columns,
+    check_complete,
+    check_finite,
+    check_present,
+    group_seeds,
+)
 from toptail.stats.best_of_k import Floats, Ints
 
 
 class Container:
-    """Equality by content, a hash that goes with it, and a repr of one line.
+    """Equality by content, a matching hash, and a repr of one line.
 
-    Two containers are equal if what they hold is: labels, and columns of the same names in
-    the same order with the same numbers. Where they came from does not count, so that
-    a container equals its copy on disk.
+    Two containers are equal if their labels are, and their columns have the same names in the same
+    order and the same numbers. Their origin does not count: a container equals its copy on disk.
     """
 
     _ORIGIN: ClassVar = ("source", "sha256", "called", "skipped", "lengths")
-    """Fields that say where the content came from."""
+    """Fields about the origin of the content."""
 
     def _summary(self) -> str:
-        """Counts and names, without the numbers."""
+        """Counts and names of columns."""
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
@@ -47,7 +53,7 @@ class Container:
 
 
 def queries(n: int) -> str:
-    """How many queries."""
+    """A number of queries in words: "1 query", "2 queries"."""
     return f"{n:,} {'query' if n == 1 else 'queries'}"
 
 
@@ -62,22 +68,24 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return list(a) == list(b) and all(_same(a[name], b[name]) for name in a)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        floats = a.dtype.kind == "f" == b.dtype.kind  # entries that nobody looks at may be NaN
+        floats = a.dtype.kind == "f" == b.dtype.kind  # entries that are not used may be NaN
         return bool(np.array_equal(a, b, equal_nan=floats))
     if isinstance(a, pa.Array) and isinstance(b, pa.Array):
         return bool(a.equals(b))
-    arrays = (np.ndarray, pa.Array)  # beside something that is no such array
+    arrays = (np.ndarray, pa.Array)
     return not isinstance(a, arrays) and not isinstance(b, arrays) and bool(a == b)
 
 
 T = TypeVar("T")
 
+BLOCK: Final = 1 << 17
+"""Candidates of a block whose temporary arrays stay in the cache."""
 SEGMENT: Final = 1 << 24
-"""Candidates of the queries that are worked on together, and lie in memory together at most."""
+"""Candidates that are processed together; of a streamed table, this many are in memory."""
 
 
 def segments(sizes: Ints) -> list[slice]:
-    """Consecutive queries whose candidates are about `SEGMENT` together; most tables are one."""
+    """Cut the queries into consecutive segments of about `SEGMENT` candidates."""
     number = (np.cumsum(sizes) - sizes) // SEGMENT
     starts = np.flatnonzero(np.diff(number, prepend=-1)).tolist()
     return [slice(a, b) for a, b in zip(starts, [*starts[1:], sizes.size], strict=True)]
@@ -90,7 +98,7 @@ class Block(Container):
     queries: Ints
     """Positions of these pools in the container."""
     rows: slice | Ints
-    """Their candidates: a slice where they lie side by side, else indices."""
+    """Their candidates: a slice where they are adjacent, else indices."""
     size: int
     """Candidates per pool."""
 
@@ -103,7 +111,7 @@ class Block(Container):
 
 
 def blocks_of(offsets: Ints, limit: int = 1 << 62) -> Iterator[Block]:
-    """Pools that start at these rows, grouped by size, about ``limit`` candidates per block."""
+    """Blocks of pools of one size with about ``limit`` candidates, given each pool's first row."""
     sizes = np.diff(offsets)
     for size in np.unique(sizes):
         members = np.flatnonzero(sizes == size)
@@ -122,19 +130,18 @@ def blocks_of(offsets: Ints, limit: int = 1 << 62) -> Iterator[Block]:
 class ScoredPools(Container):
     """Candidate pools with scores and judged values; pools may differ in size.
 
-    Candidates of a query lie side by side: query q owns rows
-    ``offsets[q]:offsets[q + 1]`` of every per-candidate column. Larger is better for scores
-    and values. All are finite, except that a score may be -inf, the lowest there is, and that a
-    value is NaN where a candidate was not judged.
+    Candidates of a query are adjacent: query q owns rows ``offsets[q]:offsets[q + 1]`` of every
+    per-candidate column. Larger is better for scores and values. All are finite, except that a
+    score may be -inf, and that a value is NaN where a candidate was not judged.
 
-    Make one with :meth:`read` (a file), :meth:`from_arrow` (any data frame that speaks
-    Arrow) or :meth:`from_arrays` (NumPy).
+    Make one with :meth:`read` (a file), :meth:`from_arrow` (any data frame) or
+    :meth:`from_arrays` (NumPy).
     """
 
     query: pa.Array
     """Label of each query ``[queries]``."""
     offsets: Ints
-    """Where each query's candidates start ``[queries + 1]``."""
+    """First row of each query's candidates, and the number of rows ``[queries + 1]``."""
     scores: Mapping[str, Floats]
     """Score column name to ``[rows]``; ``name@42`` is training seed 42 of scorer ``name``."""
     values: Mapping[str, Floats]
@@ -142,9 +149,9 @@ class ScoredPools(Container):
     support: NDArray[np.bool_] | None = None
     """True where the candidate is on the data support ``[rows]``."""
     design: Mapping[str, Floats] = field(default_factory=dict)
-    """With which chances candidates were chosen for judging, each ``[rows]``, NaN where blank:
-    ``p_judged``, and where a plan said so ``p_whole`` (the query as a whole) and ``own`` (1 where
-    the candidate was chosen by its own draw). Without it every value is there."""
+    """How candidates were chosen for judging, each ``[rows]``, NaN where unknown: ``p_judged``, the
+    chance of a candidate; and with a plan ``p_whole``, the chance that its whole query was chosen,
+    and ``own``, 1 where the candidate itself was drawn. Empty where every candidate was judged."""
     candidate: pa.Array | None = None
     """Label of each candidate ``[rows]``, unique within its query."""
     cluster: pa.Array | None = None
@@ -152,23 +159,27 @@ class ScoredPools(Container):
     group: pa.Array | None = None
     """Label of the group each query is reported under ``[queries]``."""
     source: str = "memory"
-    """Where the pools came from, for records."""
+    """The origin of the pools, for records and errors."""
     sha256: str | None = None
     """Content hash of the file they came from."""
     called: Mapping[str, str] = field(default_factory=dict)
-    """Part (``group``, ``cluster``, ...) -> the column that plays it, where called otherwise."""
+    """Part (``group``, ``cluster``, ...) -> its column, where that has another name."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """Number column that was left out -> why it does not look like a score."""
+    """Number columns that were not taken as scores -> the reason."""
     lengths: Mapping[str, Floats] = field(default_factory=dict)
-    """How long candidates are ``[rows]``, NaN where unknown: at most one column, to see whether
-    score and value both follow length."""
+    """At most one column with the candidates' lengths ``[rows]``, NaN where unknown; the audit
+    checks whether score and value both follow length."""
+    further: Mapping[str, pa.Array] = field(default_factory=dict)
+    """Other columns of the candidates ``[rows]`` without missing entries, numbers or text:
+    answers to vote on, numbers to filter by."""
 
     def __post_init__(self) -> None:
-        for name, column in (*self.scores.items(), *self.values.items()):
-            if column.shape != (self.rows,):
+        shapes = {name: c.shape for part in (self.scores, self.values) for name, c in part.items()}
+        shapes |= {name: (len(column),) for name, column in self.further.items()}
+        for name, shape in shapes.items():
+            if shape != (self.rows,):
                 raise InputError(
-                    f"{self.source}: column '{name}' has shape {column.shape}, "
-                    f"expected ({self.rows},)."
+                    f"{self.source}: column '{name}' has shape {shape}, expected ({self.rows},)."
                 )
         if not self.scores or not self.values:
             raise InputError(f"{self.source}: at least one score and one value column are needed.")
@@ -230,7 +241,7 @@ class ScoredPools(Container):
 
     @property
     def supported(self) -> bool:
-        """Whether the table says which candidates are on the data support."""
+        """Whether there is a support column."""
         return self.support is not None
 
     @property
@@ -239,7 +250,7 @@ class ScoredPools(Container):
         return True
 
     def over(self, work: Callable[[slice], T]) -> Iterator[tuple[slice, T]]:
-        """Each of :func:`segments` with what ``work`` makes of it, in order."""
+        """Each of the :func:`segments` with the result of ``work``, in order."""
         return ((at, work(at)) for at in segments(self.sizes))
 
     def _rows(self, at: slice) -> slice:
@@ -263,6 +274,7 @@ class ScoredPools(Container):
             values={name: column[rows] for name, column in self.values.items()},
             design={name: column[rows] for name, column in self.design.items()},
             lengths={name: column[rows] for name, column in self.lengths.items()},
+            further={name: column.filter(pa.array(rows)) for name, column in self.further.items()},
             support=None if self.support is None else self.support[rows],
             candidate=None if self.candidate is None else self.candidate.filter(pa.array(rows)),
             cluster=labels(self.cluster),
@@ -277,6 +289,7 @@ class ScoredPools(Container):
         *,
         support: ArrayLike | None = None,
         design: Mapping[str, ArrayLike] | None = None,
+        further: Mapping[str, ArrayLike] | None = None,
         partly: bool = False,
         query: ArrayLike | None = None,
         cluster: ArrayLike | None = None,
@@ -297,15 +310,17 @@ class ScoredPools(Container):
             Booleans of the same shape: is the candidate on the data support?
         design
             The chances :attr:`design` of the same shape.
+        further
+            The columns :attr:`further` of the same shape.
         partly
             Whether values may be missing (NaN); they may where there is a design.
         query, cluster, group
             Labels ``[queries]``; queries are numbered from 0 by default.
         size
             ``[queries]``: how many of a row's entries count where pools differ in size; the
-            rest is padding and is not looked at.
+            rest is padding.
         source, called
-            What to call the arrays, and those that play a part (:attr:`called`), in errors.
+            Names of the arrays in errors, and of those that play a part (:attr:`called`).
         """
         own = dict(called or {})
         scored = scores if isinstance(scores, Mapping) else {"score": scores}
@@ -319,11 +334,11 @@ class ScoredPools(Container):
             raise InputError(f"{source}: 'size' must hold one number in 1..{n} per query.")
         keep = np.arange(n) < sizes[:, None]
 
-        def flat(name: str, array: ArrayLike) -> NDArray[Any]:
+        def flat(name: str, array: ArrayLike, text: bool = False) -> NDArray[Any]:
             data = np.asarray(array)
             if data.shape != (m, n):
                 raise InputError(f"{source}: '{name}' has shape {data.shape}, not {(m, n)}.")
-            if data.dtype.kind not in "fiub":
+            if data.dtype.kind not in "fiub" and not text:
                 raise InputError(f"{source}: '{name}' must hold numbers, not {data.dtype}.")
             return data.reshape(-1) if size is None else data[keep]
 
@@ -361,6 +376,10 @@ class ScoredPools(Container):
             scores=columns(scored, score=True),
             values=columns(judged, score=False, blank=partly or bool(design)),
             design=columns(design or {}, score=False, blank=True),
+            further={
+                name: check_present(source, name, pa.array(flat(name, array, text=True)))
+                for name, array in (further or {}).items()
+            },
             support=None
             if support is None
             else flat(own.get("support", "support"), support).astype(bool),
@@ -374,17 +393,17 @@ class ScoredPools(Container):
     def from_arrow(
         cls, table: Any, *, source: str = "table", **columns: Unpack[Columns]
     ) -> ScoredPools:
-        """Pools from any table: see :func:`toptail.pools.frames.as_table`.
+        """Pools from any table: see :func:`toptail.io.tables.as_table`.
 
         Long (one row per candidate) or one row per query with list columns.
 
         Parameters
         ----------
         table
-            Any data frame that speaks Arrow (pyarrow, pandas, polars, DuckDB, ...), a lazy
+            Any data frame with the Arrow protocol (pyarrow, pandas, polars, DuckDB, ...), a lazy
             frame, a Hugging Face data set, a mapping of columns, or a list of rows.
         source
-            What to call the table in records and errors.
+            The name of the table in records and errors.
         columns
             ``query``, ``candidate``, ``support``, ``cluster``, ``group``, ``scores``,
             ``values``: which columns play which part, where they are not found by name.
@@ -404,8 +423,8 @@ class ScoredPools(Container):
         return read_pools(Path(path), columns)
 
     def to_arrow(self) -> pa.Table:
-        """The long table; its metadata says which columns are scores and which values."""
-        from toptail.pools.written import pools_to_table
+        """The long table; its metadata name scores, values and further columns."""
+        from toptail.pools.write import pools_to_table
 
         return pools_to_table(self)
 
@@ -416,6 +435,6 @@ class ScoredPools(Container):
         columns are scores: name them when reading, unless the defaults find them.
         CSV has no types: text labels made of digits come back as numbers.
         """
-        from toptail.pools.written import write_pools
+        from toptail.pools.write import write_pools
 
         write_pools(self, Path(path))

@@ -1,30 +1,28 @@
-"""``StreamedPools``: pools whose candidates stay on disk, and are read some queries at a time."""
+"""``StreamedPools``: pools larger than memory, read from disk some queries at a time."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from os import PathLike
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.fs
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, NotDoneError, option
 from toptail.io.files import temporary
-from toptail.io.guard import refusing
+from toptail.io.partitioned import PartitionedTable, open_partitioned
+from toptail.io.tables import plain
 from toptail.pools.coerce import (
     OwnNames,
     by_look,
@@ -42,6 +40,7 @@ from toptail.pools.columns import (
     UNSAID,
     Columns,
     Roles,
+    check_present,
     codes,
     flags,
     group_seeds,
@@ -50,20 +49,18 @@ from toptail.pools.columns import (
     numbers,
     parts,
 )
-from toptail.pools.frames import plain
-from toptail.pools.logs import is_log
 from toptail.pools.scored import ScoredPools, segments
 from toptail.stats.best_of_k import Floats, Ints
 
 _PART: Final = 1 << 23
-"""Rows that are sorted together."""
+"""Rows of a file that is sorted in memory."""
 _MOST_PARTS: Final = 256
-"""Files that are open together."""
+"""Files that are open at the same time."""
 _CODE: Final = "toptail code"
 
 
 class Scratch:
-    """A temporary folder, which goes with the last who uses it; other processes have none."""
+    """A temporary folder that is removed with its last reference; it is not pickled along."""
 
     def __init__(self) -> None:
         stack = ExitStack()
@@ -76,36 +73,37 @@ class Scratch:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What to look at."""
+    """A partitioned table and the roles of its columns."""
 
     table: PartitionedTable
     """The files."""
     names: Mapping[str, str]
-    """Name by which a column is known -> its name in the files."""
+    """New name of a column -> its name in the files."""
     roles: Roles
     """Scores and values."""
     own: OwnNames
-    """What a person calls the parts."""
+    """Part -> the table's name of its column."""
     lists: bool
     """Whether a row is a query with lists."""
 
     def pieces(self, *parts: str) -> Iterator[tuple[str, pa.Table]]:
-        """Pieces with one row per candidate: what to call them in errors, and their columns."""
+        """Pieces with one row per candidate: a name for errors, and the columns."""
         wanted = [name for name in parts if name in self.names]
         more = [self.roles.values[0]] if self.lists and self.roles.values[0] not in wanted else []
         used = {name: self.names[name] for name in (*wanted, *more)}
         for where, row, piece in self.table.batches(list(used.values())):
             table = renamed(piece, used)
             if self.lists:
-                kept = [n for n in (*self.roles.scores, *self.roles.values) if n in used]
-                scores = [n for n in kept if n in self.roles.scores]
-                values = [n for n in kept if n in self.roles.values]
-                table = explode(table, Roles(scores, values), where, self.own, row)
+                scores = [n for n in self.roles.scores if n in used]
+                values = [n for n in self.roles.values if n in used]
+                further = tuple(n for n in self.roles.further if n in used)
+                roles = Roles(scores, values, further=further)
+                table = explode(table, roles, where, self.own, row)
             yield where, table
 
 
 class Numbered:
-    """Labels, numbered by their first appearance in all pieces."""
+    """Labels of all pieces, numbered by first appearance."""
 
     def __init__(self) -> None:
         self.labels: dict[Any, int] = {}
@@ -116,7 +114,7 @@ class Numbered:
         code, labels = codes(where, name, column)
         self._kind = column.type
         known = [
-            # There is one NaN, as a key.
+            # One key for every NaN.
             self.labels.setdefault(math.nan if label != label else label, len(self.labels))
             for label in labels.to_pylist()
         ]
@@ -137,13 +135,13 @@ class SurveyedQueries:
     sizes: Ints
     """Candidates of each."""
     ordered: bool
-    """Whether the candidates of each lie side by side, in this order."""
+    """Whether the candidates of each are adjacent, in this order."""
     labels: dict[str, pa.Array]
-    """``cluster`` and ``group``, where there are such: the label of each query."""
+    """The label of each query for ``cluster`` and ``group``, where the table has them."""
 
 
 def surveyed(survey: Survey) -> SurveyedQueries:
-    """One pass over the labels of a table."""
+    """Read the labels of a table in one pass."""
     queries, sizes = Numbered(), _Growing(0)
     per_query = {name: (Numbered(), _Growing(-1)) for name in ("cluster", "group")}
     per_query = {name: both for name, both in per_query.items() if name in survey.names}
@@ -169,13 +167,13 @@ def surveyed(survey: Survey) -> SurveyedQueries:
 
 
 class _Growing:
-    """An array of whole numbers that becomes longer."""
+    """An array of integers that can grow."""
 
     def __init__(self, fill: int) -> None:
         self._fill, self._room = fill, np.full(1 << 16, fill, dtype=np.int64)
 
     def upto(self, n: int) -> Ints:
-        """The first ``n`` entries, to be written to."""
+        """A view of the first ``n`` entries."""
         if n > self._room.size:
             more = np.full(max(n, 2 * self._room.size) - self._room.size, self._fill)
             self._room = np.concatenate([self._room, more])
@@ -183,7 +181,7 @@ class _Growing:
 
 
 def _check_same(where: str, part: str, own: OwnNames, label: Ints, code: Ints, mine: Ints) -> None:
-    """Note the label of queries that are new; raise where a query has two."""
+    """Store the label of new queries; raise :class:`InputError` where a query has two."""
     new, at = np.unique(code, return_index=True)
     label[new] = np.where(label[new] < 0, mine[at], label[new])
     check_same(where, part, own, label[code] != mine)
@@ -193,7 +191,7 @@ Tail = tuple[Ints, pa.Array]
 
 
 def _checked(where: str, name: str, code: Ints, candidate: pa.Array, tail: Tail | None) -> Tail:
-    """Raise where a query has a candidate twice; what the next piece may go on with."""
+    """Check that candidates are unique; return those of the last query for the next piece."""
     if tail is not None:
         code, candidate = (
             np.concatenate([tail[0], code]),
@@ -205,10 +203,10 @@ def _checked(where: str, name: str, code: Ints, candidate: pa.Array, tail: Tail 
 
 
 def by_query(survey: Survey, found: SurveyedQueries) -> tuple[Scratch, PartitionedTable]:
-    """The table's numbers in the order of queries, in files of a temporary folder.
+    """Sort the table by query into files of a temporary folder.
 
-    Rows are first dealt to files by ranges of queries; then each file, which fits in memory, is
-    sorted. Rows of one query keep their order.
+    Rows are first distributed to files by ranges of queries; then each file, which fits in memory,
+    is sorted. Rows of one query keep their order.
     """
     columns = (*survey.roles.scores, *survey.roles.values)
     rows = int(found.sizes.sum())
@@ -232,21 +230,23 @@ def _check_room(place: Path, where: str, need: int) -> None:
 
 
 def _dealt(survey: Survey, found: SurveyedQueries, part: Ints, place: Path) -> list[Path]:
-    """Files with the rows of some queries each, in the table's own order."""
+    """Write the rows of each range of queries to a file, in the order of the table."""
     paths = [place / f"{at:04}.arrow" for at in range(int(part[-1]) + 1)]
-    scores, values = survey.roles.scores, survey.roles.values
+    scores, values, _, further = survey.roles
     with ExitStack() as stack:
         writers: dict[int, Any] = {}
-        for where, piece in survey.pieces("query", "candidate", "support", *scores, *values):
+        parts = ("query", "candidate", "support", *scores, *values, *further)
+        for where, piece in survey.pieces(*parts):
             data = {name: plain(piece[name]) for name in piece.column_names}
             code = found.query.codes(where, survey.own["query"], data["query"])
             table = pa.table(
-                {_CODE: code}
+                {name: check_present(where, name, data[name]) for name in further}
+                | {_CODE: code}
                 | {name: numbers(where, name, data[name], score=True) for name in scores}
                 | {name: numbers(where, name, data[name], missing=UNSAID) for name in values}
                 | (
                     {"support": flags(where, survey.own["support"], data["support"])}
-                    if "support" in data
+                    if "support" in data and "support" not in further
                     else {}
                 )
                 | ({"candidate": data["candidate"]} if "candidate" in data else {})
@@ -264,7 +264,7 @@ def _dealt(survey: Survey, found: SurveyedQueries, part: Ints, place: Path) -> l
 
 
 def _sort(path: Path, survey: Survey) -> None:
-    """Replace a file by one that has its rows in the order of queries."""
+    """Replace a file by one that is sorted by query."""
     with pa.ipc.open_stream(str(path)) as stream:
         table = stream.read_all()
     path.unlink()
@@ -272,8 +272,9 @@ def _sort(path: Path, survey: Survey) -> None:
     if "candidate" in table.column_names:
         candidate = plain(table["candidate"])
         check_unique(survey.table.where, survey.own["candidate"], code, candidate)
-        table = table.drop_columns(["candidate"])
-    table = table.drop_columns([_CODE]).take(pa.array(np.argsort(code, kind="stable")))
+    labels = {_CODE, "candidate"}.difference(survey.roles.further)
+    table = table.select([name for name in table.column_names if name not in labels])
+    table = table.take(pa.array(np.argsort(code, kind="stable")))
     pq.write_table(
         table,
         path.with_suffix(".parquet"),
@@ -283,177 +284,21 @@ def _sort(path: Path, survey: Survey) -> None:
     )
 
 
-BATCH: Final = 1 << 17
-"""Rows that are decoded together."""
-_UNREADABLE: Final = "is not readable partitioned Parquet"
-_TAIL: Final = 1 << 16
-
-
-@dataclass(frozen=True)
-class PartFile:
-    """One file of the table."""
-
-    path: str
-    """Where it is in its file system."""
-    first: int
-    """The number of its first row in the table, from 0."""
-    groups: tuple[int, ...]
-    """Rows of each of its row groups."""
-    constants: dict[str, Any] = field(default_factory=dict)
-    """Columns that its folder's name states, as in ``task=cube/``."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has."""
-        return sum(self.groups)
-
-
-@dataclass(frozen=True)
-class PartitionedTable:
-    """A table in many Parquet files of one schema, in the order of their names."""
-
-    where: str
-    """Folder or address, for errors and records."""
-    system: pyarrow.fs.FileSystem
-    """The file system that has them."""
-    files: tuple[PartFile, ...]
-    """The files."""
-    schema: pa.Schema
-    """Columns of all of them, those of folder names included."""
-    sha256: str
-    """Hash over the names, sizes and ends of the files: an end says where everything lies."""
-
-    @cached_property
-    def rows(self) -> int:
-        """How many rows all files have."""
-        return sum(file.rows for file in self.files)
-
-    def batches(
-        self, columns: Sequence[str], start: int = 0, stop: int | None = None
-    ) -> Iterator[tuple[str, int, pa.Table]]:
-        """Rows ``start`` to ``stop``: what to call a piece in errors, its first row, the piece."""
-        end = self.rows if stop is None else stop
-        for file in self.files:
-            if file.first < end and file.first + file.rows > start:
-                yield from self._of_file(file, columns, start - file.first, end - file.first)
-
-    def read(self, columns: Sequence[str]) -> pa.Table:
-        """All rows at once."""
-        return pa.concat_tables([piece for _, _, piece in self.batches(columns)])
-
-    def _of_file(
-        self, file: PartFile, columns: Sequence[str], start: int, end: int
-    ) -> Iterator[tuple[str, int, pa.Table]]:
-        ends = np.cumsum(file.groups)
-        begins = ends - file.groups
-        groups = np.flatnonzero((begins < end) & (ends > start))
-        stored = [name for name in columns if name not in file.constants]
-        row = int(begins[groups[0]]) if groups.size else 0
-        with (
-            refusing(file.path, _UNREADABLE),
-            self.system.open_input_file(file.path) as stream,
-            pq.ParquetFile(stream, buffer_size=1 << 20, pre_buffer=False) as parquet,
-        ):
-            self._check(file, stored, parquet.schema_arrow)
-            for batch in parquet.iter_batches(BATCH, groups.tolist(), stored):
-                if row >= end:
-                    return
-                low, high = max(start - row, 0), min(end - row, batch.num_rows)
-                if low < high:
-                    piece = self._whole(file, batch.slice(low, high - low), columns)
-                    yield (
-                        f"{file.path} (rows from {row + low + 1} on)",
-                        file.first + row + low,
-                        piece,
-                    )
-                row += batch.num_rows
-
-    def _check(self, file: PartFile, columns: Sequence[str], schema: pa.Schema) -> None:
-        missing = [name for name in columns if name not in schema.names]
-        if missing:
-            raise InputError(
-                f"{file.path}: there is no column '{missing[0]}', which other files of "
-                f"{self.where} have; leave the file out or write it again."
-            )
-
-    def _whole(self, file: PartFile, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.Table:
-        """The piece with the columns of its folder's name, in the types of the whole table."""
-        found = {name: batch[name] for name in batch.schema.names}
-        for name in columns:
-            kind = self.schema.field(name).type
-            if name in file.constants:
-                found[name] = pa.repeat(pa.scalar(file.constants[name], kind), batch.num_rows)
-            elif found[name].type != kind:
-                found[name] = found[name].cast(kind)
-        return pa.table({name: found[name] for name in columns})
-
-
-def is_partitioned(path: str | PathLike[str]) -> bool:
-    """Whether a path is an address or a folder, and no other tool's log."""
-    return "://" in str(path) or (Path(path).is_dir() and not is_log(Path(path)))
-
-
-def open_partitioned(path: str | PathLike[str]) -> PartitionedTable:
-    """Look at the files of a folder or an address; their rows are not read."""
-    where = str(path)
-    remedy = "give a folder of Parquet files, or its address"
-    if where.startswith("hf://"):
-        name = "/".join(where.removeprefix("hf://").removeprefix("datasets/").split("/")[:2])
-        remedy = (
-            f"download it (hf download {name} --repo-type dataset --local-dir FOLDER) and give the "
-            "folder with its Parquet files, or install huggingface_hub"
-        )
-    with refusing(where, _UNREADABLE, remedy):
-        found = ds.dataset(where, format="parquet", partitioning="hive")
-        fragments = sorted(found.get_fragments(), key=lambda fragment: fragment.path)
-        if not fragments:
-            raise InputError(
-                f"{where} is a folder without Parquet files; give the path of a table, or a folder "
-                "of Parquet files."
-            )
-        digest, files, first = hashlib.sha256(), [], 0
-        for fragment in fragments:
-            groups = _groups(found.filesystem, fragment.path, digest)
-            keys = ds.get_partition_keys(fragment.partition_expression)
-            files.append(PartFile(fragment.path, first, groups, keys))
-            first += files[-1].rows
-        table = PartitionedTable(
-            where, found.filesystem, tuple(files), found.schema, digest.hexdigest()
-        )
-    if table.rows == 0:
-        raise InputError(f"{where}: the table has no rows.")
-    return table
-
-
-def _groups(system: pyarrow.fs.FileSystem, path: str, digest: Any) -> tuple[int, ...]:
-    """Rows of a file's row groups; its name, size and end go into the hash."""
-    with refusing(path, _UNREADABLE), system.open_input_file(path) as stream:
-        size = stream.size()
-        stream.seek(max(size - _TAIL, 0))
-        digest.update(f"{Path(path).name} {size}\n".encode())
-        digest.update(stream.read())
-        stream.seek(0)
-        metadata = pq.ParquetFile(stream).metadata
-        return tuple(metadata.row_group(at).num_rows for at in range(metadata.num_row_groups))
-
-
 T = TypeVar("T")
 Mapped = Callable[[Callable[[slice], Any], Iterable[slice]], Iterator[Any]]
-"""Calls a function for segments and gives what it returned, in their order, as ``map`` does."""
+"""Calls a function for each segment and yields the results in order, as ``map`` does."""
 
 IN_MEMORY: Final = 1 << 27
-"""Numbers (rows times columns) of a partitioned table that is read at once: a gibibyte."""
+"""Up to this many numbers (rows times columns), a gibibyte, a table is read into memory."""
 
 
-class _Read(Mapping[str, Floats]):
-    """Columns by name, each read when it is asked for."""
+class _LazyColumns(Mapping[str, Any]):
+    """Columns by name, each of which is read when it is looked up."""
 
-    def __init__(
-        self, names: Sequence[str], read: Callable[[list[str]], dict[str, Floats]]
-    ) -> None:
+    def __init__(self, names: Iterable[str], read: Callable[[list[str]], dict[str, Any]]) -> None:
         self._names, self._read = tuple(names), read
 
-    def __getitem__(self, name: str) -> Floats:
+    def __getitem__(self, name: str) -> Any:
         if name not in self._names:
             raise KeyError(name)
         return self._read([name])[name]
@@ -467,25 +312,26 @@ class _Read(Mapping[str, Floats]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StreamedPools(ScoredPools):
-    """Pools with labels and sizes in memory alone; whoever asks for a whole column reads it."""
+    """Pools with only labels and sizes in memory; a column is read whenever it is looked up."""
 
     table: PartitionedTable = field(kw_only=True)
-    """The files, in which the candidates of a query lie side by side."""
+    """The files, in which the candidates of a query are adjacent."""
     names: Mapping[str, str] = field(kw_only=True)
-    """Name by which a column is known here -> its name in the files."""
+    """New name of a column -> its name in the files."""
     starts: Ints = field(kw_only=True)
-    """The row of the files where each query's candidates start ``[queries]``."""
+    """First row of each query's candidates in the files ``[queries]``."""
     mapped: Mapped = map
-    """Who works through segments: this process, or an engine."""
+    """How a function is applied to segments: ``map``, or the map of an executor."""
     scratch: Scratch | None = None
-    """The folder of sorted files, where the table had to be sorted."""
+    """The folder of the sorted files, if the table had to be sorted."""
 
     def __post_init__(self) -> None:
         group_seeds(self.scores, self.source)
         every = slice(0, self.queries)
         for part, read in (("scores", self.scores_at), ("values", self.values_at)):
-            lazy = _Read(list(getattr(self, part)), partial(read, every))
+            lazy = _LazyColumns(getattr(self, part), partial(read, every))
             object.__setattr__(self, part, lazy)
+        object.__setattr__(self, "further", _LazyColumns(self.further, self._further))
 
     @property
     def in_process(self) -> bool:
@@ -494,8 +340,8 @@ class StreamedPools(ScoredPools):
 
     @property
     def supported(self) -> bool:
-        """Whether the table says which candidates are on the data support."""
-        return "support" in self.names
+        """Whether there is a support column."""
+        return "support" in self.names and "support" not in self.further
 
     @property
     def constant_scorers(self) -> list[str]:
@@ -511,7 +357,7 @@ class StreamedPools(ScoredPools):
         return [n for n, seeds in self.scorers.items() if found.issuperset(seeds.values())]
 
     def over(self, work: Callable[[slice], T]) -> Iterator[tuple[slice, T]]:
-        """Each of the segments with what ``work`` makes of it, in order."""
+        """Each of the segments with the result of ``work``, in order."""
         cut = segments(self.sizes)
         return zip(cut, self.mapped(work, cut), strict=True)
 
@@ -550,6 +396,17 @@ class StreamedPools(ScoredPools):
             return None
         return self._read(at, ["support"], flags, np.bool_)["support"]
 
+    def _further(self, names: list[str]) -> dict[str, pa.Array]:
+        low, high = _ranges(self.starts, self.sizes)
+        own = [self.names[name] for name in names]
+        pieces: dict[str, list[pa.Array]] = {name: [] for name in names}
+        for where, row, piece in self.table.batches(own, int(low[0]), int(high[-1])):
+            rows = np.arange(piece.num_rows)[_within(low, high, row, piece.num_rows)]
+            for name, column in zip(names, own, strict=True):
+                found = check_present(where, column, plain(piece[column]))
+                pieces[name].append(found.take(pa.array(rows)))
+        return {name: pa.concat_arrays(found) for name, found in pieces.items()}
+
     def _read(
         self,
         at: slice,
@@ -557,7 +414,7 @@ class StreamedPools(ScoredPools):
         read: Callable[[str, str, pa.Array], NDArray[Any]],
         kind: Any,
     ) -> dict[str, NDArray[Any]]:
-        """Columns of consecutive queries of these pools, which need not be so in the files."""
+        """Columns of consecutive queries, whose rows need not be adjacent in the files."""
         low, high = _ranges(self.starts[at], self.sizes[at])
         out = {name: np.empty(int((high - low).sum()), dtype=kind) for name in names}
         own, done = [self.names[name] for name in names], 0
@@ -571,14 +428,14 @@ class StreamedPools(ScoredPools):
 
 
 def _ranges(starts: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-    """First rows and ends of the rows that lie side by side."""
+    """Starts and ends of the ranges of adjacent rows."""
     ends = starts + sizes
     breaks = np.flatnonzero(starts[1:] != ends[:-1])
     return starts[np.append(0, breaks + 1)], ends[np.append(breaks, starts.size - 1)]
 
 
 def _within(low: Ints, high: Ints, row: int, rows: int) -> slice | NDArray[np.bool_]:
-    """Which of the rows from ``row`` on lie in one of the ranges."""
+    """Which of ``rows`` rows from ``row`` on lie in one of the ranges."""
     at = int(np.searchsorted(high, row, "right"))
     if low[at] <= row and row + rows <= high[at]:
         return slice(None)
@@ -590,7 +447,7 @@ def _within(low: Ints, high: Ints, row: int, rows: int) -> slice | NDArray[np.bo
 def partitioned_pools(
     table: PartitionedTable, columns: Columns, *, stream: bool = False, mapped: Mapped = map
 ) -> ScoredPools:
-    """Pools of a partitioned table: in memory where it is small, else streamed if it may be."""
+    """Pools of a partitioned table; with ``stream``, a large one stays on disk."""
     head = next(table.batches(table.schema.names, 0, 1_000))[2]
     names = parts(table.where, table.schema.names, columns)
     first = renamed(head.replace_schema_metadata(table.schema.metadata), names)
@@ -632,6 +489,7 @@ def _streamed(
         starts=np.cumsum(found.sizes) - found.sizes,
         scores=dict.fromkeys(roles.scores, np.empty(0)),
         values=dict.fromkeys(roles.values, np.empty(0)),
+        further=dict.fromkeys(roles.further),
         cluster=found.labels.get("cluster"),
         group=found.labels.get("group"),
         source=where,
@@ -643,7 +501,7 @@ def _streamed(
 
 
 def _check_streamable(where: str, roles: Roles, first: pa.Table) -> None:
-    """Refuse what only a table in memory can be asked."""
+    """Raise :class:`InputError` for tables that only work in memory."""
     if "p_judged" in first.column_names or not roles.values:
         raise InputError(
             f"{where}: a table this large is audited only where every candidate was judged; take "

@@ -11,22 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.io.hashes import HashedFormat
+from toptail.io.arrays import HashedFormat
+from toptail.io.tables import file_format
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.scored import Container, named
-from toptail.pools.table_files import file_format
 from toptail.stats.best_of_k import Floats, Ints
 
-_FORMAT = HashedFormat(
-    ("toptail-triples-1",), "a file of scored triples", "score the triples again"
-)
+_FORMAT = HashedFormat("toptail-triples-1", "a file of scored triples", "score the triples again")
 _INDICES = ("rows", "goal_rows", "trajectory")
 _GOALS = {
     "negatives": "negative_rows",
     "hard_negatives": "hard_negative_rows",
     "second_goals": "second_goal_rows",
 }
-"""Scores of other goals, and where the rows of those goals stand."""
+"""Scores of other goals -> the field with the rows of those goals."""
 _FAMILIES = ("scores", "readouts", *_GOALS, "next_scores", "query_means", "values")
 
 Columns = Mapping[str, NDArray[Any]]
@@ -34,11 +32,11 @@ Columns = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScoredTriples(Container):
-    """Triples (s_t, a_t, g = s_{t+d}) with what each scorer says of them and of other goals.
+    """Triples (s_t, a_t, g = s_{t+d}) with their scores, and the scores of other goals.
 
     Every mapping goes from a column's name to an array of float32 or float64; ``raw@42`` is
-    training seed 42 of the scorer ``raw``. Larger scores are better. Nothing that a
-    diagnostic looks at may be NaN or infinite.
+    training seed 42 of the scorer ``raw``. Larger scores are better. Entries that a diagnostic
+    uses are finite.
     """
 
     rows: Ints
@@ -74,9 +72,9 @@ class ScoredTriples(Container):
     values: Columns = field(default_factory=dict)
     """Another judge's value of the triple, ``[n]``."""
     data_sha256: str = ""
-    """Content hash of the trajectories that the rows count in."""
+    """Content hash of the trajectories whose rows these are."""
     source: str = "memory"
-    """Where the triples came from, for messages."""
+    """The origin of the triples, for errors."""
 
     def __post_init__(self) -> None:
         self._check_indices()

@@ -14,19 +14,18 @@ from toptail.audit import Settings
 from toptail.audit.views import Interval
 from toptail.errors import InputError
 from toptail.io.files import staged_folder
-from toptail.io.guard import read_json
-from toptail.pools import ScoredPools
+from toptail.io.json_files import read_json
+from toptail.judging.labels import Judges
 from toptail.pools.columns import Columns, listed
 from toptail.pools.read import to_pools
 from toptail.progress import Tick, no_tick
 from toptail.report.choice import choice_lines, render_choice
-from toptail.results.judged import Judges
 from toptail.results.schema import choice_problem
 from toptail.select import Selector
 from toptail.select.base import FORMAT as SELECTOR
 from toptail.select.choose import choice_content
 from toptail.select.kinds import selector_of
-from toptail.select.read import read_options
+from toptail.select.read import further_columns, read_options
 from toptail.select.trial import ChoiceSettings
 
 
@@ -241,10 +240,9 @@ def choose(
         p_judged=p_judged,
         scores=scores,
         values=judges.columns,
+        further=further_columns(filters, answer),
         partly=judges.partly,
     )
-    if "support" in filters and support is None and not isinstance(data, ScoredPools):
-        columns["unplayed"] = ["support"]
     pools, values = judges.joined(to_pools(data, columns))
     offered = read_options(
         data,

@@ -10,7 +10,7 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.io.files import staged_folder
-from toptail.io.guard import read_json
+from toptail.io.json_files import read_json
 from toptail.report import render
 from toptail.results.schema import problem
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 from toptail.audit import Verdict
-from toptail.audit.standing import Baseline
+from toptail.audit.baseline import Baseline
 from toptail.audit.views import Interval, ScorerResult
 from toptail.errors import InputError
 from toptail.pools.scored import queries

@@ -9,14 +9,13 @@ from toptail.audit import Rule, Settings, baseline_content, picks_content, pools
 from toptail.audit.baseline import MARGIN
 from toptail.audit.settings import Unit
 from toptail.errors import InputError, check_whole, option
+from toptail.judging.labels import Judges
+from toptail.judging.plan import level_at, look_of
 from toptail.pools.columns import Columns
 from toptail.pools.picks import PickColumns
 from toptail.pools.read import to_picks, to_pools
 from toptail.pools.stream import Mapped
-from toptail.results.judged import Judges
-from toptail.results.planning import looked
 from toptail.results.result import AuditResult, PicksResult
-from toptail.stats.looks import level_at
 
 LEAST_RESAMPLES: Final = 100
 """With fewer, the ends of a 95 % interval are the extremes of what was drawn."""
@@ -144,7 +143,7 @@ def audit(
     check_whole("resamples", resamples, LEAST_RESAMPLES)
     judges = Judges(values, replicates, cheap, unjudged, plan, answers, pairs)
     value_range = (0.0, 1.0) if pairs is not None else value_range
-    look, looks = (1, 1) if plan is None else looked(plan)
+    look, looks = (1, 1) if plan is None else look_of(plan)
     Rule(delta, rho, level)  # before the level is spent
     settings = Settings(
         rule=Rule(delta, rho, level_at(level, look, looks) if looks > 1 else level),

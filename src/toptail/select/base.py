@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from toptail.errors import InputError
+from toptail.errors import InputError, refusing
 from toptail.io.files import atomic
-from toptail.io.guard import read_json, refusing
-from toptail.select.given import Given
+from toptail.io.json_files import read_json
+from toptail.select.candidates import Candidates
 from toptail.select.pool import Pool, ScoreRule
 from toptail.select.ranks import Order
 from toptail.stats.best_of_k import Floats, Ints
@@ -137,7 +137,7 @@ class Selector(ABC):
         Weights of the shape of a column. They sum to 1 over a pool, or to less where the
         selector may abstain.
         """
-        given = Given.of(candidates, self.columns, votes=self.votes)
+        given = Candidates.of(candidates, self.columns, votes=self.votes)
         rng = np.random.default_rng(seed)
         return given.joined(self.at(pool, min(self.k, pool.shape[1]), rng) for pool in given.pools)
 
@@ -148,7 +148,7 @@ class Selector(ABC):
         one at a time, give each call another seed: a selector that draws would else take the same
         place in all pools of one size.
         """
-        given = Given.of(candidates, self.columns, votes=self.votes)
+        given = Candidates.of(candidates, self.columns, votes=self.votes)
         own = getattr(self, "seed", None)
         rng = np.random.default_rng(seed if own is None else [seed, own])
         found = []

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit.judging import labels_content
 from toptail.audit.record import jsonable, record_of
 from toptail.progress import Tick, no_tick
 from toptail.select.base import RankSelector, Selector, rank_weights
@@ -78,7 +77,7 @@ def choice_content(
         "record": record_of(options.pools, settings.seed, command or "toptail.choose(...)"),
     }
     if not offered.judged.exact:
-        content["judging"] = labels_content(offered.judged, options.pools)
+        content["judging"] = offered.judged.labels_content(options.pools)
     content["answer"] = _answer(content, deployed)
     clean: dict[str, Any] = jsonable(content)
     return clean, deployed
@@ -233,7 +232,7 @@ def _notes(offered: Offered, settings: ChoiceSettings, *, usual: bool) -> list[s
             "The oracle is chosen on one half of the replicates and valued on the other, both ways "
             "round: it errs downward, never upward."
         )
-    if offered.judged.sampled is not None:
+    if not offered.judged.exact:
         notes += _partly(offered)
     if settings.cost:
         notes.append(f"Every value is less {settings.cost:g} for each candidate looked at.")
@@ -261,7 +260,7 @@ def _not_tried(offered: Offered) -> list[str]:
 
 def _partly(offered: Offered) -> list[str]:
     """What is said where only some candidates were judged."""
-    part = labels_content(offered.judged, offered.options.pools)
+    part = offered.judged.labels_content(offered.options.pools)
     what = "pairs" if part["pairs"] else f"of {part['candidates']:,} candidates"
     notes = [
         f"{part['labels']:,} {what} were judged: values are weighted by the chances of the design, "

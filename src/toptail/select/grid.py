@@ -11,6 +11,7 @@ import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.select.base import Selector
+from toptail.select.candidates import ANSWER, need
 from toptail.select.drawn import (
     BestInMajority,
     Chi2,
@@ -30,7 +31,6 @@ from toptail.select.exact import (
     Threshold,
     Trim,
 )
-from toptail.select.given import ANSWER, need
 from toptail.select.kinds import (
     JOINED,
 )

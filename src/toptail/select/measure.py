@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit.per_query import BLOCK
 from toptail.pools import Block, ScoredPools
+from toptail.pools.scored import BLOCK
 from toptail.progress import Tick, no_tick
 from toptail.select.base import RankSelector, Selector, SetSelector, rank_weights
 from toptail.select.drawn import (

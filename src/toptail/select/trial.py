@@ -8,10 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit.family import Family
-from toptail.audit.per_query import possible_per_query
-from toptail.audit.seen import judged_whole
 from toptail.errors import InputError, check_not_negative, check_share, check_whole, option
+from toptail.judging.oracle import HeadroomEstimate, possible_per_query
+from toptail.judging.partial import SampledJudgement
 from toptail.pools.columns import codes
 from toptail.progress import Tick, no_tick
 from toptail.select.base import Selector
@@ -25,6 +24,7 @@ from toptail.select.measure import Tried, try_all
 from toptail.select.read import Offered
 from toptail.stats import cluster_sums
 from toptail.stats.best_of_k import Floats, Ints
+from toptail.stats.k_grid import KGrid
 
 LEAST_CLUSTERS: Final = 10
 """With fewer queries (or clusters) there is nothing to choose on and to value on."""
@@ -111,7 +111,7 @@ def trial_of(
 ) -> Trial:
     """Try selectors (words, objects, functions; None: a sensible set) on a table."""
     options, judged = offered.options, offered.judged
-    ks = Family.up_to(_k_max(offered, settings)).family
+    ks = KGrid.up_to(_k_max(offered, settings)).deciding
     grid = Grid(options, offered.filters, ks[-1])
     wanted = grid.made(selectors, abstain=settings.abstain is not None)
     headroom = _headroom(offered, ks[-1])
@@ -138,12 +138,12 @@ def _headroom(offered: Offered, k_max: int) -> Floats:
 
     Right on average where queries were judged whole by a design, and NaN where that is not known.
     """
-    pools, judged, family = offered.options.pools, offered.judged, Family.up_to(k_max)
-    if judged.sampled is not None:
-        if judged.sampled.oracle_unknown:
-            return np.full(pools.queries, np.nan)
-        return judged_whole(pools, judged.sampled, family).expected[:, -1]
-    best = possible_per_query(pools, judged, family).oracle[:, -1]
+    pools, judged, grid = offered.options.pools, offered.judged, KGrid.up_to(k_max)
+    if judged.bounded:
+        return np.full(pools.queries, np.nan)
+    if isinstance(judged, SampledJudgement):
+        return HeadroomEstimate.of(pools, judged, grid).expected[:, -1]
+    best = possible_per_query(pools, judged, grid).oracle[:, -1]
     return np.asarray(best - np.add.reduceat(judged.value, pools.offsets[:-1]) / pools.sizes)
 
 

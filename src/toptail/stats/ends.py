@@ -231,7 +231,7 @@ class Shares:
 
 
 @dataclass(frozen=True, eq=False)
-class Between:
+class BoundedShares:
     """Shares of which change and headroom are only known to lie between two ends.
 
     Its ends are true whatever the headroom is: a loss is ruled out over the least headroom, and
@@ -275,7 +275,7 @@ class Between:
 
 
 @dataclass(frozen=True, eq=False)
-class Widened(Shares):
+class WidenedShares(Shares):
     """Shares whose headroom is from a sample of queries, which may have missed a large one."""
 
     missed: Shares

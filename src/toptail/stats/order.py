@@ -13,16 +13,16 @@ from toptail.stats.best_of_k import Floats, Ints
 _BITS: Final = 20
 """How many bits of a number one pass decides."""
 _FEW: Final = 1 << 22
-"""So many numbers are kept and sorted rather than looked at once more."""
+"""When at most so many numbers are left, they are stored and sorted in the next pass."""
 
 
 class OrderStatistics:
     """The numbers at given ranks of a stream, exact, after at most five passes over it.
 
-    The order of numbers is that of their bits, read as whole numbers. A pass counts how many
-    share their highest bits with a number that is looked for; once those are few, the next pass
-    keeps them. Call :meth:`add` for every piece and :meth:`end` after the last, until
-    :attr:`found` is there.
+    Floats are ordered as their bits, read as whole numbers. A pass counts the numbers that share
+    their highest bits with a wanted one; once those are few, the next pass stores and sorts them.
+    Call :meth:`add` for every piece and :meth:`end` after the last one, until :attr:`found` is not
+    None.
 
     Examples
     --------
@@ -43,10 +43,10 @@ class OrderStatistics:
         self._prefix = np.zeros(ranks.size, dtype=np.uint64)
         self._open = np.zeros(1, dtype=np.uint64)
         self._counts = np.zeros((1, 1 << _BITS), dtype=np.int64)
-        self._kept: list[NDArray[np.uint64]] | None = None
+        self._stored: list[NDArray[np.uint64]] | None = None
 
     def add(self, numbers: Floats) -> None:
-        """Look at some of the numbers."""
+        """Count or store one piece of the stream."""
         key = _keys(numbers)
         if self._known:
             head = key >> np.uint64(64 - self._known)
@@ -56,8 +56,8 @@ class OrderStatistics:
             key, at = key[meant], at[meant]
         else:
             at = np.zeros(key.size, dtype=np.int64)
-        if self._kept is not None:
-            self._kept.append(key)
+        if self._stored is not None:
+            self._stored.append(key)
             return
         width = self._counts.shape[1]
         digit = (key << np.uint64(self._known)) >> np.uint64(64 - _width(self._known))
@@ -65,23 +65,23 @@ class OrderStatistics:
         self._counts += np.bincount(cell, minlength=self._counts.size).reshape(-1, width)
 
     def blank(self) -> OrderStatistics:
-        """One that looks at other pieces in the same pass, for :meth:`merge`."""
+        """An empty counter for other pieces of the same pass, for :meth:`merge`."""
         other = copy(self)
         other._counts = np.zeros_like(self._counts)
-        other._kept = None if self._kept is None else []
+        other._stored = None if self._stored is None else []
         return other
 
     def merge(self, other: OrderStatistics) -> None:
-        """Take over what a :meth:`blank` one was shown."""
-        if self._kept is not None and other._kept is not None:
-            self._kept += other._kept
+        """Add the counts of a :meth:`blank` one."""
+        if self._stored is not None and other._stored is not None:
+            self._stored += other._stored
         else:
             self._counts += other._counts
 
     def end(self) -> None:
-        """Draw the conclusions of a pass."""
-        if self._kept is not None:
-            self._settle(np.sort(np.concatenate(self._kept)))
+        """Finish a pass."""
+        if self._stored is not None:
+            self._settle(np.sort(np.concatenate(self._stored)))
             return
         bits = _width(self._known)
         below = np.cumsum(self._counts, axis=1)
@@ -98,12 +98,11 @@ class OrderStatistics:
         if self._known == 64:
             self.found = _numbers(self._prefix)
         elif int(inside[first].sum()) <= _FEW:
-            self._kept = []
+            self._stored = []
         else:
             self._counts = np.zeros((self._open.size, 1 << _width(self._known)), dtype=np.int64)
 
     def _settle(self, key: NDArray[np.uint64]) -> None:
-        """Take the numbers out of those that were kept."""
         head = key >> np.uint64(64 - self._known)
         self.found = _numbers(key[np.searchsorted(head, self._prefix) + self._rank])
 

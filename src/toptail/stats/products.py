@@ -16,8 +16,8 @@ GROUP: Final = 8
 def steady_product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     """``left [m, n] @ right [n, k]``, in pieces that BLAS does not share out among threads.
 
-    How a product is shared out decides its last bits. Whoever calls this has other pieces for the
-    other cores.
+    How a product is shared out among threads decides its last bits. Callers use the other cores by
+    computing several products at once.
 
     Examples
     --------

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from toptail.errors import InputError
-from toptail.io.files import entries, read_arrays
-from toptail.io.guard import refusing
-from toptail.lab.store.folder import read_json, read_stored, write_json
+from toptail.errors import InputError, refusing
+from toptail.io.arrays import read_arrays
+from toptail.io.files import entries
+from toptail.io.json_files import read_json, read_json_if_exists, write_json
 from toptail_paper.claims.claims_controlled import MAIN
 from toptail_paper.claims.claims_controlled_robustness import ROBUSTNESS
 from toptail_paper.claims.claims_selection import SELECTION
@@ -23,9 +23,8 @@ from toptail_paper.claims.claims_semantics_stability import STABILITY
 from toptail_paper.claims.controlled_decisions import training_length
 from toptail_paper.claims.ledger import Claim, ClaimEntry, write_ledger, write_undecided
 from toptail_paper.claims.numbers import Tables
-from toptail_paper.claims.reported import cells
+from toptail_paper.claims.reported import CRITICS, cells
 from toptail_paper.claims.scale import shortfalls
-from toptail_paper.claims.reported import CRITICS
 from toptail_paper.study.scale import note, read_scale
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {
@@ -58,7 +57,7 @@ def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:
     if short := _short(path, study):
         write_undecided(path, short)
         return []
-    record, results = read_stored(path / "record.json") or {}, stored_results(path)
+    record, results = read_json_if_exists(path / "record.json") or {}, stored_results(path)
     notes = NOTES[study](results) if study in NOTES else ""
     return write_ledger(path, study, CLAIMS[study], results, record, notes)
 
@@ -66,7 +65,7 @@ def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:
 def _short(folder: Path, study: str) -> list[str]:
     """In what a folder's run is below the declared scale, which is noted there for its page."""
     with refusing(folder, "holds settings or sizes that cannot be read", "run the study again"):
-        config = (read_stored(folder / "config.json") or {}).get("config", {})
+        config = (read_json_if_exists(folder / "config.json") or {}).get("config", {})
         scale = read_scale(folder)
         short = shortfalls(study, config, scale)
     if short or "short" in scale:
@@ -78,7 +77,7 @@ def stored_results(folder: Path) -> dict[str, Mapping[str, Any]]:
     """A folder's results by name, as claims are decided from them; what is missing stays out."""
     beside = (folder / f"{name}.json" for name in ("curves", "theory", "landscape"))
     files = [*entries(folder / "tables", "*.json"), *beside]
-    found = {file.stem: read_stored(file) for file in files}
+    found = {file.stem: read_json_if_exists(file) for file in files}
     return {name: x for name, x in found.items() if x is not None}
 
 

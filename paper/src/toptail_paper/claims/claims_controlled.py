@@ -45,8 +45,8 @@ from toptail_paper.claims.criteria import (
 )
 from toptail_paper.claims.ledger import Claim
 from toptail_paper.claims.numbers import Numbers, paired, ratio, seed_curve
-from toptail_paper.claims.sweeps import Swept
 from toptail_paper.claims.reported import BOUNDED, CONTRASTIVE, CRITICS, RANKERS, TDQ
+from toptail_paper.claims.sweeps import Swept
 
 # fmt: off
 MAIN: tuple[Claim, ...] = (

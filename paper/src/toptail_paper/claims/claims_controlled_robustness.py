@@ -38,8 +38,8 @@ from toptail_paper.claims.numbers import (
     quotient,
     seeded,
 )
-from toptail_paper.claims.sweeps import TASK
 from toptail_paper.claims.reported import CONTRASTIVE, CRITICS
+from toptail_paper.claims.sweeps import TASK
 
 RADII = ("0.25", "0.40", "0.55")
 NOISY = f"{TASK}@sigma=0.05"

@@ -47,8 +47,17 @@ from toptail_paper.claims.numbers import (
     quotient,
     stored,
 )
+from toptail_paper.claims.reported import (
+    ANT,
+    BOUNDED,
+    CONTRASTIVE,
+    CORE,
+    CRITICS,
+    HUMANOID,
+    POINT,
+    SOCCER,
+)
 from toptail_paper.claims.selection_order import MAIN, NAMES, REGRET, TAU, on_included, only_task
-from toptail_paper.claims.reported import ANT, BOUNDED, CONTRASTIVE, CORE, CRITICS, HUMANOID, POINT, SOCCER
 
 DELTA = "rollout_delta"
 ACROSS = "spearman_across/reference"

@@ -33,8 +33,8 @@ from toptail_paper.claims.numbers import (
     paired,
     stored,
 )
-from toptail_paper.claims.selection_order import HEADS, MAIN, NAMES, TAU, only_task
 from toptail_paper.claims.reported import ANT, CONTRASTIVE, CORE, CRITICS, HUMANOID, SOCCER
+from toptail_paper.claims.selection_order import HEADS, MAIN, NAMES, TAU, only_task
 
 LARGEST_K = "closed_loop/K=64"
 

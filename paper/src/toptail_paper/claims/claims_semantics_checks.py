@@ -34,7 +34,17 @@ from toptail_paper.claims.numbers import (
     quotient,
     ratio,
 )
-from toptail_paper.claims.reported import CONTRASTIVE, CORE, CRITICS, EIGHT, HUMANOID, MANIPULATION, NAVIGATION, RANKERS, TDQ
+from toptail_paper.claims.reported import (
+    CONTRASTIVE,
+    CORE,
+    CRITICS,
+    EIGHT,
+    HUMANOID,
+    MANIPULATION,
+    NAVIGATION,
+    RANKERS,
+    TDQ,
+)
 
 HARD = "hard_negative_auc"
 LEAST = (*RANKERS, *TDQ)

@@ -45,8 +45,19 @@ from toptail_paper.claims.numbers import (
     ratio,
     spread,
 )
+from toptail_paper.claims.reported import (
+    BOUNDED,
+    CONTRASTIVE,
+    CORE,
+    CRITICS,
+    EIGHT,
+    HUMANOID,
+    MANIPULATION,
+    NAVIGATION,
+    RANKERS,
+    TDQ,
+)
 from toptail_paper.claims.temperatures import settings, told, with_temperatures
-from toptail_paper.claims.reported import BOUNDED, CONTRASTIVE, CORE, CRITICS, EIGHT, HUMANOID, MANIPULATION, NAVIGATION, RANKERS, TDQ
 
 GAP, CURSE = "calibration-summary", "ogbench-curse"
 KEPT, LOST = at_least(HALF), at_most(HALF)

@@ -44,7 +44,17 @@ from toptail_paper.claims.numbers import (
     spread,
     together,
 )
-from toptail_paper.claims.reported import ANT, CONTRASTIVE, CORE, CRITICS, HUMANOID, NAVIGATION, POINT, TDQ, WAYS
+from toptail_paper.claims.reported import (
+    ANT,
+    CONTRASTIVE,
+    CORE,
+    CRITICS,
+    HUMANOID,
+    NAVIGATION,
+    POINT,
+    TDQ,
+    WAYS,
+)
 
 CURSE, ROBUST, ORACLE, MODELS = (
     "ogbench-curse",

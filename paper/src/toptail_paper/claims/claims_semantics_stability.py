@@ -23,7 +23,19 @@ from toptail_paper.claims.numbers import (
     spread,
     together,
 )
-from toptail_paper.claims.reported import ANT, CONTRASTIVE, CORE, CRITICS, DECLARED, HUMANOID, NAVIGATION, POINT, RANKERS, SOCCER, TDQ
+from toptail_paper.claims.reported import (
+    ANT,
+    CONTRASTIVE,
+    CORE,
+    CRITICS,
+    DECLARED,
+    HUMANOID,
+    NAVIGATION,
+    POINT,
+    RANKERS,
+    SOCCER,
+    TDQ,
+)
 
 RETRAINED = "43"
 """The seed of HumanoidMaze's TD-Q that the paper trained again."""

@@ -38,8 +38,8 @@ from toptail_paper.claims.numbers import (
     stored,
     together,
 )
-from toptail_paper.claims.sweeps import TASK
 from toptail_paper.claims.reported import BOUNDED, CONTRASTIVE, CRITICS
+from toptail_paper.claims.sweeps import TASK
 
 HERE = (TASK,)
 HEADS = ("f_cos", "q_td", "q_hybrid")

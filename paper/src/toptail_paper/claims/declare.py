@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail.lab.store.units import plain
 from toptail.lab.tasks.names import PAPER_TASKS, parse_name, published_recipe
 from toptail.lab.training.run_files import digest
@@ -23,8 +23,7 @@ from toptail_paper.claims.annotate import CLAIMS
 from toptail_paper.claims.criteria import WEAK_MEANS, Criterion
 from toptail_paper.claims.findings import INTERVALS, STATUSES, Ruling
 from toptail_paper.claims.ledger import Claim
-from toptail_paper.claims.reported import packaged
-from toptail_paper.claims.reported import DECLARED
+from toptail_paper.claims.reported import DECLARED, packaged
 
 FORMAT = "toptail-declared-claims-1"
 

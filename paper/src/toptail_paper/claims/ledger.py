@@ -18,7 +18,7 @@ from typing import Any, Final, TypedDict
 
 from toptail.audit.record import jsonable
 from toptail.io.files import atomic
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail_paper.claims.findings import INTERVALS, STATUSES, Decision, Status, computable
 from toptail_paper.claims.numbers import NotMeasuredError, Tables
 from toptail_paper.claims.reported import packaged

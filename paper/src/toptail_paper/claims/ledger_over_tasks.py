@@ -11,14 +11,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+
 from toptail.errors import InputError
-from toptail.lab.store.folder import read_stored, write_json
+from toptail.io.json_files import read_json_if_exists, write_json
 from toptail_paper.claims.annotate import CLAIMS, stored_results
 from toptail_paper.claims.findings import INTERVALS, Answer, Status, count_seen
-from toptail_paper.claims.ledger import Claim, ClaimEntry, counted, decide, interval_text, markdown_table, quoted_places, quoted_sentences, run_of, status_text, write_text
+from toptail_paper.claims.ledger import (
+    Claim,
+    ClaimEntry,
+    counted,
+    decide,
+    interval_text,
+    markdown_table,
+    quoted_places,
+    quoted_sentences,
+    run_of,
+    status_text,
+    write_text,
+)
 from toptail_paper.claims.numbers import NotMeasuredError, Tables
-from toptail_paper.claims.selection_order import MAIN
 from toptail_paper.claims.reported import EIGHT
+from toptail_paper.claims.selection_order import MAIN
 
 STUDY: Final = "selection"
 """The study whose folders hold a task each."""
@@ -56,7 +69,7 @@ def write_across(out: Path, folders: Iterable[Path]) -> list[AcrossEntry]:
                 "one folder of each, so move one of the two away."
             )
         if task is not None:
-            found[task] = tables, run_of(read_stored(folder / "record.json") or {})
+            found[task] = tables, run_of(read_json_if_exists(folder / "record.json") or {})
     in_order = {task: found[task] for task in sorted(found, key=_place)}
     entries = across(in_order)
     write_json(out / "claims.json", entries)

@@ -6,27 +6,22 @@ lie in ``toptail/published``; in a checkout, in ``results``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
+
 from toptail.errors import InputError, option
 from toptail.io.files import entries
-from toptail.lab.store.folder import read_json, read_stored
-from toptail_paper.claims.ledger import tally
-from toptail_paper.claims.reported import packaged
-from toptail_paper.claims.reported import WITHOUT_CELLS, cells
+from toptail.io.json_files import read_json, read_json_if_exists
+from toptail_paper.claims.ledger import markdown_table, tally, write_text
+from toptail_paper.claims.reported import EIGHT, SOCCER, WITHOUT_CELLS, cells, labels, packaged
 from toptail_paper.claims.scale import stated
 from toptail_paper.study.compare import Comparison
 from toptail_paper.study.scale import read_scale, scale_rows
 from toptail_paper.study.study import study_in
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from toptail_paper.claims.ledger import markdown_table, write_text
-from toptail_paper.claims.reported import WITHOUT_CELLS, cells, labels
-from toptail_paper.claims.reported import EIGHT, SOCCER
 
 SHIPPED: Final = "published"
 """Folder of the stored results inside an installed package."""
@@ -157,8 +152,8 @@ def _whole(folder: Path) -> StoredStudy:
         study_in(folder).name,
         {path.stem: read_json(path) for path in entries(folder / "tables", "*.json")},
         tuple(read_json(folder / "claims.json")),
-        read_stored(folder / "record.json") or {},
-        (read_stored(folder / "config.json") or {}).get("config", {}),
+        read_json_if_exists(folder / "record.json") or {},
+        (read_json_if_exists(folder / "config.json") or {}).get("config", {}),
     )
 
 
@@ -334,7 +329,7 @@ def _measured_coverage(out: Path) -> Iterable[tuple[_Key, tuple[str, Mapping[str
     """Cells of the stored tables of every study that has a ledger below a folder."""
     for ledger in entries(out, "**/claims.json"):
         folder = ledger.parent
-        if read_stored(folder / "config.json") is None:
+        if read_json_if_exists(folder / "config.json") is None:
             continue  # a ledger over tasks has no tables
         for file in entries(folder / "tables", "*.json"):
             table = read_json(file)

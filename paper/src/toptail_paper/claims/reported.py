@@ -6,10 +6,10 @@ A label is only a name to a study; what the paper has under it is known here alo
 from __future__ import annotations
 
 import json
-from importlib.resources import files
-from typing import Any
 from collections.abc import Mapping
 from functools import cache
+from importlib.resources import files
+from typing import Any
 
 TDQ = ("tdq",)
 RANKERS = ("raw", "cosine")

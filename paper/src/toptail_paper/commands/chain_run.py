@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from toptail.commands.parent import bound
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail_paper.commands.chain import Lane, Piece
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from toptail.io.files import write_arrays
+from toptail.io.arrays import write_arrays
+from toptail.io.json_files import write_json
 from toptail.lab.critics.base import Critic
 from toptail.lab.critics.learner import Batch, Params, recorded
-from toptail.lab.store.folder import RunFolder, write_json
+from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import Unit
 from toptail.lab.tasks.controlled import ControlledWorld, sample_data
 from toptail.lab.training.checkpoint import load_params, save_params

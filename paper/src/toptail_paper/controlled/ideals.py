@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.audit.search_error import pooled_search_error
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap, seed_mean
+from toptail.audit.triples.search import pooled_search_error
 from toptail.lab.critics.registry import MAIN, ideal_of
 from toptail.lab.judges.ideals_controlled import log_likelihood
 from toptail.lab.tasks.controlled import ControlledWorld, exact_value

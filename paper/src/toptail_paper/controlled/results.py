@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.io.files import read_arrays
+from toptail.io.arrays import read_arrays
+from toptail.io.json_files import read_json_if_exists
 from toptail.lab.critics.registry import MAIN, title
-from toptail.lab.store.folder import read_stored
 from toptail.stats.best_of_k import Floats
 from toptail_paper.controlled.config import WITHIN
 from toptail_paper.study.compare import reported
@@ -206,12 +206,12 @@ def read_controlled(folder: str | Path) -> ControlledResults:
             f"{path} holds no study (config.json is missing); run 'toptail-paper study controlled "
             f"--out {path}' first."
         )
-    curves = read_stored(path / "curves.json")
+    curves = read_json_if_exists(path / "curves.json")
     surfaces = path / "landscape.npz"
     return ControlledResults(
         **common_parts(path),
         curves=None if curves is None else SearchCurves.read(curves),
         landscape=Landscape(read_arrays(surfaces)) if surfaces.is_file() else None,
-        theory=read_stored(path / "theory.json"),
-        audit=read_stored(path / "audit" / "audit.json"),
+        theory=read_json_if_exists(path / "theory.json"),
+        audit=read_json_if_exists(path / "audit" / "audit.json"),
     )

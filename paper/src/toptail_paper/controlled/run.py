@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from toptail.audit import Settings, pools_content
-from toptail.io.files import write_arrays
+from toptail.io.arrays import write_arrays
+from toptail.io.json_files import write_json
 from toptail.lab.critics.registry import MAIN
-from toptail.lab.store.folder import RunFolder, alone, write_json
+from toptail.lab.store.folder import RunFolder, alone
 from toptail.pools import ScoredPools
 from toptail.progress import Tick, no_tick
 from toptail.results import write_report

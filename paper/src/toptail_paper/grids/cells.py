@@ -11,8 +11,8 @@ import numpy as np
 
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import LEVEL, seed_mean
-from toptail.io.files import write_arrays
-from toptail.lab.store.folder import write_json
+from toptail.io.arrays import write_arrays
+from toptail.io.json_files import write_json
 from toptail.lab.store.units import Arrays, Unit
 from toptail.lab.training.run_files import machine, versions
 from toptail.provenance import commit

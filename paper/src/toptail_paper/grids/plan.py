@@ -9,8 +9,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-from toptail.errors import InputError, check_whole
-from toptail.io.guard import read_object, refusing
+from toptail.errors import InputError, check_whole, refusing
+from toptail.io.json_files import read_object
 from toptail.lab.critics.registry import label_of, split_label
 from toptail.lab.training.options import SETTINGS, typed_settings
 from toptail_paper.grids.rules import RULES, Answer

@@ -10,15 +10,14 @@ from typing import Final
 import numpy as np
 
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap
-from toptail.audit.triples.calibration import calibration, calibration_gap
-from toptail.audit.triples.crossquery import cross_query, saturation
-from toptail.audit.triples.ordering import ordering
 from toptail.audit.triples.retrieval import (
     hard_negative_win_rate,
     nearer_goal_win_rate,
     recall,
     retrieval_auc,
 )
+from toptail.audit.triples.search import cross_query, saturation
+from toptail.audit.triples.value_order import calibration, calibration_gap, ordering
 from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.judges.exact import exact_values

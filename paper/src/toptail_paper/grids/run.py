@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError
-from toptail.lab.store.folder import RunFolder, write_json
+from toptail.io.json_files import write_json
+from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import plain
 from toptail.lab.training.run_files import digest
 from toptail.progress import Tick, no_tick

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from toptail.errors import InputError, option
-from toptail.lab.store.folder import read_json, write_json
+from toptail.io.json_files import read_json, write_json
 from toptail.lab.store.units import plain
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.run_files import differences, digest

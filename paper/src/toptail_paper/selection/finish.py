@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail.progress import Tick, no_tick
 from toptail_paper.selection.audits import write_audits
 from toptail_paper.selection.files import REFERENCE

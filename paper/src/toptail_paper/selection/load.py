@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.io.files import entries
+from toptail.io.json_files import read_json
 from toptail.lab.judges.point import EXACT
 from toptail.lab.judges.reference import ensemble_value
-from toptail.lab.store.folder import read_json
 from toptail.lab.store.units import Stored, require_fit
 from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.lab.tasks.queries import load_queries

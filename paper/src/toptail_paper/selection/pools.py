@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.io.files import read_arrays, sha256
+from toptail.io.arrays import read_arrays
+from toptail.io.files import sha256
 from toptail.lab.proposals.support import local_rows, support_distance
 from toptail.lab.store.units import KEPT, Stored, one_of
 from toptail.lab.tasks.queries import FrozenQueries

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from toptail.errors import InputError
+from toptail.io.json_files import read_json_if_exists
 from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
-from toptail.lab.store.folder import read_stored
 from toptail_paper.study.naming import in_order, scorer_name
 from toptail_paper.study.results import StudyResults, common_parts
 
@@ -93,7 +93,7 @@ class SelectionResults(StudyResults):
 def read_selection_results(folder: str | Path) -> SelectionResults:
     """Read a task's folder after its tables were made; one without tables is refused."""
     path = Path(folder)
-    curves, parts = read_stored(path / "curves.json"), common_parts(path)
+    curves, parts = read_json_if_exists(path / "curves.json"), common_parts(path)
     if curves is None or "fixed-query" not in parts["tables"]:
         raise InputError(
             f"{path} holds no tables of a selection study; run 'toptail-paper study selection "
@@ -101,12 +101,12 @@ def read_selection_results(folder: str | Path) -> SelectionResults:
             "tables' for this task first."
         )
     audits = {
-        judge: read_stored(path / ("audit" if i == 0 else f"audit_{judge}") / "audit.json")
+        judge: read_json_if_exists(path / ("audit" if i == 0 else f"audit_{judge}") / "audit.json")
         for i, judge in enumerate(curves["judges"])
     }
     return SelectionResults(
         **parts,
-        declared=read_stored(path / "declared.json") or {},
+        declared=read_json_if_exists(path / "declared.json") or {},
         curves=curves,
         audits={judge: audit for judge, audit in audits.items() if audit is not None},
     )

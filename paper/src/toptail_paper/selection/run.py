@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toptail.errors import InputError, option
-from toptail.io.files import read_arrays, sha256
+from toptail.io.arrays import read_arrays
+from toptail.io.files import sha256
 from toptail.lab.critics.registry import IDEALS, MAIN
 from toptail.lab.judges.exact import WAYS
 from toptail.lab.judges.ideals import knows_ideals

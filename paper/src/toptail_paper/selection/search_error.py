@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from toptail.audit.sample import Estimate
-from toptail.audit.search_error import pooled_search_error
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap
+from toptail.audit.triples.search import pooled_search_error
 from toptail.lab.critics.registry import ideal_of
 from toptail.lab.judges.point import EXACT
 from toptail.stats import SearchError, search_error

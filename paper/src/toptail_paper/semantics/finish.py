@@ -6,7 +6,7 @@ import os
 from functools import partial
 from pathlib import Path
 
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail.progress import Tick, no_tick
 from toptail_paper.semantics.config import SEEN, SWEEP
 from toptail_paper.semantics.curves import all_curves

@@ -13,22 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap
-from toptail.audit.triples.calibration import calibration, calibration_gap
-from toptail.audit.triples.consistency import bellman_consistency
-from toptail.audit.triples.crossquery import (
-    cross_query,
-    pooled_selection,
-    saturation,
-    within_quartiles,
-)
-from toptail.audit.triples.ordering import (
-    agreement,
-    centered_ordering,
-    judged_ordering,
-    ordering,
-    readout_ordering,
-    value_agreement,
-)
 from toptail.audit.triples.retrieval import (
     distance_profile,
     hard_negative_win_rate,
@@ -37,7 +21,24 @@ from toptail.audit.triples.retrieval import (
     retrieval_auc,
     same_trajectory_win_rate,
 )
-from toptail.audit.triples.support import support_preference
+from toptail.audit.triples.search import (
+    cross_query,
+    pooled_selection,
+    saturation,
+    support_preference,
+    within_quartiles,
+)
+from toptail.audit.triples.value_order import (
+    agreement,
+    bellman_consistency,
+    calibration,
+    calibration_gap,
+    centered_ordering,
+    judged_ordering,
+    ordering,
+    readout_ordering,
+    value_agreement,
+)
 from toptail.pools.triples import ScoredTriples
 from toptail_paper.semantics.config import ORACLE, SemanticsConfig
 from toptail_paper.semantics.jobs import ColumnJob, Estimates, MeasureEach, measure_each

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from toptail.audit.triples.bootstrap import TrajectoryBootstrap
-from toptail.audit.triples.ordering import ordering
 from toptail.audit.triples.retrieval import (
     hard_negative_win_rate,
     nearer_goal_win_rate,
     retrieval_auc,
 )
+from toptail.audit.triples.value_order import ordering
 from toptail.pools.columns import group_seeds
 from toptail.pools.triples import ScoredTriples
 from toptail_paper.semantics.config import SEEN, SemanticsConfig

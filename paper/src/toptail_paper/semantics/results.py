@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 from toptail.errors import InputError, option
 from toptail.io.files import entries
-from toptail.lab.store.folder import read_json, read_stored
+from toptail.io.json_files import read_json, read_json_if_exists
 from toptail_paper.semantics.config import DRAWS, PROPOSALS, VALUES, SemanticsConfig
 from toptail_paper.study.results import StudyResults, common_parts
 
@@ -44,7 +44,7 @@ def read_semantics(folder: str | Path) -> SemanticsResults:
             f"{path} holds no study (config.json is missing); run 'toptail-paper study semantics "
             f"--out {path}' first."
         )
-    curves = read_stored(path / "curves.json") or {}
+    curves = read_json_if_exists(path / "curves.json") or {}
     return SemanticsResults(**common_parts(path), curves=curves)
 
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from toptail.audit.sample import Estimate
 from toptail.audit.triples.bootstrap import LEVEL
-from toptail.audit.triples.calibration import calibration, calibration_gap
-from toptail.audit.triples.ordering import ordering
 from toptail.audit.triples.retrieval import recall, retrieval_auc
+from toptail.audit.triples.value_order import calibration, calibration_gap, ordering
 from toptail.pools.triples import ScoredTriples
 from toptail_paper.semantics.config import SWEEP, SemanticsConfig
 from toptail_paper.semantics.jobs import ColumnJob, Estimates, MeasureEach, measure_each

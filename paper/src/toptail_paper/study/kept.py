@@ -16,9 +16,9 @@ from typing import Any
 
 from toptail.errors import InputError, option
 from toptail.io.files import entries, staged_folder
+from toptail.io.json_files import read_json, read_json_if_exists, write_json
 from toptail.lab.critics.registry import CRITICS, split_readout
 from toptail.lab.store.compact import Way
-from toptail.lab.store.folder import read_json, read_stored, write_json
 from toptail.lab.store.units import KEPT, Stored
 from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.pools.columns import split_seed
@@ -117,8 +117,8 @@ def keep(
     """
     if folder.resolve() == out.resolve():
         raise InputError(f"{out} is the study's own folder: name another one to keep it in.")
-    source = read_stored(folder / MANIFEST) or {}
-    before = read_stored(out / MANIFEST) or {"files": {}}
+    source = read_json_if_exists(folder / MANIFEST) or {}
+    before = read_json_if_exists(out / MANIFEST) or {"files": {}}
     gone: set[str] = set()
     with staged_folder(out, gone) as stage:
         written = _written(folder, stage, keepsake)
@@ -205,7 +205,7 @@ def is_kept(folder: Path) -> bool:
 
 def columns_left_behind(scores: Path) -> list[str]:
     """The columns of a folder of scores, directly in a kept one, whose files it does not have."""
-    manifest = read_stored(scores.parent / MANIFEST) or {"left_behind": []}
+    manifest = read_json_if_exists(scores.parent / MANIFEST) or {"left_behind": []}
     gone = [scores.parent / name for name in manifest["left_behind"]]
     return [path.stem for path in gone if path.parent == scores]
 
@@ -223,7 +223,7 @@ def with_kept_tables(
 
 def with_kept(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
     """The content of a JSON file of a kept folder, and what the one there says beyond it."""
-    before = read_stored(path) if is_kept(path.parent) else None
+    before = read_json_if_exists(path) if is_kept(path.parent) else None
     return merged(before or {}, content)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from toptail.io.files import entries
-from toptail.lab.store.folder import read_stored
+from toptail.io.json_files import read_json_if_exists
 from toptail_paper.study.scale import read_scale
 
 
@@ -45,9 +45,9 @@ class StudyResults:
 def common_parts(folder: Path) -> dict[str, Any]:
     """What `StudyResults` holds, by name."""
     return {
-        "config": (read_stored(folder / "config.json") or {}).get("config", {}),
-        "record": read_stored(folder / "record.json") or {},
-        "tables": {p.stem: read_stored(p) for p in entries(folder / "tables", "*.json")},
-        "claims": read_stored(folder / "claims.json") or [],
+        "config": (read_json_if_exists(folder / "config.json") or {}).get("config", {}),
+        "record": read_json_if_exists(folder / "record.json") or {},
+        "tables": {p.stem: read_json_if_exists(p) for p in entries(folder / "tables", "*.json")},
+        "claims": read_json_if_exists(folder / "claims.json") or [],
         "scale": read_scale(folder),
     }

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from toptail.lab.store.folder import read_stored, write_json
+from toptail.io.json_files import read_json_if_exists, write_json
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.report.text import join, plural
 
@@ -22,7 +22,7 @@ SIZES: Final = ("steps", "batch_size", "hidden")
 
 def read_scale(folder: Path) -> dict[str, Any]:
     """What a folder says about its scale; empty where it says nothing."""
-    return read_stored(folder / FILE) or {}
+    return read_json_if_exists(folder / FILE) or {}
 
 
 def note_data(folder: Path, task: str, train: Trajectories) -> None:

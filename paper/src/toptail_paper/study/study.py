@@ -14,9 +14,9 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, Final
 
-from toptail.errors import InputError
-from toptail.io.guard import refusing
-from toptail.lab.store.folder import alone, read_stored
+from toptail.errors import InputError, refusing
+from toptail.io.json_files import read_json_if_exists
+from toptail.lab.store.folder import alone
 from toptail.progress import Tick, no_tick
 from toptail.report.page import Sheet
 from toptail.report.table import Table
@@ -175,7 +175,7 @@ def _on_terminal(spec: TableSpec, results: StudyResults) -> Iterator[Table]:
 
 def study_in(folder: Path) -> Study:
     """The study whose settings a folder's ``config.json`` has."""
-    stored = read_stored(folder / "config.json") or {}
+    stored = read_json_if_exists(folder / "config.json") or {}
     with refusing(folder / "config.json", _UNSHOWABLE, _AGAIN):
         settings = set(stored.get("config", {}))
 

@@ -18,7 +18,7 @@ import numpy as np
 from toptail.audit.record import jsonable
 from toptail.errors import InputError
 from toptail.io.files import entries
-from toptail.lab.store.folder import write_json
+from toptail.io.json_files import write_json
 from toptail.report.table import Cell as ShownCell
 from toptail.report.table import Table as ShownTable
 from toptail_paper.study.compare import Comparison

@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from toptail.errors import InputError, option
-from toptail.io.guard import refusing
+from toptail.errors import InputError, option, refusing
 from toptail.lab.experts.actor import Tensors, Walker, read_tensors, write_tensors
 from toptail_paper.walkers.choice import Candidate, Candidates
 from toptail_paper.walkers.evaluate import Numbers

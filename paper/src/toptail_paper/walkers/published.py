@@ -30,9 +30,9 @@ import optax
 
 from toptail.errors import InputError
 from toptail.io.files import atomic
+from toptail.io.json_files import write_json
 from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import body_named
-from toptail.lab.tasks.files import write_json
 from toptail.lab.tasks.simulator import available_cores
 from toptail.lab.training.run_files import machine, now
 from toptail.provenance import commit

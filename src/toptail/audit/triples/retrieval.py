@@ -132,6 +132,5 @@ def distance_profile(
 def _with(
     triples: ScoredTriples, family: str, column: str, bootstrap: TrajectoryBootstrap
 ) -> tuple[Floats, Floats]:
-    """Scores of the goals, and those of other goals."""
     own, other = (bootstrap.column(triples, name, column) for name in ("scores", family))
     return own, other

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toptail.io.files import entries, staged_folder, write_arrays
+from toptail.io.arrays import write_arrays
+from toptail.io.files import entries, staged_folder
+from toptail.io.json_files import write_json
 from toptail.lab.check.page import check_html
 from toptail.lab.check.request import CheckResult, SourceResult
-from toptail.lab.store.folder import write_json
 
 
 def write_check(result: CheckResult, out: Path) -> Path:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
-from toptail.io.files import read_arrays
+from toptail.io.arrays import read_arrays
 from toptail.lab.check.config import EXACT, JUDGES, NOBODY, REFERENCE, ROLLOUTS, CheckConfig
 from toptail.lab.check.environments import TaskWorld
 from toptail.lab.check.sources import BehaviourModel, behaviour_folder

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from toptail.errors import InputError, option
-from toptail.io.files import read_arrays
+from toptail.io.arrays import read_arrays
 from toptail.lab.check.config import BEHAVIOUR, NEAREST, SOURCES, UNIFORM, CheckConfig
 from toptail.lab.proposals.untrained import (
     CandidateSource,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.errors import refusing
 from toptail.io.files import atomic
-from toptail.io.guard import refusing
 from toptail.lab.experts.bodies import body_named
 
 Tensors = dict[str, NDArray[Any]]

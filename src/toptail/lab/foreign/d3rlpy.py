@@ -10,9 +10,8 @@ from typing import Any, Final
 import numpy as np
 from scipy.special import erf
 
-from toptail.errors import InputError
+from toptail.errors import InputError, refusing
 from toptail.io.files import check_readable
-from toptail.io.guard import refusing
 from toptail.lab.foreign.networks import (
     Dense,
     ForeignCritic,

@@ -17,24 +17,15 @@ import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
 
-from toptail.errors import InputError, check_share, option
-from toptail.io.files import check_readable, entries, read_arrays
-from toptail.io.guard import check_unpacked, read_object, refusing
-from toptail.io.unpacked import check_arrow
-from toptail.lab.tasks.files import (
-    load_file,
-    read_record,
-    record_path,
-    save_file,
-    split_path,
-    write_json,
-)
+from toptail.errors import InputError, check_share, option, refusing
+from toptail.io.arrays import read_arrays
+from toptail.io.files import check_memory, check_readable, entries
+from toptail.io.json_files import read_object, write_json
+from toptail.lab.tasks.files import load_file, read_record, record_path, save_file, split_path
 from toptail.lab.tasks.trajectories import Trajectories
 
 Arrays = dict[str, NDArray[Any]]
-
-_NAME: Final = 4_096
-"""Bytes that a name counts for: groups inside groups can have many names in a small file."""
+_MOST_NAMES: Final = 1_000_000
 
 
 @contextmanager
@@ -53,12 +44,12 @@ def opened(path: Path) -> Iterator[Any]:
             f"{path}: reading HDF5 needs h5py, which is not installed: pip install 'toptail[hdf5]'."
         ) from None
     with refusing(path, "is not a readable HDF5 file"), h5py.File(path, "r") as file:
-        names = size = 0
-        for _, member in _members(file, ""):
-            names += _NAME
-            check_unpacked(path, names)
+        size = 0
+        for count, (_, member) in enumerate(_members(file, "")):
             size += 0 if member is None else math.prod(member.shape) * member.dtype.itemsize
-        check_unpacked(path, size)
+            if count == _MOST_NAMES:  # groups inside groups can have any number in a small file
+                raise ValueError(f"it has more than {_MOST_NAMES:,} names")
+        check_memory(path, size)
         yield file
 
 
@@ -234,7 +225,6 @@ def _of_arrow(folder: Path) -> Iterator[Arrays]:
 
 def _table(path: Path) -> pa.Table:
     check_readable(path)
-    check_arrow(path)
     with pa.memory_map(str(path)) as source, pa.ipc.open_file(source) as reader:
         table = reader.read_all()
         table.validate(full=True)

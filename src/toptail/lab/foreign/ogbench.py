@@ -17,9 +17,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
+from toptail.errors import InputError, refusing
 from toptail.io.files import check_readable
-from toptail.io.guard import read_object, refusing
+from toptail.io.json_files import read_object
 from toptail.lab.foreign.networks import FlaxMLP, ForeignCritic, Rows, Score, floats, iqe, mrn
 from toptail.lab.foreign.pickled import read_pickle
 from toptail.lab.tasks.batch import MazeBatch

@@ -19,7 +19,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.io.guard import check_unpacked, refusing
+from toptail.errors import refusing
+from toptail.io.files import check_memory
 
 Array = NDArray[Any]
 Storages = Callable[[Any], Array]
@@ -64,18 +65,16 @@ class _Module:
     """An object of TorchScript's, whose tensors were looked at when they were made."""
 
 
-def read_pickle(
-    data: bytes, where: object, storages: Storages | None = None, packed: int | None = None
-) -> Any:
+def read_pickle(data: bytes, where: object, storages: Storages | None = None) -> Any:
     """The arrays and plain containers of a pickle; anything else is an ``InputError``.
 
     ``where`` is what the sentence calls the file. Where ``storages`` is given, tensors of PyTorch
-    are read, too, with their numbers from there, and ``packed`` is the size of all in bytes.
+    are read, too, with their numbers from there.
     """
     advice = "only arrays and plain containers are read, since unpickling runs code"
 
     def check(size: int) -> None:
-        check_unpacked(str(where), size, len(data) if packed is None else packed)
+        check_memory(where, size)
 
     with refusing(where, "cannot be read as a pickle", advice):
         machine = _Machine(storages, check)

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.io.guard import check_unpacked, refusing
+from toptail.errors import refusing
+from toptail.io.files import check_memory
 from toptail.lab.foreign.pickled import Array, PickledName, read_pickle
 
 _STORAGES: Final = {
@@ -32,7 +33,7 @@ def read_torch(content: bytes, path: Path) -> Any:
         refusing(path, "holds no file of PyTorch", "expected what torch.save writes since 1.6"),
         zipfile.ZipFile(io.BytesIO(content)) as archive,
     ):
-        check_unpacked(path, sum(member.file_size for member in archive.infolist()))
+        check_memory(path, sum(member.file_size for member in archive.infolist()))
         return read_tensors(archive, f"{root_of(archive)}data", path)
 
 
@@ -61,4 +62,4 @@ def read_tensors(archive: zipfile.ZipFile, index: str, path: Path) -> Any:
             raise ValueError("it has a storage of more numbers than are in the file")
         return np.frombuffer(known[key] or b"\0" * 8, _STORAGES[kind.name], int(count))
 
-    return read_pickle(archive.read(f"{index}.pkl"), path, storage, path.stat().st_size)
+    return read_pickle(archive.read(f"{index}.pkl"), path, storage)

@@ -15,9 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from toptail.errors import InputError
-from toptail.io.files import check_readable
-from toptail.io.guard import check_unpacked, refusing
+from toptail.errors import InputError, refusing
+from toptail.io.files import check_memory, check_readable
 from toptail.lab.foreign.networks import ForeignCritic, Rows
 from toptail.lab.foreign.pickled import Array, strided
 from toptail.lab.foreign.torch_files import read_tensors, root_of
@@ -107,7 +106,7 @@ def written_anew(path: Path, is_operator: IsOperator) -> bytes:
     """An archive of TorchScript with its code and tensors checked, and nothing else in it."""
     target = io.BytesIO()
     with zipfile.ZipFile(path) as archive, zipfile.ZipFile(target, "w") as copy:
-        check_unpacked(path, sum(member.file_size for member in archive.infolist()))
+        check_memory(path, sum(member.file_size for member in archive.infolist()))
         root = root_of(archive)
         for index in ("data", "constants"):
             read_tensors(archive, f"{root}{index}", path)
@@ -235,7 +234,7 @@ def read_program(path: Path) -> ExportedProgram:
     """The program of a ``.pt2`` file; raises where it asks for more than arithmetic."""
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
-        check_unpacked(path, sum(member.file_size for member in archive.infolist()))
+        check_memory(path, sum(member.file_size for member in archive.infolist()))
         root = "".join(n.removesuffix("archive_format") for n in names if "archive_format" in n)
         if f"{root}models/model.json" not in names:
             raise ValueError("it is of an older format; export it again with a newer PyTorch")
@@ -253,7 +252,7 @@ def read_program(path: Path) -> ExportedProgram:
             inputs.append(str(told["arg"]["as_tensor"]["name"]))
         else:
             tensors[str(told["arg"]["name"])] = stored[told[f"{kind}_name"]]
-    check_unpacked(path, sum(array.nbytes for array in tensors.values()))
+    check_memory(path, sum(array.nbytes for array in tensors.values()))
     if [*map(list, signature["output_specs"])] != [["user_output"]]:
         raise ValueError("it has other outputs than one tensor")
     output = signature["output_specs"][0]["user_output"]["arg"]["as_tensor"]["name"]

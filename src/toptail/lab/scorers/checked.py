@@ -11,9 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.errors import InputError, NotDoneError
-from toptail.io.guard import brief
-from toptail.io.timeouts import in_time
+from toptail.errors import InputError, NotDoneError, brief
 from toptail.lab.scorers.base import Rows, Score
 
 
@@ -21,11 +19,10 @@ from toptail.lab.scorers.base import Rows, Score
 def others_code(where: str, what: str, advice: str = "") -> Iterator[None]:
     """Run code of a user's: whatever it raises is a sentence, what it prints goes to stderr.
 
-    It has a time limit, its wish to end the process is no success of ours, and Ctrl-C says where it
-    was.
+    Its wish to end the process is no success of ours, and Ctrl-C says where it was.
     """
     try:
-        with redirect_stdout(sys.stderr), in_time(where):
+        with redirect_stdout(sys.stderr):
             yield
     except KeyboardInterrupt as error:
         error.add_note(f"in {where}")

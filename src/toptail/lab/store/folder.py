@@ -1,79 +1,45 @@
-"""A study's folder: JSON in and out, ``config.json``, ``record.json`` and ``tables/``."""
+"""A study's folder: its lock, ``config.json``, ``record.json`` and ``tables/``."""
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toptail.errors import InputError, option, told
-from toptail.io import guard
-from toptail.io.files import NoLocksError, atomic, locks_exist, try_lock
+from toptail.errors import InputError, option
+from toptail.io.json_files import read_json_if_exists, write_json
+from toptail.io.locks import locked
 from toptail.lab.training.run_files import digest, machine, versions
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
 
-_POLL = 0.1
-"""Seconds between two looks at a folder that somebody else holds."""
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON with full precision; the file is there completely or not at all."""
-    text = json.dumps(content, indent=1, allow_nan=False) + "\n"
-    atomic(path, lambda target: target.write_text(text, encoding="utf-8"))
-
-
-def read_json(path: Path) -> Any:
-    """Read a JSON file of a study's folder."""
-    return guard.read_json(path, "delete it and run the study again")
-
-
-def read_stored(path: Path) -> Any:
-    """Read a JSON file of a study's folder; None where there is none."""
-    return read_json(path) if path.is_file() else None
-
 
 @contextmanager
 def alone(folder: Path, tick: Tick = no_tick) -> Iterator[None]:
-    """Hold a study's folder; another call that wants to work in it waits until this one is done.
-
-    The lock goes with the process, however that ends. Systems and disks without locks do without.
-    """
-    if not locks_exist():
-        yield
-        return
+    """Hold a study's folder; another call that wants to work in it waits until this one is done."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; {option('out')} needs a folder.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / ".lock").open("w")
-    except OSError as error:
-        raise told(error, folder) from None
-    with file:
-        with suppress(NoLocksError):
-            while not try_lock(file.fileno()):
-                tick(f"waiting for another process in {folder}", 0.0)
-                time.sleep(_POLL)
+    waiting = f"waiting for another process in {folder}"
+    with locked(folder / ".lock", wait=lambda: tick(waiting, 0.0)):
         yield
 
 
 @dataclass
 class RunFolder:
-    """A study's folder, and what one call made in it."""
+    """A study's folder, and what one call of the study did in it."""
 
     path: Path
-    """Where everything lies."""
+    """The folder."""
 
     asked: int = 0
-    """Pieces of work that this call asked for: trained critics, or columns of scores."""
+    """Number of trained critics or columns of scores that this call needed."""
 
     made: int = 0
-    """Pieces that this call had to make; the others were found finished."""
+    """How many of them this call computed; the others were stored already."""
 
     tables: list[str] = field(default_factory=list)
     """Names of the tables written by this call."""
@@ -84,8 +50,8 @@ class RunFolder:
     ) -> Iterator[None]:
         """Store the configuration, and the record before and after the work.
 
-        Calls that make parts of one folder, perhaps on different machines, do not erase each
-        other: what earlier ones recorded stands under ``earlier``.
+        Several calls may fill one folder, perhaps on different machines. The records of earlier
+        calls are kept under ``earlier``.
         """
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file; {option('out')} needs a folder.")
@@ -111,8 +77,8 @@ class RunFolder:
         self._write_record(record)
 
     def _write_record(self, record: Mapping[str, Any]) -> None:
-        """Store a record with those of the other calls, which may have come meanwhile."""
-        last: dict[str, Any] | None = read_stored(self.path / "record.json")
+        """Store a record and keep those of other calls, which may have been added meanwhile."""
+        last: dict[str, Any] | None = read_json_if_exists(self.path / "record.json")
         others = [] if last is None else [*last.pop("earlier", []), last]
         same = ("command", "config_hash", "versions", "commit", "machine")
         others = [each for each in others if any(each.get(n) != record[n] for n in same)]

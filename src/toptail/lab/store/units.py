@@ -1,9 +1,9 @@
-"""What a study stores, and whether it may be used again: one policy for all studies.
+"""Stored files of a study, and whether they may be used again: one policy for all studies.
 
-A file is made from inputs, which its header names by their hashes and settings. One that is there,
-whole, and made from what is wanted is read and not made again. About any other the caller decides
-in one word. ``refuse``: it may hold what somebody declared, brought, or paid for with hours, so it
-is named and never overwritten. ``remake``: it only saves time, so it is made anew in silence.
+A file is made from inputs, which its header names by their hashes and settings. A file that was
+made from the wanted inputs is read and not made again. For any other file the caller decides:
+``refuse`` raises an error that names it, because it may hold declared criteria, input of the user
+or hours of computing; ``remake`` replaces it, because it only saves time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.io.files import entries, read_arrays, staged_folder
-from toptail.io.hashes import HashedFormat
+from toptail.io.arrays import HashedFormat, read_arrays
+from toptail.io.files import entries, staged_folder
+from toptail.io.json_files import read_json
 from toptail.lab.store.compact import Way, pack, unpack
-from toptail.lab.store.folder import read_json
 from toptail.lab.training.run_files import differences, digest
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
@@ -34,7 +34,7 @@ Stale: TypeAlias = Literal["refuse", "remake"]
 """What happens to a file that is damaged or was made from something else."""
 
 _FORMAT = HashedFormat(
-    ("toptail-stored-1", "toptail-semantics-1"),  # the second: before other studies had such files
+    "toptail-stored-1",
     "a file that a study stored",
     "delete it and run the study again",
     beside=True,

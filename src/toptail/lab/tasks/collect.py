@@ -20,11 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, NotDoneError
-from toptail.io.files import read_arrays, remove_at_once, sweep, write_arrays
-from toptail.io.guard import read_object
+from toptail.io.arrays import read_arrays, write_arrays
+from toptail.io.files import remove_at_once, sweep
+from toptail.io.json_files import read_object, write_json
 from toptail.jobs.job import Job
 from toptail.lab.tasks.expert import DirectionExpert, Expert
-from toptail.lab.tasks.files import read_record, record_path, save_file, split_path, write_json
+from toptail.lab.tasks.files import read_record, record_path, save_file, split_path
 from toptail.lab.tasks.names import Recipe, Split, TaskName, parse_name, published_recipe
 from toptail.lab.tasks.navigation import Episode, Navigator, check_navigable
 from toptail.lab.tasks.simulator import load_module, make_env, package_randomness

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.io.files import atomic, read_arrays, write_arrays
-from toptail.io.guard import read_object
+from toptail.io.arrays import read_arrays, write_arrays
+from toptail.io.json_files import read_object
 from toptail.lab.tasks.names import Split, TaskName, parse_name
 from toptail.lab.tasks.trajectories import ARRAYS, Trajectories
 
@@ -300,16 +299,6 @@ def save_file(path: Path, trajectories: Trajectories) -> None:
 def record_path(path: Path) -> Path:
     """Return the file that says where a data set file comes from: ``NAME.npz.json``."""
     return path.with_name(f"{path.name}.json")
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a small JSON file, whole or not at all."""
-    text = json.dumps(content, indent=2) + "\n"
-
-    def write(target: Path) -> None:
-        target.write_text(text, "utf-8")
-
-    atomic(path, write)
 
 
 def read_record(path: Path) -> dict[str, Any] | None:

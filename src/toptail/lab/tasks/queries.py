@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError, check_whole
-from toptail.io.hashes import HashedFormat
+from toptail.io.arrays import HashedFormat
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
-_FORMAT = HashedFormat(
-    ("toptail-queries-1",), "a file of frozen queries", "freeze the queries again"
-)
+_FORMAT = HashedFormat("toptail-queries-1", "a file of frozen queries", "freeze the queries again")
 _ARRAYS = ("states", "actions", "goals", "rows", "goal_rows", "trajectory", "group")
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 from safetensors.numpy import load_file, save_file
 
+from toptail.errors import refusing
 from toptail.io.files import atomic
-from toptail.io.guard import refusing
 from toptail.lab.critics.learner import Params
 
 

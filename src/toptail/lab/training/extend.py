@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from toptail.errors import InputError
+from toptail.errors import InputError, refusing
 from toptail.io.files import atomic, sha256
-from toptail.io.guard import refusing
-from toptail.lab.tasks.files import write_json
+from toptail.io.json_files import write_json
 from toptail.lab.training.config import LearnerConfig, changes
 from toptail.lab.training.joint import Arrays, save_joint
 from toptail.lab.training.policy import find_fault

@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 from toptail.io.files import sha256, sweep
+from toptail.io.json_files import read_object, write_json
 from toptail.lab.critics.learner import Info, Params, parameter_count
-from toptail.lab.tasks.files import write_json
 from toptail.lab.training.checkpoint import save_params
 from toptail.lab.training.config import LearnerConfig
 from toptail.lab.training.extend import save_state
@@ -39,7 +39,6 @@ from toptail.lab.training.run_files import (
     RECORD,
     machine,
     now,
-    read_object,
     read_run,
     run_folder,
     versions,

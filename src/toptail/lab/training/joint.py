@@ -18,12 +18,11 @@ import numpy as np
 from jax.tree_util import keystr, tree_flatten_with_path, tree_unflatten
 from safetensors.numpy import load_file, save_file
 
-from toptail.errors import InputError
+from toptail.errors import InputError, refusing
 from toptail.io.files import entries, sha256, staged_folder
-from toptail.io.guard import refusing
-from toptail.lab.tasks.files import write_json
+from toptail.io.json_files import read_object, write_json
 from toptail.lab.training.loop import TrainState
-from toptail.lab.training.run_files import digest, read_object
+from toptail.lab.training.run_files import digest
 
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 

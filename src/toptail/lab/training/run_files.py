@@ -13,10 +13,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from toptail.errors import InputError, NotDoneError
-from toptail.io import guard
-from toptail.io.files import entries, locks_exist
-from toptail.io.leases import held, is_held
+from toptail.errors import InputError
+from toptail.io.files import entries
+from toptail.io.json_files import read_object
+from toptail.io.locks import is_locked, locked
 from toptail.lab.training.metrics import read_lines
 
 PACKAGES = ("toptail", "jax", "jaxlib", "flax", "optax", "numpy", "scipy")
@@ -56,11 +56,6 @@ def machine() -> str:
 def now() -> str:
     """The time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON file of a run that holds an object."""
-    return guard.read_object(path, "a run without it is trained again")
 
 
 CONFIG = "config.json"
@@ -146,20 +141,15 @@ def attempt_at(folder: Path) -> int:
 
 @contextmanager
 def training_lock(home: Path) -> Iterator[None]:
-    """Hold a critic's folder, among all machines that see it: `toptail.io.leases`."""
-    if not locks_exist():
-        raise NotDoneError(
-            "Training needs file locks, so that two processes never write to one folder, and this "
-            "system has none that Python knows (fcntl): use Linux, macOS or WSL."
-        )
+    """Hold a critic's folder; a second process that wants it raises `BusyError`."""
     busy = f"{home} is being trained by another process: wait for it, or stop it first."
-    with held(home / ".lock", busy):
+    with locked(home / ".lock", busy):
         yield
 
 
 def in_training(home: Path) -> bool:
     """Whether a process holds a critic's folder right now."""
-    return locks_exist() and is_held(home / ".lock")
+    return is_locked(home / ".lock")
 
 
 def _seed(folder: Path) -> int | None:

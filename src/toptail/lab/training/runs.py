@@ -8,8 +8,8 @@ from typing import TypeVar, overload
 
 from toptail.errors import InputError
 from toptail.io.files import entries
+from toptail.io.json_files import write_json
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.tasks.files import write_json
 from toptail.lab.training.checkpoint import load_params
 from toptail.lab.training.config import LearnerConfig, RunConfig, changes
 from toptail.lab.training.policy import Fault, find_fault, invalid_reason

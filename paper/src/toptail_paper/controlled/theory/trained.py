@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from toptail.io.json_files import write_json
 from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.learner import Params
-from toptail.lab.store.folder import RunFolder, write_json
+from toptail.lab.store.folder import RunFolder
 from toptail_paper.controlled.cells import training_data, unit_of
 from toptail_paper.controlled.config import StudyConfig
 from toptail_paper.controlled.evaluate import Pools

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from toptail.errors import InputError
+from toptail.io.json_files import read_json, write_json
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.registry import split_readout
-from toptail.lab.store.folder import read_json, write_json
 from toptail.lab.store.units import plain, require_fit
 from toptail.lab.training.run_files import Run, read_run, run_folder
 from toptail.lab.training.runs import load_run

@@ -1,0 +1,1 @@
+"""Which candidates to judge, and the values that an audit judges by."""
