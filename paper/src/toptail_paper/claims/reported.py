@@ -26,9 +26,8 @@ DECLARED = (ANT, HUMANOID, SOCCER)
 MANIPULATION = ("Cube-single", "Cube-double", "Scene", "Puzzle")
 EIGHT = (*NAVIGATION, *MANIPULATION)
 
-WAYS = ("exact", "euclidean", "geodesic")
-"""Judges that know PointMaze's ways; a claim asks the first that is stored. The last is what older
-results call the second."""
+MAZE_JUDGES = ("exact", "euclidean")
+"""Judges that know PointMaze's shortest ways; a claim asks the first that is stored."""
 
 
 def packaged(name: str) -> Any:
