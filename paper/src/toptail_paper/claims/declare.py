@@ -4,7 +4,7 @@
 decide, made from the configurations and the claims themselves. It keeps the hash that each part
 had when it was first declared: a part that is another one now needs an entry in ``changes`` with
 the hash that it has now, ``{"date": …, "what": …, "why": …, "parts": {name: hash}}``, written by
-hand (the hash of a part that was dropped is null). ``python -m toptail_paper.claims.declare`` writes
+hand (null for a part that was dropped). ``python -m toptail_paper.claims.declare`` writes
 the rest of the file.
 """
 

@@ -1,12 +1,12 @@
-"""The paper's tables and figures beside the results that ship with this package.
+"""The paper's tables and figures beside stored results, such as those of this package.
 
-Reads stored tables, ledgers and records, and writes nothing. In an installed package the results
-lie in ``toptail/published``; in a checkout, in ``results``.
+In an installed package the results lie in ``toptail_paper/published``; in a checkout, in
+``results``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -17,7 +17,7 @@ from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.io.json_files import read_json, read_json_if_exists
 from toptail_paper.claims.ledger import markdown_table, tally, write_text
-from toptail_paper.claims.reported import EIGHT, SOCCER, WITHOUT_CELLS, cells, labels, packaged
+from toptail_paper.claims.reported import EIGHT, WITHOUT_CELLS, cells, labels, packaged
 from toptail_paper.claims.scale import stated
 from toptail_paper.study.compare import Comparison
 from toptail_paper.study.scale import read_scale, scale_rows
@@ -132,16 +132,15 @@ def measured(label: str, root: Path | None = None) -> list[StoredStudy]:
     """The stored studies below a folder that have a table or ledger entries of a label."""
     home = published() if root is None else root
     ledgers = [path.parent for path in entries(home, "**/claims.json")]
-    studies = [folder for folder in ledgers if (folder / "config.json").is_file()]
-    found = [_measured(folder, label) for folder in studies]  # one over several tasks is no study
-    return [each for each in found if each.tables or each.claims]
-
-
-def _measured(folder: Path, label: str) -> StoredStudy:
-    whole = _whole(folder)
-    tables = {name: table for name, table in whole.tables.items() if table["label"] == label}
-    claims = tuple(entry for entry in whole.claims if label in places(entry))
-    return replace(whole, tables=tables, claims=claims)
+    # A ledger over several tasks has no configuration: it is no study.
+    studies = [_whole(folder) for folder in ledgers if (folder / "config.json").is_file()]
+    found = []
+    for each in studies:
+        tables = {name: table for name, table in each.tables.items() if table["label"] == label}
+        claims = tuple(entry for entry in each.claims if label in places(entry))
+        if tables or claims:
+            found.append(replace(each, tables=tables, claims=claims))
+    return found
 
 
 @cache
@@ -176,6 +175,8 @@ class Pair:
     """The reported cell."""
     here: Mapping[str, Any] | None
     """The stored cell; None where it was not measured."""
+    folder: Path | None = None
+    """The study that has it."""
 
     @property
     def compared(self) -> Comparison | None:
@@ -187,21 +188,23 @@ class Pair:
 
 def pairs(label: str, found: list[StoredStudy]) -> Iterator[Pair]:
     """Every cell that the paper reports under a label, with ours."""
-    rows: dict[str, Any] = {}
-    for each in found:
-        for table in each.tables.values():
-            for task, scorers in table["rows"].items():
-                rows.setdefault(task, {}).update(scorers)
-    everywhere = dict.fromkeys(["PointMaze", *rows])
-    for task, scorers in cells(label, everywhere).items():
+    ours = {
+        (task, scorer, metric): (cell, each.folder)
+        for each in found
+        for table in each.tables.values()
+        for task, scorers in table["rows"].items()
+        for scorer, metrics in scorers.items()
+        for metric, cell in metrics.items()
+    }
+    for task, scorers in cells(label, dict.fromkeys(EIGHT)).items():
         for scorer, metrics in scorers.items():
             for metric, reported in metrics.items():
-                ours = rows.get(task, {}).get(scorer, {}).get(metric)
-                yield Pair(task, scorer, metric, reported, ours)
+                here = ours.get((task, scorer, metric), (None, None))
+                yield Pair(task, scorer, metric, reported, *here)
 
 
 def standing(exhibit: Exhibit, found: list[StoredStudy]) -> str:
-    """How a table or figure stands here, in a line: cells, and what the ledgers say of it."""
+    """In a line, how many cells of a table were measured, and its statements by status."""
     compared = list(pairs(exhibit.label, found))
     words = []
     if compared:
@@ -211,8 +214,8 @@ def standing(exhibit: Exhibit, found: list[StoredStudy]) -> str:
     elif exhibit.label in WITHOUT_CELLS:
         words.append(WITHOUT_CELLS[exhibit.label].partition(";")[0])
     counts = tally(entry for each in found for entry in each.claims)
-    said = [f"{count} {word}" for word, count in counts.items() if count]
-    return "; ".join([*words, *([f"statements: {', '.join(said)}"] if said else [])])
+    statuses = [f"{count} {status}" for status, count in counts.items() if count]
+    return "; ".join([*words, *([f"statements: {', '.join(statuses)}"] if statuses else [])])
 
 
 def tasks_of(exhibit: Exhibit, found: list[StoredStudy]) -> list[str]:
@@ -222,156 +225,43 @@ def tasks_of(exhibit: Exhibit, found: list[StoredStudy]) -> list[str]:
     return list(compared or dict.fromkeys(task.partition("@")[0] for task in stored))
 
 
-PAGE: Final = "cells.md"
-"""Where a folder of results has the list of all cells."""
+Cells = dict[str, list[Pair]]
+"""Every cell of the paper by label: of a table, or of a table that gathers numbers of its text."""
 
 
-@dataclass(frozen=True)
-class Reason:
-    """Why cells are not measured; empty fields fit every cell."""
-
-    why: str
-    """One sentence without a full stop."""
-    label: str = ""
-    """Table of the paper."""
-    task: str = ""
-    """Task, as the table names it."""
-    row: str = ""
-    """Critic or judge."""
-    metric: str = ""
-    """What is measured."""
-
-    def fits(self, cell: PaperCell) -> bool:
-        """Whether it is about a cell."""
-        return all(
-            asked in ("", own)
-            for asked, own in (
-                (self.label, cell.label),
-                (self.task, cell.task),
-                (self.row, cell.row),
-                (self.metric, cell.metric),
-            )
-        )
-
-
-REASONS: Final[tuple[Reason, ...]] = (
-    Reason(
-        "not run yet: walker, ball and collector are there, critics are not trained on it",
-        task=SOCCER,
-    ),
-)
-"""Why cells are not measured. A reason whose cells are measured is not used."""
-
-
-@dataclass(frozen=True)
-class PaperCell:
-    """One number of the paper."""
-
-    label: str
-    """Table of the paper, or the name of a table that only gathers numbers of its text."""
-    task: str
-    """Task."""
-    row: str
-    """Critic or judge."""
-    metric: str
-    """What is measured."""
-    paper: float
-    """What the paper has."""
-    here: float | None
-    """What was measured; None where it was not."""
-    interval: tuple[float, float] | None
-    """Its 95 % interval, where it has one."""
-    source: str
-    """The folder that has it; empty where none has."""
-
-    @property
-    def why(self) -> str:
-        """Why it is not measured; empty where it is, or where nobody says why."""
-        fitting = (reason.why for reason in REASONS if reason.fits(self))
-        return "" if self.here is not None else next(fitting, "")
-
-    @property
-    def gap(self) -> bool:
-        """Whether there is neither a number nor a reason."""
-        return self.here is None and not self.why
-
-
-def all_cells(out: Path) -> list[PaperCell]:
+def all_cells(out: Path) -> Cells:
     """Every cell of the paper, with what the studies below a folder measured."""
-    measured = dict(_measured_coverage(out))
-    return [
-        _cell(label, task, row, metric, float(cell["mean"]), measured)
+    return {
+        label: list(pairs(label, measured(label, out)))
         for label in (*labels(), "noise", "judges", "deployment")
-        for task, rows in cells(label, dict.fromkeys(EIGHT)).items()
-        for row, metrics in rows.items()
-        for metric, cell in metrics.items()
-    ]
+    }
 
 
-_Key = tuple[str, str, str, str]
+def summary(found: Cells) -> str:
+    """How many numbers of the paper are measured, in words."""
+    every = [pair for each in found.values() for pair in each]
+    both = sum(pair.compared is not None for pair in every)
+    return f"{both} of {len(every)} numbers of the paper are measured here"
 
 
-def _cell(
-    label: str,
-    task: str,
-    row: str,
-    metric: str,
-    paper: float,
-    measured: Mapping[_Key, tuple[str, Mapping[str, Any]]],
-) -> PaperCell:
-    source, found = measured.get((label, task, row, metric), ("", {}))
-    low, high = found.get("low"), found.get("high")
-    interval = None if low is None or high is None else (float(low), float(high))
-    return PaperCell(label, task, row, metric, paper, found.get("mean"), interval, source)
-
-
-def _measured_coverage(out: Path) -> Iterable[tuple[_Key, tuple[str, Mapping[str, Any]]]]:
-    """Cells of the stored tables of every study that has a ledger below a folder."""
-    for ledger in entries(out, "**/claims.json"):
-        folder = ledger.parent
-        if read_json_if_exists(folder / "config.json") is None:
-            continue  # a ledger over tasks has no tables
-        for file in entries(folder / "tables", "*.json"):
-            table = read_json(file)
-            for task, rows in table["rows"].items():
-                for row, metrics in rows.items():
-                    for metric, cell in metrics.items():
-                        if cell and cell.get("mean") is not None:
-                            key = (table["label"], task, row, metric)
-                            yield key, (folder.relative_to(out).as_posix(), cell)
-
-
-def summary(found: Sequence[PaperCell]) -> str:
-    """How many numbers are measured, as pages quote it."""
-    measured = sum(cell.here is not None for cell in found)
-    text = f"{measured} of {len(found)} numbers of the paper are measured here"
-    reasons: dict[str, int] = {}
-    for cell in found:
-        if cell.why:
-            reasons[cell.why] = reasons.get(cell.why, 0) + 1
-    text += "".join(f"; {count}: {why}" for why, count in reasons.items())
-    gaps = sum(cell.gap for cell in found)
-    return text + (f"; {gaps}: without a reason" if gaps else "")
-
-
-def write_cells(out: Path) -> list[PaperCell]:
-    """Store the list of all cells as a page; returns them."""
+def write_cells(out: Path) -> Cells:
+    """Store the list of all cells as ``cells.md``; returns them."""
     found = all_cells(out)
     text = f"# The paper's numbers, and ours\n\n{summary(found)}.\n"
-    for label in dict.fromkeys(cell.label for cell in found):
-        rows = [_row(cell) for cell in found if cell.label == label]
-        head = ["task", "row", "metric", "paper", "here", "95 % interval", "from"]
-        text += f"\n## {label}\n\n{markdown_table(head, rows)}"
+    head = ["task", "row", "metric", "paper", "here", "95 % interval", "from"]
+    for label, each in found.items():
+        text += f"\n## {label}\n\n{markdown_table(head, (_row(pair, out) for pair in each))}"
     text += "\n## Without numbers\n\n"
     text += "".join(f"- `{label}`: {why}.\n" for label, why in WITHOUT_CELLS.items())
-    write_text(out / PAGE, text)
+    write_text(out / "cells.md", text)
     return found
 
 
-def _row(cell: PaperCell) -> list[str]:
-    if cell.here is None:
-        here = cell.why or "**neither measured nor explained**"
-        return [cell.task, cell.row, cell.metric, f"{cell.paper:g}", f"– ({here})", "–", "–"]
-    ends = "–" if cell.interval is None else "[{:.3g}, {:.3g}]".format(*cell.interval)
-    numbers = [f"{cell.paper:g}", f"{cell.here:.3g}", ends, cell.source]
-    return [cell.task, cell.row, cell.metric, *numbers]
+def _row(pair: Pair, out: Path) -> list[str]:
+    row = [pair.task, pair.scorer, pair.metric, f"{pair.paper['mean']:g}"]
+    if pair.compared is None or pair.folder is None:
+        return [*row, "**not measured**", "–", "–"]
+    here = pair.compared.ours
+    low, high = here.get("low"), here.get("high")
+    ends = "–" if low is None or high is None else f"[{low:.3g}, {high:.3g}]"
+    return [*row, f"{here['mean']:.3g}", ends, pair.folder.relative_to(out).as_posix()]
