@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paper.tests.claims.test_annotate import RESULTS, STORED, read
+from paper.tests.claims.test_ledger import RESULTS, STORED, read
 from paper.tests.controlled.synthetic import write_folder
 from toptail.errors import InputError
 from toptail.lab.tasks.trajectories import Trajectories

@@ -12,9 +12,9 @@ import pytest
 
 from toptail.io.json_files import read_json
 from toptail_paper.claims import CLAIMS, decide
+from toptail_paper.claims.claims_selection import HEADS, judges
 from toptail_paper.claims.declare import declared_claims
 from toptail_paper.claims.reported import DECLARED
-from toptail_paper.claims.selection_order import HEADS, judges
 
 SELECTION = CLAIMS["selection"]
 Tables = dict[str, Any]
@@ -27,7 +27,9 @@ LEFT_OPEN = dict.fromkeys(("contrastive-random-regret", "near-base-rate"), "inco
 
 @pytest.fixture(scope="module")
 def tables(finished: Path) -> Tables:
-    return {path.stem: read_json(path) for path in (finished / "tables").glob("*.json")}
+    tables = {path.stem: read_json(path) for path in (finished / "tables").glob("*.json")}
+    renamed: Tables = json.loads(json.dumps(tables).replace("geodesic", "euclidean"))
+    return renamed
 
 
 def status(tables: Tables) -> dict[str, str]:
@@ -52,16 +54,14 @@ def test_a_world_like_the_papers_is_seen_and_other_tasks_are_left_open(tables: T
 
 
 def test_the_exact_value_is_asked_before_the_euclidean_length(tables: Tables) -> None:
-    assert list(judges(tables, P)) == ["reference", "geodesic"]
+    assert list(judges(tables, P)) == ["reference", "euclidean"]
     changed = deepcopy(tables)
     for row in changed["fixed-query"]["rows"][P].values():
-        known = {name: cell for name, cell in row.items() if name.startswith("geodesic/")}
-        for judge in ("exact", "euclidean"):
-            row |= {name.replace("geodesic", judge): deepcopy(known[name]) for name in known}
+        known = {name: cell for name, cell in row.items() if name.startswith("euclidean/")}
+        row |= {name.replace("euclidean", "exact"): deepcopy(known[name]) for name in known}
     assert judges(changed, P) == {"reference": "", "exact": "exact/"}
     expected = status(changed)
     put(MAIN, "tdq", f"euclidean/{TAU}", 0.1)(changed)
-    put(MAIN, "tdq", f"geodesic/{TAU}", 0.1)(changed)
     assert status(changed) == expected
     put(MAIN, "tdq", f"exact/{TAU}", 0.1)(changed)
     assert status(changed) != expected
@@ -93,7 +93,7 @@ MAIN, TAU, REGRET, DELTA = "fixed-query", "tau_b_64", "nregret_64", "rollout_del
         ("tdq-orders", [put(MAIN, "tdq", TAU, 0.3)], "depends"),
         (
             "tdq-orders",
-            [put(MAIN, "tdq", TAU, 0.3), put(MAIN, "tdq", f"geodesic/{TAU}", 0.3)],
+            [put(MAIN, "tdq", TAU, 0.3), put(MAIN, "tdq", f"euclidean/{TAU}", 0.3)],
             "not seen",
         ),
         ("contrastive-flat", [put(MAIN, "hybrid", TAU, 0.5)], "depends"),
@@ -264,7 +264,7 @@ def test_a_task_that_is_excluded_decides_nothing_about_the_included_ones(tables:
 
 @pytest.mark.parametrize("task", DECLARED)
 def test_every_claim_that_a_declared_task_decides_is_declared(tables: Tables, task: str) -> None:
-    declared = {claim.id for study, claim, _ in declared_claims() if study == "selection"}
+    declared = {claim.id for study, claim in declared_claims() if study == "selection"}
     assert set(status(on(task, tables))) <= declared
 
 
@@ -321,7 +321,7 @@ def heads(tables: Tables, value: dict[str, float], cosine: float) -> Tables:
     """The tau_b of two heads by seed, under every judge; TD-Q's lead over cosine is 0.5."""
     changed = deepcopy(tables)
     rows = changed[MAIN]["rows"][P]
-    for prefix in ("", "geodesic/"):
+    for prefix in ("", "euclidean/"):
         flat = dict.fromkeys(value, cosine)
         tau = {
             HEADS[0]: value,
