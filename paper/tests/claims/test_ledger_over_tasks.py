@@ -34,7 +34,7 @@ class Decided(Claim):
     by_task: Mapping[str, tuple[Status, str]]
 
     def decide(self, tables: Tables) -> Finding:
-        if tables["task"] not in self.by_task:
+        if str(tables["task"]) not in self.by_task:
             raise NotMeasuredError("deployment: the row")
         status, on = self.by_task[str(tables["task"])]
         return Finding(status, 0.25, (0.2, 0.3), "Criterion: x.", "queries", on)
