@@ -15,7 +15,7 @@ $(VENV)/.ready: pyproject.toml paper/pyproject.toml constraints.txt
 
 demo: $(VENV)/.ready
 	@$(BIN)/toptail demo --out toptail-demo/five-scorers
-	@$(BIN)/toptail-paper demo --out toptail-demo/controlled
+	@$(BIN)/toptail-paper study controlled --radii none --out toptail-demo/controlled
 
 test: $(VENV)/.ready
 	$(BIN)/ruff check .

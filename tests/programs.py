@@ -8,7 +8,7 @@ from typing import Final
 from toptail import cli
 from toptail_paper.cli import PAPER
 
-ONLY_PAPER: Final = ("study", "show", "reproduce", "grid", "train-walker")
+ONLY_PAPER: Final = ("study", "show", "ledger", "grid", "all", "train-walker")
 """Commands that the library does not have."""
 
 

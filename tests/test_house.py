@@ -5,17 +5,21 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import toptail
 from tests.light import HEAVY
+from toptail import cli
 from toptail.lab.critics.full import full_size
 from toptail.lab.critics.registry import CRITICS
 
 ROOT = Path(toptail.__file__).parent
-DOWNSTAIRS = ("stats", "io", "pools", "jobs", "judging", "audit", "select", "report", "results")
+DOWNSTAIRS = (
+    *("stats", "io", "pools", "jobs", "judging", "audit", "select", "report", "results", "api"),
+)
 """The instrument, left to right: a room imports only from rooms before it."""
 UPSTAIRS = (
     *("tasks", "environments", "foreign", "critics", "training", "experts", "proposals", "judges"),
@@ -134,3 +138,44 @@ def test_importing_toptail_and_its_command_line_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[] False"
+
+
+def loaded(code: str) -> list[str]:
+    """Modules that a fresh process has after some code."""
+    command = [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules, file=sys.stderr)"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr.split()
+
+
+HELP = "import toptail.cli\ntry: toptail.cli.main(['--help'])\nexcept SystemExit: pass"
+AUDIT = "import toptail; print(toptail.audit(toptail.builtin_pools(20, 4), resamples=100))"
+
+
+@pytest.mark.parametrize(
+    ("code", "never"),
+    [
+        ("import toptail", ("pyarrow", "scipy", "matplotlib", "tyro", "toptail.lab")),
+        (HELP, ("pyarrow", "scipy", "matplotlib", "toptail.lab")),
+        (AUDIT, ("matplotlib", "tyro", "toptail.lab", "toptail.commands")),
+        ("import toptail.commands.audit, toptail.commands.choose", ("toptail.lab",)),
+    ],
+    ids=["import", "help", "audit", "commands"],
+)
+def test_what_is_light_loads_little(code: str, never: tuple[str, ...]) -> None:
+    found = loaded(code)
+    assert "toptail.errors" in found
+    assert [name for name in found if f"{name}.".startswith(tuple(f"{n}." for n in never))] == []
+
+
+def test_everything_in_front_is_there_and_nothing_else() -> None:
+    for name in toptail.__all__:
+        assert getattr(toptail, name) is not None
+    assert dir(toptail) == sorted(toptail.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        toptail.nothing  # noqa: B018
+
+
+def test_every_command_in_the_list_is_there() -> None:
+    for where, sentence in cli._COMMANDS.values():
+        module, _, command = where.partition(":")
+        assert callable(getattr(import_module(f"toptail.commands.{module}"), command).run)
+        assert sentence.endswith((".", "?"))

@@ -35,12 +35,12 @@ def test_the_python_example_prints_what_its_comment_says(page: str) -> None:
         "toptail",
         "toptail.audit.run",
         "toptail.pools.columns",
-        "toptail.results.choice",
+        "toptail.results.result",
         "toptail.judging.plan",
-        "toptail.results.run",
-        "toptail.results.schema",
+        "toptail.api",
+        "toptail.progress",
         "toptail.select.base",
-        "toptail.select.ranks",
+        "toptail.select.pool",
     ],
 )
 def test_examples_in_the_docstrings_hold(module: str) -> None:

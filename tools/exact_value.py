@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from paper.tests.selection.slow_steps import RADIUS, Search, moved_out
+from tests.judges.slow_steps import RADIUS, Search, moved_out
 from toptail.lab.judges.euclidean import euclidean_values
 from toptail.lab.judges.exact import PointSteps, exact_values
 from toptail.lab.judges.point import TOLERANCE, next_positions

@@ -24,7 +24,7 @@ from PIL import Image
 
 from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import NOISE, REACH, body_named
-from toptail_paper.walkers.episodes import RunningEpisodes
+from toptail_paper.walkers.evaluate import RunningEpisodes
 
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
 SIZE = 230

@@ -42,8 +42,7 @@ MAIN = "raw,cosine,hybrid,two_head_separate,two_head_joint,td_bilinear,nce_mlp"
 COMMANDS = {
     "collect": f"data collect {TASK} --episodes 40 --val-episodes 20 --rows 201 "
     f"--out data/{TASK}.npz",
-    "train": f"train --task data/{TASK}.npz {SMALL} --temperature 0.05 "
-    f"--embed-dim 16 --critic {MAIN} --out runs",
+    "train": f"train --task data/{TASK}.npz {SMALL} --embed-dim 16 --critic {MAIN} --out runs",
     "train-tdq": f"train --task data/{TASK}.npz {SMALL} --critic tdq "
     "--seeds 42,43,44,7,101,102,103 --out runs",
     "semantics": f"study semantics --task data/{TASK}.npz --runs runs --train --steps 20 "
@@ -91,7 +90,8 @@ except ImportError:  # a checkout before there were two projects
 
 stored = Path("stored")
 folders = {"controlled": [stored / "controlled"], "semantics": [stored / "semantics"]}
-for name, found in {**folders, "selection": sorted((stored / "selection").iterdir())}.items():
+folders["selection"] = sorted(p.parent for p in stored.glob("selection/*/config.json"))
+for name, found in folders.items():
     for folder in found:
         paper.annotate(folder, name)
         studies()[name].page(folder)

@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from toptail.pools import ScoredPools
-from toptail_paper.selection.audits import to_pools
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.load import TaskSelection, read_selection
-from toptail_paper.selection.rollout_design import POOL, audited_columns
+from toptail_paper.selection.rollout_data import POOL, audited_columns
+from toptail_paper.selection.write import to_pools
 
 EVERY = 15
 """Which pools ``judging`` keeps."""

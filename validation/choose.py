@@ -11,8 +11,8 @@ import numpy as np
 
 from toptail.select import Selector
 from toptail.select.base import RankSelector
-from toptail.select.grid import Grid
-from toptail.select.measure import Options, try_all
+from toptail.select.catalog import Catalog
+from toptail.select.measure import SelectorInputs, measure_all
 from toptail.stats.best_of_k import Floats
 from toptail.stats.k_grid import KGrid
 from validation.audit import noisy_pools, run_command
@@ -49,14 +49,14 @@ def bench_choose(queries: int = 10_000, candidates: int = 1_000) -> Iterator[Row
 def _against_drawn_pools(queries: int = 5, candidates: int = 1_000, draws: int = 200) -> Row:
     """Exact values against the mean over drawn pools, selector by selector and K by K."""
     pools = noisy_pools(queries, candidates, scorers=4)
-    options = Options(pools, {}, None)
+    options = SelectorInputs(pools, {}, None)
     ks = KGrid.up_to(candidates).deciding
-    selectors = Grid(options, (), candidates).made(CLOSED.split(","), abstain=False)
+    selectors = Catalog(options, (), candidates).selectors(CLOSED.split(","), abstain=False)
     value = pools.values["value"]
     found: dict[str, Any] = {}
 
     def exact() -> None:
-        found["exact"] = try_all(options, value, selectors, ks, seed=0, scale=1.0)
+        found["exact"] = measure_all(options, value, selectors, ks, seed=0, scale=1.0)
 
     def drawn() -> None:
         closed = [each for each in selectors if isinstance(each, RankSelector)]
@@ -73,7 +73,7 @@ def _against_drawn_pools(queries: int = 5, candidates: int = 1_000, draws: int =
 
 
 def _drawn(
-    options: Options, value: Floats, selectors: list[Any], ks: tuple[int, ...], draws: int
+    options: SelectorInputs, value: Floats, selectors: list[Any], ks: tuple[int, ...], draws: int
 ) -> Floats:
     """Mean value over drawn pools of every selector at every K above 1, as by hand."""
     rng = np.random.default_rng(1)

@@ -27,11 +27,11 @@ from toptail.io.files import atomic
 from toptail.pools import ScoredPools
 from toptail.provenance import commit
 from toptail.select.base import Selector
+from toptail.select.comparison import ChoiceSettings, compare
 from toptail.select.crossfit import NOTHING
 from toptail.select.exact import RandomPick
-from toptail.select.measure import try_all
-from toptail.select.read import Offered, read_options
-from toptail.select.trial import ChoiceSettings, trial_of
+from toptail.select.measure import measure_all
+from toptail.select.read import ChoiceData, read_options
 from toptail.stats.best_of_k import Floats
 from validation.judging import planned
 from validation.table import Row, machine
@@ -149,7 +149,7 @@ WORLDS: Final = (
 
 
 @cache
-def _large(world: World) -> tuple[Offered, dict[Selector, float]]:
+def _large(world: World) -> tuple[ChoiceData, dict[Selector, float]]:
     """The table that knows the truth, and what is known by now."""
     whole = world.draw(np.random.default_rng([_SEED, 1]), TRUTH, truth=True)
     return read_options(whole, {}), {}
@@ -164,7 +164,7 @@ def true_value(world: World, selector: Selector) -> float:
             known[selector] = float(value.mean())
         else:
             tried = [RandomPick(), selector.with_k(1)]
-            found = try_all(offered.options, value, tried, [1, selector.k], seed=0, scale=1.0)
+            found = measure_all(offered.inputs, value, tried, [1, selector.k], seed=0, scale=1.0)
             known[selector] = float(found.value[:, 1].mean())
     return known[selector]
 
@@ -187,10 +187,10 @@ def one_table(world: World, queries: int, seed: Sequence[int]) -> Found:
     """Draw a table, choose, and look up the truth."""
     table = world.table(queries, np.random.default_rng(seed))
     settings = ChoiceSettings(resamples=RESAMPLES, seed=seed[-1], repeats=1)
-    trial = trial_of(read_options(table, {}), settings, list(world.selectors))
+    trial = compare(read_options(table, {}), settings, list(world.selectors))
     both = ("choice", "best_of_k_max")
-    found, _ = trial.valued({name: trial.procedures[name] for name in both}, settings)
-    deployed, plain = (trial.tried.selectors[found.final[name]] for name in both)
+    found, _ = trial.valued({name: trial.rules[name] for name in both}, settings)
+    deployed, plain = (trial.values.selectors[found.final[name]] for name in both)
     truth = true_value(world, deployed)
     value, gain = (found.lead("choice", other) for other in (NOTHING, both[1]))
     return Found(

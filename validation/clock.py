@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toptail.lab.critics.learner import Batch
+    from toptail.lab.critics.base import Batch
     from toptail.lab.training.loop import TrainConfig
 
 

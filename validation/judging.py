@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from toptail.audit import Rule, Settings, pools_content
+from toptail.audit.run import pools_content
+from toptail.audit.settings import Rule, Settings
 from toptail.judging.design import Contrasts, Design, Draw, Guess, drawn_within
 from toptail.judging.plan import level_at
 from toptail.pools import ScoredPools

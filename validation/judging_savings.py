@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from toptail.audit import Settings, pools_content
+from toptail.audit.run import pools_content
+from toptail.audit.settings import Settings
 from toptail.judging.design import LEAST_WHOLE, Contrasts, drawn_within, guess_of
 from toptail.pools import ScoredPools
 from toptail.progress import Tick, no_tick

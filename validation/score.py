@@ -104,7 +104,8 @@ def _both_sides(
     import jax
 
     from toptail.lab.critics.base import TrainedCritic
-    from toptail.lab.scorers.base import RunScore, score_shared
+    from toptail.lab.scorers.base import score_shared
+    from toptail.lab.scorers.runs import RunScore
     from toptail_paper.semantics.scoring import BLOCK
 
     states, actions, goals = rows

@@ -74,8 +74,7 @@ def _one_by_one(environment: str) -> Callable[[], int]:
 
 def _batched(environment: str, size: int, threads: int) -> Callable[[], int]:
     """Return a function that takes some steps of a batch, observations included."""
-    from toptail.lab.tasks.batch import MazeBatch
-    from toptail.lab.tasks.simulator import package_randomness
+    from toptail.lab.tasks.simulator import MazeBatch, package_randomness
 
     batch = MazeBatch(environment, size, threads)
     with package_randomness(np.random.SeedSequence(0)) as seed:

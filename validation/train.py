@@ -13,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.lab.critics import registry
-from toptail.lab.critics.base import Critic
+from toptail.lab.critics.base import Batch, Critic
 from toptail.lab.critics.full import full_size
-from toptail.lab.critics.learner import Batch
 from toptail.lab.critics.registry import MAIN, names
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.loop import (

@@ -5,45 +5,42 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
+from importlib import import_module
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Union
 
 import tyro
 
 from toptail import __version__
-from toptail.commands.audit import Audit
-from toptail.commands.check import CheckCommand
-from toptail.commands.choose import Choose
-from toptail.commands.data import Data
-from toptail.commands.demo import Demo
+from toptail.audit.settings import NOT_MEANT
 from toptail.commands.options import ONE_WORD, respelled
 from toptail.commands.output import drop, open_output
-from toptail.commands.parent import end_with_parent
-from toptail.commands.plan import PlanCommand
-from toptail.commands.report import Report
-from toptail.commands.run_job import RunJob
-from toptail.commands.runs import Runs
-from toptail.commands.train import Train
 from toptail.errors import Exit, InputError, NotDoneError, brief, printable, system_error
-from toptail.report.text import NOT_MEANT
 
-_Command = (
-    Annotated[Audit, tyro.conf.subcommand("audit")]
-    | Annotated[CheckCommand, tyro.conf.subcommand("check")]
-    | Annotated[Choose, tyro.conf.subcommand("choose")]
-    | Annotated[PlanCommand, tyro.conf.subcommand("plan")]
-    | Annotated[Demo, tyro.conf.subcommand("demo")]
-    | Annotated[Data, tyro.conf.subcommand("data")]
-    | Annotated[Train, tyro.conf.subcommand("train")]
-    | Annotated[RunJob, tyro.conf.subcommand("run-job")]
-    | Annotated[Runs, tyro.conf.subcommand("runs")]
-    | Annotated[Report, tyro.conf.subcommand("report")]
-)
+_COMMANDS: dict[str, tuple[str, str]] = {
+    "audit": ("audit:Audit", "Tell whether each scorer of a table is safe to maximize."),
+    "check": (
+        "check:CheckCommand",
+        "Tell whether the best of K by a critic is safe.",
+    ),
+    "choose": ("choose:Choose", "Choose what to deploy: selector, parameters and K."),
+    "plan": ("plan:PlanCommand", "Say which candidates of a table to judge."),
+    "demo": ("demo:Demo", "Audit five built-in scorers whose curves are known in closed form."),
+    "data": ("data:Data", "List, download, describe, collect, import and check data sets."),
+    "train": ("train:Train", "Train critics on a data set."),
+    "runs": ("runs:Runs", "List training runs and their states, or record that one is invalid."),
+    "report": (
+        "report:Report",
+        "Render the report of a stored audit or choice again.",
+    ),
+}
+"""Command -> where its class is inside ``toptail.commands``, and what the help says of it. The
+module is imported when its command runs, so that help is quick and an audit loads no lab."""
 
 
 _EXTRA = {
@@ -70,12 +67,12 @@ class Program:
     name: str
     """What is typed."""
     commands: Any
-    """The union of its subcommands, as tyro takes it."""
+    """Its subcommands: a table as `_COMMANDS`, or a union as tyro takes it."""
     purpose: str
     """One sentence for the help."""
 
 
-TOPTAIL = Program("toptail", _Command, "Is this critic safe to maximize?")
+TOPTAIL = Program("toptail", _COMMANDS, "Is this critic safe to maximize?")
 
 
 def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
@@ -139,15 +136,30 @@ def _parsed(args: Sequence[str], program: Program) -> Any:
 
 
 def _asked(args: Sequence[str], program: Program) -> Any:
-    said = _description(program)
+    name, commands = program.name, program.commands
+    said: str | None = _description(program)
+    if isinstance(commands, dict):
+        if args and args[0] in commands:
+            module, _, command = commands[args[0]][0].partition(":")
+            commands = getattr(import_module(f"toptail.commands.{module}"), command)
+            name, said, args = f"{name} {args[0]}", None, args[1:]
+        else:
+            commands = _listed(commands)
     try:
-        return tyro.cli(
-            program.commands, prog=program.name, description=said, args=args, registry=ONE_WORD
-        )
+        return tyro.cli(commands, prog=name, description=said, args=args, registry=ONE_WORD)
     except SystemExit as refused:
         if refused.code and args[0] in _ONE_TABLE and len(_files(args)) > 1:
             _say(f"'{args[0]}' takes one table; {_ONE_TABLE[args[0]]}.", Exit.INPUT)
         raise
+
+
+def _listed(commands: Mapping[str, tuple[str, str]]) -> Any:
+    """Subcommands that have a name and a sentence, for the help and for words that are none."""
+    parts = []
+    for name, (_, sentence) in commands.items():
+        empty = make_dataclass(name.replace("-", "_"), [], namespace={"__doc__": sentence})
+        parts.append(Annotated[empty, tyro.conf.subcommand(name, description=sentence)])
+    return Union[tuple(parts)]  # noqa: UP007
 
 
 def _files(args: Sequence[str]) -> list[str]:
@@ -178,7 +190,6 @@ def _ended(program: Program) -> int:
 
 def run(program: Program = TOPTAIL) -> None:
     """Entry point of the console script: leaves with the exit code, whatever happens."""
-    end_with_parent()
     open_output()
     try:
         code = _ended(program)

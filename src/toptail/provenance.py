@@ -1,40 +1,40 @@
-"""Which commit the running code is, wherever it runs."""
+"""Versions of packages, and the commit of the running code."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-from importlib.metadata import distributions
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
 STAMP = "COMMIT"
-"""The file in which a tree carries its commit's name to where there is no git."""
+"""The file in which ``tools/stamp.py`` notes the commit of a tree that is copied without git."""
 VARIABLE = "TOPTAIL_COMMIT"
-"""The environment variable with which a person, or a job that was sent elsewhere, names it."""
+"""The environment variable that names the commit, for jobs that run elsewhere."""
+
+
+def installed(package: str) -> str:
+    """Version of a package."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed as a package"
 
 
 def commit(package: Path = PACKAGE) -> str | None:
-    """Name the commit of a package's code; None where nobody wrote it down.
+    """The commit of a package's code; None where it is not known.
 
-    The environment variable is believed first: a copy of a tree may lie in another repository's
-    folder, or have an older history beside it. Then git is asked, in a checkout of this very
-    package; then the file that ``tools/stamp.py`` left in a tree that was sent elsewhere, and what
-    pip noted when it installed from a repository.
+    The environment variable comes first: a copy of a tree may lie in another repository's
+    folder. Then git is asked, in a checkout of this very package, then the file of the stamp.
     """
-    return (
-        os.environ.get(VARIABLE, "").strip()
-        or checked_out(package)
-        or _stamped(package)
-        or _installed_from(package)
-    )
+    return os.environ.get(VARIABLE, "").strip() or checked_out(package) or _stamped(package)
 
 
 def checked_out(package: Path = PACKAGE) -> str | None:
-    """Ask git, with "+changes" if tracked files of the package differ; None outside a checkout.
+    """The commit by git, with "+changes" if tracked files of the package differ.
 
-    Results that were written into the checkout, notes and scratch files are no change of the code.
+    None outside a checkout. Results, notes and scratch files in the checkout do not count.
     """
 
     def git(*args: str) -> str:
@@ -51,17 +51,8 @@ def checked_out(package: Path = PACKAGE) -> str | None:
 
 
 def _stamped(package: Path) -> str | None:
-    """Read the stamp beside the package, or one level up where the package lies in ``src``."""
+    """The stamp beside the package, or one level up where the package lies in ``src``."""
     for folder in package.parents[:2]:
         if (stamp := folder / STAMP).is_file() and (name := stamp.read_text("utf-8").strip()):
             return name
-    return None
-
-
-def _installed_from(package: Path) -> str | None:
-    """Read pip's note on the repository that the package was installed from."""
-    for found in distributions(name=package.name, path=[str(package.parent)]):
-        note = json.loads(found.read_text("direct_url.json") or "{}")
-        commit_id: str | None = note.get("vcs_info", {}).get("commit_id")
-        return commit_id
     return None

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toptail import report
-
 
 @pytest.fixture
 def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Result folders are written without figures, which take longer than the audit."""
-    monkeypatch.setattr(report, "save_figures", lambda *_: [])
+    monkeypatch.setattr("toptail.report.render.save_figures", lambda *_: [])

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import toptail
+from tests import flat
 from tests.stats import slow
 from toptail import InputError, ScoredPools, builtin_pools
-from toptail.audit import Settings, pools_content
+from toptail.audit.run import pools_content
+from toptail.audit.settings import Settings
 from toptail.cli import main
 from toptail.pools.builtin import expected
 from toptail.results import read_audit
@@ -21,7 +22,7 @@ FAST: dict[str, Any] = {"resamples": 400}
 
 def audit(pools: ScoredPools, **settings: Any) -> dict[str, Any]:
     """The content of ``audit.json`` by the public call."""
-    return toptail.audit(pools, **settings).to_dict()
+    return flat.audit(pools, **settings).to_dict()
 
 
 @pytest.fixture(scope="module")
@@ -306,7 +307,7 @@ def one_bad_group() -> ScoredPools:
 
 
 def test_a_group_that_a_safe_scorer_is_worse_than_random_in_is_named(tmp_path: Path) -> None:
-    result = toptail.audit(one_bad_group(), resamples=300)
+    result = flat.audit(one_bad_group(), resamples=300)
     assert result.verdicts["s"].status == "safe"
     near = r"unsafe from best of 2 in group = near \(captured −.* τ_b −1.00 .* worse than a random"
     safe = rf"^safe .* up to best of 8 of pools like these: .*; but {near}"
@@ -316,7 +317,7 @@ def test_a_group_that_a_safe_scorer_is_worse_than_random_in_is_named(tmp_path: P
         text = (tmp_path / "out" / name).read_text(encoding="utf-8")
         assert "unsafe from best of 2 in group = near" in text
     fine = ScoredPools.from_arrays({"s": np.eye(60)}, np.eye(60), group=["a"] * 30 + ["b"] * 30)
-    assert "worse than" not in toptail.audit(fine, resamples=300).summary()
+    assert "worse than" not in flat.audit(fine, resamples=300).summary()
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -408,7 +409,7 @@ def test_a_failure_while_writing_leaves_nothing_behind(
     def broken(*_: object) -> None:
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr("toptail.results.folder.render", broken)
+    monkeypatch.setattr("toptail.report.render.render", broken)
     with pytest.raises(RuntimeError, match="disk full"):
-        toptail.audit(builtin_pools(5, 4), **FAST).write(tmp_path / "out")
+        flat.audit(builtin_pools(5, 4), **FAST).write(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import toptail
+from tests import flat
 from tests.audit.baseline_cases import CASES, CLUSTERED, TAIL, claims, drawn
 from toptail import AuditResult, InputError, ScoredPools
-from toptail.audit import Settings
 from toptail.audit.baseline import Baseline, JudgedTable, PairedSums, SharedQueries
+from toptail.audit.settings import Settings
 from toptail.cli import main
 
 pytestmark = pytest.mark.usefixtures("no_figures")
@@ -39,7 +39,7 @@ def table(
 
 
 def against(new: Any, old: Any, **more: Any) -> Baseline:
-    baseline = toptail.audit(new, baseline=old, **{**QUICK, **more}).baseline
+    baseline = flat.audit(new, baseline=old, **{**QUICK, **more}).baseline
     assert baseline is not None
     return baseline
 
@@ -52,7 +52,7 @@ def test_the_difference_is_that_of_the_two_curves_in_old_headroom(size: int, old
     """At the smaller of the two sizes; candidates need not be the same."""
     new, old = table(80, size, noise=0.1), table(80, old_size, noise=1.0, seed=4)
     entry = against(new, old).scorers["mine"]
-    curves = [toptail.audit(t, k=[1, old_size], **QUICK).to_dict() for t in (new, old)]  # type: ignore[arg-type]
+    curves = [flat.audit(t, k=[1, old_size], **QUICK).to_dict() for t in (new, old)]
     at = [c["k"].index(old_size) for c in curves]
     values = [c["scorers"]["mine"]["value"][i] for c, i in zip(curves, at, strict=True)]
     headroom = curves[1]["oracle"][at[1]] - curves[1]["random"]
@@ -83,7 +83,7 @@ def test_queries_are_paired_by_label_whatever_their_order_and_type() -> None:
 def test_a_few_small_pools_do_not_decide_k_and_are_said() -> None:
     sizes = np.full(80, 8)
     sizes[:4] = [1, 2, 2, 3]
-    result = toptail.audit(table(), baseline=table(size=sizes, seed=5), resamples=300)
+    result = flat.audit(table(), baseline=table(size=sizes, seed=5), resamples=300)
     assert result.baseline is not None
     assert result.baseline.scorers["mine"].k == 8
     assert (result.baseline.shared_queries, result.baseline.left_out) == (76, 4)
@@ -130,8 +130,8 @@ def test_a_noisy_judge_is_measured_in_the_split_headroom() -> None:
     new = ScoredPools.from_arrays({"mine": truth}, judges)
     old = ScoredPools.from_arrays({"mine": -truth}, judges)
     entry = against(new, old, replicates=both).scorers["mine"]
-    content = toptail.audit(old, replicates=both, k=[1, 8], resamples=300).to_dict()
-    content_new = toptail.audit(new, replicates=both, k=[1, 8], resamples=300).to_dict()
+    content = flat.audit(old, replicates=both, k=[1, 8], resamples=300).to_dict()
+    content_new = flat.audit(new, replicates=both, k=[1, 8], resamples=300).to_dict()
     values = [c["scorers"]["mine"]["value"][-1] for c in (content_new, content)]
     headroom = content["oracle"][-1] - content["random"]
     assert entry.difference == pytest.approx((values[0] - values[1]) / headroom)
@@ -152,7 +152,7 @@ def test_one_table_can_be_its_own_baseline_for_two_of_its_scorers() -> None:
     pools = ScoredPools.from_arrays({"good": value, "bad": -value}, value)
     baseline = against(pools, pools, baseline_scores={"good": "bad"})
     assert baseline.scorers["bad"].status == "worse"
-    result = toptail.audit(pools, baseline=pools, baseline_scores={"good": "bad"}, resamples=300)
+    result = flat.audit(pools, baseline=pools, baseline_scores={"good": "bad"}, resamples=300)
     assert "Not compared with the old table: good." in result.warnings
 
 
@@ -245,11 +245,11 @@ def test_other_judges_and_other_scales_are_said() -> None:
     value = np.random.default_rng(0).random((30, 6))
     new = {"mine": value, "value": value}
     for old in ({"correct": value * 100}, {"value": value - 10.0}):
-        warnings = toptail.audit(new, baseline={"mine": value, **old}, resamples=300).warnings
+        warnings = flat.audit(new, baseline={"mine": value, **old}, resamples=300).warnings
         judges = any("judged by 'value' and the old one by 'correct'" in w for w in warnings)
         assert judges == ("correct" in old)
         assert any("are they on one scale?" in text for text in warnings)
-    assert not toptail.audit(new, baseline=new, resamples=300).warnings
+    assert not flat.audit(new, baseline=new, resamples=300).warnings
 
 
 @pytest.mark.parametrize(
@@ -275,21 +275,23 @@ def test_a_margin_is_a_share(margin: Any) -> None:
         against(table(5), table(5), margin=margin)
 
 
-def test_what_is_about_a_baseline_needs_one() -> None:
-    with pytest.raises(InputError, match=r"margin=\.\.\. is about the table that baseline="):
-        toptail.audit(table(5), margin=0.1)
-    with pytest.raises(InputError, match=r"baseline_scores=\.\.\. is about"):
-        toptail.audit(table(5), baseline_scores={"a": "b"})
-    assert toptail.audit(table(5), **QUICK).baseline is None  # type: ignore[arg-type]
+@pytest.mark.parametrize("flag", ["--margin=0.1", "--baseline-scores=a=b"])
+def test_what_is_about_a_baseline_needs_one(
+    flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table(5).write(tmp_path / "t.parquet")
+    assert main(["audit", str(tmp_path / "t.parquet"), "--out", str(tmp_path / "out"), flag]) == 2
+    assert "is about the table that --baseline names; give both" in capsys.readouterr().err
+    assert flat.audit(table(5), **QUICK).baseline is None
 
 
 def test_the_same_seed_gives_the_same_comparison_and_the_audit_is_unchanged(tmp_path: Path) -> None:
     new, old = table(40), table(40, noise=0.6)
-    first, again = (toptail.audit(new, baseline=old, resamples=300) for _ in range(2))
+    first, again = (flat.audit(new, baseline=old, resamples=300) for _ in range(2))
     assert first == again
     content = first.to_dict()
     content.pop("baseline")
-    assert content == toptail.audit(new, resamples=300).to_dict()
+    assert content == flat.audit(new, resamples=300).to_dict()
     first.write(tmp_path / "out")
     assert AuditResult.read(tmp_path / "out").baseline == first.baseline
     assert "Against arrays, 40 queries shared:" in first.summary()

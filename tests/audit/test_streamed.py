@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from toptail import InputError, audit
+from tests.flat import audit
+from toptail import InputError
 from toptail.pools.stream import StreamedPools
 
 

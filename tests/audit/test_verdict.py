@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import toptail
+from tests import flat
 from toptail import InputError, ScoredPools
 from toptail.audit.headroom import PooledHeadroom, QueryHeadroom, headroom_of
 from toptail.audit.per_query import score_columns
@@ -109,7 +109,7 @@ def cursed(n: int, size: int, rate: float, depth: float, seed: int = 0) -> Score
 
 
 def verdict(data: Any, **settings: Any) -> dict[str, Any]:
-    content = toptail.audit(data, **(FAST | settings)).to_dict()
+    content = flat.audit(data, **(FAST | settings)).to_dict()
     found: dict[str, Any] = content["scorers"]["s"]["verdict"]
     return found
 
@@ -185,7 +185,7 @@ def test_the_verdict_never_contradicts_the_captured_share() -> None:
     seen = set()
     for seed in range(40):
         data = pools(19 + 2 * seed, 8, (seed % 5) * 0.15 - 0.1, seed)
-        entry = toptail.audit(data, **FAST).to_dict()["scorers"]["s"]
+        entry = flat.audit(data, **FAST).to_dict()["scorers"]["s"]
         low, high = entry["captured_low"][-1], entry["captured_high"][-1]
         found = entry["verdict"]
         (gain,) = (step for step in found["steps"] if step["k"] == [1, 8])
@@ -263,7 +263,7 @@ def test_small_values_are_values() -> None:
     score = rng.normal(size=(60, 8))
     value = rng.integers(0, 100, size=(60, 8)).astype(float)
     one, small = (
-        toptail.audit({"s": score, "value": value * s}, **FAST).to_dict() for s in (1.0, 1e-110)
+        flat.audit({"s": score, "value": value * s}, **FAST).to_dict() for s in (1.0, 1e-110)
     )
     a, b = one["scorers"]["s"], small["scorers"]["s"]
     assert a["verdict"]["status"] == b["verdict"]["status"] == "no gain"
@@ -276,7 +276,7 @@ def test_small_values_are_values() -> None:
 def test_values_whose_squares_or_sums_are_no_numbers_are_refused(size: float, words: str) -> None:
     value = np.tile([0.0, size], (60, 1))
     with pytest.raises(InputError, match=f"{words}.*rescale them"):
-        toptail.audit({"s": value, "value": value}, **FAST)
+        flat.audit({"s": value, "value": value}, **FAST)
 
 
 def test_rounding_is_neither_gain_nor_harm() -> None:
@@ -306,7 +306,7 @@ def test_rounding_is_neither_gain_nor_harm() -> None:
 def test_what_cannot_be_used_is_refused(given: dict[str, Any], said: str) -> None:
     data = ScoredPools.from_arrays({"s": np.eye(4)}, np.eye(4))
     with pytest.raises(InputError, match=said):
-        toptail.audit(data, **given)
+        flat.audit(data, **given)
 
 
 def test_replicates_and_own_headroom_do_not_go_together() -> None:
@@ -315,7 +315,7 @@ def test_replicates_and_own_headroom_do_not_go_together() -> None:
         {"s": rng.random((5, 4))}, {"a": rng.random((5, 4)), "b": rng.random((5, 4))}
     )
     with pytest.raises(InputError, match="too noisy to divide by"):
-        toptail.audit(data, replicates=["a", "b"], unit="query")
+        flat.audit(data, replicates=["a", "b"], unit="query")
 
 
 def test_each_query_in_its_own_headroom() -> None:
@@ -326,8 +326,8 @@ def test_each_query_in_its_own_headroom() -> None:
     score = np.where(np.arange(200)[:, None] < 100, -value, value)
     value[150:160] = 0.5  # no headroom
     data = ScoredPools.from_arrays({"s": score}, value)
-    pooled = toptail.audit(data, **FAST).to_dict()
-    own = toptail.audit(data, unit="query", **FAST).to_dict()
+    pooled = flat.audit(data, **FAST).to_dict()
+    own = flat.audit(data, unit="query", **FAST).to_dict()
     assert pooled["headroom_spread"] > 10
     assert (pooled["unit"], own["unit"]) == ("pooled", "query")
     assert (pooled["left_out"]["no_headroom"], own["left_out"]["no_headroom"]) == (0, 10)
@@ -341,7 +341,7 @@ def test_each_query_in_its_own_headroom() -> None:
     assert pooled["other_unit"] == {"s": entry["verdict"]["status"]}
     assert own["other_unit"] == {"s": pooled["scorers"]["s"]["verdict"]["status"]}
     assert pooled["scorers"]["s"]["verdict"]["status"] == "unsafe"
-    even = toptail.audit(pools(50, 8, 0.5), **FAST).to_dict()
+    even = flat.audit(pools(50, 8, 0.5), **FAST).to_dict()
     assert even["other_unit"] is None
     assert even["headroom_spread"] < 10
 
@@ -354,7 +354,7 @@ def sized(sizes: list[int], **extra: Any) -> ScoredPools:
 
 
 def test_one_small_pool_does_not_cap_k_for_all() -> None:
-    content = toptail.audit(sized([6] + [50] * 30 + [60] * 20), **FAST).to_dict()
+    content = flat.audit(sized([6] + [50] * 30 + [60] * 20), **FAST).to_dict()
     assert content["k"] == [1, 2, 4, 8, 16, 32, 50]
     assert content["min_pool"] == 50
     assert content["left_out"] == {"single": 0, "small": 1, "no_headroom": 0}
@@ -364,7 +364,7 @@ def test_one_small_pool_does_not_cap_k_for_all() -> None:
     assert (both["audited"]["queries"], both["all"]["queries"]) == (50, 51)
     assert (both["audited"]["smallest_pool"], both["all"]["smallest_pool"]) == (50, 6)
     assert both["all"]["k"] == both["audited"]["k"] == 6
-    every = toptail.audit(sized([6] + [50] * 30 + [60] * 20), min_pool=2, **FAST).to_dict()
+    every = flat.audit(sized([6] + [50] * 30 + [60] * 20), min_pool=2, **FAST).to_dict()
     assert every["k"] == [1, 2, 4, 6]
     assert every["scorers"]["s"]["value"][-1] == pytest.approx(both["all"]["value"]["s"])
     assert every["populations"] is None
@@ -377,7 +377,7 @@ def test_groups_are_tested_against_each_other() -> None:
     value = rng.random((150, 8))
     score = np.where(np.arange(150)[:, None] < 50, value, rng.random(value.shape))
     group = np.repeat(["a", "b", "c"], 50)
-    content = toptail.audit(
+    content = flat.audit(
         ScoredPools.from_arrays({"s": score}, value, group=group), **FAST
     ).to_dict()
     rows = {tuple(row["groups"]): row for row in content["group_tests"]}
@@ -390,7 +390,7 @@ def test_groups_are_tested_against_each_other() -> None:
     assert rows["b", "c"]["p_holm"] >= rows["b", "c"]["p"] > 0.01
     assert content["group_heterogeneity"]["s"] < 1e-6
     alike = ScoredPools.from_arrays({"s": score[50:]}, value[50:], group=group[50:])
-    assert toptail.audit(alike, **FAST).to_dict()["group_heterogeneity"]["s"] > 0.01
+    assert flat.audit(alike, **FAST).to_dict()["group_heterogeneity"]["s"] > 0.01
 
 
 def test_draws_of_groups_are_independent() -> None:
@@ -398,7 +398,7 @@ def test_draws_of_groups_are_independent() -> None:
     value = np.tile(np.random.default_rng(0).random((30, 4)), (2, 1))
     score = np.tile(np.random.default_rng(1).random((30, 4)), (2, 1))
     data = ScoredPools.from_arrays({"s": score}, value, group=np.repeat(["a", "b"], 30))
-    content = toptail.audit(data, **FAST).to_dict()
+    content = flat.audit(data, **FAST).to_dict()
     (row,) = content["group_tests"]
     assert row["difference"] == pytest.approx(0.0)
     gain = content["groups"]["a"]["scorers"]["s"]["captured_high"][-1]
@@ -411,7 +411,7 @@ def test_a_score_of_minus_infinity_is_the_lowest() -> None:
     score = np.tile([-1e9, 1.0, 2.0], (50, 1))
     finite = ScoredPools.from_arrays({"s": score}, value)
     object.__setattr__(finite, "scores", {"s": np.where(score < 0, -np.inf, score).ravel()})
-    entry = toptail.audit(finite, **FAST).to_dict()["scorers"]["s"]
+    entry = flat.audit(finite, **FAST).to_dict()["scorers"]["s"]
     assert entry["value"] == [1.0, pytest.approx(5 / 3), 2.0]
     assert entry["selected_score"][1:] == [pytest.approx(5 / 3), 2.0]
     assert entry["selected_score"][0] is None

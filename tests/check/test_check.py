@@ -13,46 +13,25 @@ import pytest
 from examples.gym_data import episode
 from paper.tests.semantics.fake_runs import write_run
 from tests.asked import asked
-from tests.environments.plane import small, write_plane
+from tests.check.conftest import checked, statuses
+from tests.environments.plane import small
 from tests.tasks.conftest import DATA
 from tests.training.toy import toy_config
 from toptail.commands.check import CheckCommand
 from toptail.errors import Exit, InputError
 from toptail.io.json_files import read_json
 from toptail.lab.check.config import CheckConfig
-from toptail.lab.check.folder import write_check
+from toptail.lab.check.inputs import check_scorers
 from toptail.lab.check.page import check_html, check_lines
-from toptail.lab.check.request import CheckRequest, CheckResult
 from toptail.lab.check.run import check
-from toptail.lab.check.scorers import check_scorers
 from toptail.lab.check.verdicts import QUESTIONS, failures
 from toptail.lab.environments.gym import unlogged
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.queries import load_queries
 from toptail.pools import ScoredPools
 from toptail.results import AuditResult, PicksResult
 
 POINT = "pointmaze-medium-navigate-v0"
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_plane(tmp_path_factory.mktemp("plane"))
-
-
-def checked(plane: Path, *scorers: str, **how: Any) -> CheckResult:
-    """A small check of functions of ``mine.py``, by their names."""
-    file = plane.parent / "mine.py"
-    config = CheckConfig(**small(**how.pop("sizes", {})))
-    if "env" in how:
-        how["env"] = f"{file}:{how['env']}"
-    named = tuple(f"{name}={file}:{name}" for name in scorers)
-    return check(CheckRequest(str(plane), named, config=config, **how))
-
-
-def statuses(result: CheckResult, kind: str) -> dict[str, list[str]]:
-    scorers = result.content["scorers"].items()
-    return {name: [part[kind]["status"] for part in each["parts"]] for name, each in scorers}
 
 
 def test_a_task_with_rewards_has_returns_and_no_goals(plane: Path) -> None:
@@ -125,7 +104,7 @@ def test_without_environment_and_judge_it_says_what_is_needed(plane: Path) -> No
 def test_candidates_and_values_of_ones_own(plane: Path, tmp_path: Path) -> None:
     sizes = {"per_group": 15}
     drawn = checked(plane, "towards", pools=("uniform",), judge="none", sizes=sizes)
-    write_check(drawn, tmp_path / "out")
+    drawn.write(tmp_path / "out")
     queries = load_queries(tmp_path / "out" / "queries.npz")
     with np.load(tmp_path / "out" / "uniform" / "pools.npz") as file:
         actions, scores = file["actions"], file["scores/towards"]
@@ -170,9 +149,8 @@ def test_what_cannot_be_used_is_refused_in_a_sentence(plane: Path, tmp_path: Pat
     bad(plane, "expected numbers of shape", judge=str(tmp_path / "few.npz"), pools=("uniform",))
     bad(plane, "values of one kind of candidates", judge=str(tmp_path / "few.npz"))
     bad(plane, "one file at most", pools=("a.npz", "b.npz"))
-    request = CheckRequest(str(plane), ("x",), env="somewhere")
     with pytest.raises(InputError, match="expected gymnasium:ID"):
-        check(request)
+        check(plane, ["x"], env="somewhere")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +170,7 @@ def test_pointmaze_is_judged_by_its_exact_value(tmp_path: Path) -> None:
     critic.write_text("def score(s, a, g):\n    return (a * (g - s)).sum(axis=1)\n")
     scorers = (f"mine@0={critic}:score", f"mine@1={critic}:score")
     sizes = small(per_group=4, starts=2, horizon=5, near=30)
-    result = check(CheckRequest(str(DATA / f"{POINT}.npz"), scorers, config=CheckConfig(**sizes)))
+    result = check(DATA / f"{POINT}.npz", scorers, config=CheckConfig(**sizes))
     content = result.content
     assert content["judge"]["name"] == "exact"
     assert content["environment"] == "pointmaze-medium-v0"
@@ -231,11 +209,10 @@ def test_trained_runs_are_named_by_folder_or_pattern(plane: Path, tmp_path: Path
             columns(text)
     with pytest.raises(InputError, match="no folder of a trained run fits"):
         columns(str(runs / "nobody*" / "seed-*"))
-    config = CheckConfig(**small(per_group=2))
-    request = CheckRequest(
-        str(plane), (str(runs / "raw" / "seed-42"),), ("uniform",), config=config
-    )
-    assert list(check(request).content["scorers"]) == ["raw"]
+    config, run = CheckConfig(**small(per_group=2)), runs / "raw" / "seed-42"
+    for given, name in ((str(run), "raw"), ({"mine": run}, "mine")):
+        result = check(plane, given, pools="uniform", config=config)
+        assert list(result.verdicts) == [name]
     write_run(toy_config(task="plane", critic="cosine"), 42, tmp_path / "runs", "0" * 64, (2, 2))
     with pytest.raises(InputError, match="other data"):
         columns(str(runs / "cosine" / "seed-42"))
@@ -317,8 +294,7 @@ def fickle(states, actions):
     mine = tmp_path / "mine.py"
     mine.write_text((plane.parent / "mine.py").read_text() + fickle)
     env, config = f"{mine}:ActingPlane", CheckConfig(**small())
-    request = CheckRequest(str(plane), (f"{mine}:fickle",), ("nearest",), env=env, config=config)
-    content = check(request).content
+    content = check(plane, f"{mine}:fickle", pools="nearest", env=env, config=config).content
     lines = check_lines(content)
     asked_about = "best of up to 8 nearest candidates"
     assert lines[0].startswith(f"unsafe        mine: one step, {asked_about}: safe; followed at")
@@ -339,8 +315,8 @@ def test_gymnasiums_tasks_are_checked_without_goals(name: str, tmp_path: Path) -
         "def q(states, actions):\n    return -(actions**2).sum(axis=1)\n"
     )
     config = CheckConfig(**small(per_group=2, starts=1, horizon=4, pool_size=3))
-    scorer, data = f"{tmp_path / 'q.py'}:q", str(tmp_path / "task.npz")
-    result = check(CheckRequest(data, (scorer,), env=f"gymnasium:{name}", config=config))
+    scorer, data = f"{tmp_path / 'q.py'}:q", tmp_path / "task.npz"
+    result = check(data, scorer, env=f"gymnasium:{name}", config=config)
     assert (result.content["goals"], result.content["judge"]["name"]) == (False, "rollouts")
     assert result.content["not_done"] == []
     for made in result.sources:
@@ -352,14 +328,14 @@ def test_gymnasiums_tasks_are_checked_without_goals(name: str, tmp_path: Path) -
 def test_a_maze_without_an_exact_value_is_judged_by_rollouts(tmp_path: Path) -> None:
     (tmp_path / "q.py").write_text("def q(s, a, g):\n    return -(a**2).sum(axis=1)\n")
     config = CheckConfig(**small(per_group=1, starts=1, horizon=3, pool_size=2))
-    data = str(DATA / "antmaze-medium-navigate-v0.npz")
-    result = check(CheckRequest(data, (f"{tmp_path / 'q.py'}:q",), ("nearest",), config=config))
+    data, q = DATA / "antmaze-medium-navigate-v0.npz", f"{tmp_path / 'q.py'}:q"
+    result = check(data, q, pools="nearest", config=config)
     assert result.content["judge"]["name"] == "rollouts"
     assert result.content["environment"] == "antmaze-medium-v0"
     assert list(result.sources[0].followed) == ["q"]
     teleport = tmp_path / "pointmaze-teleport-navigate-v0.npz"
     for split in ("", "-val"):
         shutil.copy(DATA / f"{POINT}{split}.npz", tmp_path / f"{teleport.stem}{split}.npz")
-    left = check(CheckRequest(str(teleport), (f"{tmp_path / 'q.py'}:q",), config=config)).content
+    left = check(teleport, q, config=config).content
     assert left["judge"]["name"] == "none"
     assert "cannot be stepped from a stored row" in left["not_done"][1]["why"]

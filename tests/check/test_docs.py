@@ -70,13 +70,3 @@ def test_the_page_works_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert read_json(tmp_path / "check" / "check.json")["judge"]["name"] == "exact"
     found = read_json(tmp_path / "pendulum" / "check.json")
     assert (found["goals"], list(found["scorers"])) == (False, ["greedy", "fitted"])
-
-
-def test_the_printed_verdicts_are_whole_lines_of_a_check() -> None:
-    text = (ROOT / "docs" / "critic.md").read_text(encoding="utf-8")
-    printed = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
-    assert len(printed) == 2
-    for block in printed:
-        assert re.match(
-            r"(safe|no gain|unsafe|inconclusive) +\w+: one step, best of up to \d+ nearest", block
-        )

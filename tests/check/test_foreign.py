@@ -30,6 +30,7 @@ KINDS = {
     "ogbench-gciql": f"ogbench:{FOREIGN}/ogbench/gciql/sd*/params_20.pkl",  # two seeds
     "ogbench-qrl": f"ogbench:{checkpoint('qrl')}",
     "ogbench-gcivl": f"ogbench:{checkpoint('gcivl')}",  # V, after a step
+    "hiql": f"hiql=ogbench:{checkpoint('hiql')}",
     "d3rlpy-td3_plus_bc": f"d3rlpy:{FOREIGN}/d3rlpy/td3_plus_bc.d3",
     "own": 'own={}/mine.py:make(run="a", epoch=5)',
 }

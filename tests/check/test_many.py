@@ -13,9 +13,8 @@ from tests.tasks.conftest import DATA
 from toptail.errors import InputError
 from toptail.lab.check import config as sizes_of
 from toptail.lab.check.config import CheckConfig
-from toptail.lab.check.folder import write_check
 from toptail.lab.check.page import check_html, check_lines
-from toptail.lab.check.request import CheckRequest, CheckResult
+from toptail.lab.check.result import CheckResult
 from toptail.lab.check.run import check
 from toptail.lab.check.verdicts import failures
 from toptail.lab.judges import rollouts
@@ -68,12 +67,13 @@ def maze(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def spiked(maze: Path, **sizes: Any) -> tuple[dict[str, Any], str]:
     config = CheckConfig(**{"near": 20, "starts": 40, "horizon": 30, "resamples": 500} | sizes)
-    task, scorer = str(maze / f"{POINT}.npz"), f"{maze / 'spike.py'}:spike"
-    content = check(CheckRequest(task, (scorer,), ("uniform",), config=config)).content
+    task, scorer = maze / f"{POINT}.npz", f"{maze / 'spike.py'}:spike"
+    content = check(task, scorer, pools="uniform", config=config).content
     said = "\n".join([*check_lines(content), check_html(content), *failures(content, {"safe"})])
     return content, said
 
 
+@pytest.mark.slow
 def test_a_critic_that_a_larger_search_ruins_is_safe_up_to_its_k_alone(maze: Path) -> None:
     small_search, said = spiked(maze, per_group=300, follow_k=(1, 64))
     (part,) = small_search["scorers"]["spike"]["parts"]
@@ -100,14 +100,12 @@ def test_a_critic_is_shown_some_rows_at_a_time(
         "    return (a * (g - s)).sum(axis=1)\n"
     )
     config = CheckConfig(**small(per_group=5, pool_size=7, starts=3, horizon=2, follow_k=(1, 6)))
-    request = CheckRequest(
-        str(maze / f"{POINT}.npz"), (f"{tmp_path / 'mine.py'}:q",), ("uniform",), config=config
-    )
-    whole = check(request)
+    scorer, data = f"{tmp_path / 'mine.py'}:q", maze / f"{POINT}.npz"
+    whole = check(data, scorer, pools="uniform", config=config)
     assert max(map(int, log.read_text().split())) == 15 * 7
     log.write_text("")
     monkeypatch.setattr(scorers, "MOST_ROWS", 20)
-    parts = check(request)
+    parts = check(data, scorer, pools="uniform", config=config)
     assert max(map(int, log.read_text().split())) <= 20
     assert parts.content == whole.content
 
@@ -117,9 +115,9 @@ def test_sizes_have_an_end_and_near_states_say_which_flags_matter(maze: Path) ->
         with pytest.raises(InputError, match="go up to 10,000 candidates"):
             CheckConfig(**sizes)
     config = CheckConfig(**small(pool_size=30, near=20))
-    task, scorer = str(maze / f"{POINT}.npz"), f"{maze / 'spike.py'}:spike"
+    task, scorer = maze / f"{POINT}.npz", f"{maze / 'spike.py'}:spike"
     with pytest.raises(InputError, match=r"of 20 near states.*near=\.\.\..*pools='uniform'"):
-        check(CheckRequest(task, (scorer,), ("nearest",), config=config))
+        check(task, scorer, pools="nearest", config=config)
 
 
 PICKED = """
@@ -142,11 +140,9 @@ def picked(plane: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[CheckResult, l
     mine = plane.parent / "mine.py"
     mine.write_text(mine.read_text() + PICKED)
     config = CheckConfig(**small(pool_size=400, horizon=3, starts=14, resamples=2_000))
-    texts = tuple(f"{name}={mine}:{name}" for name in ("inward", "gentle"))
-    request = CheckRequest(
-        str(plane), texts, ("uniform",), env=f"{mine}:ActingPlane", config=config
-    )
-    return check(request), judged
+    texts = [f"{name}={mine}:{name}" for name in ("inward", "gentle")]
+    env = f"{mine}:ActingPlane"
+    return check(plane, texts, pools="uniform", env=env, config=config), judged
 
 
 def test_rollouts_judge_the_picks_alone_where_candidates_are_many(
@@ -178,7 +174,7 @@ def test_rollouts_judge_the_picks_alone_where_candidates_are_many(
             here = here - np.float32(0.1) * np.clip(here, -1, 1)
         mean = parts["gentle"]["one_step"]["worth"][f"K = {k}"]["mean"]
         assert mean == pytest.approx(worth.mean(), abs=1e-5)
-    write_check(result, tmp_path / "out")
+    result.write(tmp_path / "out")
     assert "one_step/gentle/report.html" in (tmp_path / "out" / "report.html").read_text()
     kept = PicksResult.read(tmp_path / "out" / "uniform" / "one_step" / "gentle")
     assert kept.baseline == "K = 1"

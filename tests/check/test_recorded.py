@@ -5,31 +5,29 @@ from __future__ import annotations
 import html
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.environments.plane import NEAR, GoalPlane, Plane, records, small, write_plane
-from toptail.lab.check.closed_loop import Episodic, recorded, recorded_returns
+from toptail.lab.check.candidates import check_queries
+from toptail.lab.check.closed_loop import Episodes, recorded, recorded_returns
 from toptail.lab.check.config import CheckConfig
-from toptail.lab.check.environments import TaskWorld
+from toptail.lab.check.environments import TaskEnvironment
 from toptail.lab.check.page import check_html, check_lines
-from toptail.lab.check.queries import check_queries
-from toptail.lab.check.request import CheckRequest
 from toptail.lab.check.run import check
 from toptail.lab.environments.protocol import Copies, stored_rows
-from toptail.lab.environments.walks import WalkRules
+from toptail.lab.environments.rollout import RolloutRules
 from toptail.lab.proposals.untrained import UniformActions
 
 DATA = records(12, 15, 3)
 
 
-def episodes(kind: type[Plane], horizon: int) -> Episodic:
+def episodes(kind: type[Plane], horizon: int) -> Episodes:
     goals = kind is GoalPlane
-    world = TaskWorld("plane", partial(Copies, kind), goals)
+    task = TaskEnvironment("plane", partial(Copies, kind), goals)
     queries = check_queries(DATA, 8, 0, goals=goals)
-    return Episodic(world, DATA, queries, UniformActions(2), (1, 2), WalkRules(horizon))
+    return Episodes(task, DATA, queries, UniformActions(2), 2, RolloutRules(horizon))
 
 
 def slow_return(trajectory: int, horizon: int) -> float:
@@ -70,7 +68,7 @@ def test_an_episode_that_the_environment_ended_counts_no_further() -> None:
     assert found.episodes == 12
 
 
-def came_slowly(given: Episodic, query: int, horizon: int) -> bool:
+def came_slowly(given: Episodes, query: int, horizon: int) -> bool:
     """Row by row, as the environment counts it."""
     row, goal = given.queries.rows[query], given.queries.goals[query]
     path = DATA.observations[row + 1 : DATA.ends[DATA.trajectory[row]] + 1][:horizon]
@@ -95,8 +93,7 @@ def test_it_stands_beside_every_closed_loop(tmp_path: Path) -> None:
         ("ActingPlane", "inward", "The return of the data's own episodes is that of their"),
         ("GoalPlane", "towards", "Success of the data's own episodes is how many came to"),
     ):
-        request = CheckRequest(str(plane), (f"{mine}:{name}",), env=f"{mine}:{env}", config=config)
-        content: dict[str, Any] = check(request).content
+        content = check(plane, f"{mine}:{name}", env=f"{mine}:{env}", config=config).content
         parts = content["scorers"]["mine"]["parts"]
         data = parts[0]["closed_loop"]["data"]
         assert data == parts[1]["closed_loop"]["data"]
@@ -124,10 +121,8 @@ def test_rows_that_cannot_be_restored_leave_the_line_out_and_say_so(tmp_path: Pa
     mine = tmp_path / "mine.py"
     mine.write_text(mine.read_text() + UNRESTORED)  # the last row of every episode
     config = CheckConfig(**small(per_group=3, starts=3, horizon=20))
-    request = CheckRequest(
-        str(plane), (f"{mine}:inward",), ("uniform",), env=f"{mine}:Forgetful", config=config
-    )
-    content = check(request).content
+    env, scorer = f"{mine}:Forgetful", f"{mine}:inward"
+    content = check(plane, scorer, pools="uniform", env=env, config=config).content
     assert content["scorers"]["mine"]["parts"][0]["closed_loop"]["data"] is None
     (left,) = content["not_done"]
     assert left["what"] == "the return of the data's own episodes"

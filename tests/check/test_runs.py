@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from tests.environments.plane import small, write_plane
 from tests.training.toy import toy_config
 from toptail.lab.check.config import CheckConfig
 from toptail.lab.check.judge import REFERENCE_SEEDS
-from toptail.lab.check.request import CheckRequest
+from toptail.lab.check.result import CheckResult
 from toptail.lab.check.run import check
 from toptail.lab.tasks.files import load_file
 
@@ -30,19 +31,16 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def request(plane: Path, **how: object) -> CheckRequest:
+def checked(plane: Path, **how: Any) -> CheckResult:
     mine = plane.parent / "mine.py"
     config = CheckConfig(**small(per_group=3, starts=3, horizon=3, pool_size=4))
-    runs = plane.parent / "runs"
-    return replace(
-        CheckRequest(str(plane), (f"{mine}:towards",), runs=runs, config=config),
-        **how,  # type: ignore[arg-type]
-    )
+    how = {"runs": plane.parent / "runs"} | how
+    return check(plane, f"{mine}:towards", config=config, **how)
 
 
 def test_a_behaviour_model_proposes_goes_on_and_is_followed(plane: Path) -> None:
     env = f"{plane.parent / 'mine.py'}:GoalPlane"
-    result = check(request(plane, pools=("behaviour",), env=env))
+    result = checked(plane, pools=("behaviour",), env=env)
     assert result.content["judge"]["name"] == "rollouts"
     assert "behaviour model goes on" in result.content["judge"]["says"]
     (made,) = result.sources
@@ -53,7 +51,7 @@ def test_a_behaviour_model_proposes_goes_on_and_is_followed(plane: Path) -> None
 
 
 def test_the_reference_judges_where_there_is_no_environment(plane: Path) -> None:
-    result = check(request(plane, pools=("uniform",)))
+    result = checked(plane, pools=("uniform",))
     assert result.content["judge"]["name"] == "reference"
     (made,) = result.sources
     assert made.table is not None
@@ -65,4 +63,4 @@ def test_the_reference_judges_where_there_is_no_environment(plane: Path) -> None
     assert (one_step["status"], one_step["decided"]) == ("inconclusive", False)
     assert all(part["status"] == "inconclusive" for part in one_step["groups"].values())
     assert "not admitted" in one_step["reason"]
-    assert check(request(plane, pools=("uniform",), runs=None)).content["judge"]["name"] == "none"
+    assert checked(plane, pools=("uniform",), runs=None).content["judge"]["name"] == "none"

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.critics import slow_full as slow
+from tests.critics.examples import EXAMPLES
 from tests.critics.full_cases import DIMS, SLOW
 from toptail.lab.critics.registry import CRITICS
 
@@ -26,8 +27,9 @@ Reads = Callable[[slow.Tree, Any, Any, Any], dict[str, Any]]
 class Facts(NamedTuple):
     """What the checks need to know of a critic."""
 
-    at_zero: float
-    """Loss of fresh parameters where every input is zero: then every logit and value is 0."""
+    at_zero: float | None
+    """Loss of fresh parameters where every input is zero: then every logit and value is 0. None for
+    a loss that draws inputs of its own."""
 
     deployed: str
     """The readout that the paper's table names for selection."""
@@ -36,7 +38,8 @@ class Facts(NamedTuple):
     """Trained numbers of the small version in `full_cases`."""
 
     slow_loss: Callable[[slow.Tree, slow.Tree, slow.Rows, slow.Settings], slow.Scalars]
-    """The loss and its info in NumPy: (params, params without gradient, rows, settings)."""
+    """The loss and its info in NumPy: (params, params without gradient, rows, settings). For a
+    loss that samples it makes the same draws from ``rows.key``."""
 
     slow_reads: Reads
     """Every readout in NumPy, of matching rows."""
@@ -49,6 +52,9 @@ class Facts(NamedTuple):
 
     target: bool = False
     """Whether it has a target network."""
+
+    samples: bool = False
+    """Whether the loss draws by row, so that permuting the rows changes it."""
 
 
 def network_size(inputs: int, out: int) -> int:
@@ -116,6 +122,9 @@ def nce_mlp(params: slow.Tree, s: Any, a: Any, g: Any) -> dict[str, Any]:
     return of_members("logit", slow.joint(params, SLOW, s, a, g)[..., 0])
 
 
+SUBJECTS = (*CRITICS, *EXAMPLES)
+"""The critics that the contract is tested for."""
+
 _LISTED: Mapping[str, Facts] = {
     "tdq": Facts(TD, "q", 2 * Q + V, slow.tdq, tdq, target=True),
     "raw": Facts(LN2, "f_raw", ENCODERS, slow.raw, embedded, EMBEDDED, embeds=True),
@@ -148,10 +157,10 @@ _LISTED: Mapping[str, Facts] = {
 
 @cache
 def facts() -> Mapping[str, Facts]:
-    """The facts of every critic, the unlisted ones' from their own test files."""
+    """The facts of every critic and example, the unlisted ones' from their own test files."""
     return {
         name: _LISTED[name]
         if name in _LISTED
         else import_module(f"tests.critics.test_{name}").FACTS
-        for name in CRITICS
+        for name in SUBJECTS
     }

@@ -1,4 +1,4 @@
-"""Small versions of every full-size critic, compiled once per process, with batches for them."""
+"""Small versions of every critic, compiled once per process, with batches for them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tests.critics.examples import EXAMPLES, class_of
 from tests.critics.slow_full import Rows, Settings, Tree
-from toptail.lab.critics.base import Critic
-from toptail.lab.critics.full import full_size
-from toptail.lab.critics.learner import Batch, Info, Params
+from toptail.lab.critics.base import Batch, Critic, Info, Params
+from toptail.lab.critics.full import full_size, with_settings
 from toptail.lab.critics.networks import Encoders
 
 DIMS = (5, 2, 3)
@@ -40,6 +40,8 @@ def make(name: str, **changes: Any) -> Critic:
         "expectile": SLOW.expectile,
         "tau": TAU,
     }
+    if name in EXAMPLES:
+        return with_settings(class_of(name)(), settings | changes)
     return full_size(name, **(settings | changes))
 
 
@@ -79,7 +81,7 @@ def double(tree: Any) -> Tree:
 
 
 def slow_rows(batch: Batch) -> Rows:
-    return Rows(*(np.asarray(x, np.float64) for x in batch))
+    return Rows._make([*(np.asarray(x, np.float64) for x in batch), KEY])
 
 
 @contextmanager

@@ -21,7 +21,7 @@ Scalars: TypeAlias = dict[str, float]
 
 
 class Rows(NamedTuple):
-    """A batch in float64; the fields are those of `Batch`."""
+    """A batch in float64, with the fields of `Batch`, and the key that the loss draws from."""
 
     states: Array
     actions: Array
@@ -33,6 +33,7 @@ class Rows(NamedTuple):
     offsets: Array
     next_goals: Array
     random_goals: Array
+    key: Any
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from tests.critics.facts import facts
+from tests.critics.facts import SUBJECTS, facts
 from tests.critics.full_cases import (
     BATCH,
     KEY,
@@ -23,8 +23,8 @@ from tests.critics.full_cases import (
     target_source,
 )
 from tests.critics.slow_full import expectile
+from toptail.lab.critics.base import Batch
 from toptail.lab.critics.bellman import Bellman, expectile_loss
-from toptail.lab.critics.learner import Batch
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.critics.tdq import TDQ
 from toptail.lab.critics.two_head_separate import TwoHeadSeparate
@@ -35,7 +35,7 @@ BELLMAN = [name for name, each in facts().items() if each.target]
 
 
 def test_which_critics_have_targets() -> None:
-    assert {name for name in CRITICS if "target" in random_params(make(name))} == set(BELLMAN)
+    assert {name for name in SUBJECTS if "target" in random_params(make(name))} == set(BELLMAN)
 
 
 def test_expectile_loss() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from tests.critics import slow_full as slow
 from tests.critics.full_cases import (
@@ -21,24 +20,11 @@ from tests.critics.full_cases import (
     random_params,
     rough,
 )
-from toptail.lab.critics.bellman import Bellman, BellmanCritic
-from toptail.lab.critics.cosine import Cosine
-from toptail.lab.critics.hybrid import Hybrid
-from toptail.lab.critics.learner import Batch, Info, Params
-from toptail.lab.critics.networks import units
-from toptail.lab.critics.stack import Stack, StackedEncoders
-from toptail.lab.critics.two_head_joint import TwoHeadJoint
+from toptail.lab.critics.base import Params
+from toptail.lab.critics.bellman import BellmanCritic
+from toptail.lab.critics.networks import Stack, StackedEncoders
 
 ENCODERS = StackedEncoders(hidden=(16, 16), embed_dim=SLOW.embed_dim, ensemble=SLOW.members)
-
-
-def assert_same_gradient(got: Params, expected: Params) -> None:
-    """Every leaf, within float32's rounding of the leaf's largest entry."""
-    fast, plain = (jax.tree_util.tree_leaves_with_path(tree) for tree in (got, expected))
-    assert [path for path, _ in fast] == [path for path, _ in plain]
-    for (path, leaf), (_, own) in zip(fast, plain, strict=True):
-        atol, label = 1e-5 * np.abs(own).max(), jax.tree_util.keystr(path)
-        np.testing.assert_allclose(leaf, own, rtol=0, atol=atol, err_msg=label)
 
 
 def test_embed_goals_against_numpy() -> None:
@@ -60,28 +46,6 @@ def test_embed_goals_against_numpy() -> None:
         for got, own in zip(e, slow.embed(double(params), SLOW, *rows), strict=True):
             assert got.dtype == jnp.float32
             np.testing.assert_allclose(got, own.reshape(shape), rtol=1e-5, atol=1e-5)
-
-
-def test_embed_goals_gradient_is_that_of_one_pass_each() -> None:
-    params, batch = random_params(ENCODERS), random_batch()
-    pairs, sets = (batch.states, batch.actions), (batch.goals, batch.td_goals)
-    rng = np.random.default_rng(9)
-    shape = (3, SLOW.members, len(batch.states), SLOW.embed_dim)
-    weights = jnp.asarray(rng.normal(size=shape), jnp.float32)
-
-    def weighted(phi: jax.Array, *psis: jax.Array) -> jax.Array:
-        return jnp.sum(weights * jnp.stack([jnp.sin(x) for x in (phi, *psis)]))
-
-    def at_once(p: Params) -> jax.Array:
-        found = ENCODERS.embed_goals(p, *pairs, *sets)
-        return weighted(found[0].phi, *(e.psi for e in found))
-
-    def one_by_one(p: Params) -> jax.Array:
-        found = [ENCODERS.embed(p, *pairs, goals) for goals in sets]
-        return weighted(found[0].phi, *(e.psi for e in found))
-
-    both = quick_jit(lambda p: (jax.grad(at_once)(p), jax.grad(one_by_one)(p)))
-    assert_same_gradient(*both(params))
 
 
 def test_groups_apart() -> None:
@@ -106,50 +70,6 @@ def test_groups_apart() -> None:
     for place, (name, got) in enumerate(apart.items()):
         expected = together[name][:, : 2 + place]
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6, err_msg=name)
-
-
-def plain_loss(
-    critic: Hybrid | TwoHeadJoint, params: Params, batch: Batch
-) -> tuple[jax.Array, Info]:
-    """The definition: a pass per goal set, each scaled by itself."""
-    cosine = Cosine(critic.encoders, critic.contrast, critic.temperature, critic.learn_temperature)
-    contrast, info = cosine.loss(params, batch, KEY)
-
-    def fitted(p: Params) -> jax.Array:
-        e = units(critic.embed(p, batch.states, batch.actions, batch.td_goals))
-        joint = isinstance(critic, TwoHeadJoint)
-        return critic.q_td(p, e) if joint else critic.q_hybrid(p, e)
-
-    v, next_v = critic.now_and_next(params, batch)
-    q, target_q = fitted(params), fitted(params["target"])
-    bellman = Bellman(SLOW.gamma, SLOW.expectile)
-    td, td_info = bellman.losses(q, v, target_q, next_v, batch)
-    return contrast + critic.td_weight * td, {"contrast": contrast, **info, **td_info}
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("hybrid", {"contrast": "symmetric_info_nce", "learn_temperature": True}),
-        ("two_head_joint", {}),
-    ],
-)
-def test_loss_and_gradient_are_the_plain_ones(name: str, settings: dict[str, Any]) -> None:
-    critic, batch = make(name, hidden=(16,), **settings), random_batch()
-    assert isinstance(critic, Hybrid | TwoHeadJoint)
-    params = random_params(critic)
-
-    def both(p: Params) -> Any:
-        fast = jax.value_and_grad(lambda x: critic.loss(x, batch, KEY), has_aux=True)
-        plain = jax.value_and_grad(lambda x: plain_loss(critic, x, batch), has_aux=True)
-        return fast(p), plain(p)
-
-    ((loss, info), grads), ((plain, plain_info), plain_grads) = quick_jit(both)(params)
-    assert float(loss) == pytest.approx(float(plain), rel=1e-6)
-    assert info.keys() == plain_info.keys()
-    for label, own in plain_info.items():
-        assert float(info[label]) == pytest.approx(float(own), rel=1e-5, abs=1e-6), label
-    assert_same_gradient(grads, plain_grads)
 
 
 def products(closed: Any) -> list[tuple[int, ...]]:

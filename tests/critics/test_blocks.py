@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from toptail.lab.critics.base import CPU_BLOCK, in_blocks
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import CPU_BLOCK, Params, in_blocks
 from validation.score import bench_blocks, bench_factors
 
 

@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.critics import slow_full as slow
 from tests.critics.facts import WITH_HEADS, facts
-from tests.critics.full_cases import DIMS, SLOW, double, make, quick_jit, random_params
-from toptail.lab.critics.base import CPU_BLOCK, Critic, TrainedCritic
+from tests.critics.full_cases import DIMS, SLOW, make, quick_jit, random_params
+from toptail.lab.critics.base import CPU_BLOCK, Critic, Params, TrainedCritic
 from toptail.lab.critics.embedding import EmbeddingCritic
-from toptail.lab.critics.learner import Params
 from toptail.lab.critics.networks import Encoders
 from toptail.lab.critics.one_step import ONE_STEP
 from toptail.lab.critics.registry import names
@@ -99,29 +97,6 @@ def test_every_readout_is_what_its_factors_make(name: str) -> None:
 
 def test_an_unknown_readout_has_no_factors() -> None:
     assert CRITICS["full-size raw"].factors("q_td") is None
-
-
-def by_hand(params: Params) -> dict[str, list[float]]:
-    """The hybrid's readouts in float64, one question after the other."""
-    tree = double(params)
-    scores: dict[str, list[float]] = {name: [] for name in WITH_HEADS}
-    for pair, goal in ASKED:
-        one = [np.asarray(x, np.float64)[None] for x in (*(x[pair] for x in PAIRS), GOALS[goal])]
-        phi, psi = slow.embed(tree, SLOW, *one)
-        cosine, q_td = slow.cosines(phi, psi).mean(), slow.head(tree, phi, psi).mean()
-        scores["f_raw"].append(float((phi * psi).sum(axis=-1).mean()))
-        scores["f_cos"].append(float(cosine))
-        scores["phi_norm"].append(float(np.linalg.norm(phi, axis=-1).mean()))
-        scores["q_td"].append(float(q_td))
-        scores["q_hybrid"].append(float(q_td + SLOW.alpha * cosine))
-    return scores
-
-
-def test_the_hybrids_scores_are_those_of_a_plain_loop() -> None:
-    name = "full-size hybrid"
-    for readout, expected in by_hand(random_params(CRITICS[name])).items():
-        found = answers(name)[readout].by_factors
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4, err_msg=readout)
 
 
 def test_blocks_of_pairs_goals_and_questions() -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.critics.facts import ENCODERS, Facts, facts
+from tests.critics.facts import ENCODERS, SUBJECTS, Facts, facts
 from tests.critics.full_cases import (
     BATCH,
     DIMS,
@@ -24,12 +24,10 @@ from tests.critics.full_cases import (
     target_source,
 )
 from toptail.errors import InputError
-from toptail.lab.critics.base import TrainedCritic
+from toptail.lab.critics.base import Batch, TrainedCritic, parameter_count
 from toptail.lab.critics.embedding import EmbeddingCritic
 from toptail.lab.critics.full import full_size
-from toptail.lab.critics.learner import Batch, parameter_count
-from toptail.lab.critics.registry import CRITICS
-from toptail.lab.training.checkpoint import load_params, save_params
+from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, train_step
 
 
@@ -38,7 +36,9 @@ def test_unknown_name() -> None:
         full_size("iql")
 
 
-CASES = [(name, half) for name in CRITICS for half in (False, True)]
+HALF = ("tdq", "raw", "hybrid")
+"""Critics that are tested in bfloat16, too: between them they have every kind of network."""
+CASES = [*((name, False) for name in SUBJECTS), *((name, True) for name in HALF)]
 
 
 @pytest.fixture(
@@ -81,17 +81,23 @@ def test_finite_at_extreme_inputs(c: Case, batch: Batch) -> None:
 
 
 def test_loss_at_zero(c: Case) -> None:
-    scalars, _ = c.gradient(c.fresh, zeros())
-    assert scalars["loss"] == pytest.approx(classified(c).at_zero, rel=1e-5)
+    expected = classified(c).at_zero
+    if expected is not None:
+        scalars, _ = c.gradient(c.fresh, zeros())
+        assert scalars["loss"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_permuted_batch(c: Case) -> None:
-    """Permuting the rows changes nothing but the order of sums.
+    """Permuting the rows changes nothing but the order of sums, unless the loss draws by row.
 
     The contrastive MLP draws its negatives by position; here it takes all of them. That a part
     of them is right on average is tested beside its loss.
     """
     batch = random_batch()
+    if classified(c).samples:
+        losses = [float(c.critic.loss(c.params, batch, jax.random.key(n))[0]) for n in (0, 0, 1)]
+        assert losses[0] == losses[1] != losses[2]
+        return
     order = np.random.default_rng(5).permutation(BATCH)
     loss, grads = c.gradient(c.params, batch)
     permuted, permuted_grads = c.gradient(c.params, jax.tree.map(lambda x: x[order], batch))
@@ -173,7 +179,7 @@ def test_trained_critic_reads_by_name() -> None:
 
 
 def test_parameter_counts() -> None:
-    counted = {name: parameter_count(case(name, False).params) for name in CRITICS}
+    counted = {name: parameter_count(case(name, False).params) for name in SUBJECTS}
     assert counted == {name: each.parameters for name, each in facts().items()}
     learned = make("cosine", learn_temperature=True).init(KEY, *DIMS)
     assert parameter_count(learned) == ENCODERS + 1

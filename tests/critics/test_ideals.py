@@ -18,8 +18,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from toptail.lab.critics.base import Batch
 from toptail.lab.critics.full import full_size
-from toptail.lab.critics.learner import Batch
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.training.loop import TrainConfig, make_train
 
@@ -168,6 +168,7 @@ SEEDS = {"nce_mlp": 3, "mc_regression": 3, "c_learning_max": 3}
 """Trainings whose scores are averaged, where one alone is noisy; else one."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXACT)
 def test_a_critic_becomes_what_its_loss_asks_for(name: str) -> None:
     """Scores are near their exact values, and so are the preferences between two actions."""
@@ -188,6 +189,7 @@ def test_a_critic_becomes_what_its_loss_asks_for(name: str) -> None:
     assert (prefers[0, 4] > 0) == optimal
 
 
+@pytest.mark.slow
 def test_goals_that_followed_make_the_behaviour_look_better() -> None:
     """Why the behaviour's TD-Q has goals of its own: with TD-Q's, the mean is not its value."""
     exact = first_hit(0.5)

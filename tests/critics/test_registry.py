@@ -98,9 +98,12 @@ ENTRY = 'Entry(name="mine", title="M", place=9, group="control", network="mlp", 
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (ENTRY.format("readouts=(Readout(NAME, 'bellman'),)"), "line 2: 'NAME' cannot stand"),
-        (ENTRY.format("readouts=tuple(all())"), r"line 2: 'tuple\(all\(\)\)' cannot stand"),
-        (ENTRY.format("kind=3"), "line 2: 'Entry.*cannot stand"),
+        (
+            ENTRY.format("readouts=(Readout(NAME, 'bellman'),)"),
+            "line 2: ENTRY .*'NAME'",
+        ),
+        (ENTRY.format("readouts=tuple(all())"), "line 2: ENTRY .*'tuple'"),
+        (ENTRY.format("kind=3"), "line 2: ENTRY .*'kind'"),
         (ENTRY.format("readouts=()").replace("mine", "other"), "the name of the file, 'mine'"),
         ("{'name': 'mine'}", "must be an Entry"),
     ],

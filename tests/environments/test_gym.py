@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from examples.gym_data import episode
+from tests.environments.plane import small
 from toptail.errors import InputError
+from toptail.lab.check.config import CheckConfig
+from toptail.lab.check.run import check
 from toptail.lab.environments.gym import GymEnvironment, unlogged
-from toptail.lab.environments.protocol import StoredRow, stored_rows
+from toptail.lab.environments.protocol import StoredRow, has_goals, stored_rows
 from toptail.lab.tasks.files import check_arrays
 from toptail.lab.tasks.trajectories import Trajectories
 
@@ -59,9 +62,7 @@ class Corridor:
     """Resets to a state, and has neither ``state`` nor a simulator."""
 
     def __init__(self) -> None:
-        from gymnasium.spaces import Box
-
-        self.action_space = Box(-4.0, 2.0, (1,))
+        self.action_space = gymnasium.spaces.Box(-4.0, 2.0, (1,))
         self.unwrapped = self
 
     def reset(self, options: Any = None, **_: Any) -> Any:
@@ -111,9 +112,7 @@ class Unicycle:
     """Has a ``state`` of three numbers, observes four, and resets to a state if it is ``able``."""
 
     def __init__(self, able: bool) -> None:
-        from gymnasium.spaces import Box
-
-        self.action_space = Box(-1.0, 1.0, (2,))
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,))
         self.unwrapped, self.able = self, able
 
     def _seen(self) -> Any:
@@ -145,14 +144,134 @@ def test_what_is_observed_is_the_environments_own_and_not_its_state() -> None:
         GymEnvironment(Unicycle(able=False)).restore(row)
 
 
-class Goals(Corridor):
-    """Observes a dictionary, as gymnasium-robotics' tasks do."""
+class Reach:
+    """A goal environment in the style of gymnasium-robotics: a point that should reach a place.
+
+    It observes velocity and position, and has sparse or dense rewards.
+    """
+
+    def __init__(self, *, sparse: bool = True, repeats: bool = True) -> None:
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,))
+        self.unwrapped, self.sparse, self.repeats = self, sparse, repeats
+
+    def reset(self, options: Any = None, seed: int | None = None) -> Any:
+        rng = np.random.default_rng(seed)
+        self.at, self.speed = rng.uniform(-1, 1, 2), rng.uniform(-1, 1, 2)
+        if options is not None:
+            self.at, self.speed = options["state"][:2].copy(), options["state"][2:4].copy()
+        self.goal = rng.uniform(-1, 1, 2)
+        return self._seen(), {}
+
+    def _seen(self) -> dict[str, Any]:
+        place = self.at if self.repeats else self.at**3
+        seen = np.concatenate([self.speed, place]).astype(np.float32)
+        return {
+            "observation": seen,
+            "achieved_goal": self.at.astype(np.float32),
+            "desired_goal": self.goal.astype(np.float32),
+        }
+
+    def step(self, action: Any) -> Any:
+        self.speed = np.asarray(action, np.float64)
+        self.at = self.at + 0.1 * self.speed
+        seen = self._seen()
+        reward = self.compute_reward(seen["achieved_goal"], seen["desired_goal"], {})
+        return seen, reward, False, False, {}
+
+    def compute_reward(self, achieved: Any, desired: Any, _info: Any) -> Any:
+        away = np.linalg.norm(achieved - desired, axis=-1)
+        return -(away > 0.15).astype(float) if self.sparse else -away
+
+
+ROW = np.array([0.3, -0.2, 0.5, 0.1], np.float32)
+STATE: dict[str, Any] = {
+    "qpos": np.array([0.5, 0.1], np.float32),
+    "qvel": np.array([0.3, -0.2], np.float32),
+}
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_goals_of_dictionary_observations_are_reached_as_the_environment_says(beside: bool) -> None:
+    env = GymEnvironment(Reach(repeats=not beside))
+    assert has_goals(env)
+    place = np.array([0.5, 0.1], np.float32)
+    row = np.concatenate([ROW[:2], place**3, place]) if beside else ROW
+    np.testing.assert_allclose(env.restore(StoredRow(0, row, **STATE)), row, atol=1e-6)
+    near = np.array([9, 9, 9, 9, 0.72, 0.1]) if beside else np.array([9, 9, 0.72, 0.1])
+    assert not env.reached(near)  # 0.22 away
+    seen, reward, ended = env.step(np.array([1.0, 0.0], np.float32))
+    assert seen.shape == row.shape
+    assert env.reached(near)  # 0.12 away, whatever the velocity in the goal's row
+    assert not ended
+    assert reward in (0.0, -1.0)
+
+
+def test_goal_environments_that_do_not_say_what_is_reached_are_refused() -> None:
+    with pytest.raises(InputError, match=r"Reach pays .* different rewards.* make it with sparse"):
+        GymEnvironment(Reach(sparse=False))
+    dense = Reach(sparse=False)
+    dense._is_success = lambda a, b: np.linalg.norm(a - b) < 0.15  # type: ignore[attr-defined]
+    assert has_goals(GymEnvironment(dense))
+    hidden = GymEnvironment(Reach(repeats=False))
+    with pytest.raises(
+        InputError, match=r"no column of these repeats 'achieved_goal'.*side by side"
+    ):
+        hidden.restore(StoredRow(0, ROW, **STATE))
+
+
+class Partial(Corridor):
+    """Observes a dictionary without an achieved goal."""
 
     def reset(self, options: Any = None, **_: Any) -> Any:
         at, _ = super().reset(options)
-        return {"observation": at, "desired_goal": at}, {}
+        return self.seen(at), {}
+
+    def seen(self, at: Any) -> Any:
+        return {"observation": at}
+
+    def step(self, action: Any) -> Any:
+        at, *rest = super().step(action)
+        return self.seen(at), *rest
 
 
-def test_dictionaries_of_gymnasium_are_refused_in_a_sentence() -> None:
-    with pytest.raises(InputError, match=r"observes a dict \(observation, desired_goal\)"):
-        GymEnvironment(Goals())
+class Unnamed(Partial):
+    """Has no part ``observation`` either."""
+
+    def seen(self, at: Any) -> Any:
+        return {"position": at}
+
+
+def test_dictionaries_without_goals_are_vectors_or_refused() -> None:
+    env = GymEnvironment(Partial())
+    assert not has_goals(env)
+    assert env.restore(StoredRow(0, np.array([3.0], np.float32))) == [3.0]
+    with pytest.raises(InputError, match=r"observes a dict \(position\): expected a vector"):
+        GymEnvironment(Unnamed())
+
+
+def test_a_goal_environment_is_checked() -> None:
+    rng = np.random.default_rng(0)
+    arrays = []
+    for _ in range(2):
+        actions = rng.uniform(-1, 1, (60, 12, 2)).astype(np.float32)
+        moved = np.cumsum(0.1 * actions, axis=1) + rng.uniform(-1, 1, (60, 1, 2))
+        qpos = np.concatenate([moved[:, :1] - 0.1 * actions[:, :1], moved[:, :-1]], axis=1)
+        qvel = np.concatenate([np.zeros((60, 1, 2)), actions[:, :-1]], axis=1)
+        split = {"qpos": qpos, "qvel": qvel, "actions": actions}
+        split |= {"observations": np.concatenate([qvel, qpos], axis=2)}
+        flat = {name: array.reshape(-1, array.shape[-1]) for name, array in split.items()}
+        arrays.append(flat | {"terminals": np.tile(np.arange(12) == 11, 60)})
+
+    def towards(states: Any, actions: Any, goals: Any) -> Any:
+        return -np.linalg.norm(states[:, 2:] + 0.1 * actions - goals[:, 2:], axis=1)
+
+    config = CheckConfig(**small(per_group=20, starts=30))
+    scorers = {"towards": towards, "away": lambda s, a, g: -towards(s, a, g)}
+    result = check(tuple(arrays), scorers, env=Reach, pools="uniform", config=config)
+    assert (result.content["goals"], result.content["environment"]) == (True, "Reach")
+    worth = {
+        name: entry["parts"][0]["closed_loop"]["worth"]["K = 8"]["mean"]
+        for name, entry in result.content["scorers"].items()
+    }
+    assert worth["towards"] > 0.8
+    assert worth["away"] < 0.4

@@ -14,13 +14,13 @@ from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import BODIES
 from toptail.lab.experts.walking import (
     SoccerExpert,
-    SoccerMind,
+    SoccerStrategy,
     dribbling_inputs,
     guide_of,
     walking_inputs,
 )
 from toptail.lab.tasks.collect import Collection, collect, make_collector
-from toptail.lab.tasks.expert import Situation
+from toptail.lab.tasks.episodes import Situation
 from toptail.lab.tasks.files import load, read_record
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name, published_recipe
@@ -132,7 +132,7 @@ class SlowPlayer:
         self.errand: Any = None
         self.step = -1
 
-    def intend(self, agent: Any, ball: Any, goal: Any) -> tuple[bool, Any]:
+    def decide(self, agent: Any, ball: Any, goal: Any) -> tuple[bool, Any]:
         self._after_a_step(agent)
         self.before.append(agent)
         self.step += 1
@@ -171,7 +171,7 @@ def test_decisions_are_those_of_a_slow_player(environment: str) -> None:
     goals = maze.centre(rng.choice(maze.free, players)) + rng.uniform(-1, 1, (players, 2))
     balls = maze.centre(rng.choice(maze.free, players))
     balls[0] = centre[0]  # close to its ball from the start
-    mind = SoccerMind(arena, stitch=False)
+    mind = SoccerStrategy(arena, stitch=False)
     mind.start([np.random.default_rng(i) for i in range(players)])
     slow = [SlowPlayer(env, np.random.default_rng(i), arena) for i in range(players)]
     errands, dribbled = 0, 0
@@ -179,9 +179,9 @@ def test_decisions_are_those_of_a_slow_player(environment: str) -> None:
     for t in range(steps):
         rows = np.zeros((players, 42))
         rows[:, :2], rows[:, 15:17] = place, balls
-        meant = mind.intend(Situation(rows, place.copy(), goals, np.zeros((players, 2)), maze))
+        meant = mind.decide(Situation(rows, place.copy(), goals, np.zeros((players, 2)), maze))
         for i, player in enumerate(slow):
-            dribbling, target = player.intend(place[i].copy(), balls[i].copy(), goals[i])
+            dribbling, target = player.decide(place[i].copy(), balls[i].copy(), goals[i])
             assert meant.dribbling[i] == dribbling, (t, i)
             np.testing.assert_allclose(meant.targets[i], target, atol=1e-9)
             errands += player.errand is not None
@@ -202,10 +202,10 @@ def test_a_stitch_episode_does_one_thing() -> None:
     rows[:, :2] = place
     rows[:, 15:17] = maze.centre(cells[[0, 2]])  # the first ball at its player's feet
     goals = maze.centre(maze.free[-2:])
-    mind = SoccerMind(arena=True, stitch=True)
+    mind = SoccerStrategy(arena=True, stitch=True)
     mind.start([np.random.default_rng(i) for i in range(2)])
     for _ in range(2):
-        meant = mind.intend(Situation(rows, place, goals, np.zeros((2, 2)), maze))
+        meant = mind.decide(Situation(rows, place, goals, np.zeros((2, 2)), maze))
         assert meant.dribbling.tolist() == [True, False]
         np.testing.assert_array_equal(meant.targets[1], goals[1])
         rows[:, 15:17] += 4.0  # wherever the balls are later

@@ -14,7 +14,8 @@ import pytest
 
 from tests.foreign.fixtures import DATA, FOREIGN, POINT
 from toptail.cli import main
-from toptail.errors import InputError, NotDoneError
+from toptail.errors import InputError
+from toptail.lab.foreign import datasets
 from toptail.lab.foreign.datasets import import_data
 from toptail.lab.tasks.compare import recipe_facts
 from toptail.lab.tasks.files import load, load_file
@@ -96,7 +97,7 @@ def test_hdf5_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
         import_data(f"d4rl:{path}", tmp_path / "x.npz")
     with h5py.File(path, "w") as file:
         file.create_dataset("observations", (10**9, 100), "f8", chunks=(1000, 100))
-    with pytest.raises(InputError, match=r"unpacks to 800\.0 GB"):
+    with pytest.raises(InputError, match=r"unpacks to .* GB or more"):
         import_data(f"d4rl:{path}", tmp_path / "x.npz")
 
 
@@ -137,7 +138,7 @@ def virtual_rows(h5py: Any, file: Any, tmp_path: Path) -> None:
 
 def many_names_of_an_episode(_: Any, file: Any, __: Path) -> None:
     file["episode_0"]["rewards"] = np.zeros(100_000)
-    for i in range(1, 300):
+    for i in range(1, 2_000):
         file[f"episode_{i}"] = file["episode_0"]
 
 
@@ -160,21 +161,20 @@ def group_inside_itself(_: Any, file: Any, __: Path) -> None:
         (soft_link, "'episode_1' is a link to somewhere else"),
         (rows_of_another_file, "'episode_0/infos/qpos' lies outside the file"),
         (virtual_rows, "'episode_0/infos/qpos' lies outside the file"),
-        (many_names_of_an_episode, r"unpacks to 0\.2 GB, and this machine has 0\.1 GB"),
-        (groups_of_groups, "more than 1,000 names"),
-        (group_inside_itself, "recursion|more than 1,000 names"),
+        (many_names_of_an_episode, r"unpacks to .* GB or more"),
+        (groups_of_groups, "has more than 10,000 names"),
+        (group_inside_itself, "nested too deeply|more than 10,000 names"),
     ],
 )
 def test_hdf5_of_minari_holds_all_it_shows_and_links_are_counted(
     change: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     h5py = pytest.importorskip("h5py")
-    monkeypatch.setattr("toptail.io.files._memory", lambda: 50_000_000)
-    monkeypatch.setattr("toptail.lab.foreign.datasets._MOST_NAMES", 1_000)
+    monkeypatch.setattr(datasets, "_MOST_NAMES", 10_000)
     with h5py.File(minari_hdf5(tmp_path), "w") as file:
         write_episode(file.create_group("episode_0"))
         change(h5py, file, tmp_path)
-    with pytest.raises((InputError, NotDoneError), match=message):
+    with pytest.raises(InputError, match=message):
         import_data(f"minari:{tmp_path / 'set'}", tmp_path / "x.npz")
     assert not (tmp_path / "x.npz").exists()
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.foreign.fixtures import FOREIGN
-from toptail import ScoredPools, audit
+from toptail import ScoredPools, TableColumns, audit
 from toptail.cli import main
 from toptail.errors import InputError
 
@@ -36,7 +36,7 @@ FOLDER = FOREIGN / "huggingface" / "single"
 def test_a_log_is_audited_to_a_verdict(
     path: Path, columns: dict[str, str], words: tuple[str, ...]
 ) -> None:
-    told = audit(path, resamples=100, **columns).summary()  # type: ignore[arg-type]
+    told = audit(path, resamples=100, columns=TableColumns(**columns)).summary()
     assert all(word in told for word in words), told
 
 

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.foreign.fixtures import DATA, FOREIGN, POINT, checkpoint
-from tests.training.toy import walks
-from toptail import audit
-from toptail.audit.verdict import STATUSES
-from toptail.cli import main
+from tests.foreign.fixtures import FOREIGN
 from toptail.errors import InputError
 from toptail.lab.scorers.user import user_scorer, user_scorers
-from toptail.lab.tasks.files import load_file, save_file
-from toptail_paper.cli import PAPER
 
 MINE = """
 import numpy as np
@@ -46,40 +38,13 @@ def rows(count: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return s, a, g
 
 
-KINDS = {
-    "ogbench-crl": f"ogbench:{checkpoint('crl')}",
-    "ogbench-gciql": f"ogbench:{FOREIGN}/ogbench/gciql/sd*/params_20.pkl",
-    "ogbench-qrl": f"ogbench:{checkpoint('qrl')}",
-    "ogbench-gcivl": f"ogbench:{checkpoint('gcivl')}",
-    "hiql": f"hiql=ogbench:{checkpoint('hiql')}",
-    "d3rlpy-td3_plus_bc": f"d3rlpy:{FOREIGN}/d3rlpy/td3_plus_bc.d3",
-}
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_a_critic_of_each_kind_is_audited(name: str) -> None:
-    """Candidates of PointMaze, judged by how near the goal one step leads in the open."""
-    data = load_file(DATA / f"{POINT}.npz")
-    rng = np.random.default_rng(0)
-    queries, pool = 45, 6
-    at = rng.choice(data.transitions, queries)
-    states = np.repeat(data.observations[at], pool, axis=0)
-    goals = np.repeat(data.observations[rng.choice(len(data), queries)], pool, axis=0)
-    actions = rng.uniform(-1, 1, (queries * pool, 2)).astype(np.float32)
-    value = -np.linalg.norm(states + 0.2 * actions - goals, axis=1).reshape(queries, pool)
-    scorers = user_scorers([KINDS[name]], reserved=())
-    scores = {s.column: s.score(states, actions, goals).reshape(queries, pool) for s in scorers}
-    result = audit({**scores, "value": value}, scores=list(scores), resamples=100)
-    assert list(result.verdicts) == [name]
-    assert result.verdicts[name].status in STATUSES
-    assert not any(s.opaque for s in scorers)
-    assert all(s.origin["file_sha256"] for s in scorers)
+GCIQL = f"ogbench:{FOREIGN}/ogbench/gciql/sd*/params_20.pkl"
 
 
 def test_a_pattern_stands_for_seeds() -> None:
-    columns = [s.column for s in user_scorers([KINDS["ogbench-gciql"]], reserved=())]
+    columns = [s.column for s in user_scorers([GCIQL], reserved=())]
     assert columns == ["ogbench-gciql@0", "ogbench-gciql@1"]
-    named = user_scorers([f"mine={KINDS['ogbench-gciql']}"], reserved=())
+    named = user_scorers([f"mine={GCIQL}"], reserved=())
     assert [s.column for s in named] == ["mine@0", "mine@1"]
 
 
@@ -141,24 +106,3 @@ def test_a_function_is_called_with_literals(mine: Path) -> None:
 def test_other_arguments_are_refused(call: str, message: str, mine: Path) -> None:
     with pytest.raises(InputError, match=message):
         user_scorer(f"{mine}:{call}")
-
-
-def test_the_studies_take_them_from_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mine: Path
-) -> None:
-    (tmp_path / "data").mkdir()
-    for name, episodes in (("walks", 4), ("walks-val", 3)):
-        save_file(tmp_path / "data" / f"{name}.npz", walks(episodes, 200, seed=episodes))
-    rng = np.random.default_rng(0)
-    np.savez(tmp_path / "mine.npz", actions=rng.uniform(-1, 1, (6, 1, 4, 2)).astype(np.float32))
-    np.savez(tmp_path / "judge.npz", values=rng.normal(size=(6, 1, 5)))
-    monkeypatch.chdir(tmp_path)
-    line = (
-        "study selection --task data/walks.npz --per-group 2 --pool-count 1 --pool-size 4 "
-        "--pools mine.npz --judge mine=judge.npz --out selection"
-    )
-    scorers = [KINDS["ogbench-gciql"], KINDS["d3rlpy-td3_plus_bc"], f"own={mine}:make(run='a')"]
-    flags = [word for scorer in scorers for word in ("--scorer", scorer)]
-    assert main([*shlex.split(line), *flags], PAPER) == 0
-    told = json.loads(Path("selection/walks/tables/fixed-query.json").read_text())
-    assert {"ogbench-gciql", "d3rlpy-td3_plus_bc", "own"} <= set(json.dumps(told).split('"'))

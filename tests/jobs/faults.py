@@ -36,7 +36,7 @@ SMALL = (
 TASKS = ("pointmaze-medium-navigate-v0", "pointmaze-large-navigate-v0")
 ALL = ("grid", "study", "audit")
 _QUIET = re.compile(rb"IDLE|Agent")
-"""Names of a node's processes that do no piece; a node does not live without its agents."""
+"""Names of a node's processes that run no job; a node does not live without its agents."""
 NO_BITS = ("record.json", "report.html", "audit.md", "audit.tex")
 """Files that say when, where and by which command they were made."""
 
@@ -73,7 +73,7 @@ class Killed:
             self.count["worker"] += 1
 
     def _workers(self) -> Iterator[int]:
-        """Processes of this cluster's nodes that do a piece right now."""
+        """Processes of this cluster's nodes that run a job right now."""
         raylets = {p.process.pid for n in self.nodes for p in n.all_processes["raylet"]}
         for folder in Path("/proc").iterdir():
             if folder.name.isdigit():
@@ -123,7 +123,7 @@ def commands(kind: str, folder: Path, millions: int) -> list[tuple[str, ...]]:
         return [
             ("train", "--task", str(task), "--steps", "200", "--log-every", "50", *SMALL,
              "--ensemble", "2", "--checkpoint-every", "50", "--critics", "raw,cosine,tdq,hybrid",
-             "--layer-norm", norm, "--out", f"{{out}}/layer-norm-{norm}")
+             "--set", f"layer_norm={norm}", "--out", f"{{out}}/layer-norm-{norm}")
             for task in tasks
             for norm in ("on", "off")
         ]  # fmt: skip

@@ -1,23 +1,28 @@
-"""Pieces on a cluster: order, errors and retries with a stand-in; bits and kills with Ray."""
+"""Jobs on a cluster: order, errors and retries with a stand-in; bits and kills with Ray."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import tyro
 
 from tests.programs import program_of
+from tests.training.toy import toy_file
 from toptail.cli import main
-from toptail.errors import BusyError, Exit, InputError, NotDoneError
-from toptail.jobs import cluster
-from toptail.jobs.cluster import ray_map, run_jobs
+from toptail.errors import Exit, InputError, NotDoneError
+from toptail.jobs import executors
+from toptail.jobs.executors import Ray, ray_map
 from toptail.jobs.job import Job, Resources
+
+NEEDS_RAY = pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra ray: make ray")
 
 
 class LostError(Exception):
@@ -87,58 +92,59 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return made
 
 
-def jobs(folder: Path) -> list[Job]:
-    """Two pieces, and one that needs both."""
+def jobs(folder: Path, work: Callable[[Path], object] = Path.touch) -> list[Job]:
+    """Two jobs, and one that needs both."""
 
     def one(name: str, needs: Sequence[str] = (), **how: Any) -> Job:
         path = folder / name
-        return Job(name, {}, folder, [path], path.touch, path.exists, needs=needs, **how)
+        return Job(name, {}, folder, [path], lambda: work(path), path.exists, needs=needs, **how)
 
     a, b = one("a"), one("b", resources=Resources(2.0, 1.0))
     return [one("c", [a.id, b.id]), a, b]
 
 
-def test_pieces_run_once_those_that_they_need_are_done(tmp_path: Path, ray: StandIn) -> None:
-    every = jobs(tmp_path)
-    by_id = {job.id: job for job in every}
-    order, told = [], []
+def test_jobs_run_once_those_that_they_need_are_done(tmp_path: Path, ray: StandIn) -> None:
+    order: list[str] = []
+    stages: list[tuple[str, float]] = []
 
-    def work(folder: str, identity: str) -> None:
-        assert folder == str(Path.cwd())
-        order.append(by_id[identity].name)
-        by_id[identity].run()
+    def work(path: Path) -> None:
+        order.append(path.name)
+        path.touch()
 
-    nodes = run_jobs(every, work, tick=lambda stage, share: told.append((stage, share)))
+    every = jobs(tmp_path, work)
+    done = Ray(lambda: every).run(every, lambda stage, share: stages.append((stage, share)))
     assert sorted(order[:2]) == ["a", "b"]
     assert order[2] == "c"
-    assert {done.node.split()[1] for done in nodes.values()} == {"01234567"}
-    assert told[-1] == ("3 of 3 pieces, last c", 1.0)
+    assert {each.node.split()[1] for each in done.values()} == {"01234567"}
+    assert stages[-1] == ("3 of 3 jobs, last c", 1.0)
     assert {(how["num_cpus"], how["num_gpus"]) for how in ray.options} == {(1.0, 0.0), (2.0, 1.0)}
-    assert {how["max_retries"] for how in ray.options} == {cluster.RETRIES}
-    assert run_jobs(every, work) == {}, "what is done is not done again"
+    assert {how["max_retries"] for how in ray.options} == {executors.RETRIES}
+    assert Ray(lambda: every).run(every) == {}, "what is done is not done again"
 
 
 @pytest.mark.parametrize(
     "said", [InputError("No such data set."), OSError(28, "No space left on device")]
 )
-def test_what_a_piece_says_is_said_and_the_others_are_ended(
+def test_the_error_of_a_job_is_raised_and_the_others_are_cancelled(
     tmp_path: Path, ray: StandIn, said: Exception
 ) -> None:
-    def work(_folder: str, _identity: str) -> str:
+    def work(_path: Path) -> None:
         raise said
 
+    every = jobs(tmp_path, work)
     with pytest.raises(type(said), match="No s"):
-        run_jobs(jobs(tmp_path), work)
-    assert len(ray.cancelled) == 1
+        Ray(lambda: every).run(every)
+    assert len(ray.cancelled) == 2
 
 
 @pytest.mark.usefixtures("ray")
-def test_a_piece_that_is_lost_too_often_is_a_sentence(tmp_path: Path) -> None:
-    def work(_folder: str, _identity: str) -> str:
+def test_a_job_that_is_lost_too_often_is_a_sentence(tmp_path: Path) -> None:
+    def work(_path: Path) -> None:
         raise LostError
 
+    every = jobs(tmp_path, work)
     with pytest.raises(NotDoneError, match="was lost with its worker or node 11 times"):
-        run_jobs(jobs(tmp_path), work)
+        Ray(lambda: every).run(every)
 
 
 @pytest.mark.usefixtures("ray")
@@ -146,37 +152,29 @@ def test_a_map_on_a_cluster_is_a_map() -> None:
     assert list(ray_map(lambda x: x * x, range(7))) == [x * x for x in range(7)]
 
 
-def test_a_node_works_in_the_folder_of_whoever_asks_if_it_has_that(
+def test_a_node_works_in_the_folder_of_the_driver_if_it_has_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert cluster._called(lambda _: Path.cwd(), "nowhere", 0) == tmp_path
-    assert cluster._called(lambda _: Path.cwd(), str(tmp_path / "here"), 0) == tmp_path / "here"
+    assert executors._called(lambda _: Path.cwd(), "nowhere", 0) == tmp_path
+    assert executors._called(lambda _: Path.cwd(), str(tmp_path / "here"), 0) == tmp_path / "here"
 
 
-def test_a_node_waits_for_whoever_does_its_piece(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from toptail.commands import run_job
-
-    monkeypatch.chdir(tmp_path)
-    tries: list[str] = []
-
-    def busy_twice(_words: Sequence[str], identity: str) -> bool:
-        tries.append(identity)
-        if len(tries) < 3:
-            raise BusyError("Busy.")
-        return True
-
-    monkeypatch.setattr(run_job, "do_piece", busy_twice)
-    monkeypatch.setattr("time.sleep", lambda _seconds: None)
-    run_job.on_a_node(["train"], str(tmp_path), "x")
-    assert tries == ["x"] * 3
-    monkeypatch.setattr(run_job, "_PATIENCE", -1.0)
-    tries.clear()
-    with pytest.raises(BusyError):
-        run_job.on_a_node(["train"], str(tmp_path), "x")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["study", "controlled", "--seeds", "0", "--out", "c"],
+        [*("train", "--task", "walks.npz", "--critics", "raw"), *("--steps", "2", "--out", "r")],
+    ],
+)
+def test_a_command_travels_to_a_node(words: list[str], tmp_path: Path) -> None:
+    cloudpickle = pytest.importorskip("cloudpickle")
+    words = [w.replace("walks.npz", str(toy_file(tmp_path))) for w in words]
+    command = tyro.cli(program_of(words).commands, args=words)
+    command = getattr(command, "what", command)
+    copy = cloudpickle.loads(cloudpickle.dumps(command.jobs))
+    assert [job.id for job in copy()] == [job.id for job in command.jobs()]
 
 
 @pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed")
@@ -190,45 +188,49 @@ def test_a_light_installation_says_what_is_missing(
     assert "pip install 'toptail[ray]'" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra ray: make ray")
+@NEEDS_RAY
 @pytest.mark.parametrize(
     "said", [InputError("No such data set."), OSError(28, "No space left on device")]
 )
-def test_what_a_node_of_a_real_cluster_says_is_said(tmp_path: Path, said: Exception) -> None:
+def test_the_error_of_a_node_of_a_real_cluster_is_raised(tmp_path: Path, said: Exception) -> None:
     import ray
 
-    def work(_folder: str, _identity: str) -> None:
+    def work(_path: Path) -> None:
         raise said
 
+    every = jobs(tmp_path, work)
     try:
         with pytest.raises(type(said), match="No s"):
-            run_jobs(jobs(tmp_path), work)
+            Ray(lambda: every).run(every)
     finally:
         ray.shutdown()
 
 
-@pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra ray: make ray")
-def test_an_accelerator_has_one_piece_at_a_time(tmp_path: Path) -> None:
+@NEEDS_RAY
+def test_an_accelerator_has_one_job_at_a_time(tmp_path: Path) -> None:
     import ray
 
-    def work(_folder: str, identity: str) -> None:
+    def work(path: Path) -> None:
         file = tmp_path / "in use"
         file.touch(exist_ok=False)
         time.sleep(0.2)
         file.unlink()
-        next(job for job in every if job.id == identity).run()
+        path.touch()
 
-    gpu = Resources(1.0, 1.0)
     paths = [tmp_path / str(at) for at in range(6)]
-    every = [Job(p.name, {}, tmp_path, [p], p.touch, p.exists, resources=gpu) for p in paths]
+    gpu = Resources(1.0, 1.0)
+    every = [
+        Job(p.name, {}, tmp_path, [p], partial(work, p), p.exists, resources=gpu) for p in paths
+    ]
     ray.init(num_cpus=3, num_gpus=1, include_dashboard=False, configure_logging=False)
     try:
-        assert len(run_jobs(every, work)) == 6
+        assert len(Ray(lambda: every).run(every)) == 6
     finally:
         ray.shutdown()
 
 
-@pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra ray: make ray")
+@NEEDS_RAY
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["collect", "grid"])
 def test_kills_on_a_real_cluster_change_nothing(tmp_path: Path, kind: str) -> None:
     from tests.jobs.faults import attack

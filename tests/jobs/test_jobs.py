@@ -1,4 +1,4 @@
-"""Pieces of long commands: listed as data, done one by one, the same as done together."""
+"""Jobs of long commands: listed, run one by one, with the same results as run together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from toptail.cli import main
 from toptail.commands.engine import own_words
 from toptail.errors import BusyError, Exit, InputError, NotDoneError
 from toptail.io.locks import locked
-from toptail.jobs.job import Job, find_job
+from toptail.jobs.executors import Here, Processes
+from toptail.jobs.job import Job, Resources, find_job
 
 SMALL = (
     *("--steps", "2", "--batch-size", "16", "--log-every", "2", "--hidden", "8", "--depth", "1"),
@@ -26,7 +27,7 @@ SMALL = (
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Type a command."""
+    """Run a command line in this process."""
 
     def call(*words: object) -> int:
         typed = list(map(str, words))
@@ -38,23 +39,22 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
 
 def listed(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    """The lines that were printed."""
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def a_job(tmp_path: Path, **changes: Any) -> Job:
-    """A piece that writes a file."""
+    """A job that writes a file."""
     file = tmp_path / "made"
     how: dict[str, Any] = {"name": "make", "content": {"a": 1}, "home": tmp_path, "outputs": [file]}
     return Job(**(how | {"work": lambda: file.write_text("x")} | changes))
 
 
-def test_a_piece_is_done_once_and_says_how_it_stands(tmp_path: Path) -> None:
+def test_a_job_runs_once_and_has_a_state(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     assert job.state() == "missing"
     with locked(job.lock, "Busy."):
         assert job.state() == "running"
-        with pytest.raises(BusyError, match=f"make \\({job.id}\\) is being done"):
+        with pytest.raises(BusyError, match=f"make \\({job.id}\\) is run by another process"):
             job.run()
     assert job.run()
     assert job.state() == "done"
@@ -63,34 +63,112 @@ def test_a_piece_is_done_once_and_says_how_it_stands(tmp_path: Path) -> None:
     assert job.state() == "missing"
 
 
-def test_what_can_be_seen_to_be_there_needs_no_mark(tmp_path: Path) -> None:
-    job = a_job(tmp_path, finished=(tmp_path / "made").exists)
+def test_a_job_whose_results_can_be_seen_needs_no_marker(tmp_path: Path) -> None:
+    job = a_job(tmp_path, done=(tmp_path / "made").exists)
     job.run()
     assert job.state() == "done"
     assert [path.suffix for path in job.lock.parent.iterdir()] == [".lock"]
 
 
-def test_an_identity_is_that_of_the_content(tmp_path: Path) -> None:
+def test_a_worker_waits_for_another_process_that_runs_its_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, tries = a_job(tmp_path), []
+
+    def busy_twice(_job: Job) -> bool:
+        tries.append(1)
+        if len(tries) < 3:
+            raise BusyError("Busy.")
+        return True
+
+    monkeypatch.setattr(Job, "run", busy_twice)
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    assert job.run_when_free()
+    assert len(tries) == 3
+    tries.clear()
+    with pytest.raises(BusyError):
+        job.run_when_free(patience=-1.0)
+
+
+def test_an_id_is_a_hash_of_the_content(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     assert job.id == a_job(tmp_path / "elsewhere").id
     assert job.id != a_job(tmp_path, content={"a": 2}).id
     assert job.id != a_job(tmp_path, name="other").id
     assert find_job([job], job.id) is job
-    with pytest.raises(InputError, match="list its pieces again"):
-        find_job([job], "0" * 16)
+    assert find_job([job], job.id[:5]) is job
+    for unknown in ("0" * 16, ""):
+        with pytest.raises(InputError, match="list its jobs again"):
+            find_job([job], unknown)
 
 
-def test_a_piece_waits_for_what_it_needs(tmp_path: Path) -> None:
+def test_a_job_waits_for_what_it_needs(tmp_path: Path) -> None:
     first = a_job(tmp_path)
     second = a_job(tmp_path, name="then", needs=[first.id])
-    with pytest.raises(NotDoneError, match="needs 1 pieces that are not done yet, such as make"):
+    with pytest.raises(NotDoneError, match="needs 1 jobs that are not done yet, such as make"):
         find_job([first, second], second.id)
     first.run()
     assert find_job([first, second], second.id) is second
 
 
-def test_the_flags_of_the_engine_are_no_part_of_a_piece() -> None:
-    words = ["train", "--engine", "ray", "--address=auto", "--list-jobs", "--out", "x"]
+def test_this_process_runs_the_missing_jobs_in_order(tmp_path: Path) -> None:
+    first, file = a_job(tmp_path), tmp_path / "then"
+    second = a_job(tmp_path, name="then", outputs=[file], work=file.touch, needs=[first.id])
+    stages: list[str] = []
+    done = Here().run([first, second], lambda stage, _share: stages.append(stage))
+    assert list(done) == [first.id, second.id]
+    assert stages == ["make", "then"]
+    assert Here().run([first, second]) == {}
+
+
+def test_processes_run_jobs_side_by_side_where_there_is_room(tmp_path: Path) -> None:
+    """Two jobs of one core each run after one another; both before the job that needs them."""
+    (tmp_path / "writer.py").write_text(
+        "import pathlib, sys, time\n"
+        "log = pathlib.Path(sys.argv[2])\n"
+        "log.open('a').write(f'begin {sys.argv[1]}\\n'); time.sleep(0.1)\n"
+        "log.open('a').write(f'end {sys.argv[1]}\\n'); pathlib.Path(sys.argv[3]).touch()\n"
+    )
+    order = tmp_path / "order"
+
+    def one(name: str, *needs: str) -> Job:
+        file = tmp_path / name
+        return a_job(tmp_path, name=name, outputs=[file], done=file.exists, needs=needs)
+
+    a, b = one("a"), one("b")
+    jobs = [a, b, one("c", a.id, b.id)]
+    words = [sys.executable, str(tmp_path / "writer.py")]
+
+    def command(job: Job) -> list[str]:
+        return [*words, job.name, str(order), str(job.outputs[0])]
+
+    assert len(Processes(command, Resources(1.0)).run(jobs)) == 3
+    lines = order.read_text().split("\n")[:-1]
+    assert lines[0::2] == [line.replace("end", "begin") for line in lines[1::2]]
+    assert lines[-1] == "end c"
+
+
+def test_a_failed_process_shows_the_end_of_its_log_and_time_runs_out(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    with pytest.raises(NotDoneError, match=r"make ended with code 1; its log .* no_such_module"):
+        Processes(lambda _: [sys.executable, "-m", "no_such_module"], Resources()).run([job])
+    slow = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with pytest.raises(NotDoneError, match="Time is up, and make was stopped"):
+        Processes(lambda _: slow, Resources(), seconds=0.5).run([job])
+
+
+def test_the_flags_of_the_engine_are_no_part_of_a_job() -> None:
+    words = [
+        "train",
+        "--engine",
+        "ray",
+        "--address=auto",
+        "--list-jobs",
+        "--job",
+        "a",
+        "--out",
+        "x",
+    ]
     assert own_words(words) == ["train", "--out", "x"]
 
 
@@ -112,74 +190,28 @@ def test_trainings_one_by_one_are_those_of_the_command(
     words = ("train", "--task", task, *SMALL, "--critics", "raw,tdq")
     assert typed(*words, "--out", "whole") == 0
     capsys.readouterr()
-    assert typed(*words, "--out", "pieces", "--list-jobs") == 0
+    assert typed(*words, "--out", "parts", "--list-jobs") == 0
     lines = listed(capsys)
-    assert [line["name"] for line in lines] == [f"train pieces/walks/{c}" for c in ("raw", "tdq")]
+    assert [line["name"] for line in lines] == [f"train parts/walks/{c}" for c in ("raw", "tdq")]
     assert {line["state"] for line in lines} == {"missing"}
-    assert not Path("pieces/walks").exists()
-    Path("jobs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert typed("run-job", lines[1]["id"][:6]) == 0
-    assert typed("run-job", "@2") == 0
+    assert not Path("parts/walks").exists()
+    first, second = (line["command"][1:] for line in lines)
+    assert typed(*second) == 0
+    assert typed(*second) == 0
     assert "was done already" in capsys.readouterr().out
-    assert typed(*words, "--out", "pieces", "--list-jobs") == 0
+    assert typed(*words, "--out", "parts", "--list-jobs") == 0
     assert [line["state"] for line in listed(capsys)] == ["missing", "done"]
-    assert typed("run-job", "@1") == 0
+    with locked(Path("parts/.jobs") / f"{lines[0]['id']}.lock", "Busy."):
+        assert typed(*first) == Exit.BUSY
+    assert "is run by another process" in capsys.readouterr().err
+    assert typed(*first) == 0
     for path in Path("whole").rglob("*.safetensors"):
-        assert path.read_bytes() == (Path("pieces") / path.relative_to("whole")).read_bytes()
-    record = json.loads(Path("pieces/walks/raw/seed-42/record.json").read_text())
+        assert path.read_bytes() == (Path("parts") / path.relative_to("whole")).read_bytes()
+    record = json.loads(Path("parts/walks/raw/seed-42/record.json").read_text())
     assert record["node"]
 
 
-def test_a_piece_that_somebody_does_has_an_exit_code_of_its_own(
-    tmp_path: Path,
-    typed: Callable[..., int],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    task = toy_file(tmp_path)
-    typed("train", "--task", task, *SMALL, "--critics", "raw", "--out", "runs", "--list-jobs")
-    Path("jobs.jsonl").write_text(capsys.readouterr().out)
-    identity = json.loads(Path("jobs.jsonl").read_text())["id"]
-    with locked(Path("runs/.jobs") / f"{identity}.lock", "Busy."):
-        assert typed("run-job", identity) == Exit.BUSY
-    assert "is being done by another process" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("text", "identity", "said"),
-    [
-        (None, "x", "does not exist"),
-        ("{}\n", "x", "is not a list of pieces"),
-        ("nonsense", "x", "is not a list of pieces"),
-        ('{"id": "ab", "name": "n", "command": [3]}', "ab", "is not a list of pieces"),
-        ('{"id": "ab", "name": "n", "command": ["demo"]}', "ab", "is not made of pieces"),
-        ('{"id": "ab", "name": "n", "command": ["demo"]}', "c", "no piece whose id begins"),
-        ('{"id": "ab", "name": "n", "command": ["demo"]}', "@2", "lines 1 to 1"),
-        ('{"id": "ab", "name": "n", "command": ["demo"]}', "@²", "no line @²"),
-        (
-            '{"id": "ab", "name": "n", "command": ["train"]}',
-            "ab",
-            "'toptail train' cannot be read; list",
-        ),
-    ],
-)
-def test_lists_that_cannot_be_used_are_refused(
-    tmp_path: Path,
-    typed: Callable[..., int],
-    capsys: pytest.CaptureFixture[str],
-    text: str | None,
-    identity: str,
-    said: str,
-) -> None:
-    path = tmp_path / "jobs.jsonl"
-    if text is not None:
-        path.write_text(text)
-    assert typed("run-job", identity, "--jobs", path) == Exit.INPUT
-    assert said in capsys.readouterr().err
-
-
-def test_the_controlled_study_lists_a_piece_for_every_critic(
+def test_the_controlled_study_lists_a_job_for_every_critic(
     tmp_path: Path, typed: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("study", "controlled", "--out", tmp_path, "--seeds", "0", "--steps", "2")
@@ -194,9 +226,10 @@ def test_the_selection_study_lists_trainings_stages_and_tables(
 ) -> None:
     task, runs = toy_file(tmp_path), tmp_path / "runs"
     words = ("study", "selection", "--task", task, "--runs", runs, "--out", tmp_path / "out")
-    assert typed(*words, "--train", "--stage", "queries,pools,tables", "--list-jobs") == 0
+    more = ("--train", "--critics", "raw", "--stage", "queries,pools,tables", "--list-jobs")
+    assert typed(*words, *more) == 0
     *trainings, queries, pools, tables = listed(capsys)
-    assert all(line["name"].startswith("train ") for line in trainings)
+    assert [Path(line["name"]).name for line in trainings] == ["tdq", "raw", "diffusion"]
     assert [line["name"].split()[0] for line in (queries, pools, tables)] == [
         *("queries", "pools", "tables")
     ]
@@ -227,19 +260,16 @@ def test_episodes_one_group_at_a_time_are_the_same_files(
     words = ("data", "collect", "pointmaze-medium-navigate-v0", "--episodes", "26", "--rows", "3")
     assert typed(*words, "--workers", "1", "--out", "whole.npz") == 0
     capsys.readouterr()
-    assert typed(*words, "--out", "pieces.npz", "--list-jobs") == 0
-    Path("jobs.jsonl").write_text(capsys.readouterr().out)
-    lines = [json.loads(line) for line in Path("jobs.jsonl").read_text().splitlines()]
+    assert typed(*words, "--out", "parts.npz", "--list-jobs") == 0
+    lines = listed(capsys)
     assert [line["name"].split()[1] for line in lines] == [
-        *("train-000000", "train-000025", "val-000000", "pieces.npz")
+        *("train-000000", "train-000025", "val-000000", "parts.npz")
     ]
-    for line in reversed(lines[:-1]):
-        assert typed("run-job", line["id"]) == 0
-    assert typed("run-job", lines[-1]["id"]) == 0
+    for line in (*reversed(lines[:-1]), lines[-1]):
+        assert typed(*line["command"][1:]) == 0
     for name in ("{}.npz", "{}-val.npz"):
-        whole, pieces = (Path(name.format(which)).read_bytes() for which in ("whole", "pieces"))
-        assert whole == pieces
-    assert typed(*words, "--out", "pieces.npz", "--list-jobs") == 0
+        whole, parts = (Path(name.format(which)).read_bytes() for which in ("whole", "parts"))
+        assert whole == parts
     capsys.readouterr()
-    assert typed("run-job", lines[0]["id"]) == 0
+    assert typed(*lines[0]["command"][1:]) == 0
     assert "was done already" in capsys.readouterr().out

@@ -21,10 +21,9 @@ from toptail.lab.judges.ideals import (
     resolvent,
 )
 from toptail.lab.judges.point import TOLERANCE
-from toptail.lab.tasks.expert import DirectionExpert
+from toptail.lab.tasks.episodes import DirectionExpert, Navigator
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.navigation import Navigator
 
 TASK = "pointmaze-medium-navigate-v0"
 BEND = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 1], [1, 1, 1, 0, 1], [1, 1, 1, 1, 1]], dtype=bool)

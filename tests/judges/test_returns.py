@@ -9,13 +9,13 @@ import pytest
 
 from tests.environments.plane import STEP, GoalPlane, Plane, records
 from toptail.lab.environments.protocol import Copies
-from toptail.lab.environments.walks import WalkRules, WalkStarts
+from toptail.lab.environments.rollout import RolloutRules, RolloutStarts
 from toptail.lab.judges.rollouts import candidate_returns
 from toptail.lab.tasks.trajectories import FloatArray, IntArray
 
 DATA = records(3, 8, 0)
 ROWS = np.array([1, 9, 17])
-RULES = WalkRules(horizon=4, gamma=0.9)
+RULES = RolloutRules(horizon=4, gamma=0.9)
 CANDIDATES = np.random.default_rng(0).uniform(-1, 1, (3, 2, 2)).astype(np.float32)
 
 
@@ -29,7 +29,12 @@ def goes_on(keys: IntArray, seen: FloatArray, goals: None) -> FloatArray:
 
 def test_the_candidate_acts_first_and_the_policy_goes_on() -> None:
     found = candidate_returns(
-        partial(Copies, Plane), WalkStarts(DATA, ROWS, None), CANDIDATES, goes_on, RULES, repeats=2
+        partial(Copies, Plane),
+        RolloutStarts(DATA, ROWS, None),
+        CANDIDATES,
+        goes_on,
+        RULES,
+        repeats=2,
     )
     assert found.shape == (2, 3, 2)
     for repeat in range(2):
@@ -51,7 +56,7 @@ def test_with_goals_a_value_is_the_discounted_success() -> None:
     towards = np.tile(np.array([1.0, 0.0], np.float32), (3, 1, 1))
     found = candidate_returns(
         partial(Copies, GoalPlane),
-        WalkStarts(DATA, ROWS, goals),
+        RolloutStarts(DATA, ROWS, goals),
         np.concatenate([towards, -towards], axis=1),
         lambda keys, *_: np.tile(np.array([1.0, 0.0], np.float32), (len(keys), 1)),
         RULES,

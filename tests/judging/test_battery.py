@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import toptail
-from toptail.results.schema import problem
+from tests import flat
+from tests.stored import problems
 from toptail.stats import resample
 
 QUERIES, SIZE = 80, 6
@@ -81,7 +82,7 @@ def way(request: pytest.FixtureRequest) -> tuple[Arrays, dict[str, Any]]:
 
 
 def audit(data: Arrays, how: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return toptail.audit(data, scores=SCORES, resamples=150, **how, **more).to_dict()
+    return flat.audit(data, scores=SCORES, resamples=150, **how, **more).to_dict()
 
 
 def statuses(content: dict[str, Any]) -> dict[str, str]:
@@ -108,13 +109,13 @@ def test_the_seed_decides_every_bit_and_threads_nothing(
 
 
 def test_it_follows_the_schema(way: tuple[Arrays, dict[str, Any]]) -> None:
-    assert problem(json.loads(json.dumps(audit(*way), allow_nan=False))) == ""
+    assert problems(json.loads(json.dumps(audit(*way), allow_nan=False))) == []
 
 
 @pytest.mark.parametrize("name", ["a plan and a cheap judge", "skewed, headroom bounded"])
 def test_it_makes_a_page(name: str, tmp_path: Path) -> None:
     make, how = WAYS[name]
-    result = toptail.audit(make(table()), scores=SCORES[:2], resamples=150, **how)
+    result = flat.audit(make(table()), scores=SCORES[:2], resamples=150, **how)
     assert result.write(tmp_path / "out").is_file()
     assert toptail.AuditResult.read(tmp_path / "out") == result
 

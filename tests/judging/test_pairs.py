@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 import toptail
+from tests import flat
+from tests.stored import problems
 from toptail.judging.labels import PREFERENCE, with_preferences
-from toptail.results.schema import problem
 
 QUERIES, SIZE = 100, 6
 
@@ -58,7 +59,7 @@ def test_some_pairs_give_it_on_average(pools: toptail.ScoredPools) -> None:
 
 def test_pairs_bound_the_headroom_and_give_no_captured_share(pools: toptail.ScoredPools) -> None:
     table = judged(pools, 0.5, np.random.default_rng(0))
-    result = toptail.audit(pools, pairs=table, resamples=200)
+    result = flat.audit(pools, pairs=table, resamples=200)
     for scorer in result.to_dict()["scorers"].values():
         assert set(scorer["captured"] + scorer["captured_high"]) == {None}
     assert "There is no captured share" in result.summary()
@@ -66,12 +67,12 @@ def test_pairs_bound_the_headroom_and_give_no_captured_share(pools: toptail.Scor
 
 def test_verdicts_from_pairs(pools: toptail.ScoredPools) -> None:
     pairs = judged(pools, 0.5, np.random.default_rng(1))
-    result = toptail.audit(pools, pairs=pairs, resamples=300)
+    result = flat.audit(pools, pairs=pairs, resamples=300)
     assert {n: v.status for n, v in result.verdicts.items()} == {"good": "safe", "bad": "unsafe"}
     content = result.to_dict()
     assert content["judging"]["labels"] == pairs.num_rows
     assert content["random"] == pytest.approx(0.5)
-    assert not problem(content)
+    assert not problems(content)
     assert "pairs of candidates were judged" in result.summary()
 
 
@@ -95,9 +96,9 @@ def test_a_pair_judged_twice_counts_by_its_mean(pools: toptail.ScoredPools) -> N
 )
 def test_what_is_no_pair(pools: toptail.ScoredPools, row: dict[str, Any], words: str) -> None:
     with pytest.raises(toptail.InputError, match=words):
-        toptail.audit(pools, pairs=pa.Table.from_pylist([row]))
+        flat.audit(pools, pairs=pa.Table.from_pylist([row]))
 
 
 def test_pairs_stand_alone(pools: toptail.ScoredPools) -> None:
     with pytest.raises(toptail.InputError, match="unjudged"):
-        toptail.audit(pools, pairs=[{"query": 0}], unjudged=0)
+        flat.audit(pools, pairs=[{"query": 0}], unjudged=0)

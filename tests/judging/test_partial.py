@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import toptail
+from tests import flat
+from tests.stored import problems
 from toptail.audit.headroom import EstimatedHeadroom, WholePools, headroom_of
 from toptail.audit.per_query import score_columns
 from toptail.audit.sample import Sample
@@ -20,7 +22,6 @@ from toptail.judging.oracle import Possible, _of_values
 from toptail.judging.partial import judgement
 from toptail.pools.columns import Columns
 from toptail.pools.read import to_pools
-from toptail.results.schema import problem
 from toptail.stats import best_of_k
 from toptail.stats.ends import WidenedShares
 from toptail.stats.k_grid import KGrid
@@ -55,7 +56,7 @@ def sampled(table: Arrays, p: float, w: float = 0.0, seed: int = 0) -> Arrays:
 
 
 def audit(data: Arrays, **how: Any) -> toptail.AuditResult:
-    return toptail.audit(data, resamples=200, **how)
+    return flat.audit(data, resamples=200, **how)
 
 
 def ends(share: Interval) -> tuple[float, float, float]:
@@ -84,7 +85,7 @@ def test_curves_from_samples_are_right_on_average(table: Arrays) -> None:
 def test_verdicts_and_headroom_from_some_labels(table: Arrays) -> None:
     result = audit(sampled(table, 0.4, 0.2))
     content = result.to_dict()
-    assert not problem(content)
+    assert not problems(content)
     assert {n: v.status for n, v in result.verdicts.items()} == {"good": "safe", "bad": "unsafe"}
     true = audit(table).to_dict()["headroom"][-1]
     assert content["headroom"][-1] == pytest.approx(true, rel=0.15)
@@ -100,7 +101,7 @@ def has_no_share(result: toptail.AuditResult) -> None:
         for name in ("captured", "captured_low", "captured_high", "nregret"):
             assert set(scorer[name]) == {None}
         assert {number for ends in scorer["gain"].values() for number in ends} == {None}
-    assert not problem(content)
+    assert not problems(content)
     assert "captured not available" in result.summary()
     assert "There is no captured share" in result.summary()
 
@@ -158,7 +159,7 @@ def test_bounds_decide_only_what_both_cases_agree_on(table: Arrays) -> None:
     many = np.where(np.arange(SIZE) % 2 > 0, table["value"], np.nan)
     unknown = audit(table | {"value": many}, unjudged="bounds")
     assert {v.status for v in unknown.verdicts.values()} == {"inconclusive"}
-    assert not problem(unknown.to_dict())
+    assert not problems(unknown.to_dict())
 
 
 def test_the_worst_case_is_the_worst_of_all_completions() -> None:
@@ -207,7 +208,7 @@ def test_the_report_says_what_the_cheap_judge_alone_would_have_claimed(table: Ar
     assert result.verdicts["good"].status == "safe"
     assert "“good” unsafe up to best of 8 instead of safe" in result.summary()
     assert alone["good"]["too_high_by_decile"][-1] < -1.0
-    assert not problem(result.to_dict())
+    assert not problems(result.to_dict())
 
 
 @pytest.mark.parametrize(

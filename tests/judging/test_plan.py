@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import toptail
+from tests import flat
+from tests.stored import problems
 from toptail.audit.views import Interval
 from toptail.cli import main
 from toptail.judging.design import Contrasts, Guess, design, draw, drawn_within
 from toptail.pools.answers import PLAN, answered
-from toptail.results.schema import problem
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ def test_the_expected_half_width_is_about_what_comes_out(pools: toptail.ScoredPo
     found = []
     for seed in range(5):
         plan = toptail.plan(pools, labels=500, values="value", seed=seed)
-        joined = toptail.audit(pools, plan=answers_with(pools, plan.table), resamples=300)
+        joined = flat.audit(pools, plan=answers_with(pools, plan.table), resamples=300)
         found.append(np.mean([half_width(s.captured) for s in joined.scorers.values()]))
     assert plan.half_width == pytest.approx(np.mean(found), rel=0.35)
 
@@ -169,7 +170,7 @@ def test_from_the_command_line_plan_judge_audit(
     assert "safe          good" in printed
     assert "Look 1 of 2" in printed
     stored = toptail.AuditResult.read(out).to_dict()
-    assert not problem(stored)
+    assert not problems(stored)
     assert stored["judging"]["look"] == {"at": 1, "of": 2, "level": 0.95}
     assert stored["thresholds"]["level"] > 0.99
     assert main(["plan", str(unjudged), "--half-width", "0.2", "--out", to_judge]) == 0
@@ -183,10 +184,10 @@ def test_a_plan_of_arrays_needs_no_values(pools: toptail.ScoredPools) -> None:
     plan = toptail.plan(scores, labels=500)
     assert plan.table.equals(toptail.plan(pools, labels=500).table)
     given = answers(pools, plan.table)
-    said = toptail.audit(scores, plan=plan, answers=given, resamples=200).to_dict()
+    said = flat.audit(scores, plan=plan, answers=given, resamples=200).to_dict()
     assert (
         said["scorers"]
-        == (toptail.audit(pools, plan=plan, answers=given, resamples=200).to_dict()["scorers"])
+        == (flat.audit(pools, plan=plan, answers=given, resamples=200).to_dict()["scorers"])
     )
 
 
@@ -216,7 +217,7 @@ def test_answers_meet_the_plan(pools: toptail.ScoredPools) -> None:
 def test_a_plan_extended_without_declared_looks_is_warned_of(pools: toptail.ScoredPools) -> None:
     first = toptail.plan(pools, labels=300)
     second = toptail.plan(pools, labels=600, extend=first)
-    result = toptail.audit(pools, plan=answers_with(pools, second.table), resamples=200)
+    result = flat.audit(pools, plan=answers_with(pools, second.table), resamples=200)
     assert any("without declared looks" in warning for warning in result.warnings)
     assert result.to_dict()["thresholds"]["level"] == 0.95
 
@@ -236,4 +237,4 @@ def test_a_plan_whose_record_is_broken_is_refused(facts: bytes) -> None:
     table = toptail.plan(pools, labels=1_000).table
     broken = table.replace_schema_metadata({PLAN: facts})
     with pytest.raises(toptail.InputError, match="The plan does not say"):
-        toptail.audit(pools, plan=broken)
+        flat.audit(pools, plan=broken)

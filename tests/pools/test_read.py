@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import toptail
+from tests import flat
 from toptail import InputError, JudgedPicks, ScoredPools, builtin_pools
 from toptail.pools import stream
 from toptail.pools.columns import Columns
@@ -196,7 +197,7 @@ BAD: dict[str, tuple[Any, str]] = {
 def test_what_is_no_table_is_refused_in_one_sentence(what: str) -> None:
     data, message = BAD[what]
     with pytest.raises(InputError, match=message) as refused:
-        toptail.audit(data)
+        flat.audit(data)
     assert "\n" not in str(refused.value)
 
 
@@ -209,7 +210,7 @@ def test_pools_know_their_columns_except_which_scores_to_audit() -> None:
     pools = builtin_pools(4, 3)
     assert list(to_pools(pools, {"scores": "noisy"}).scores) == ["noisy"]
     with pytest.raises(InputError, match="group='step' names a column of a table"):
-        toptail.audit(pools, group="step")
+        flat.audit(pools, group="step")
 
 
 def test_one_array_of_scores_needs_no_name() -> None:

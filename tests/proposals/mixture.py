@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from toptail.lab.critics.learner import Batch
-from toptail.lab.proposals.denoiser import Schedule
-from toptail.lab.proposals.sampling import Predict
+from toptail.lab.critics.base import Batch
+from toptail.lab.proposals.denoiser import Predict, Schedule
 
 Floats: TypeAlias = NDArray[np.float64]
 

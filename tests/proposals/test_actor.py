@@ -15,8 +15,7 @@ import pytest
 from tests.critics.full_cases import DIMS, SLOW, make, random_batch, rough
 from tests.critics.slow_full import Array, Tree, joint, mlp
 from toptail.errors import InputError
-from toptail.lab.critics.base import Critic, Read, TrainedCritic
-from toptail.lab.critics.learner import Batch, Info, Params
+from toptail.lab.critics.base import Batch, Critic, Info, Params, Read, TrainedCritic
 from toptail.lab.proposals.actor import Actor, ActorConfig, TrainedActor, train_actor, train_actors
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.offline import OfflineData, device_data

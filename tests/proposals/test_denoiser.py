@@ -13,7 +13,7 @@ import pytest
 
 from tests.proposals.mixture import Floats
 from toptail.errors import InputError
-from toptail.lab.critics.learner import Batch, Params, parameter_count
+from toptail.lab.critics.base import Batch, Params, parameter_count
 from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionPolicy
 from toptail.lab.training.loop import TrainConfig, init_state, train_step

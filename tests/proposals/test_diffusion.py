@@ -14,12 +14,11 @@ import pytest
 from tests.proposals import mixture
 from tests.proposals.mixture import CONTEXTS, SAMPLES
 from toptail.errors import InputError
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import Params
 from toptail.lab.proposals import diffusion
-from toptail.lab.proposals.denoiser import Diffusion
+from toptail.lab.proposals.denoiser import Diffusion, row_keys
 from toptail.lab.proposals.diffusion import DiffusionPolicy
-from toptail.lab.proposals.sampling import row_keys
-from toptail.lab.training.checkpoint import load_params, save_params
+from toptail.lab.training.checkpoints import load_params, save_params
 
 MODEL = Diffusion(hidden=(16,), levels=8, time_dim=4)
 KEY = jax.random.key(7)

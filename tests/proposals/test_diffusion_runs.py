@@ -20,7 +20,7 @@ from toptail.lab.proposals.diffusion import (
     load_policy,
     loss_gap,
 )
-from toptail.lab.training.checkpoint import load_params
+from toptail.lab.training.checkpoints import load_params
 from toptail.lab.training.loop import TrainConfig, make_train
 from toptail.lab.training.offline import GoalSampling, device_data
 from toptail.lab.training.session import train_runs

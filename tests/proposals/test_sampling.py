@@ -13,8 +13,7 @@ import pytest
 from tests.proposals import mixture
 from tests.proposals.mixture import CONTEXTS, SAMPLES, Floats
 from toptail.errors import InputError
-from toptail.lab.proposals.denoiser import Schedule
-from toptail.lab.proposals.sampling import denoise, path, row_keys
+from toptail.lab.proposals.denoiser import Schedule, denoise, path, row_keys
 
 SCHEDULE = Schedule(levels=12)
 ROWS, DIM = 7, 3

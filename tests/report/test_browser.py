@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from toptail.report import render_html
+from toptail.report.html import render_html
 
 pytestmark = pytest.mark.slow
 

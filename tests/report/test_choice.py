@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from tests.flat import choose
 from tests.report.conftest import HOSTILE, SPECIALS
 from tests.report.test_browser import browser as browser
-from toptail import choose
 from toptail.report.choice import (
     choice_html,
     choice_latex,

@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from toptail.report import render, render_html, render_latex, render_markdown, summary_lines
+from toptail.report.html import render_html
+from toptail.report.latex import render_latex
+from toptail.report.markdown import render_markdown
+from toptail.report.render import render
+from toptail.report.summary import summary_lines
 
 FIGURES = {"pools": ("gain", "best_of_k", "deciles"), "picks": ("differences",)}
 

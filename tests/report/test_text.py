@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from toptail.report import summary_lines, text
+from toptail.report import text
+from toptail.report.summary import summary_lines
 
 
 @pytest.mark.parametrize(

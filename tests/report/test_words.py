@@ -11,8 +11,9 @@ import pytest
 
 from toptail.audit.views import Interval
 from toptail.cli import main
-from toptail.report import render_html, render_latex, render_markdown, summary_lines
-from toptail.report.html import _chart_data
+from toptail.report.html import _chart_data, render_html
+from toptail.report.latex import render_latex
+from toptail.report.markdown import render_markdown
 from toptail.report.scorer_tables import numbers_table
 from toptail.report.sentences import (
     basis_sentences,
@@ -21,6 +22,7 @@ from toptail.report.sentences import (
     shared_unseen,
     unseen,
 )
+from toptail.report.summary import summary_lines
 from toptail.report.tables import seeds_table, verdict_table
 from toptail.report.text import NOT_MEANT
 from toptail.results import AuditResult

@@ -9,7 +9,8 @@ import toptail.select as select
 from tests.select.cases import KINDS, Kind
 from tests.select.slow import over_subsets
 from toptail.errors import InputError
-from toptail.select import Pool, Selector, base, kinds
+from toptail.select import Pool, Selector, base
+from toptail.select import catalog as kinds
 
 N = 6
 

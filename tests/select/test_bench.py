@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from toptail.select import Best, Filtered, RandomPick, ScoreRule
+from toptail.select.comparison import ChoiceSettings, compare
 from toptail.select.read import read_options
-from toptail.select.trial import ChoiceSettings, trial_of
 from validation import choose_honesty
 from validation.choose import _against_drawn_pools
 from validation.choose_honesty import (
@@ -51,9 +51,9 @@ def test_exact_values_are_those_of_drawn_pools() -> None:
 @pytest.mark.parametrize("world", [w for w in WORLDS if "equally" in w.name or "nothing" in w.name])
 def test_no_selector_is_better_than_another(world: World) -> None:
     table = world.table(4_000, np.random.default_rng(0))
-    trial = trial_of(read_options(table, {}), ChoiceSettings(), list(world.selectors))
-    means = trial.contest.mean[1:]
-    expected = [true_value(world, each) for each in trial.tried.selectors[1:]]
+    trial = compare(read_options(table, {}), ChoiceSettings(), list(world.selectors))
+    means = trial.totals.mean[1:]
+    expected = [true_value(world, each) for each in trial.values.selectors[1:]]
     np.testing.assert_allclose(means, expected, atol=0.09)
     assert np.ptp(expected) < 0.02
 
@@ -65,9 +65,9 @@ def test_the_truth_is_the_mean_of_many_tables(world: World) -> None:
     rng, found = _rng(), []
     for _ in range(60):
         offered = read_options(world.table(200, rng), {})
-        trial = trial_of(offered, ChoiceSettings(resamples=100), [best])
-        at = trial.tried.selectors.index(best)
-        found.append([*trial.contest.mean[[0, at]]])
+        trial = compare(offered, ChoiceSettings(resamples=100), [best])
+        at = trial.values.selectors.index(best)
+        found.append([*trial.totals.mean[[0, at]]])
     error = np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
     truth = [true_value(world, RandomPick()), true_value(world, best)]
     assert (np.abs(np.mean(found, axis=0) - truth) < 4 * error + 0.02).all()

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.flat import choose
 from tests.select.cases import KINDS
-from toptail import InputError, ScoredPools, Selector, choose
+from toptail import InputError, ScoredPools, Selector
 from toptail.select import Pool, RandomPick
 
 M, N, K = 5, 6, 4

@@ -8,12 +8,12 @@ import pytest
 from tests.select.cases import KINDS
 from toptail.pools import ScoredPools
 from toptail.select import Best, RandomPick, ScoreRule, Selector, Soft, measure
-from toptail.select.measure import Options, Tried, try_all
+from toptail.select.measure import SelectorInputs, SelectorValues, measure_all
 
 KS = (1, 2, 3, 6)
 
 
-def options(queries: int = 12, small: bool = True) -> tuple[Options, np.ndarray]:
+def options(queries: int = 12, small: bool = True) -> tuple[SelectorInputs, np.ndarray]:
     """Pools of two sizes with ties, answers and some scores of -inf."""
     rng = np.random.default_rng(2)
     size = np.where(np.arange(queries) % 3, 6, 8) if small else np.full(queries, 8)
@@ -21,10 +21,10 @@ def options(queries: int = 12, small: bool = True) -> tuple[Options, np.ndarray]
     scores["a"][rng.random((queries, 8)) < 0.1] = -np.inf
     value = rng.normal(size=(queries, 8))
     pools = ScoredPools.from_arrays(scores, value, size=size)
-    return Options(pools, {}, rng.integers(4, size=pools.rows)), pools.values["value"]
+    return SelectorInputs(pools, {}, rng.integers(4, size=pools.rows)), pools.values["value"]
 
 
-def expected(selector: Selector, offered: Options, value: np.ndarray, k: int) -> np.ndarray:
+def expected(selector: Selector, offered: SelectorInputs, value: np.ndarray, k: int) -> np.ndarray:
     """Values by the weights of a pool, which the battery holds against a slow version."""
     result = np.empty(offered.pools.queries)
     for block in offered.pools.blocks():
@@ -34,10 +34,12 @@ def expected(selector: Selector, offered: Options, value: np.ndarray, k: int) ->
     return result
 
 
-def tried(selectors: list[Selector], **how: float) -> tuple[Tried, Options, np.ndarray]:
+def tried(
+    selectors: list[Selector], **how: float
+) -> tuple[SelectorValues, SelectorInputs, np.ndarray]:
     offered, value = options()
     how = {"seed": 0, "scale": 1.0} | how
-    return try_all(offered, value, [RandomPick(), *selectors], KS, **how), offered, value  # type: ignore[arg-type]
+    return measure_all(offered, value, [RandomPick(), *selectors], KS, **how), offered, value  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", [n for n, kind in KINDS.items() if kind.selector.exact])
@@ -78,12 +80,12 @@ def test_a_sample_of_queries_is_unbiased_and_keeps_to_what_is_known(
     selectors: list[Selector] = [Best(score=a), Soft(score=a, beta=2.0)]
     offered, value = options(600, small=False)
     how = {"seed": 0, "scale": 1e9}
-    everything = try_all(offered, value, [RandomPick(), *selectors], KS, **how)  # type: ignore[arg-type]
+    everything = measure_all(offered, value, [RandomPick(), *selectors], KS, **how)  # type: ignore[arg-type]
     means = []
     for seed in range(20):
         monkeypatch.setattr(measure, "MONTE_CARLO_ROWS", 800)
         how["seed"] = seed
-        some = try_all(offered, value, [RandomPick(), *selectors], KS, **how)  # type: ignore[arg-type]
+        some = measure_all(offered, value, [RandomPick(), *selectors], KS, **how)  # type: ignore[arg-type]
         assert some.sampled == 100
         np.testing.assert_array_equal(some.value[:, :4], everything.value[:, :4])
         means.append(some.value[:, 4:].mean(axis=0))

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import toptail
-from toptail import InputError, ScoredPools, choose
+from tests.flat import choose
+from toptail import InputError, ScoredPools
 from toptail.cli import main
+from toptail.select.comparison import ChoiceSettings, compare
 from toptail.select.read import read_options
-from toptail.select.trial import ChoiceSettings, trial_of
 from validation.choose_honesty import WORLDS, one_table
 from validation.judging import planned
 
@@ -68,7 +69,7 @@ def test_every_selector_has_its_value_on_average(table: Arrays) -> None:
     words, settings = ["rank", "trim:0.1", "filter", "soft:8"], ChoiceSettings()
 
     def means(given: ScoredPools) -> np.ndarray:
-        contest = trial_of(read_options(given, {}), settings, words).contest
+        contest = compare(read_options(given, {}), settings, words).totals
         every = np.hstack([contest.sums, contest.headroom[:, None]])
         return np.asarray(every.sum(axis=0) / QUERIES)
 

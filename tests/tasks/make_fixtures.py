@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.lab.tasks.collect import Collection, collect
-from toptail.lab.tasks.expert import Situation
+from toptail.lab.tasks.episodes import Situation
 from toptail.lab.tasks.files import record_path
-from toptail.lab.tasks.names import PAPER_TASKS, parse_name
+from toptail.lab.tasks.names import SHORT_NAMES, parse_name
 
 DATA = Path(__file__).parent / "data"
 EPISODES, VAL_EPISODES, ROWS, SEED = 4, 2, 61, 0
@@ -49,7 +49,7 @@ def collection(name: str) -> Collection:
 
 
 def main() -> None:
-    for name in PAPER_TASKS.values():
+    for name in SHORT_NAMES.values():
         for path in DATA.glob(f"{name}*"):
             path.unlink()
         paths = collect(collection(name), DATA / f"{name}.npz")

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from toptail.errors import InputError
-from toptail.lab.tasks.batch import MazeBatch
-from toptail.lab.tasks.simulator import make_env, package_randomness
+from toptail.lab.tasks.simulator import MazeBatch, make_env, package_randomness
 
 SIZES = {
     "pointmaze-medium-v0": 400,

@@ -18,17 +18,17 @@ from toptail.errors import InputError, NotDoneError
 from toptail.lab.tasks import collect as collecting
 from toptail.lab.tasks.collect import (
     Collection,
-    block_in_sight,
     collect,
     make_collector,
     worker_pool,
 )
+from toptail.lab.tasks.episodes import block_in_sight
 from toptail.lab.tasks.files import load, load_file, read_record
-from toptail.lab.tasks.names import PAPER_TASKS
+from toptail.lab.tasks.names import SHORT_NAMES
 from toptail.provenance import commit
 
 POINT = "pointmaze-medium-navigate-v0"
-MANIPULATION = [name for name in PAPER_TASKS.values() if name.endswith("play-v0")]
+MANIPULATION = [name for name in SHORT_NAMES.values() if name.endswith("play-v0")]
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +90,7 @@ def test_an_interrupted_collection_goes_on_and_gives_the_same_file(tmp_path: Pat
         assert path.read_bytes() == whole[split].read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads Linux's /proc")
 def test_a_killed_collection_leaves_no_process_behind_and_goes_on(tmp_path: Path) -> None:
     config = Collection(POINT, episodes=60, val_episodes=1, rows=501)
@@ -120,6 +121,7 @@ def test_a_killed_collection_leaves_no_process_behind_and_goes_on(tmp_path: Path
     assert len(load(out).train.ends) == 60
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads Linux's /proc")
 def test_interrupted_on_a_terminal_all_processes_go_at_once_and_in_one_line(tmp_path: Path) -> None:
     out, parts = tmp_path / f"{POINT}.npz", tmp_path / f"{POINT}.npz.parts"
@@ -171,11 +173,11 @@ def test_killed_while_it_clears_up_the_same_call_is_fine(
 
 
 @pytest.mark.parametrize("plan", ["", "[1]", "[" * 100_000, "\udcff"])
-def test_a_damaged_plan_is_named(plan: str, tmp_path: Path) -> None:
+def test_a_damaged_origin_is_named(plan: str, tmp_path: Path) -> None:
     out, parts = tmp_path / f"{POINT}.npz", tmp_path / f"{POINT}.npz.parts"
     parts.mkdir()
-    (parts / "plan.json").write_bytes(plan.encode("utf-8", "surrogateescape"))
-    with pytest.raises(InputError, match=r"plan\.json"):
+    (parts / "origin.json").write_bytes(plan.encode("utf-8", "surrogateescape"))
+    with pytest.raises(InputError, match=r"origin\.json"):
         collect(Collection(POINT, episodes=2, rows=11), out)
 
 

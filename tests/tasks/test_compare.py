@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.tasks.conftest import DATA, hand_made
+from tests.tasks.conftest import hand_made
 from tests.tasks.test_maze import SMALL
 from toptail.errors import InputError
 from toptail.lab.tasks.collect import Collection, make_collector
@@ -20,12 +19,9 @@ from toptail.lab.tasks.compare import (
     step_lengths,
     visited_cells,
 )
-from toptail.lab.tasks.expert import DirectionExpert
-from toptail.lab.tasks.files import load_file
+from toptail.lab.tasks.episodes import DirectionExpert, Episode, Navigator
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.navigation import Episode, Navigator
-from toptail.lab.tasks.picture import maze_figure, save_maze_figure
 from toptail.lab.tasks.simulator import make_env
 from toptail.lab.tasks.trajectories import Trajectories
 
@@ -170,16 +166,3 @@ def test_a_stitch_reference_agrees_too() -> None:
     theirs = reference_episodes(task, episodes=25, rows=201, seed=1)
     differences = compare(describe(ours, maze), describe(theirs, maze))
     assert [d for d in differences if not d.same] == []
-
-
-def test_the_picture_shows_walls_and_paths(tmp_path: Path) -> None:
-    data = load_file(DATA / f"{POINT.name}.npz")
-    figure = maze_figure(data, MEDIUM, paths=3)
-    (axes,) = figure.axes
-    assert len(axes.images) == 1
-    assert len(axes.lines) == 6  # a path and its start, three times
-    for name in ("maze.png", "maze.svg"):
-        save_maze_figure(figure, tmp_path / name)
-        assert (tmp_path / name).stat().st_size > 1000
-    with pytest.raises(InputError, match=r"end in \.png or \.svg"):
-        save_maze_figure(figure, tmp_path / "maze.txt")

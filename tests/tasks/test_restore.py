@@ -8,15 +8,14 @@ from numpy.typing import NDArray
 
 from tests.tasks.conftest import DATA
 from toptail.errors import InputError
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.files import load_file
-from toptail.lab.tasks.names import PAPER_TASKS, parse_name
-from toptail.lab.tasks.simulator import MAZE_TOLERANCE, Simulator, restore_errors
+from toptail.lab.tasks.names import SHORT_NAMES, parse_name
+from toptail.lab.tasks.simulator import MAZE_TOLERANCE, MazeBatch, Simulator, restore_errors
 from toptail.lab.tasks.trajectories import Trajectories
 
 simulator_of = lru_cache(maxsize=1)(Simulator)  # a quarter of a gigabyte each
-MAZE_NAMES = [name for name in PAPER_TASKS.values() if "navigate" in name]
-PLAY_NAMES = [name for name in PAPER_TASKS.values() if "play" in name]
+MAZE_NAMES = [name for name in SHORT_NAMES.values() if "navigate" in name]
+PLAY_NAMES = [name for name in SHORT_NAMES.values() if "play" in name]
 
 
 @pytest.mark.parametrize("name", MAZE_NAMES)
@@ -35,7 +34,7 @@ def test_in_manipulation_most_are_found_again(name: str) -> None:
     assert np.mean(errors < 1e-2) > 0.95
 
 
-@pytest.mark.parametrize("name", PAPER_TASKS.values())
+@pytest.mark.parametrize("name", SHORT_NAMES.values())
 def test_the_restored_observation_is_the_recorded_one(name: str) -> None:
     data, simulator = load_file(DATA / f"{name}.npz"), simulator_of(parse_name(name))
     for row in (0, 17, 60, 150):
@@ -56,7 +55,7 @@ def rollout(
     return np.stack(observations)
 
 
-@pytest.mark.parametrize("name", PAPER_TASKS.values())
+@pytest.mark.parametrize("name", SHORT_NAMES.values())
 def test_two_restores_with_one_seed_give_bit_equal_rollouts(name: str) -> None:
     data, simulator = load_file(DATA / f"{name}.npz"), simulator_of(parse_name(name))
     first = rollout(simulator, data, 100, steps=8, seed=3)

@@ -12,14 +12,13 @@ import optax
 import pytest
 
 from toptail.errors import InputError
-from toptail.lab.critics.base import Critic
-from toptail.lab.critics.learner import Batch, Params
+from toptail.lab.critics.base import Batch, Critic, Params
 from toptail.lab.critics.networks import Encoders
 from toptail.lab.critics.one_step import OneStepTDQ, OneStepTwoHead
 from toptail.lab.critics.raw import Raw
-from toptail.lab.training.checkpoint import load_params, save_params
+from toptail.lab.training.batches import train_seeds
+from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig, init_state, make_train, uniform_rows
-from toptail.lab.training.seeds import train_seeds
 
 TINY = Encoders(hidden=(4,), embed_dim=2)
 SMALL = OneStepTDQ((4,))

@@ -18,10 +18,9 @@ from tests.training.toy import toy_config, toy_data
 from toptail.errors import InputError
 from toptail.lab.critics.losses import binary_nce
 from toptail.lab.critics.networks import all_pairs
-from toptail.lab.scorers.base import critics_in, of_run, of_runs
-from toptail.lab.training.config import RunConfig
+from toptail.lab.scorers.runs import critics_in, of_run, of_runs
+from toptail.lab.training.config import RunConfig, RunOptions, labelled
 from toptail.lab.training.offline import GoalSampling
-from toptail.lab.training.options import RunOptions, labelled
 
 SMALL = {"hidden": 8, "depth": 1, "embed_dim": 4, "ensemble": 1}
 
@@ -73,18 +72,6 @@ def test_settings_of_the_run_stand_in_labels_too(label: str, field: str, value: 
 def test_a_label_that_cannot_be_trained_is_refused(label: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         options().configs("walks", [label])
-
-
-def test_a_default_run_is_recorded_as_it_always_was() -> None:
-    content = toy_config(critic="tdq").content
-    assert "layer_norm" not in content["critic_fields"]
-    assert not {"positive_gamma", "positive_window"} & content["sampler_fields"].keys()
-    assert "positive_weight" not in toy_config().content["critic_fields"]
-    assert toy_config().hash == RECORDED_RAW
-
-
-RECORDED_RAW = "31545da0b98194c9"
-"""The hash that this run had before there were such settings."""
 
 
 def test_other_settings_are_recorded_and_come_back() -> None:

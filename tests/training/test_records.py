@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -116,17 +115,6 @@ def test_the_environment_names_a_commit_before_any_file_does(
     (tree / "COMMIT").write_text("4d5e6f\n")
     assert commit(package) == "4d5e6f"
     monkeypatch.setenv(VARIABLE, "1a2b3c\n")
-    assert commit(package) == "1a2b3c"
-
-
-def test_an_installed_package_has_pips_note(tree: Path) -> None:
-    package = tree / "src" / "toptail"
-    about = package.parent / "toptail-0.1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toptail\nVersion: 0.1.0\n")
-    assert commit(package) is None  # from an index: no repository was seen
-    note = {"url": "https://example.org/toptail", "vcs_info": {"vcs": "git", "commit_id": "1a2b3c"}}
-    (about / "direct_url.json").write_text(json.dumps(note))
     assert commit(package) == "1a2b3c"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,14 @@ import jax
 import numpy as np
 import pytest
 
-from tests.training.toy import SMALL, toy_config, toy_data
-from toptail.commands.runs import Runs, standing
+from tests.training.toy import toy_config, toy_data
+from toptail.commands.runs import Runs, state_of
 from toptail.errors import BusyError, InputError
 from toptail.io.files import sha256
-from toptail.lab.critics.cosine import Cosine
-from toptail.lab.training.checkpoint import load_params, save_params
-from toptail.lab.training.config import changes
-from toptail.lab.training.group import Standing
+from toptail.lab.training.checkpoints import load_params, save_params
+from toptail.lab.training.run_batch import BatchProgress
 from toptail.lab.training.run_files import Run, digest, find_runs, read_run
-from toptail.lab.training.runs import (
-    find_fault,
-    invalid_reason,
-    invalidate,
-    load_run,
-    stored_config,
-)
+from toptail.lab.training.runs import find_fault, invalid_reason, invalidate, load_run
 from toptail.lab.training.session import train_runs
 
 HOME = Path("walks/raw")
@@ -136,9 +127,6 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-OLD = (("temperature", 0.1),)
-
-
 @pytest.mark.parametrize("what", DAMAGE)
 def test_every_fault_is_found_refused_and_repeated_with_the_same_seed(
     what: str, run: Path, trained: Path
@@ -187,28 +175,13 @@ def test_settings_that_this_version_reads_differently_are_refused(run: Path) -> 
         load_run(run)
 
 
-def test_a_run_that_names_no_temperature_keeps_the_one_it_had(run: Path) -> None:
-    """A run of the time when the default was 0.1, and one that gives today's default."""
-    then, now = (toy_config(critic="cosine", settings=(*SMALL, *own)) for own in (OLD, ()))
-    content = then.content | {"settings": dict(now.settings)}
-    record = read_run(run)
-    old = replace(record, config=content, config_hash=digest(content))
-    read = stored_config(old)
-    assert read.build() == then.build() != now.build()
-    assert changes(read.content, content) == []
-    assert read.as_recorded(content) is read  # no spelling of today leaves 0.1 unsaid
-    given = toy_config(critic="cosine", settings=(*SMALL, ("temperature", Cosine.temperature)))
-    assert given.hash != now.hash
-    assert given.as_recorded(now.content) == now
-
-
-def test_a_bug_recorded_by_a_person_is_kept_and_the_seed_repeated(
+def test_a_recorded_bug_is_archived_and_the_seed_repeated(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert Runs(("invalidate", str(run)), reason="goals crossed episode ends").run() == 0
+    assert Runs(invalidate=(str(run),), reason="goals crossed episode ends").run() == 0
     assert "repeat the same seed" in capsys.readouterr().out
     reason = invalid_reason(read_run(run))
-    assert reason == "recorded by a person: goals crossed episode ends"
+    assert reason == "confirmed bug: goals crossed episode ends"
     with pytest.raises(InputError, match="goals crossed episode ends"):
         load_run(run)
     assert (run / "params.safetensors").is_file()
@@ -222,27 +195,26 @@ def test_a_bug_recorded_by_a_person_is_kept_and_the_seed_repeated(
 
 
 def test_recording_a_bug_takes_a_run_and_a_reason(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="takes the folder of a run and --reason"):
-        Runs(("invalidate", str(run))).run()
-    with pytest.raises(InputError, match="takes the folder of a run and --reason"):
-        Runs(("invalidate",), reason="x").run()
-    with pytest.raises(InputError, match="for a reason"):
-        Runs(("invalidate", str(run)), reason="  ").run()
-    with pytest.raises(InputError, match="is not the folder of a run"):
-        Runs(("invalidate", str(tmp_path)), reason="x").run()
-    with pytest.raises(InputError, match="belongs to"):
-        Runs((str(run),), reason="x").run()
-    with pytest.raises(InputError, match="Give a folder"):
-        Runs(()).run()
+    folder = (str(run),)
+    for wrong, says in (
+        (Runs(invalidate=folder), "are given together"),
+        (Runs(folder, reason="x"), "are given together"),
+        (Runs(folder, invalidate=folder, reason="x"), "Give folders to list, or --invalidate"),
+        (Runs(), "Give folders to list, or --invalidate"),
+        (Runs(invalidate=folder, reason="  "), "for a reason"),
+        (Runs(invalidate=(str(tmp_path),), reason="x"), "is not the folder of a run"),
+    ):
+        with pytest.raises(InputError, match=says):
+            wrong.run()
 
 
 def test_a_run_in_training_is_listed_as_running_and_cannot_be_invalidated(tmp_path: Path) -> None:
     seen = []
 
-    def watch(tick: Standing) -> None:
+    def watch(tick: BatchProgress) -> None:
         if tick.step == 6:
             run = read_run(tmp_path / HOME / "seed-42")
-            seen.append(standing(run))
+            seen.append(state_of(run))
             with pytest.raises(BusyError, match="is being trained"):
                 invalidate(run.folder, "x")
             raise KeyboardInterrupt
@@ -251,7 +223,7 @@ def test_a_run_in_training_is_listed_as_running_and_cannot_be_invalidated(tmp_pa
         train_runs(toy_config(), toy_data(), [42], tmp_path, checkpoint_every=3, watch=watch)
     assert seen == [("running", "")]
     run = read_run(tmp_path / HOME / "seed-42")
-    assert standing(run) == ("stopped", "its train command goes on from step 6")
+    assert state_of(run) == ("stopped", "its train command goes on from step 6")
     fault = find_fault(run)
     assert fault is not None
     assert fault.cause == "steps missing"
@@ -269,7 +241,7 @@ def test_the_list_of_runs(run: Path, capsys: pytest.CaptureFixture[str]) -> None
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if "walks" in line]
     assert lines[0] == ["walks", "raw", "7", "14/14", "1", "finished"]
     assert lines[1][:6] == ["walks", "raw", "42", "14/14", "2", "invalid"]
-    assert " ".join(lines[1][6:]) == "recorded by a person: another bug"
+    assert " ".join(lines[1][6:]) == "confirmed bug: another bug"
 
 
 def test_a_list_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

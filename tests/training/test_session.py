@@ -22,14 +22,12 @@ from toptail.io.files import sha256
 from toptail.io.json_files import write_json
 from toptail.lab.critics.cosine import Cosine
 from toptail.lab.tasks.files import Dataset
-from toptail.lab.training import extend
-from toptail.lab.training.checkpoint import load_params
-from toptail.lab.training.group import Standing
+from toptail.lab.training import session as extend
+from toptail.lab.training.checkpoints import load_params
 from toptail.lab.training.loop import init_state, train_step
-from toptail.lab.training.metrics import read_lines
-from toptail.lab.training.policy import find_fault
-from toptail.lab.training.run_files import METRICS, Run, read_run
-from toptail.lab.training.runs import invalid_reason, invalidate, load_run
+from toptail.lab.training.run_batch import BatchProgress
+from toptail.lab.training.run_files import METRICS, Run, read_lines, read_run
+from toptail.lab.training.runs import find_fault, invalid_reason, invalidate, load_run
 from toptail.lab.training.session import train_runs
 from toptail.lab.training.task_data import TaskData
 
@@ -49,7 +47,7 @@ def train(
 
 
 def stop_at(step: int) -> Any:
-    def watch(tick: Standing) -> None:
+    def watch(tick: BatchProgress) -> None:
         if tick.step == step and tick.lines:
             raise Killed
 
@@ -74,7 +72,7 @@ def results(out: Path) -> dict[str, bytes]:
 @pytest.fixture(autouse=True)
 def _no_git(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking git takes longer than a whole training here."""
-    monkeypatch.setattr("toptail.lab.training.group.commit", lambda: None)
+    monkeypatch.setattr("toptail.lab.training.run_batch.commit", lambda: None)
 
 
 @pytest.fixture(scope="module")
@@ -290,16 +288,11 @@ def test_other_settings_or_other_data_are_refused_and_nothing_changes(
     assert results(tmp_path / "out") == before
 
 
-def test_runs_that_spell_the_same_settings_otherwise_are_joined(tmp_path: Path) -> None:
-    """The studies once gave the temperature that is the default now."""
-    said = toy_config(critic="cosine", settings=(*SMALL, ("temperature", Cosine.temperature)))
-    unsaid = toy_config(critic="cosine")
-    with pytest.raises(Killed):
-        train_runs(said, toy_data(), [42], tmp_path, checkpoint_every=6, watch=stop_at(9))
-    first, second = train_runs(unsaid, toy_data(), [42, 43], tmp_path, checkpoint_every=6)
-    assert [each["from_step"] for each in first.record["resumed"]] == [6]
-    assert first.config_hash == second.config_hash == said.hash
+def test_a_default_that_is_given_is_the_same_run(tmp_path: Path) -> None:
+    given = toy_config(critic="cosine", settings=(*SMALL, ("temperature", Cosine.temperature)))
+    assert given == toy_config(critic="cosine")
     hotter = toy_config(critic="cosine", settings=(*SMALL, ("temperature", 0.5)))
+    train_runs(given, toy_data(), [42], tmp_path)
     with pytest.raises(InputError, match=r"other settings, critic_fields.temperature"):
         train_runs(hotter, toy_data(), [42], tmp_path)
 
@@ -360,7 +353,7 @@ def test_what_cannot_be_extended_is_said(tmp_path: Path) -> None:
 
 
 def test_two_processes_do_not_train_one_folder(tmp_path: Path) -> None:
-    def watch(_: Standing) -> None:
+    def watch(_: BatchProgress) -> None:
         with pytest.raises(BusyError, match="being trained by another process"):
             train(tmp_path)
         raise Killed

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pytest
 
 from tests.training.toy import toy_file
-from toptail.lab.training.metrics import logged_steps, read_lines
-from toptail.lab.training.run_files import find_runs
+from toptail.lab.training.run_files import find_runs, logged_steps, read_lines
 from toptail.lab.training.runs import invalid_reason
 
 STEPS, LOG_EVERY, KILLS = 800, 5, 3
@@ -72,6 +72,7 @@ def files(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in found}
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path: Path) -> None:
     task = toy_file(tmp_path)
     # Kept programs save time here. A GPU needs them for equal bits, so there both sides share

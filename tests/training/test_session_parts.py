@@ -14,37 +14,34 @@ from scipy.stats import kendalltau
 
 from tests.training.toy import toy_config, toy_data, toy_dataset, walks
 from toptail.errors import InputError, NotDoneError
-from toptail.lab.critics.full import setting_names
-from toptail.lab.critics.learner import Batch, Info, Learner, Params
+from toptail.lab.critics.base import Batch, Info, Learner, Params
+from toptail.lab.critics.full import setting_values
 from toptail.lab.critics.registry import CRITICS
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.trajectories import Trajectories
-from toptail.lab.training import memory
+from toptail.lab.training import programs as memory
+from toptail.lab.training.checkpoints import arrays_of, find_checkpoints, save_checkpoint, state_of
 from toptail.lab.training.config import RunConfig
-from toptail.lab.training.diagnostics import Probe
-from toptail.lab.training.joint import arrays_of, find_joint, save_joint, state_of
 from toptail.lab.training.loop import run_steps
-from toptail.lab.training.metrics import (
+from toptail.lab.training.offline import device_data
+from toptail.lab.training.programs import fresh_state, state_shapes, with_twin
+from toptail.lab.training.run_files import (
     append_line,
     cut_lines,
+    differences,
     logged_steps,
     metrics_line,
     read_lines,
 )
-from toptail.lab.training.offline import device_data
-from toptail.lab.training.programs import fresh_state, state_shapes, with_twin
-from toptail.lab.training.run_files import differences
-from toptail.lab.training.task_data import TaskData
+from toptail.lab.training.task_data import Probe, TaskData
 
 
 def test_a_joint_state_comes_back_bit_for_bit_and_by_seed(tmp_path: Path) -> None:
     config = toy_config().training
     state = fresh_state(config, [5, 6, 7], toy_data().rows)
-    save_joint(tmp_path, "hash", {5: 1, 6: 2, 7: 1}, 30, arrays_of(state, 3))
-    (found,) = find_joint(tmp_path)
-    assert (found.step, found.attempts, found.sound()) == (30, {5: 1, 6: 2, 7: 1}, True)
-    assert found.holds(6, 2)
-    assert not found.holds(6, 1)
+    save_checkpoint(tmp_path, "hash", {5: 1, 6: 2, 7: 1}, 30, arrays_of(state, 3))
+    (found,) = find_checkpoints(tmp_path)
+    assert (found.step, found.attempts, found.is_sound()) == (30, {5: 1, 6: 2, 7: 1}, True)
     shapes = state_shapes(config, 2, toy_data().rows)
     back = found.load(shapes, [7, 5])
     assert str(jax.tree.structure(back)) == str(jax.tree.structure(state))
@@ -56,9 +53,9 @@ def test_a_joint_state_comes_back_bit_for_bit_and_by_seed(tmp_path: Path) -> Non
 
 def test_a_newer_joint_checkpoint_replaces_the_one_before(tmp_path: Path) -> None:
     for step in (10, 20):
-        save_joint(tmp_path, "hash", {1: 1}, step, {"step": np.array([step])})
-    save_joint(tmp_path, "hash", {2: 1}, 5, {"step": np.array([5])})
-    assert [found.step for found in find_joint(tmp_path)] == [20, 5]
+        save_checkpoint(tmp_path, "hash", {1: 1}, step, {"step": np.array([step])})
+    save_checkpoint(tmp_path, "hash", {2: 1}, 5, {"step": np.array([5])})
+    assert [found.step for found in find_checkpoints(tmp_path)] == [20, 5]
 
 
 def test_a_joint_state_of_another_critic_is_refused(tmp_path: Path) -> None:
@@ -71,8 +68,8 @@ def test_a_joint_state_of_another_critic_is_refused(tmp_path: Path) -> None:
         state_of(arrays, state_shapes(wider, 2, rows))
     with pytest.raises(ValueError, match="on one side only"):
         state_of(arrays, state_shapes(other, 2, rows))
-    save_joint(tmp_path, "hash", {1: 1}, 10, arrays)
-    (found,) = find_joint(tmp_path)
+    save_checkpoint(tmp_path, "hash", {1: 1}, 10, arrays)
+    (found,) = find_checkpoints(tmp_path)
     with pytest.raises(InputError, match="does not hold a state of this critic"):
         found.load(state_shapes(other, 2, rows), [1])
 
@@ -235,7 +232,7 @@ def test_a_configuration_comes_back_from_its_file(name: str) -> None:
     assert back.hash == config.hash
     assert back.build() == config.build()
     assert dict(config.settings).keys() == dict(settings).keys() & set(
-        setting_names(config.build())
+        dict(setting_values(config.build()))
     )
 
 

@@ -13,9 +13,9 @@ import pytest
 from tests.training.toy import toy_config, toy_data, toy_file
 from toptail.cli import main
 from toptail.errors import InputError
-from toptail.lab.training.metrics import read_lines
+from toptail.lab.training.reports import require_trackers, tracking
+from toptail.lab.training.run_files import read_lines
 from toptail.lab.training.session import train_runs
-from toptail.lab.training.trackers import require_trackers, tracking
 
 Told = dict[str, list[tuple[int, dict[str, float]]]]
 

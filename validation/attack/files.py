@@ -226,13 +226,13 @@ def _read_audit(folder: Path) -> object:
 
 
 def _write_params(folder: Path) -> None:
-    from toptail.lab.training.checkpoint import save_params
+    from toptail.lab.training.checkpoints import save_params
 
     save_params(folder / "params.safetensors", {"a": {"w": np.zeros((3, 2)), "b": np.ones(2)}})
 
 
 def _read_params(folder: Path) -> object:
-    from toptail.lab.training.checkpoint import load_params
+    from toptail.lab.training.checkpoints import load_params
 
     return load_params(folder / "params.safetensors")
 

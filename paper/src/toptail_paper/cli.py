@@ -8,33 +8,20 @@ from typing import Annotated
 import tyro
 
 from toptail import cli
-from toptail.commands.run_job import COMMANDS, RunJob
-from toptail_paper.commands.demo import ControlledDemo
-from toptail_paper.commands.paper import Show
-from toptail_paper.commands.reproduce import Reproduce
+from toptail_paper.commands.all import All
+from toptail_paper.commands.grid import Grid
+from toptail_paper.commands.ledger import Ledger
+from toptail_paper.commands.show import Show
 from toptail_paper.commands.study import StudyCommand
-from toptail_paper.commands.study_controlled import StudyControlled
-from toptail_paper.commands.study_selection import StudySelection
-from toptail_paper.commands.study_semantics import StudySemantics
-from toptail_paper.commands.study_settle import Grid
-from toptail_paper.commands.train_expert import TrainWalker
-
-COMMANDS.update(
-    {
-        ("study", "controlled"): StudyControlled,
-        ("study", "selection"): StudySelection,
-        ("study", "semantics"): StudySemantics,
-    }
-)
+from toptail_paper.commands.train_walker import TrainWalker
 
 _Command = (
     Annotated[StudyCommand, tyro.conf.subcommand("study")]
     | Annotated[Show, tyro.conf.subcommand("show")]
-    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
+    | Annotated[Ledger, tyro.conf.subcommand("ledger")]
     | Annotated[Grid, tyro.conf.subcommand("grid")]
+    | Annotated[All, tyro.conf.subcommand("all")]
     | Annotated[TrainWalker, tyro.conf.subcommand("train-walker")]
-    | Annotated[ControlledDemo, tyro.conf.subcommand("demo")]
-    | Annotated[RunJob, tyro.conf.subcommand("run-job")]
 )
 
 PAPER = cli.Program(

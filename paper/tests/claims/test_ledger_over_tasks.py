@@ -151,12 +151,12 @@ def test_the_command_writes_it_once_more_and_leaves_a_single_task_alone(
     out = tmp_path / "selection"
     for folder in FOLDERS[:1]:
         small(folder, out / folder.name)
-    assert main(["reproduce", "ledger", "--out", str(tmp_path)]) == 0
+    assert main(["ledger", "--out", str(tmp_path)]) == 0
     assert not (out / "claims.json").exists()
     for folder in FOLDERS[1:]:
         small(folder, out / folder.name)
     for _ in range(2):  # its own ledger does not disturb it
-        assert main(["reproduce", "ledger", "--out", str(tmp_path)]) == 0
+        assert main(["ledger", "--out", str(tmp_path)]) == 0
         assert f"over {len(FOLDERS)} tasks: " in capsys.readouterr().out
         assert read(out / "claims.json") == read(SELECTION / "claims.json")
 

@@ -96,7 +96,7 @@ def test_a_table_shows_paper_here_and_difference(capsys: pytest.CaptureFixture[s
     text = printed(capsys, "3")
     for words in ("0.978 ± ", "Paper", "Difference", "Settings: steps 3,000", "Made by: toptail"):
         assert words in text
-    assert "toptail-paper reproduce tab:toy-support --out FOLDER" in text
+    assert "Measure it again: toptail-paper study controlled" in text
     assert "where the 95 % intervals of both do not overlap" in " ".join(text.split())
     assert content["claims"][0]["sentence"] in " ".join(text.split())
     assert stamps() == before
@@ -193,7 +193,7 @@ def test_a_cell_that_was_not_measured_says_so_on_the_list(tmp_path: Path) -> Non
     content = json.loads(table.read_text("utf-8"))
     content["rows"]["controlled"]["raw"]["regret"]["mean"] = None
     table.write_text(json.dumps(content), encoding="utf-8")
-    assert main(["reproduce", "ledger", "--cells", "--out", str(tmp_path)]) == 0
+    assert main(["ledger", "--cells", "--out", str(tmp_path)]) == 0
     missing = [
         pair for each in write_cells(tmp_path).values() for pair in each if not pair.compared
     ]

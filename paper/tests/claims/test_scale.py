@@ -15,8 +15,8 @@ from toptail.errors import InputError
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail_paper.claims import annotate
 from toptail_paper.claims.scale import DECLARED, shortfalls, stated
-from toptail_paper.controlled.contract import STUDY
-from toptail_paper.study.scale import (
+from toptail_paper.controlled.study import STUDY
+from toptail_paper.study.results import (
     hidden_layers,
     note_critics,
     note_data,

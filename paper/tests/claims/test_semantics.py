@@ -17,10 +17,10 @@ from toptail.errors import InputError
 from toptail.io.json_files import write_json
 from toptail_paper.claims import CLAIMS, annotate, decide, scale
 from toptail_paper.claims.numbers import NotMeasuredError
-from toptail_paper.semantics import finish
-from toptail_paper.semantics.contract import STUDY
+from toptail_paper.semantics import write as finish
 from toptail_paper.semantics.load import TaskScores
 from toptail_paper.semantics.results import stored_config
+from toptail_paper.semantics.study import STUDY
 
 SEMANTICS = CLAIMS["semantics"]
 RESULTS = json.loads(json.dumps(results()).replace("geodesic", "euclidean"))

@@ -12,15 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit import Settings, pools_content
+from toptail.audit.run import pools_content
+from toptail.audit.settings import Settings
 from toptail.io.arrays import write_arrays
 from toptail.pools import ScoredPools
 from toptail_paper.controlled.theory.battery import check_theory
-from toptail_paper.controlled.theory.support import (
-    BadRegion,
-    StateActions,
-    region_outside_disk,
-)
+from toptail_paper.controlled.theory.support import BadRegion, StateActions, region_outside_disk
 
 SEEDS = ("42", "43", "44")
 K = (1, 2, 4, 8, 16)
@@ -296,7 +293,7 @@ def landscape() -> dict[str, Any]:
 def write_folder(path: Path, *, everything: bool = True) -> Path:
     """A run folder; without `everything` only its configuration and the main table."""
     (path / "tables").mkdir(parents=True)
-    _dump(path / "config.json", {"hash": "0", "config": config()})
+    _dump(path / "config.json", {"study": "controlled", "hash": "0", "config": config()})
     content = results()
     names = [n for n in content if n not in ("curves", "theory", "landscape")]
     for name in names if everything else ["toy-support"]:

@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 from toptail.errors import InputError
-from toptail.lab.judges import ideals_controlled
-from toptail.lab.judges.ideals_controlled import (
-    action_density,
-    ideal_scores,
-    log_likelihood,
-    log_ratio,
-)
+from toptail.lab.judges import controlled as ideals_controlled
+from toptail.lab.judges.controlled import action_density, ideal_scores, log_likelihood, log_ratio
 from toptail.lab.tasks.controlled import ControlledWorld, project_to_disk, sample_data, uniform_disk
 
 WORLD = ControlledWorld()

@@ -16,17 +16,16 @@ from paper.tests.controlled.tiny import TINY
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
 from toptail.lab.critics.registry import IDEALS
-from toptail.lab.judges.ideals_controlled import log_ratio
+from toptail.lab.judges.controlled import log_ratio
 from toptail.lab.store.folder import RunFolder, alone
 from toptail.lab.tasks.controlled import ControlledWorld, exact_value, on_support
-from toptail.lab.training.seeds import train_seeds
+from toptail.lab.training.batches import train_seeds
 from toptail.pools import ScoredPools
 from toptail.stats import best_of_k
 from toptail_paper.claims import reported
 from toptail_paper.controlled import cells as cells_module
-from toptail_paper.controlled import choice as choice_module
+from toptail_paper.controlled import run as choice_module
 from toptail_paper.controlled import run as run_module
-from toptail_paper.controlled.choice import choose_default
 from toptail_paper.controlled.config import (
     CONTRASTIVE,
     CONTROL,
@@ -34,9 +33,8 @@ from toptail_paper.controlled.config import (
     TWO_HEAD,
     StudyConfig,
 )
-from toptail_paper.controlled.plan import Plan
-from toptail_paper.controlled.run import run_controlled
-from toptail_paper.controlled.sweeps import COSINES, EVERY
+from toptail_paper.controlled.run import choose_default, run_controlled
+from toptail_paper.controlled.trainings import COSINES, EVERY, Trainings
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +278,7 @@ def test_radii_and_sweeps_reuse_the_main_units(folder: Path, tmp_path: Path) -> 
 
 
 def test_every_sweep_changes_one_setting_and_contains_the_default(tmp_path: Path) -> None:
-    plan = Plan(replace(TINY, sweeps=SWEEPS), RunFolder(tmp_path))
+    trainings = Trainings(replace(TINY, sweeps=SWEEPS), RunFolder(tmp_path))
     expected = {
         "steps": (3, 1),
         "temperature": (3, 1),
@@ -289,20 +287,21 @@ def test_every_sweep_changes_one_setting_and_contains_the_default(tmp_path: Path
         "layer_norm": (6, 1),
     }
     for name, (points, defaults) in expected.items():
-        settings = plan.sweeps[name]  # type: ignore[index]
+        settings = trainings.sweeps[name]  # type: ignore[index]
         tasks = [setting.task for setting in settings]
         assert len(set(tasks)) == points
-        assert sum(plan.is_default(setting) for setting in settings) == defaults, tasks
+        assert sum(trainings.is_default(setting) for setting in settings) == defaults, tasks
         assert all(setting.steps in cell.steps for setting in settings for cell in setting.cells)
     losses = {
-        s.task: {getattr(c.critic, "contrast", "") for c in s.cells} for s in plan.sweeps["loss"]
+        s.task: {getattr(c.critic, "contrast", "") for c in s.cells}
+        for s in trainings.sweeps["loss"]
     }
     assert losses == {
         "controlled@loss=binary_nce": {"binary_nce"},
         "controlled@loss=symmetric_info_nce": {"symmetric_info_nce"},
     }
     # The decomposition is read under both losses and needs the scores of every candidate.
-    assert all(cell.keep_scores for setting in plan.sweeps["loss"] for cell in setting.cells)
+    assert all(cell.keep_scores for setting in trainings.sweeps["loss"] for cell in setting.cells)
 
 
 def test_the_rule_for_the_default_setting_runs_on_its_own_seeds(

@@ -12,9 +12,10 @@ from tests.asked import asked
 from toptail.errors import InputError
 from toptail.lab.store.folder import RunFolder
 from toptail_paper.commands.study_controlled import StudyControlled
-from toptail_paper.controlled import choice, config, run
+from toptail_paper.controlled import config, run
+from toptail_paper.controlled import run as choice
 from toptail_paper.controlled.config import SWEEPS, StudyConfig
-from toptail_paper.controlled.theory import trained
+from toptail_paper.controlled.theory import battery as trained
 from toptail_paper.study.study import Study
 from validation.controlled import bench
 
@@ -75,7 +76,7 @@ def test_the_command_runs_and_finishes_the_study(
     assert asked(StudyControlled, out=tmp_path, seeds="9").run() == 0
     assert seen[0].seeds == (9,)
     said = capsys.readouterr().out
-    assert "Trained 3 critics, found 2 finished." in said
+    assert "Trained 3 critics; 2 were finished already." in said
     assert str(tmp_path / "report.html") in said
 
 

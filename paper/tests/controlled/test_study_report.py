@@ -13,13 +13,12 @@ from scipy.stats import t
 from paper.tests.controlled.synthetic import MAIN, cell, write_folder
 from toptail.errors import InputError
 from toptail_paper.claims import annotate
-from toptail_paper.commands.demo import ControlledDemo
-from toptail_paper.commands.reproduce import Reproduce
-from toptail_paper.controlled.contract import STUDY
+from toptail_paper.commands.study_controlled import StudyControlled
 from toptail_paper.controlled.figures import drawings
 from toptail_paper.controlled.reasons import reason
 from toptail_paper.controlled.results import read_controlled
 from toptail_paper.controlled.specs import TABLES, differences
+from toptail_paper.controlled.study import STUDY
 from toptail_paper.study.compare import Comparison, comparisons
 from toptail_paper.study.naming import setting_text
 from toptail_paper.study.show import shown_tables
@@ -224,8 +223,4 @@ class TestInput:
     def test_a_light_install_is_told_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("toptail.commands.requirements.find_spec", lambda _name: None)
         with pytest.raises(InputError, match=r"needs jax, .*pip install 'toptail\[train\]'"):
-            ControlledDemo().run()
-
-    def test_an_unknown_label_names_the_known_ones(self) -> None:
-        with pytest.raises(InputError, match=r"'tab:x' is not a label.*tab:toy-support"):
-            Reproduce("tab:x").run()
+            StudyControlled().run()

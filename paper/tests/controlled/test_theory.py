@@ -14,15 +14,13 @@ import pytest
 from numpy.typing import NDArray
 
 from toptail.io.json_files import write_json
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import Params
 from toptail.lab.critics.raw import Raw
 from toptail.lab.store.folder import RunFolder
-from toptail.lab.training.checkpoint import save_params
+from toptail.lab.training.checkpoints import save_params
 from toptail_paper.controlled.cells import unit_of
 from toptail_paper.controlled.config import CriticSettings, StudyConfig
-from toptail_paper.controlled.sweeps import cells_of
-from toptail_paper.controlled.theory.battery import check_theory
-from toptail_paper.controlled.theory.check import bilinear_scores, binary_nce
+from toptail_paper.controlled.theory.battery import check_theory, embeddings, write_theory
 from toptail_paper.controlled.theory.selection import (
     TwoSetWorld,
     adversarial_within_epsilon,
@@ -38,13 +36,15 @@ from toptail_paper.controlled.theory.selection import (
 from toptail_paper.controlled.theory.support import (
     BadRegion,
     StateActions,
+    bilinear_scores,
+    binary_nce,
     finite_inflation,
     off_support_nonidentifiability,
     positives_left_unordered,
     region_of_samples,
     region_outside_disk,
 )
-from toptail_paper.controlled.theory.trained import embeddings, write_theory
+from toptail_paper.controlled.trainings import cells_of
 
 Floats = NDArray[np.float64]
 RADIUS = 0.4

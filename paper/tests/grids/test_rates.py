@@ -7,7 +7,7 @@ import pytest
 
 from toptail.audit.triples.bootstrap import seed_mean
 from toptail.stats import wilson
-from toptail_paper.grids.actors import rate_estimate
+from toptail_paper.grids.search import rate_estimate
 
 
 @pytest.mark.parametrize("hits", [(59, 50, 59), (85, 51, 45), (1, 0, 2), (100, 100, 100)])

@@ -11,8 +11,8 @@ from paper.tests.selection.stored_stages import paper_like
 from toptail.io.json_files import write_json
 from toptail.results import write_report
 from toptail_paper.claims import annotate
-from toptail_paper.selection import audits
-from toptail_paper.selection.contract import STUDY
+from toptail_paper.selection import write as audits
+from toptail_paper.selection.study import STUDY
 
 
 def write_audit(audit: dict[str, Any], out: Path) -> Path:

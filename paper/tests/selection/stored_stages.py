@@ -15,11 +15,9 @@ from toptail.lab.store.units import Stored
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig
 from toptail.stats.resample import wilson
 from toptail_paper.selection.config import PoolSettings, SelectionConfig
-from toptail_paper.selection.declare import declare
-from toptail_paper.selection.files import SelectionFolder
+from toptail_paper.selection.files import SelectionFolder, declare
 from toptail_paper.selection.pools import CandidatePools
-from toptail_paper.selection.rollout_design import candidates_sha256, selector_picks
-from toptail_paper.selection.rollout_results import RolloutAudit
+from toptail_paper.selection.rollout_data import RolloutAudit, candidates_sha256, selector_picks
 
 TASK = "pointmaze-medium-navigate-v0"
 Floats = NDArray[np.float64]
@@ -176,7 +174,7 @@ def paper_like(out: Path, per_group: int = 8) -> Stages:
     """A folder in which everything comes out as the paper says."""
     stages = Stages(out, per_group=per_group)
     stages.reference()
-    stages.judge("geodesic", stages.value[None])
+    stages.judge("euclidean", stages.value[None])
     shares = {
         "tdq": 0.95,
         "td_bilinear": 0.80,

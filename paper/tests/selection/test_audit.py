@@ -10,16 +10,16 @@ import pytest
 from paper.tests.selection.stored_stages import Stages
 from toptail.report.text import data_sentences
 from toptail.results import read_audit
-from toptail_paper.selection.audits import audit_pools, to_pools
 from toptail_paper.selection.load import read_selection
 from toptail_paper.selection.tables import MeasuredPicks
+from toptail_paper.selection.write import audit_pools, to_pools
 
 
 @pytest.fixture(scope="module")
 def stages(tmp_path_factory: pytest.TempPathFactory) -> Stages:
     made = Stages(tmp_path_factory.mktemp("audit"), per_group=6)
     made.reference()
-    made.judge("geodesic", made.value[None])
+    made.judge("euclidean", made.value[None])
     made.score("exact", made.value)
     made.score("reversed@1", -made.value)
     made.score("reversed@2", -made.value)
@@ -67,12 +67,12 @@ def test_exact_gains_and_reversed_is_unsafe_under_both_judges(stages: Stages) ->
 
 def test_the_audit_and_the_table_say_the_same(stages: Stages) -> None:
     data = read_selection(stages.path)
-    result = audit_pools(data, "geodesic", resamples=50)
+    result = audit_pools(data, "euclidean", resamples=50)
     rows = MeasuredPicks(data, resamples=50).rows
     for name in ("exact", "reversed"):
         scorer = result["scorers"][name]
-        assert scorer["nregret"][-1] == pytest.approx(rows[name]["geodesic/nregret_64"]["mean"])
-        assert scorer["tau_b"]["mean"] == pytest.approx(rows[name]["geodesic/tau_b_64"]["mean"])
+        assert scorer["nregret"][-1] == pytest.approx(rows[name]["euclidean/nregret_64"]["mean"])
+        assert scorer["tau_b"]["mean"] == pytest.approx(rows[name]["euclidean/tau_b_64"]["mean"])
         rate = scorer["off_support"]["rate"][-1]
         assert rate == pytest.approx(rows[name]["off_support_rate"]["mean"])
 
@@ -80,7 +80,7 @@ def test_the_audit_and_the_table_say_the_same(stages: Stages) -> None:
 def test_every_judge_has_its_own_report(finished: Path) -> None:
     for folder, value in (
         ("audit", "value_reference_0 + value_reference_1 + value_reference_2"),
-        ("audit_geodesic", "value_geodesic"),
+        ("audit_euclidean", "value_euclidean"),
     ):
         assert read_audit(finished / folder)["value"] == value
     picks = read_audit(finished / "audit_rollouts")

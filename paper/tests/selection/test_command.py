@@ -14,19 +14,18 @@ from paper.tests.selection.stored_stages import TASK, paper_like
 from tests.asked import asked
 from tests.light import run_light
 from tests.training.toy import toy_dataset, walks
-from toptail.commands.sizes import TrainingSize
 from toptail.errors import InputError
-from toptail.io.json_files import read_json
+from toptail.io.json_files import read_json, write_json
 from toptail.lab.critics.registry import names as critic_names
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.config import RunConfig
 from toptail_paper.claims.scale import shortfalls
-from toptail_paper.commands.reproduce import Reproduce
-from toptail_paper.commands.study_keep import StudyKeep
+from toptail_paper.commands.show import Show
+from toptail_paper.commands.sizes import TrainingSize
 from toptail_paper.commands.study_selection import StudySelection
 from toptail_paper.selection.config import STAGES, SelectionConfig
 from toptail_paper.selection.deployment import DeploymentConfig
-from toptail_paper.selection.run import Stages, read_judge
+from toptail_paper.selection.run import Stages, read_judge, train_selection
 
 CRITIC = """
 import numpy as np
@@ -175,24 +174,25 @@ def test_bad_judges_are_refused(
         read_judge(text.format(tmp_path / "judge.npz"))
 
 
-def test_tables_alone_are_made_from_stored_stages_by_label(
+def test_tables_alone_are_made_from_stored_stages(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    paper_like(tmp_path, per_group=2)
-    Reproduce("tab:function-class", out=tmp_path).run()
-    said = capsys.readouterr().out
-    assert "tab:function-class" in said
-    assert "tab:fixed-query" not in said
-    with pytest.raises(InputError, match="not a label"):
-        Reproduce("tab:mine", out=tmp_path).run()
+    stages = paper_like(tmp_path, per_group=2)
+    write_json(stages.path / "config.json", {"study": "selection", "config": {}})
+    assert StudySelection(stages.path.name, out=tmp_path, stage=("tables",)).run() == 0
+    assert "Report:" in capsys.readouterr().out
+    assert Show("tab:function-class", stages.path).run() == 0
+    printed = capsys.readouterr().out
+    assert "tab:function-class" in printed
+    assert "tab:fixed-query" not in printed
 
 
 def test_tables_are_made_without_the_packages_that_train(tmp_path: Path) -> None:
     stages = paper_like(tmp_path, per_group=2)
     code = """
 from toptail_paper.claims import annotate
-from toptail_paper.selection import audits
-from toptail_paper.selection.contract import STUDY
+from toptail_paper.selection import write as audits
+from toptail_paper.selection.study import STUDY
 audits.write_report = lambda audit, out: out / "report.html"  # pages take longer than all the rest
 print(STUDY.finish(sys.argv[1], annotate=annotate, resamples=20))
 """
@@ -213,21 +213,22 @@ def test_every_stage_of_a_maze_is_called_in_order(
 
         return stage
 
-    from toptail_paper.selection import deployment, rollout_stage
-    from toptail_paper.selection.study import Selection
+    from toptail_paper.selection import deployment
+    from toptail_paper.selection.rollout_judge import RolloutStage
+    from toptail_paper.selection.stages import Selection
 
     for name in ("make_queries", "make_pools", "judge_reference", "judge_ways"):
         monkeypatch.setattr(run_module, name, note(name))
     monkeypatch.setattr(run_module, "critic_scorers", note("critic_scorers", ["scorer"]))
     monkeypatch.setattr(run_module, "score_critics", note("score_critics"))
-    monkeypatch.setattr(rollout_stage, "make_rollouts", note("make_rollouts"))
-    monkeypatch.setattr(deployment, "run_deployment", note("run_deployment"))
+    monkeypatch.setattr(RolloutStage, "audit", note("rollouts"))
+    monkeypatch.setattr(deployment.Deployment, "run", note("deployment"))
     monkeypatch.setattr(Stages, "_trained", lambda *_: ["tdq"])
     study = Selection.at(tmp_path, SelectionConfig.for_task(TASK), tmp_path / "runs")
     assert Stages(study, toy_dataset()).run() == []
     assert called == [
         *("make_queries", "make_pools", "judge_reference", "judge_ways", "judge_ways"),
-        *("critic_scorers", "score_critics", "make_rollouts", "run_deployment"),
+        *("critic_scorers", "score_critics", "rollouts", "deployment"),
     ]
     with pytest.raises(InputError, match="no stage 'weather'"):
         Stages(study, toy_dataset()).run(["weather"])
@@ -239,12 +240,12 @@ def test_the_critics_to_be_deployed_may_be_named(
     from toptail_paper.selection import deployment
 
     called: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(deployment, "run_deployment", lambda *given, **_: called.append(given))
+    monkeypatch.setattr(deployment.Deployment, "run", lambda *given: called.append(given))
     monkeypatch.setattr(DeploymentConfig, "for_task", lambda _: DeploymentConfig())
     monkeypatch.setattr(Stages, "simulated", True)
     small(data, stage="deployment", runs=data.parent, deployed="raw,tdq").work("")
-    ((task, _, _, critics, seeds, *_),) = called
-    assert (task, critics, seeds) == ("walks", ["raw", "tdq"], (42,))
+    ((checks, critics, seeds),) = called
+    assert (checks.task, critics, seeds) == ("walks", ["raw", "tdq"], (42,))
 
 
 def test_a_call_that_failed_does_not_bind_the_corrected_one(data: Path) -> None:
@@ -290,7 +291,7 @@ def test_deployment_is_made_on_request_alone_and_is_sized_by_flags(
     assert "deployment" not in StudySelection("PointMaze").stages()
     assert "deployment" in StudySelection("PointMaze", deployed=("raw",)).stages()
     called: list[Any] = []
-    monkeypatch.setattr(deployment, "run_deployment", lambda *given, **_: called.append(given[6]))
+    monkeypatch.setattr(deployment.Deployment, "run", lambda self, *_: called.append(self.config))
     monkeypatch.setattr(DeploymentConfig, "for_task", lambda _: DeploymentConfig())
     monkeypatch.setattr(Stages, "simulated", True)
     small(
@@ -330,11 +331,15 @@ def test_training_asks_for_judges_critics_and_a_behaviour_model(
     monkeypatch.setattr(trained, "train_runs", train)
     size = TrainingSize(steps=9)
     study = StudySelection(str(data), runs=tmp_path / "runs", train=True, size=size)
-    study._train(study.config("walks"), "toptail")
+    how = study.config("walks"), study._training(), tmp_path / "runs"
+    train_selection(str(data), *how)
     assert asked[0] == ("tdq", 9, (101, 102, 103))
     asked_for = critic_names("main", "two_head", "control", "other")  # those of the tables
     assert sorted(asked[1:-1]) == [(critic, 9, (42, 43, 44)) for critic in sorted(asked_for)]
     assert asked[-1] == ("diffusion", 100_000, (42,))
+    asked.clear()
+    train_selection(str(data), *how, critics=("raw",))
+    assert [critic for critic, _, _ in asked] == ["tdq", "raw", "diffusion"]
 
 
 def test_the_docs_code_runs_as_it_stands(
@@ -343,7 +348,7 @@ def test_the_docs_code_runs_as_it_stands(
     """Every Python block of the page, in a newcomer's order, on a small data set."""
     text = (Path(__file__).parents[2] / "docs" / "selection.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    scores, policy, judge, table, kept = [block.replace(TASK, "walks") for block in blocks]
+    scores, policy, judge, table, _ = [block.replace(TASK, "walks") for block in blocks]
     monkeypatch.chdir(data.parent)
     (data.parent / "my_critic.py").write_text(CRITIC)
 
@@ -362,12 +367,3 @@ def test_the_docs_code_runs_as_it_stands(
     assert set(rows) == {"my_critic", "straight"}
     assert rows["my_critic"]["crow/tau_b_64"]["mean"] > 0.5  # both look for the nearest way
     assert "Report:" in capsys.readouterr().out
-    keep = StudyKeep(Path("runs/selection/walks"), out=Path("results/selection/walks"))
-    assert keep.run() == 0
-    assert (
-        asked(StudySelection, task="walks", out=Path("results/selection"), stage=("tables",)).run()
-        == 0
-    )
-    found: dict[str, Any] = {}
-    exec(kept.replace("exact", "crow").replace('"raw"', '"my_critic"'), found)
-    assert list(found["result"].to_dict()["scorers"]) == ["my_critic"]

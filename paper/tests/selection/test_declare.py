@@ -20,8 +20,7 @@ from toptail_paper.selection.config import (
     SelectionConfig,
     SupportSettings,
 )
-from toptail_paper.selection.declare import declare, read_declared, require_declared
-from toptail_paper.selection.files import SelectionFolder
+from toptail_paper.selection.files import SelectionFolder, declare, read_declared, require_declared
 
 CONFIG, QUERIES = small_config(), small_queries()
 

@@ -16,9 +16,8 @@ from tests.training.toy import walks
 from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
 from toptail.lab.critics.full import full_size
-from toptail.lab.proposals.denoiser import Diffusion
+from toptail.lab.proposals.denoiser import Diffusion, row_keys
 from toptail.lab.proposals.diffusion import DiffusionPolicy
-from toptail.lab.proposals.sampling import row_keys
 from toptail.lab.tasks.maze import Maze
 from toptail.lab.tasks.queries import QueryConfig, freeze_queries
 from toptail.lab.tasks.simulator import make_env, package_randomness
@@ -34,8 +33,8 @@ from toptail_paper.selection.deployment.episodes import (
     reset_seed,
     success,
 )
+from toptail_paper.selection.deployment.run import score_spread, spread_of
 from toptail_paper.selection.deployment.search import Chooser
-from toptail_paper.selection.deployment.spread import score_spread, spread_of
 
 POINT = "pointmaze-medium-v0"
 Floats = NDArray[np.float32]

@@ -16,17 +16,17 @@ from toptail.io.json_files import read_json, write_json
 from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.proposals.diffusion import DiffusionRun
 from toptail.lab.tasks.files import Dataset
-from toptail.lab.training.checkpoint import load_params
+from toptail.lab.training.checkpoints import load_params
 from toptail.lab.training.config import RunConfig
 from toptail.lab.training.session import train_runs
 from toptail.lab.training.task_data import TaskData
-from toptail_paper.selection.deployment import DeploymentConfig, run_deployment
+from toptail_paper.selection.deployment import Deployment, DeploymentConfig
 from toptail_paper.selection.deployment.config import (
     EpisodeConfig,
     SearchConfig,
     SpreadConfig,
 )
-from toptail_paper.selection.deployment.results import ResultFile, load_deployed
+from toptail_paper.selection.deployment.run import ResultFile, load_deployed
 
 TASK = "pointmaze-medium-navigate-v0"
 DATA = Dataset(walks(10, 80, seed=1), walks(4, 80, seed=2), None)
@@ -58,8 +58,9 @@ def deploy(runs: Path, out: Path, config: DeploymentConfig = CONFIG, **changes: 
         if what not in told:
             told.append(what)
 
-    options: dict[str, Any] = {"critics": ("raw",), "dataset": DATA} | changes
-    run_deployment(TASK, runs, out, tick=tick, config=config, **options)
+    dataset, folder = changes.pop("dataset", DATA), out / TASK / "deployment"
+    checks = Deployment(TASK, runs, folder, dataset, config, tick)
+    checks.run(**({"critics": ("raw",)} | changes))
     return told
 
 

@@ -15,7 +15,7 @@ from tests.environments.plane import records, write_plane
 from tests.training.toy import SMALL
 from toptail.errors import InputError
 from toptail.io.json_files import read_json
-from toptail.lab.check.environments import world_of
+from toptail.lab.check.environments import task_environment
 from toptail.lab.environments.protocol import MOST
 from toptail.lab.proposals.diffusion import DiffusionRun
 from toptail.lab.store.units import Stored
@@ -24,7 +24,7 @@ from toptail.lab.tasks.queries import QueryConfig, freeze_queries, load_queries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray
 from toptail.lab.training.config import RunConfig
 from toptail_paper.commands.study_selection import StudySelection
-from toptail_paper.selection import audits
+from toptail_paper.selection import write as audits
 from toptail_paper.selection.deployment import DeploymentConfig
 from toptail_paper.selection.deployment.config import (
     EpisodeConfig,
@@ -97,14 +97,14 @@ def test_rollouts_are_made_in_the_environment_and_it_judges_every_candidate(
         study(stage="rollouts").run()
 
 
-def test_a_piece_of_the_rollouts_is_made_in_the_environment(home: Path) -> None:
+def test_a_job_of_the_rollouts_runs_in_the_environment(home: Path) -> None:
     assert study(stage="queries,pools,reference,scores").run() == 0
-    (piece,) = study(runs=Path("runs"))._rollout_jobs(home / "out" / "plane", {}, ())
-    piece.work()
-    (part,) = (home / "out" / "plane" / "rollouts.parts" / "piece-0000").iterdir()
+    (job,) = study(runs=Path("runs"))._rollout_jobs(home / "out" / "plane", ())
+    job.work()
+    (part,) = (home / "out" / "plane" / "rollouts.parts" / "job-0000").iterdir()
     assert Stored.read(part).header["environment"]["name"] == ENV
     assert study(stage="rollouts").run() == 0
-    assert not part.exists()  # what the piece knew was put together with the rest
+    assert not part.exists()  # what the job left was put together with the rest
     rolled = Stored.read(home / "out" / "plane" / "rollouts.npz")
     assert rolled.header["environment"]["name"] == ENV
 
@@ -115,6 +115,7 @@ def test_an_environment_that_knows_no_goals_is_refused(home: Path) -> None:
     assert not (home / "out" / "plane" / "declared.json").exists()
 
 
+@pytest.mark.slow
 def test_deployment_follows_trained_critics_in_the_environment(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +141,7 @@ def test_deployment_follows_trained_critics_in_the_environment(
 
 def test_episodes_that_do_not_fit_into_the_simulations_go_in_parts(home: Path) -> None:
     val = records(60, 12, 1)
-    world = world_of(str(home / ENV), Dataset(val, val, None), goals=True)
+    world = task_environment(str(home / ENV), Dataset(val, val, None), goals=True)
     assert world.make is not None
     queries = freeze_queries(
         val, QueryConfig(per_group=20, near=(1, 2), medium=(3, 5), far=(6, 11))

@@ -21,9 +21,8 @@ from toptail.io.json_files import read_json
 from toptail.lab.store.units import Stored
 from toptail.lab.training.runs import load_run
 from toptail_paper.selection.load import read_selection
-from toptail_paper.selection.norms import pick_norm_table
-from toptail_paper.selection.stages import critic_scorers, score_critics
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.stages import Selection, critic_scorers, score_critics
+from toptail_paper.selection.tables import pick_norm_table
 
 
 def rows(stages: Stages) -> dict[str, Any]:

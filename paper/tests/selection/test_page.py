@@ -17,15 +17,15 @@ from paper.tests.selection.stored_stages import Stages
 from toptail.errors import InputError
 from toptail.report.table import Table
 from toptail_paper.claims import annotate
-from toptail_paper.selection.contract import STUDY
 from toptail_paper.selection.figures import drawings
 from toptail_paper.selection.page import summary
 from toptail_paper.selection.results import SelectionResults, read_selection_results
 from toptail_paper.selection.show import circular_words, group_sheets, verdict_sheets
 from toptail_paper.selection.specs import TABLES
+from toptail_paper.selection.study import STUDY
 from toptail_paper.study.naming import scorer_name
 from toptail_paper.study.page import study_page
-from toptail_paper.study.scale import note
+from toptail_paper.study.results import note
 from toptail_paper.study.show import shown_tables
 
 
@@ -93,15 +93,15 @@ def test_the_page_names_the_circular_rows(study: SelectionResults, finished: Pat
 
 
 def test_every_judge_has_its_table_by_distance(study: SelectionResults) -> None:
-    reference, geodesic = (sheet.table for sheet in group_sheets(study))
+    reference, euclidean = (sheet.table for sheet in group_sheets(study))
     stored = study.of_task("fixed-query")["tdq"]
     for table, metric in (
         (reference, "tau_b_64/near"),
-        (geodesic, "geodesic/tau_b_64/near"),
+        (euclidean, "euclidean/tau_b_64/near"),
     ):
         assert f"{stored[metric]['mean']:.2f}" in cells(table)["TD-Q"][0]
     assert "†" in cells(reference)["TD-Q"][0]
-    assert "†" not in cells(geodesic)["TD-Q"][0]
+    assert "†" not in cells(euclidean)["TD-Q"][0]
 
 
 def test_the_square_and_the_verdicts(study: SelectionResults) -> None:
@@ -177,7 +177,7 @@ def test_what_remains_beside_a_circular_judge_follows_from_the_task(
     assert "Independent of that here: euclidean shortest way and simulator rollouts." in words
     tables: dict[str, Any] = json.loads(json.dumps(dict(study.tables)))
     changed = SelectionResults(**{**study.__dict__, "tables": tables})
-    del tables["judges"]["rows"]["PointMaze"]["geodesic"]
+    del tables["judges"]["rows"]["PointMaze"]["euclidean"]
     tables["judges"]["statuses"]["rollouts"]["admitted"] = False
     words = circular_words(changed)
     assert "Independent of that here: simulator rollouts (not admitted)." in words

@@ -10,8 +10,7 @@ from paper.tests.selection.small import small_config
 from tests.training.toy import toy_dataset
 from toptail.io.arrays import write_arrays
 from toptail_paper.selection.pools import file_proposal
-from toptail_paper.selection.stages import make_pools, make_queries
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.stages import Selection, make_pools, make_queries
 
 
 def test_a_call_that_finds_the_pools_notes_the_same(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Rollouts in pieces, by whoever has time, are the rollouts of the stage."""
+"""Rollouts as jobs are the rollouts of the stage."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ import pytest
 
 from paper.tests.selection.test_rollouts_stage import CONFIG, DATA, begin, runs, scorer
 from toptail_paper.cli import main
-from toptail_paper.selection.rollout_stage import make_rollout_piece, make_rollouts
-from toptail_paper.selection.rollouts import RolloutWorld
-from toptail_paper.selection.stages import score_critics
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.rollout_judge import RolloutStage
+from toptail_paper.selection.rollouts import RolloutSetup
+from toptail_paper.selection.stages import Selection, score_critics
 
 __all__ = ["runs"]
 
 
-def test_pieces_in_any_order_are_the_stage(
+def test_parts_in_any_order_are_the_stage(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, pieces = (Selection.at(tmp_path / name, CONFIG, runs) for name in ("whole", "pieces"))
-    for study in (whole, pieces):
+    studies = [Selection.at(tmp_path / name, CONFIG, runs) for name in ("whole", "parts")]
+    for study in studies:
         queries, pools = begin(study)
         score_critics(study, queries, pools, [scorer("right@42", 1.0), scorer("left", -1.0)])
-    given = queries, pools, DATA.val
-    make_rollouts(whole, *given, most_per_group=2)
-    for piece in (2, 0, 1, 0):  # one of them twice, as after a lost worker
-        make_rollout_piece(pieces, *given, piece, 3)
+    whole, parts = (RolloutStage(study, queries, pools, DATA.val) for study in studies)
+    whole.audit(most_per_group=2)
+    for part in (2, 0, 1, 0):  # one of them twice, as after a lost worker
+        parts.part(part, 3)
 
     def again(*_: object) -> None:
         raise AssertionError("something is rolled out twice")
 
-    monkeypatch.setattr(RolloutWorld, "judge", again)
-    make_rollout_piece(pieces, *given, 1, 3)
-    make_rollouts(pieces, *given, most_per_group=2)
-    assert whole.folder.rollouts.read_bytes() == pieces.folder.rollouts.read_bytes()
-    assert not (pieces.folder.path / "rollouts.parts").exists()
+    monkeypatch.setattr(RolloutSetup, "judge", again)
+    parts.part(1, 3)
+    parts.audit(most_per_group=2)
+    first, second = (study.folder for study in studies)
+    assert first.rollouts.read_bytes() == second.rollouts.read_bytes()
+    assert not (second.path / "rollouts.parts").exists()
 
 
 def test_the_study_lists_its_rollouts_between_scores_and_stage(
@@ -48,13 +48,13 @@ def test_the_study_lists_its_rollouts_between_scores_and_stage(
     words += ["--stage", "scores,rollouts,tables"]
     monkeypatch.setattr(sys, "argv", ["toptail", *words])
     assert main() == 0
-    scores, *pieces, stage, _tables = map(json.loads, capsys.readouterr().out.splitlines())
-    assert [line["name"].split(" of ")[0] for line in pieces] == [
+    scores, *parts, stage, _tables = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [line["name"].split(" of ")[0] for line in parts] == [
         *("rollouts 1", "rollouts 2", "rollouts 3")
     ]
-    assert all(line["needs"] == [scores["id"]] for line in pieces)
-    assert len({line["id"] for line in pieces}) == 3
-    assert stage["needs"] == [scores["id"], *(line["id"] for line in pieces)]
+    assert all(line["needs"] == [scores["id"]] for line in parts)
+    assert len({line["id"] for line in parts}) == 3
+    assert stage["needs"] == [scores["id"], *(line["id"] for line in parts)]
     sys.argv.extend(("--planned-rollouts", "9"))
     assert main() == 0
     assert len(capsys.readouterr().out.splitlines()) == 3

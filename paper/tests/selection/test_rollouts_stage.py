@@ -19,7 +19,6 @@ from toptail.lab.tasks.queries import FrozenQueries, QueryConfig
 from toptail.lab.training.session import train_runs
 from toptail.lab.training.task_data import TaskData
 from toptail.pools import ScoredPools
-from toptail_paper.selection.audits import write_audits
 from toptail_paper.selection.config import (
     PoolSettings,
     RolloutSettings,
@@ -28,16 +27,17 @@ from toptail_paper.selection.config import (
 )
 from toptail_paper.selection.files import SelectionFolder
 from toptail_paper.selection.load import read_selection
+from toptail_paper.selection.planned_rollouts import PlannedRollouts, audit_planned, planned
 from toptail_paper.selection.pools import CandidatePools
-from toptail_paper.selection.rollout_plan import PlannedRollouts, audit_planned, planned
-from toptail_paper.selection.rollout_stage import make_planned_rollouts, make_rollouts
+from toptail_paper.selection.rollout_judge import RolloutStage
 from toptail_paper.selection.stages import (
+    Selection,
     add_values,
     make_pools,
     make_queries,
     score_critics,
 )
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.write import write_audits
 
 TASK = "pointmaze-medium-navigate-v0"
 FILES = Path(__file__).parents[3] / "tests" / "tasks" / "data"
@@ -77,10 +77,10 @@ def test_the_stage_rolls_out_the_picks_of_the_stored_scores(runs: Path, tmp_path
     study = Selection.at(tmp_path, CONFIG, runs)
     queries, pools = begin(study)
     with pytest.raises(InputError, match="neither scores nor values"):
-        make_rollouts(study, queries, pools, DATA.val)
+        RolloutStage(study, queries, pools, DATA.val).audit()
     score_critics(study, queries, pools, [scorer("right@42", 1.0), scorer("left", -1.0)])
     score_critics(study, queries, pools, [scorer("right@43", -1.0)])  # another training seed
-    audit = make_rollouts(study, queries, pools, DATA.val, most_per_group=2)
+    audit = RolloutStage(study, queries, pools, DATA.val).audit(most_per_group=2)
     assert audit.selectors == ("left", "right", "logged")
     first = pools.actions[audit.query, 0, :, 0]
     np.testing.assert_array_equal(audit.candidate[:, 0], first.argmin(axis=1))
@@ -91,11 +91,11 @@ def test_the_stage_rolls_out_the_picks_of_the_stored_scores(runs: Path, tmp_path
     assert (header["horizon"], header["ddim_steps"], header["repeats"]) == (8, 3, 2)
 
     # Without runs the stored rollouts are read, unless other ones are asked for.
-    stored = make_rollouts(Selection.at(tmp_path, CONFIG), queries, pools, DATA.val)
+    stored = RolloutStage(Selection.at(tmp_path, CONFIG), queries, pools, DATA.val).audit()
     np.testing.assert_array_equal(stored.returns, audit.returns)
     study.folder.rollouts.unlink()
     with pytest.raises(InputError, match="Rolling out needs trained runs"):
-        make_rollouts(Selection.at(tmp_path, CONFIG), queries, pools, DATA.val)
+        RolloutStage(Selection.at(tmp_path, CONFIG), queries, pools, DATA.val).audit()
 
 
 def test_another_behaviour_model_than_that_of_the_pools_is_refused(
@@ -106,7 +106,7 @@ def test_another_behaviour_model_than_that_of_the_pools_is_refused(
     proposal = {**pools.header["proposal"], "params_sha256": "another"}
     other = replace(pools, header={**pools.header, "proposal": proposal})
     with pytest.raises(InputError, match="not the behaviour model that proposed"):
-        make_rollouts(study, queries, other, DATA.val)
+        RolloutStage(study, queries, other, DATA.val).audit()
 
 
 # ------------------------------------------------------------------------------ planned rollouts
@@ -127,7 +127,7 @@ def scored(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Selection:
 
 def planned_of(study: Selection, labels: int) -> PlannedRollouts:
     queries, pools = begin(study)
-    return make_planned_rollouts(study, queries, pools, DATA.val, labels)
+    return RolloutStage(study, queries, pools, DATA.val).planned(labels)
 
 
 def test_planned_rollouts_are_a_plans_candidates_and_their_returns(
@@ -143,7 +143,7 @@ def test_planned_rollouts_are_a_plans_candidates_and_their_returns(
     assert (header["labels"], header["cheap"]) == (100, "reference")
     # A return is that of the same pair in other rollouts: noise depends on query and repetition.
     queries, pools = begin(study)
-    picked = make_rollouts(study, queries, pools, DATA.val, most_per_group=2)
+    picked = RolloutStage(study, queries, pools, DATA.val).audit(most_per_group=2)
     known = {(q, c): r for q, c, r in zip(found.query, found.candidate, found.returns, strict=True)}
     both = [
         (known[q, c], picked.returns[i, s])

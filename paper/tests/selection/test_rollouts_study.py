@@ -16,22 +16,25 @@ from scipy import stats as scipy_stats
 
 from toptail.errors import InputError
 from toptail.lab.environments.ogbench import MazeEnvironments
-from toptail.lab.judges.rollouts import ModelGoesOn
+from toptail.lab.judges.rollouts import ModelContinuation
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import load_file
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.pools import JudgedPicks
-from toptail_paper.selection import rollout_store
+from toptail_paper.selection import rollouts as rollout_store
 from toptail_paper.selection.config import RolloutSettings
-from toptail_paper.selection.rollout_design import (
+from toptail_paper.selection.rollout_data import (
+    RANDOM,
+    RolloutAudit,
+    agreement,
     audited_queries,
+    power,
     random_candidates,
     selector_picks,
 )
-from toptail_paper.selection.rollout_results import RANDOM, RolloutAudit, agreement, power
-from toptail_paper.selection.rollouts import RolloutWorld, judge_by_rollouts
+from toptail_paper.selection.rollouts import RolloutSetup, judge_by_rollouts
 
 TASK = "pointmaze-medium-navigate-v0"
 DATA = Path(__file__).parents[3] / "tests" / "tasks" / "data"
@@ -48,7 +51,7 @@ def walks(count: int = 40, rows: int = 12) -> Trajectories:
 
 
 @dataclass(frozen=True, eq=False)
-class KnownWorld(RolloutWorld):
+class KnownWorld(RolloutSetup):
     """Returns by a formula: quality of the candidate, and noise that a query's actions share."""
 
     noise: float = 0.1
@@ -379,8 +382,8 @@ def test_the_simulator_sees_that_a_step_towards_the_goal_is_better(tmp_path: Pat
     candidates = rng.uniform(-0.2, 0.2, (len(queries), 6, 2)).astype(np.float32)
     candidates[:, 0], candidates[:, 1] = towards, -towards
     make = partial(MazeEnvironments, parse_name(TASK).environment)
-    goes_on = ModelGoesOn(_Drift(), jax.random.key(0), 10)
-    here = RolloutWorld(TASK, val, queries, candidates, make, goes_on, {})
+    goes_on = ModelContinuation(_Drift(), jax.random.key(0), 10)
+    here = RolloutSetup(TASK, val, queries, candidates, make, goes_on, {})
     picks = {"towards": np.zeros(len(queries), int), "away": np.ones(len(queries), int)}
     settings = RolloutSettings(per_group=6, repeats=3, randoms=2, candidates=3, horizon=40)
     audit = judge_by_rollouts(tmp_path, here, picks, settings, most_per_group=6)

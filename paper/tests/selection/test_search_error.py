@@ -14,15 +14,14 @@ from toptail.errors import InputError
 from toptail.io.json_files import read_json
 from toptail.lab.judges.ideals import PointIdeals
 from toptail.lab.store.units import Stored
-from toptail_paper.selection.contract import STUDY
-from toptail_paper.selection.finish import write_results
 from toptail_paper.selection.load import read_selection
 from toptail_paper.selection.pools import CandidatePools
-from toptail_paper.selection.rollout_design import selector_picks
-from toptail_paper.selection.run import Brought
+from toptail_paper.selection.rollout_data import selector_picks
 from toptail_paper.selection.run import Stages as Steps
-from toptail_paper.selection.search_error import search_error_table
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.stages import Selection
+from toptail_paper.selection.study import STUDY, UserInputs
+from toptail_paper.selection.tables import search_error_table
+from toptail_paper.selection.write import write_results
 from toptail_paper.study import ideals as study_ideals
 from toptail_paper.study.naming import in_order
 
@@ -116,7 +115,7 @@ def test_the_stage_scores_by_every_ideal(tmp_path: Path, monkeypatch: pytest.Mon
     study = Selection(stages.folder, stages.config)
     coarse = PointIdeals(stages.config.task, 0.99, spacing=2.0)
     monkeypatch.setattr(study_ideals, "point_ideals", lambda *_: coarse)
-    steps = Steps(study, None, Brought())  # type: ignore[arg-type]
+    steps = Steps(study, None, UserInputs())  # type: ignore[arg-type]
     vars(steps).update(queries=stages.queries, pools=change_pools(stages))
     assert steps._ideals() == ""
     assert set(stages.folder.columns()) == {"q_star", "q_behaviour", "log_ratio", "gamma_d"}
@@ -134,6 +133,6 @@ def test_ideals_stand_below_the_critics() -> None:
 def test_a_users_scorer_cannot_pass_for_an_ideal(tmp_path: Path) -> None:
     stages = Stages(tmp_path, per_group=1, pools=1, size=2)
     study = Selection(stages.folder, stages.config)
-    steps = Steps(study, None, Brought(critics=("q_star=mine.py:score",)))  # type: ignore[arg-type]
+    steps = Steps(study, None, UserInputs(scorers=("q_star=mine.py:score",)))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="cannot name a critic"):
-        _ = steps.users
+        _ = steps.user_scorers

@@ -19,19 +19,21 @@ from toptail.errors import InputError
 from toptail.io.arrays import write_arrays
 from toptail.io.json_files import read_json, write_json
 from toptail.lab.critics.base import TrainedCritic
-from toptail.lab.judges.exact import WAYS
+from toptail.lab.judges.exact import POINT_JUDGES
 from toptail.lab.judges.reference import admission
 from toptail.lab.proposals.diffusion import load_policy
-from toptail.lab.scorers.base import Scorer, of_run
+from toptail.lab.scorers.base import Scorer
+from toptail.lab.scorers.runs import of_run
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.training.run_files import training_lock
 from toptail.lab.training.runs import load_run
-from toptail_paper.selection import study as study_module
+from toptail_paper.selection import stages as study_module
 from toptail_paper.selection.config import SelectionConfig
 from toptail_paper.selection.pools import CandidatePools, file_proposal
-from toptail_paper.selection.run import Brought, Stages
+from toptail_paper.selection.run import Stages
 from toptail_paper.selection.stages import (
+    Selection,
     add_values,
     critic_scorers,
     judge_reference,
@@ -41,7 +43,7 @@ from toptail_paper.selection.stages import (
     runs_in_training,
     score_critics,
 )
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.study import UserInputs
 
 DATA = toy_dataset()
 Array = NDArray[Any]
@@ -262,8 +264,8 @@ def test_changed_criteria_stop_every_stage(
         lambda: make_queries(changed, DATA.val),
         lambda: make_pools(changed, queries, DATA.train),
         lambda: judge_reference(changed, queries, pools),
-        lambda: judge_ways(changed, queries, pools, WAYS["exact"]),
-        lambda: judge_ways(changed, queries, pools, WAYS["euclidean"]),
+        lambda: judge_ways(changed, queries, pools, POINT_JUDGES["exact"]),
+        lambda: judge_ways(changed, queries, pools, POINT_JUDGES["euclidean"]),
         lambda: score_critics(changed, queries, pools, [MINE]),
     ):
         with pytest.raises(InputError, match=what):
@@ -425,7 +427,7 @@ def test_bad_candidates_and_bad_scorers_are_refused(copy: Selection, tmp_path: P
         critic_scorers(copy, ["cosine"])
     missing = replace(copy, runs=tmp_path / "none")
     copy.folder.values("reference").unlink()
-    with pytest.raises(InputError, match="train tdq with the seeds 101, 102"):
+    with pytest.raises(InputError, match="toptail train --critics tdq --seeds 101,102"):
         judge_reference(missing, queries, pools)
 
 
@@ -447,7 +449,7 @@ def test_a_maze_with_teleports_does_without_the_judges_that_do_not_know_it(
     own = _own_pools(tmp_path, (9, 2, 4))
     np.savez(tmp_path / "judge.npz", values=np.zeros((9, 2, 5)))
     (tmp_path / "mine.py").write_text("def score(s, a, g):\n    return a[:, 0]\n")
-    brought = Brought(
+    brought = UserInputs(
         own, (f"expert={tmp_path / 'judge.npz'}",), (f"{tmp_path / 'mine.py'}:score",)
     )
     left_out = Stages(replace(study, runs=None), DATA, brought).run()
@@ -464,7 +466,7 @@ def test_a_maze_with_teleports_does_without_the_judges_that_do_not_know_it(
 
 
 def test_the_judges_that_know_the_ways_are_for_pointmaze(tmp_path: Path) -> None:
-    exact, euclidean = WAYS.values()
+    exact, euclidean = POINT_JUDGES.values()
     study = Selection.at(tmp_path, small_config(task="pointmaze-medium-navigate-v0"))
     inside = np.float32(0.2)  # the walks shrunk into one cell of the maze
     val, train = (
@@ -486,12 +488,6 @@ def test_the_judges_that_know_the_ways_are_for_pointmaze(tmp_path: Path) -> None
     for judge in (exact, euclidean):
         judge_ways(study, queries, pools, judge)
     assert files(study) == before
-    # Under the name that older studies gave it, the Euclidean judge is found and not made again.
-    new, old = (study.folder.values(name) for name in ("euclidean", "geodesic"))
-    new.rename(old)
-    judge_ways(study, queries, pools, euclidean)
-    assert old.is_file()
-    assert not new.exists()
     other = Selection.at(tmp_path / "walks", small_config())
     queries = make_queries(other, DATA.val)
     pools = make_pools(other, queries, DATA.train, own)

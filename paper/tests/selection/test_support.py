@@ -8,7 +8,7 @@ import pytest
 from paper.tests.selection.small import small_config, small_queries
 from tests.training.toy import toy_dataset
 from toptail.errors import InputError
-from toptail.lab.proposals.support import local_rows, support_distance
+from toptail.lab.proposals.untrained import local_rows, support_distance
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail_paper.selection.pools import Proposal, draw_pools
 

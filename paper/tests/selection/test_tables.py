@@ -99,7 +99,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Stages:
     """Scorers whose rows are known: exact, reversed, noise, constant, and two seeds."""
     stages = Stages(tmp_path_factory.mktemp("world"), per_group=10)
     stages.reference()
-    stages.judge("geodesic", stages.value[None])
+    stages.judge("euclidean", stages.value[None])
     stages.score("exact", stages.value)
     stages.score("reversed", -stages.value)
     stages.score("noise", stages.rng.normal(size=stages.value.shape))
@@ -116,12 +116,12 @@ def measured(world: Stages) -> MeasuredPicks:
 
 def test_exact_reversed_noise_and_constant_scorers(measured: MeasuredPicks) -> None:
     rows: Any = measured.rows
-    assert rows["exact"]["geodesic/tau_b_64"]["mean"] == pytest.approx(1.0)
-    assert rows["exact"]["geodesic/nregret_64"]["mean"] == pytest.approx(0.0, abs=1e-9)
-    assert rows["reversed"]["geodesic/tau_b_64"]["mean"] == pytest.approx(-1.0)
-    assert rows["reversed"]["geodesic/nregret_64"]["mean"] > 1.5
-    assert rows["noise"]["geodesic/tau_b_64"]["mean"] == pytest.approx(0.0, abs=0.05)
-    assert rows["noise"]["geodesic/nregret_64"]["mean"] == pytest.approx(1.0, abs=0.25)
+    assert rows["exact"]["euclidean/tau_b_64"]["mean"] == pytest.approx(1.0)
+    assert rows["exact"]["euclidean/nregret_64"]["mean"] == pytest.approx(0.0, abs=1e-9)
+    assert rows["reversed"]["euclidean/tau_b_64"]["mean"] == pytest.approx(-1.0)
+    assert rows["reversed"]["euclidean/nregret_64"]["mean"] > 1.5
+    assert rows["noise"]["euclidean/tau_b_64"]["mean"] == pytest.approx(0.0, abs=0.05)
+    assert rows["noise"]["euclidean/nregret_64"]["mean"] == pytest.approx(1.0, abs=0.25)
     # Every candidate is equally likely to be picked: exactly random, and no order.
     assert rows["constant"]["nregret_64"]["mean"] == pytest.approx(1.0)
     assert rows["constant"]["tau_b_64"]["mean"] is None
@@ -197,8 +197,8 @@ def test_reference_cells_carry_their_marks(measured: MeasuredPicks) -> None:
     rows = fixed_query_table(measured, {}, reliable=False)["rows"]["PointMaze"]
     assert rows["tdq"]["tau_b_64"]["circular"]
     assert rows["tdq"]["tau_b_64/near"]["unreliable"]
-    assert "circular" not in rows["tdq"]["geodesic/tau_b_64"]
-    assert "unreliable" not in rows["exact"]["geodesic/tau_b_64"]
+    assert "circular" not in rows["tdq"]["euclidean/tau_b_64"]
+    assert "unreliable" not in rows["exact"]["euclidean/tau_b_64"]
     assert "circular" not in rows["exact"]["tau_b_64"]
     sound = fixed_query_table(measured, {}, reliable=True)["rows"]["PointMaze"]
     assert "unreliable" not in sound["tdq"]["tau_b_64"]
@@ -262,7 +262,7 @@ def test_judges_that_agree_are_admitted_and_noise_is_not(tmp_path: Path, world: 
     cells = content["rows"]["PointMaze"]["reference"]
     assert cells["resolvability"]["mean"] == 1.0
     assert cells["spearman"]["mean"] > 0.99
-    assert cells["geodesic/spearman"]["mean"] > 0.99
+    assert cells["euclidean/spearman"]["mean"] > 0.99
     assert content["statuses"]["reference"]["admitted"]
     assert content["included_through"] == ["reference"]
     assert content["missing"] == ["rollouts"]

@@ -13,10 +13,9 @@ from paper.tests.selection.walked import WALKERS, walked, write_walker_run
 from toptail.io.json_files import read_json
 from toptail.lab.proposals.actor import ActorConfig
 from toptail.lab.store.units import Stored
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.names import parse_name
 from toptail.lab.tasks.queries import QueryConfig
-from toptail.lab.tasks.simulator import Simulator, make_env
+from toptail.lab.tasks.simulator import MazeBatch, Simulator, make_env
 from toptail.lab.tasks.trajectories import FloatArray
 from toptail_paper.selection.config import (
     PoolSettings,
@@ -25,16 +24,16 @@ from toptail_paper.selection.config import (
     SelectionConfig,
     SupportSettings,
 )
-from toptail_paper.selection.deployment import DeploymentConfig, run_deployment
+from toptail_paper.selection.deployment import Deployment, DeploymentConfig
 from toptail_paper.selection.deployment.config import (
     EpisodeConfig,
     SearchConfig,
     SpreadConfig,
 )
 from toptail_paper.selection.deployment.episodes import evaluation_episodes, follow
-from toptail_paper.selection.finish import write_results
 from toptail_paper.selection.run import Stages
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.stages import Selection
+from toptail_paper.selection.write import write_results
 
 ANT, HUMANOID, SOCCER = WALKERS
 RESULTS = Path(__file__).parents[2] / "results" / "selection"
@@ -164,14 +163,14 @@ def test_a_critic_that_comes_later_costs_its_own_rollouts_alone(study: Selection
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", [SOCCER], indirect=True)
 def test_deployment_goes_on_critic_by_critic_and_the_tables_say_so(study: Selection) -> None:
     folder, data = study.folder.path, walked(SOCCER)
     assert study.runs is not None
     for critic in ("tdq", "raw"):  # as two calls would, one after another
-        run_deployment(
-            SOCCER, study.runs, folder.parent, (critic,), config=DEPLOYMENT, dataset=data
-        )
+        checks = Deployment(SOCCER, study.runs, folder / "deployment", data, DEPLOYMENT)
+        checks.run((critic,))
     actors = read_json(folder / "deployment" / "actors.json")
     entries = {critic: seeds["42"] for critic, seeds in actors["critics"].items()}
     assert {critic: entry["alpha"] for critic, entry in entries.items()} == {"tdq": 0.1, "raw": 0.3}

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from paper.tests.semantics.fake_runs import write_run
 from tests.training.toy import SMALL
 from toptail.lab.proposals.diffusion import DiffusionRun
-from toptail.lab.tasks.expert import Situation
+from toptail.lab.tasks.episodes import Navigator, Situation
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.navigation import Navigator
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.config import LearnerConfig, RunConfig
 

@@ -10,10 +10,9 @@ import jax
 from tests.training.toy import toy_dataset
 from toptail.io.files import sha256
 from toptail.io.json_files import write_json
-from toptail.lab.training.checkpoint import save_params
+from toptail.lab.training.checkpoints import save_params
 from toptail.lab.training.config import LearnerConfig
-from toptail.lab.training.metrics import logged_steps
-from toptail.lab.training.run_files import CONFIG, METRICS, PARAMS, RECORD, run_folder
+from toptail.lab.training.run_files import CONFIG, METRICS, PARAMS, RECORD, logged_steps, run_folder
 
 TRAINED_ON = toy_dataset().train.sha256
 

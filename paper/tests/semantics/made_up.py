@@ -215,7 +215,9 @@ def write_folder(
 ) -> Path:
     """Write a run folder."""
     (path / "tables").mkdir(parents=True)
-    dump(path / "config.json", {"hash": "0", "config": config((*mazes, *play))})
+    dump(
+        path / "config.json", {"study": "semantics", "hash": "0", "config": config((*mazes, *play))}
+    )
     for name, content in tables(mazes, play, scorers, sweep=sweep).items():
         dump(path / "tables" / f"{name}.json", content)
     dump(path / "curves.json", curves(mazes, scorers))

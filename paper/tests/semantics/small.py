@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.training.toy import toy_dataset, toy_file
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.tasks.files import TaskDataset
 from toptail_paper.semantics.config import SemanticsConfig
 
 WALKS = TaskDataset("walks", "walks", navigation=True, data=toy_dataset())

@@ -1,4 +1,4 @@
-"""``toptail-paper study semantics`` and ``reproduce``: flags, folders, and a whole small run."""
+"""``toptail-paper study semantics`` and ``show``: flags, folders, and a whole small run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from paper.tests.semantics.made_up import MAIN, write_folder
 from tests.asked import asked
 from tests.light import run_light
 from toptail.errors import InputError
-from toptail_paper.cli import main
-from toptail_paper.commands.reproduce import Reproduce
+from toptail_paper.commands.show import Show
 from toptail_paper.commands.study_semantics import StudySemantics
 from toptail_paper.semantics.config import SemanticsConfig
-from toptail_paper.semantics.contract import STUDY
 from toptail_paper.semantics.figures import drawings
 from toptail_paper.semantics.results import read_semantics
+from toptail_paper.semantics.study import STUDY
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "tests" / "tasks" / "data"
@@ -57,7 +56,7 @@ class TestStoredSettings:
 
     def test_its_own_settings_are_welcome(self, out: Path) -> None:
         study = asked(StudySemantics, out=out, resamples=20, workers=1)
-        assert study.work("toptail made up")[1].is_file()
+        assert study.work("toptail made up").is_file()
 
 
 def test_a_call_that_failed_does_not_bind_the_corrected_one(tmp_path: Path) -> None:
@@ -72,7 +71,7 @@ def test_a_call_that_failed_does_not_bind_the_corrected_one(tmp_path: Path) -> N
     scorers = (CRITIC, f"no_goals={tmp_path / 'free.py'}:score")
     study = asked(StudySemantics, **more, scorer=scorers)
     assert study.config().negatives == SemanticsConfig.negatives
-    report = study.work("")[1]
+    report = study.work("")
     # A score that does not look at the goal is at 0.5 by construction, and that is said.
     retrieval = stored(tmp_path / "out", "tables/retrieval.json")
     assert retrieval["goal_free"] == {"PointMaze": ["no_goals"]}
@@ -119,6 +118,8 @@ class TestFlags:
             embed_dim=4,
             critics="raw,tdq",
             temperature=True,
+            train=True,
+            runs=Path("runs"),
         )
         training = study.training()
         raw = training.critic("pointmaze-medium-navigate-v0", "raw").content
@@ -149,7 +150,9 @@ class TestFlags:
 
     def test_an_unknown_critic_is_named(self) -> None:
         with pytest.raises(InputError, match="no critic 'raww'; the critics are tdq, raw"):
-            asked(StudySemantics, critics="raww").training()
+            asked(StudySemantics, critics="raww", train=True, runs=Path("runs")).training()
+        with pytest.raises(InputError, match="--critics says what --train trains"):
+            asked(StudySemantics, critics="raw").training()
 
 
 class TestRun:
@@ -201,55 +204,27 @@ class TestRun:
         assert list(stored(out, "tables/retrieval.json")["rows"]) == ["PointMaze", "Cube-single"]
         assert list(stored(out, "tables/main.json")["rows"]) == ["PointMaze"]
 
-    def test_the_older_spelling_of_a_flag_still_works(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        made: list[StudySemantics] = []
 
-        def run(self: StudySemantics) -> int:
-            made.append(self)
-            return 0
-
-        monkeypatch.setattr(StudySemantics, "run", run)
-        assert main(["study", "semantics", "--critic", "a.py:f", "--critic=b.py:g"]) == 0
-        assert made[0].scorer == ("a.py:f", "b.py:g")
-        with pytest.raises(SystemExit):
-            main(["study", "semantics", "--help"])
-        assert "--critic " not in capsys.readouterr().out
-
-
-class TestReproduce:
+class TestShow:
     @pytest.fixture
-    def made_up(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def made_up(self, tmp_path: Path) -> Path:
         """A finished folder, without scores: only what is printed is looked at."""
-        path = write_folder(tmp_path / "run", scorers=MAIN)
-        monkeypatch.setattr(
-            StudySemantics, "work", lambda self, command: (self.out, self.out / command)
-        )
-        return path
+        return write_folder(tmp_path / "run", scorers=MAIN)
 
     def test_a_table_is_printed(self, made_up: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        given = {"task": ("PointMaze",), "runs": Path("runs"), "train": True}
-        assert Reproduce("tab:bellman", out=made_up, **given).run() == 0  # type: ignore[arg-type]
+        assert Show("tab:bellman", made_up).run() == 0
         printed = capsys.readouterr().out
-        assert f"Report: {made_up / 'toptail reproduce tab:bellman --out='}" in printed
-        assert printed.rstrip().endswith(" --task=PointMaze --runs=runs --train")
         assert "tab:bellman" in printed
         assert "0.710 ± 0.010" in printed
 
     def test_a_figure_is_named(self, made_up: Path, capsys: pytest.CaptureFixture[str]) -> None:
         for label in ("fig:ogbench-curse", "fig:ogbench-drift"):  # two names of one figure
-            Reproduce(label, out=made_up).run()
+            Show(label, made_up).run()
             assert "figures/ogbench_curse.svg and .png" in capsys.readouterr().out
 
-    def test_what_the_scores_do_not_hold_is_said(self, made_up: Path) -> None:
+    def test_a_label_without_scores_is_refused(self, made_up: Path) -> None:
         (made_up / "tables" / "twohead.json").unlink()
         (made_up / "curves.json").unlink()
-        with pytest.raises(InputError, match="no scores for tab:twohead"):
-            Reproduce("tab:twohead", out=made_up).run()
-        with pytest.raises(InputError, match="no scores for fig:calibration"):
-            Reproduce("fig:calibration", out=made_up).run()
-
-    def test_an_unknown_label_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=r"'tab:toy' is not a label.*tab:main"):
-            Reproduce("tab:toy", out=tmp_path).run()
+        for label in ("tab:twohead", "fig:calibration"):
+            with pytest.raises(InputError, match=f"no scores for {label}"):
+                Show(label, made_up).run()

@@ -9,9 +9,9 @@ import pytest
 
 from paper.tests.semantics.scored import CONFIG, manipulation, navigation
 from tests.semantics import world
-from toptail_paper.semantics.curves import all_curves
 from toptail_paper.semantics.measure import distance_edges, measure_all
 from toptail_paper.semantics.tables import all_tables
+from toptail_paper.semantics.write import all_curves
 
 MEASURED = measure_all([navigation(), manipulation()], CONFIG)
 CURVES = all_curves(MEASURED, CONFIG)

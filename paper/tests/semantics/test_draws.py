@@ -11,7 +11,7 @@ import pytest
 
 from paper.tests.semantics.small import WALKS, small_config, walks_file
 from toptail.errors import InputError
-from toptail.lab.tasks.datasets import TaskDataset, is_navigation, task_key
+from toptail.lab.tasks.files import TaskDataset, is_navigation
 from toptail.lab.tasks.names import parse_name
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.draws import _random_rows, draw
@@ -140,8 +140,8 @@ def test_a_data_set_is_known_by_its_name(tmp_path: Path) -> None:
         parse_name(name)
         for name in ("PointMaze", "pointmaze-medium-stitch-v0", "cube-single-play-v0")
     )
-    assert task_key(maze.name, maze) == "PointMaze"
-    assert task_key(stitch.name, stitch) == "pointmaze-medium-stitch-v0"
+    assert maze.title == "PointMaze"
+    assert stitch.title == "pointmaze-medium-stitch-v0"
     assert [is_navigation(name) for name in (maze, stitch, play, None)] == [True, True, False, True]
 
 

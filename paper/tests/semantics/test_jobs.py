@@ -15,11 +15,12 @@ import toptail
 from paper.tests.semantics.small import WALKS, small_config
 from toptail.io.json_files import write_json
 from toptail.lab.store.units import Stored
-from toptail_paper.semantics import jobs, measure, temperature
+from toptail_paper.semantics import measure, temperature
+from toptail_paper.semantics import measure as jobs
 from toptail_paper.semantics.config import SemanticsConfig
 from toptail_paper.semantics.draws import draw
-from toptail_paper.semantics.finish import write_results
-from toptail_paper.semantics.jobs import MEASURED, Estimates, code_hash
+from toptail_paper.semantics.measure import MEASURED, Estimates, code_hash
+from toptail_paper.semantics.write import write_results
 
 COLUMNS = ["a", "b@1", "b@2"]
 SWEEP = ["binary_nce-0.05@0", "binary_nce-1@0"]
@@ -45,7 +46,7 @@ def score(folder: Path, column: str, seed: int) -> None:
 def judge(folder: Path, seed: int) -> None:
     draws, rng = Stored.read(folder / "draws.npz"), np.random.default_rng(seed)
     values = Stored({"draws": draws.sha256}, {"values": rng.normal(size=40)})
-    values.write(folder / "values" / "geodesic.npz")
+    values.write(folder / "values" / "euclidean.npz")
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ import pytest
 from paper.tests.semantics.scored import CONFIG, FAMILIES, manipulation
 from tests.semantics import world
 from toptail.pools.triples import ScoredTriples
-from toptail_paper.semantics.jobs import measure_each
 from toptail_paper.semantics.load import TaskScores
-from toptail_paper.semantics.measure import measure, measure_all
+from toptail_paper.semantics.measure import measure, measure_all, measure_each
 from toptail_paper.semantics.memory import measure_trained_on, memory_table
 
 REWARD = {"tdq": 0.0, "raw": 0.0, "mine": 0.0}

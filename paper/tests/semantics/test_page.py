@@ -20,7 +20,6 @@ from tests.pages import assert_asks_for_nothing
 from tests.report.test_browser import ARGUMENTS
 from toptail.errors import InputError
 from toptail.lab.critics.cosine import Cosine
-from toptail_paper.semantics.contract import STUDY
 from toptail_paper.semantics.figures import drawings
 from toptail_paper.semantics.page import (
     memory_lines,
@@ -31,6 +30,7 @@ from toptail_paper.semantics.page import (
 )
 from toptail_paper.semantics.results import SemanticsResults, read_semantics
 from toptail_paper.semantics.specs import TABLES
+from toptail_paper.semantics.study import STUDY
 from toptail_paper.study.compare import Comparison, beside
 from toptail_paper.study.figures import looks
 from toptail_paper.study.naming import in_order, scorer_name
@@ -103,7 +103,7 @@ class TestPage:
 
     def test_the_summary_says_who_was_measured_where(self, folder: Path) -> None:
         rows = {
-            "PointMaze": {"tdq": {"nregret_geodesic": cell(0.1)}, "raw": {}},
+            "PointMaze": {"tdq": {"nregret_euclidean": cell(0.1)}, "raw": {}},
             "AntMaze": {"tdq": {"nregret_gamma": cell(0.2)}},
         }
         tau = {"PointMaze": {"raw": {"tau": cell(0.3)}, "tdq": {"tau": cell(0.6)}}}
@@ -351,7 +351,7 @@ def test_reading_and_drawing_load_no_networks(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "run", mazes=(), sweep=False)
     code = (
         "import sys\n"
-        "from toptail_paper.semantics.contract import STUDY\n"
+        "from toptail_paper.semantics.study import STUDY\n"
         "STUDY.page(sys.argv[1])\n"
         "assert not {'jax', 'mujoco', 'torch', 'matplotlib.pyplot'} & set(sys.modules)"
     )

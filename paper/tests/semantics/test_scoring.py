@@ -22,7 +22,7 @@ from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.offline import GoalSampling, device_data
-from toptail_paper.semantics.behaviour import _LOSS
+from toptail_paper.semantics.draws import _LOSS
 from toptail_paper.semantics.load import TaskScores, read_task, read_tasks
 from toptail_paper.semantics.scoring import _Shown, evaluate, run_scorers, score_tasks
 

@@ -17,8 +17,13 @@ from toptail.audit.triples.retrieval import retrieval_auc
 from toptail.audit.triples.search import cross_query, pooled_selection
 from toptail.audit.triples.value_order import ordering
 from toptail_paper.claims.reported import cells
-from toptail_paper.semantics.jobs import measure_each
-from toptail_paper.semantics.measure import MeasuredTask, measure, measure_all, resampling
+from toptail_paper.semantics.measure import (
+    MeasuredTask,
+    measure,
+    measure_all,
+    measure_each,
+    resampling,
+)
 from toptail_paper.semantics.tables import all_tables
 from toptail_paper.semantics.temperature import temperature_table
 

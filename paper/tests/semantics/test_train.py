@@ -98,7 +98,7 @@ def test_without_tdq_among_the_critics_the_oracle_is_still_trained(
 def test_play_data_gets_the_critics_of_retrieval_only(
     tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toptail.lab.tasks.datasets.is_navigation", lambda _task: False)
+    monkeypatch.setattr("toptail.lab.tasks.files.is_navigation", lambda _task: False)
     training = SemanticsTraining(
         **{**vars(TRAINING), "play_critics": ("raw", "tdq"), "sweep": True}
     )

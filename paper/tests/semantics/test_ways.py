@@ -14,7 +14,7 @@ from toptail.audit.triples.search import cross_query
 from toptail.audit.triples.value_order import value_agreement
 from toptail.errors import InputError
 from toptail.io.arrays import write_arrays
-from toptail.lab.judges.exact import WAYS
+from toptail.lab.judges.exact import POINT_JUDGES
 from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import load
@@ -54,13 +54,13 @@ def task(out: Path) -> TaskScores:
     return read_task(out, str(DATA))
 
 
-@pytest.mark.parametrize("judge", WAYS)
+@pytest.mark.parametrize("judge", POINT_JUDGES)
 def test_the_triples_are_valued_by_the_judges_that_know_the_ways(
     task: TaskScores, judge: str
 ) -> None:
     val, t = load(DATA).val, task.triples
     wanted = [
-        WAYS[judge].values(
+        POINT_JUDGES[judge].values(
             task.task,
             val.observations[[row]],
             val.actions[[row]][:, None],
@@ -72,7 +72,7 @@ def test_the_triples_are_valued_by_the_judges_that_know_the_ways(
     np.testing.assert_array_equal(t.values[judge][:5], wanted)
 
 
-@pytest.mark.parametrize("judge", WAYS)
+@pytest.mark.parametrize("judge", POINT_JUDGES)
 def test_a_straight_line_critic_agrees_with_it_in_an_open_stretch(
     task: TaskScores, config: SemanticsConfig, judge: str
 ) -> None:
@@ -107,21 +107,3 @@ def test_values_of_other_triples_are_refused(out: Path, task: TaskScores, tmp_pa
     write_arrays(path, {"values": np.zeros(3)})
     with pytest.raises(InputError):
         read_task(copy, str(DATA))
-
-
-def test_a_folder_with_the_older_name_is_read_and_added_to(
-    out: Path, task: TaskScores, config: SemanticsConfig, tmp_path: Path
-) -> None:
-    """What older studies call geodesic is the Euclidean judge, and is not judged again."""
-    copy = tmp_path / "copy"
-    shutil.copytree(out, copy)
-    values = copy / "scores" / task.task / "values"
-    (values / "euclidean.npz").rename(values / "geodesic.npz")
-    (values / "exact.npz").unlink()
-    older = read_task(copy, str(DATA))
-    assert set(older.triples.values) == {"geodesic"}
-    (measured,) = measure_all([older], config)
-    table = all_tables([measured], config)["value-oracle"]
-    assert "nregret_geodesic" in table["rows"]["PointMaze"]["near"]
-    score_tasks(config, RunFolder(copy), None, (f"{out / 'near.py'}:score",))
-    assert {path.stem for path in values.iterdir()} == {"geodesic", "exact"}

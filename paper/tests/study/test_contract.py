@@ -7,21 +7,17 @@ import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import tyro
 
 from tests.light import run_light
-from toptail.errors import InputError
 from toptail.io.json_files import write_json
 from toptail.progress import Tick, no_tick
 from toptail_paper.claims import annotate
-from toptail_paper.commands.study import plain_command
 from toptail_paper.study.compare import where_compared
 from toptail_paper.study.page import Part, Texts, study_page
 from toptail_paper.study.results import StudyResults, common_parts
-from toptail_paper.study.study import Request, Study, studies, studies_of
+from toptail_paper.study.study import Request, Study, studies
 from toptail_paper.study.tables import TableSpec, cell
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -101,7 +97,6 @@ def test_every_part_of_a_page_is_one_that_the_study_has() -> None:
 def test_studies_are_found_and_read_without_the_packages_that_train() -> None:
     code = "from toptail_paper.study.study import studies\nprint(*studies())"
     assert set(run_light(code).split()) == set(FOLDERS)
-    assert [study.name for study in studies_of("tab:main")] == ["semantics"]
 
 
 @dataclass(frozen=True)
@@ -130,8 +125,6 @@ def write(folder: Path, _: Tick, *, scale: float = 1.0) -> list[str]:
 
 FOURTH = Study(
     name="fourth",
-    where="outside",
-    config=Weather,
     steps=make,
     write=write,
     parts=(Part("sky", "The sky"), Part("sea", "The sea")),
@@ -145,13 +138,13 @@ FOURTH = Study(
 def test_a_fourth_study_runs_to_its_page(tmp_path: Path) -> None:
     noted: list[tuple[Path, str]] = []
     stages: list[str] = []
-    report, told = FOURTH.run(
+    report, sentences = FOURTH.run(
         Request(Weather(), tmp_path, "made up"),
         lambda stage, _: stages.append(stage),
         lambda folder, name: noted.append((folder, name)),
         scale=2.0,
     )
-    assert told == ["Measured 2 days."]
+    assert sentences == ["Measured 2 days."]
     assert noted == [(tmp_path, "fourth")]
     assert stages == ["measuring", "writing the report"]
     page = words(report.read_text(encoding="utf-8"))
@@ -161,19 +154,7 @@ def test_a_fourth_study_runs_to_its_page(tmp_path: Path) -> None:
     assert FOURTH.labels == ()
 
 
-def test_a_fourth_study_has_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command: Any = plain_command(FOURTH)
-    flags = ["--numbers", "1,2", "--out", str(tmp_path)]
-    assert tyro.cli(command, args=flags, config=(tyro.conf.OmitArgPrefixes,)).run() == 0
-    assert "Measured 2 days." in capsys.readouterr().out
-    stored = json.loads((tmp_path / "tables" / "weather.json").read_text())
-    assert stored["rows"]["Here"]["raw"]["warmth"]["mean"] == 1.5
-    assert not (tmp_path / "claims.json").exists()  # the paper does not have it
-    with pytest.raises(InputError, match="does not take --task and --train"):
-        command.for_label("weather", tmp_path, None, ("PointMaze",), train=False)
-
-
-def test_without_anybody_to_add_to_it_a_study_is_whole(tmp_path: Path) -> None:
+def test_a_study_is_whole_without_the_paper(tmp_path: Path) -> None:
     make(Request(Weather((20.0,)), tmp_path, "made up"), no_tick)
     assert "20.000" in words(FOURTH.finish(tmp_path).read_text(encoding="utf-8"))
     (table,) = FOURTH.tables(tmp_path, ["weather"])

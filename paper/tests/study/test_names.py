@@ -17,8 +17,9 @@ from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import Stored
 from toptail.pools.columns import group_seeds
 from toptail_paper.selection.load import read_selection
-from toptail_paper.selection.run import Brought, Stages
-from toptail_paper.selection.study import Selection
+from toptail_paper.selection.run import Stages
+from toptail_paper.selection.stages import Selection
+from toptail_paper.selection.study import UserInputs
 from toptail_paper.semantics.load import read_task
 from toptail_paper.semantics.scoring import score_tasks
 
@@ -41,7 +42,7 @@ def test_a_critics_name_is_refused_before_anything_is_scored(file: Path, name: s
         score_tasks(config, RunFolder(out), None, [text])
     study = Selection.at(out, selection_config())
     with pytest.raises(InputError, match="is the name of a critic that is trained here"):
-        Stages(study, toy_dataset(), Brought(critics=(text,))).run()
+        Stages(study, toy_dataset(), UserInputs(scorers=(text,))).run()
     assert not out.exists()
 
 
@@ -55,7 +56,7 @@ def test_the_files_own_name_may_be_a_critics_too(file: Path) -> None:
 def test_selectors_of_the_study_are_no_names_for_a_scorer(file: Path, name: str) -> None:
     study = Selection.at(file.parent / "out", selection_config())
     with pytest.raises(InputError, match=f"'{name}' cannot name a critic; .* and not reference"):
-        Stages(study, toy_dataset(), Brought(critics=(f"{name}={file}:score",))).run()
+        Stages(study, toy_dataset(), UserInputs(scorers=(f"{name}={file}:score",))).run()
     assert not study.folder.path.exists()
 
 

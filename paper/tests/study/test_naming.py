@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.critics.examples import registered
 from toptail.lab.critics.registry import CRITICS
 from toptail_paper.study.naming import drawn, in_order, is_circular, is_control, scorer_name
 
@@ -19,6 +20,8 @@ def test_a_users_scorer_is_no_control() -> None:
     assert is_control("nce_mlp")
     assert not is_control("raw")
     assert not is_control("mine")
+    with registered("quasimetric"):
+        assert not is_control("quasimetric")
 
 
 def test_figures_leave_out_what_has_a_table_of_its_own() -> None:

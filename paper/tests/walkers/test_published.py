@@ -100,6 +100,7 @@ def test_loss_is_the_slow_one(layer_norm: bool) -> None:
     assert loss(params, target, batch, noise, recipe) == pytest.approx(np.mean(parts), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_gradients_of_the_parts_stay_apart() -> None:
     """The critics do not learn from the actor's loss, nor the actor from the critics' error."""
     params, target, batch, noise = case(TINY)
@@ -127,6 +128,7 @@ def test_stored_walker_acts_as_the_networks_do(tmp_path: Path) -> None:
     np.testing.assert_allclose(walker(observations), expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_training_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mujoco")
     recipe = replace(

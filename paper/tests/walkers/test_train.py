@@ -14,9 +14,8 @@ from toptail.errors import InputError
 from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import BODIES
 from toptail_paper.walkers import train
-from toptail_paper.walkers.choice import Candidate, Candidates, ranking
-from toptail_paper.walkers.episodes import RunningEpisodes
-from toptail_paper.walkers.evaluate import evaluate
+from toptail_paper.walkers.checkpoint import Candidate, Candidates, ranking
+from toptail_paper.walkers.evaluate import RunningEpisodes, evaluate
 
 TINY = tiny("antball")
 
@@ -82,6 +81,7 @@ def test_falls_come_before_return_and_success_before_both() -> None:
     assert [c.numbers["return"] for c in kept.kept] == [85.0, 81.0, 89.0, 100.0]
 
 
+@pytest.mark.slow
 def test_a_training_is_stored_taken_up_and_refused_with_other_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

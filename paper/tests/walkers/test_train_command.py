@@ -18,7 +18,7 @@ from toptail.errors import InputError
 from toptail.lab.experts.actor import Walker, shipped_path
 from toptail.provenance import commit
 from toptail_paper.cli import main
-from toptail_paper.commands import train_expert
+from toptail_paper.commands import train_walker as train_expert
 from toptail_paper.walkers import train
 from toptail_paper.walkers.learner import SAC
 from toptail_paper.walkers.settings import DEFAULTS, fitting, small
@@ -67,6 +67,7 @@ def test_an_interrupt_that_is_ignored_from_the_start_stays_so() -> None:
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_a_checkpoint_and_the_same_command_goes_on(
     tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,6 +101,7 @@ def test_ctrl_c_keeps_a_checkpoint_and_the_same_command_goes_on(
     assert all(line.startswith("ant 0.") and " m/s · " in line for line in new)
 
 
+@pytest.mark.slow
 def test_a_killed_training_goes_on_from_its_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import platform
 from dataclasses import is_dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
 from toptail.pools import JudgedPicks, ScoredPools
+from toptail.provenance import installed
 
 
 def versions() -> dict[str, str]:
@@ -28,14 +28,6 @@ def record_of(data: ScoredPools | JudgedPicks, seed: int, command: str) -> dict[
         "source": data.source,
         "sha256": data.sha256,
     }
-
-
-def installed(package: str) -> str:
-    """Version of a package."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed as a package"
 
 
 def jsonable(value: Any) -> Any:

@@ -24,6 +24,13 @@ Unit = Literal["pooled", "query"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
+NOT_MEANT: Final = (
+    "Safe here is about taking the best of K of pools like these: not about AI safety, and not "
+    "about training against the score."
+)
+"""Said once at the top of every page that calls something safe, and in the command's help."""
+
+
 def exact_percent(share: float) -> str:
     """A threshold as it is tested, without rounding.
 

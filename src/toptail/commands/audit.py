@@ -8,19 +8,28 @@ from typing import Annotated, Any, Final, Literal
 
 import tyro
 
-from toptail.audit import Rule, Settings
+from toptail.api import (
+    BaselineTable,
+    HowJudged,
+    TableColumns,
+    Thresholds,
+    audit,
+    audit_picks,
+)
 from toptail.audit.baseline import COMPARISON_STATUSES
+from toptail.audit.settings import Rule, Settings
 from toptail.audit.verdict import STATUSES
 from toptail.audit.views import reach
 from toptail.commands.engine import EngineFlags
-from toptail.commands.lists import names, numbers, statuses, unjudged, value_range
+from toptail.commands.lists import filled, names, numbers, statuses, unjudged, value_range
 from toptail.commands.options import Flag, Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
 from toptail.errors import Exit, InputError
 from toptail.io.files import check_folder
 from toptail.pools.columns import RESERVED
-from toptail.results import AuditResult, PicksResult, audit, audit_picks
+from toptail.progress import Caller, called_by
+from toptail.results.result import AuditResult, PicksResult
 
 _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 
@@ -143,26 +152,34 @@ class Audit(EngineFlags):
     def _result(self) -> AuditResult | PicksResult:
         if (self.table is None) == (self.picks is None):
             raise InputError("Give one table of scored candidates, or --picks with judged picks.")
-        how = {"command": command_line()} | self._given("seed", "resamples", "level")
+        how = self._given("seed", "resamples", "level")
         if self.picks is not None:
             self._refuse("judged picks", _OF_TABLES)
-            return audit_picks(self.picks, **how, **self._given(*_OF_PICKS))
+            with called_by(Caller(command_line())):
+                return audit_picks(self.picks, **how, **self._given(*_OF_PICKS))
         self._refuse("a table of candidates", ("selector",))
-        with progress_bar() as tick:
+        ends, filler = value_range(self.value_range), unjudged(self.unjudged)
+        judged = {"replicates": names(self.replicates), "unjudged": filler, "value_range": ends}
+        with progress_bar() as tick, called_by(Caller(command_line(), tick, self.mapped())):
             return audit(
                 self.table,
-                scores=names(self.scores),
-                replicates=names(self.replicates),
                 k=numbers("--k", self.k, int) if self.k else None,
-                tick=tick,
-                mapped=self.mapped(),
+                min_pool=self.min_pool,
+                columns=filled(TableColumns, self, scores=names(self.scores)),
+                judged=filled(HowJudged, self, **judged),
+                thresholds=filled(Thresholds, self),
+                baseline=self._older(),
                 **how,
-                baseline_scores=self._renamed(),
-                **self._given(*RESERVED, "values", "delta", "rho", "unit", "min_pool"),
-                **self._given("baseline", "margin", "cheap", "plan", "answers", "pairs"),
-                unjudged=unjudged(self.unjudged),
-                value_range=value_range(self.value_range),
             )
+
+    def _older(self) -> BaselineTable | None:
+        renamed = self._renamed()
+        if self.baseline is not None:
+            return filled(BaselineTable, self, source=self.baseline, scores=renamed)
+        for flag, value in (("--margin", self.margin), ("--baseline-scores", renamed)):
+            if value is not None:
+                raise InputError(f"{flag} is about the table that --baseline names; give both.")
+        return None
 
     def _renamed(self) -> dict[str, str] | None:
         """Scorer of the older table -> its name in the new one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,12 +17,13 @@ from toptail.commands.terminal import say
 from toptail.errors import Exit
 from toptail.io.files import check_folder
 from toptail.lab.check.config import NEAREST, UNIFORM, CheckConfig
+from toptail.progress import Caller, called_by
 
 if TYPE_CHECKING:
     Settings = Any
 else:
-    _SIZES = ("per_group", "pool_size", "near", "starts", "follow_k", "horizon", "gamma")
-    Settings = flags_of(CheckConfig(), (*_SIZES, "repeats", "resamples", "seed"))
+    _SIZES = [f.name for f in fields(CheckConfig) if f.type != "bool"]
+    Settings = flags_of(CheckConfig(), _SIZES)
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,10 @@ class CheckCommand(EngineFlags):
     returns such a function, or the folder of a trained run; may be repeated, RUNS/TASK/*/seed-*
     takes all that fit. Arguments with these names get what they are called, in any order."""
 
-    pools: Annotated[Words, tyro.conf.arg(metavar="nearest|uniform|behaviour|FILE.npz")] = ()
+    pools: Annotated[Words, tyro.conf.arg(metavar="nearest|uniform|behaviour|ascent|FILE.npz")] = ()
     """Candidates: the data's actions at near states, the whole action box, a trained behaviour
-    model's, or those of a file; nearest,uniform unless given."""
+    model's, the box with the action that maximizes the score in it (a stronger search than best of
+    K), or those of a file; nearest,uniform unless given."""
 
     judge: Annotated[
         str | None, tyro.conf.arg(metavar="exact|rollouts|reference|none|FILE.npz")
@@ -58,6 +60,10 @@ class CheckCommand(EngineFlags):
 
     goal_free: Flag = False
     """The task has no goals: for data without an environment, which would say so."""
+
+    follow_ascent: Flag = False
+    """For the candidates 'ascent', also follow the maximizer of the score at every step: this takes
+    about 2,000 scores a step."""
 
     runs: Path | None = None
     """Folder of trained runs: behaviour model and reference ensemble."""
@@ -77,27 +83,27 @@ class CheckCommand(EngineFlags):
         fail_on = statuses(self.fail_on, STATUSES)
         self.check_engine()
         check_folder(self.out)
-        from toptail.lab.check.folder import write_check
         from toptail.lab.check.page import check_lines
-        from toptail.lab.check.request import CheckRequest
         from toptail.lab.check.run import check
         from toptail.lab.check.verdicts import failures
 
-        request = CheckRequest(
-            task=self.task,
-            scorers=self.scorer,
-            pools=names(self.pools) or (NEAREST, UNIFORM),
-            judge=self.judge,
-            env=self.env,
-            goals=not self.goal_free,
-            runs=self.runs,
-            config=with_given(CheckConfig(), self.settings),
-            command=command_line(),
-        )
         with progress_bar() as tick:
-            result = check(request, tick, None if self.engine == "local" else self.mapped())
+            mapped = map if self.engine == "local" else self.mapped()
+            with called_by(Caller(command_line(), tick, mapped)):
+                result = check(
+                    self.task,
+                    self.scorer,
+                    env=self.env,
+                    pools=names(self.pools) or (NEAREST, UNIFORM),
+                    judge=self.judge,
+                    goals=not self.goal_free,
+                    runs=self.runs,
+                    config=with_given(
+                        CheckConfig(), self.settings, follow_ascent=self.follow_ascent
+                    ),
+                )
             tick("page", 0.0)
-            report = write_check(result, self.out)
+            report = result.write(self.out)
         say("\n".join(check_lines(result.content)))
         say(f"\nReport: {report}")
         failed = failures(result.content, fail_on)

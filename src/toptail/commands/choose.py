@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 import tyro
 
-from toptail.commands.lists import names, unjudged, value_range
+from toptail.api import CrossFit, HowJudged, TableColumns, choose
+from toptail.commands.lists import filled, names, unjudged, value_range
 from toptail.commands.options import Words, command_line
 from toptail.commands.progress import progress_bar
 from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.io.files import check_folder
-from toptail.pools.columns import RESERVED
-from toptail.results import choose
-from toptail.select.trial import ChoiceSettings
+from toptail.progress import Caller, called_by
+from toptail.select.comparison import ChoiceSettings
 
 _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 
@@ -96,22 +96,17 @@ class Choose:
     def run(self) -> int:
         """Read, choose, write, and print the summary."""
         check_folder(self.out)
-        same = (
-            *(*RESERVED, "k_max", "cost", "answer", "values", "min_pool", "margin", "abstain"),
-            *("cheap", "plan", "answers", "pairs"),
-            *("folds", "repeats", "resamples", "level", "seed"),
-        )
-        with progress_bar() as tick:
+        same = ("k_max", "cost", "min_pool", "margin", "abstain", "resamples", "level", "seed")
+        named = {"scores": names(self.scores), "filters": names(self.filter)}
+        ends, filler = value_range(self.value_range), unjudged(self.unjudged)
+        judged = {"replicates": names(self.replicates), "unjudged": filler, "value_range": ends}
+        with progress_bar() as tick, called_by(Caller(command_line(), tick)):
             result = choose(
                 self.table,
                 selectors=[_selector(word) for word in names(self.selectors)] or None,
-                filter=names(self.filter),
-                scores=names(self.scores),
-                replicates=names(self.replicates),
-                command=command_line(),
-                tick=tick,
-                unjudged=unjudged(self.unjudged),
-                value_range=value_range(self.value_range),
+                columns=filled(TableColumns, self, **named),
+                judged=filled(HowJudged, self, **judged),
+                crossfit=filled(CrossFit, self),
                 **{name: getattr(self, name) for name in same},
             )
         page = result.write(self.out)

@@ -28,7 +28,7 @@ _NameOrFile = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME|F
 
 @dataclass(frozen=True)
 class ListData:
-    """List OGBench's data sets: which are the paper's, which are on this machine."""
+    """List OGBench's data sets, and which of them are on this machine."""
 
     all: bool = False
     """List every data set, not only those with states as observations."""
@@ -38,7 +38,7 @@ class ListData:
         from toptail.lab.tasks.files import data_folders, split_path
         from toptail.lab.tasks.names import OGBENCH_NAMES, parse_name
 
-        table = _table("data set", "the paper's", "training file", "validation file")
+        table = _table("data set", "short name", "training file", "validation file")
         for name in OGBENCH_NAMES:
             task = parse_name(name)
             if task.dimensions is None and not self.all:
@@ -47,7 +47,7 @@ class ListData:
             cells = ["–", "–"]
             if path := next((path for path in paths if path.exists()), None):
                 cells = [_size(path), _size(split_path(path, "val"))]
-            table.add_row(name, task.paper_name or "", *cells)
+            table.add_row(name, "" if task.title == name else task.title, *cells)
         show(table)
         show("Searched: " + ", ".join(str(folder) for folder in data_folders()))
         return 0
@@ -55,10 +55,10 @@ class ListData:
 
 @dataclass(frozen=True)
 class GetData:
-    """Download a published data set; an interrupted download goes on where it stopped."""
+    """Download a published data set; an interrupted download is resumed."""
 
     name: _Name
-    """An OGBench name, or one of the paper's eight."""
+    """An OGBench name, or a short name such as PointMaze."""
     folder: Path | None = None
     """Where to put the files; by default the first data folder."""
     mirror: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
@@ -70,14 +70,14 @@ class GetData:
         from toptail.lab.tasks.files import data_folders
 
         folder = self.folder or data_folders()[0]
-        told: list[str] = []
+        notes: list[str] = []
         with _download_bars() as progress:
             paths = get(
-                *(self.name, folder, mirrors(self.mirror)), progress=progress, tell=told.append
+                *(self.name, folder, mirrors(self.mirror)), progress=progress, tell=notes.append
             )
         for path in paths.values():
             show(str(path))
-        for sentence in told:
+        for sentence in notes:
             show(sentence)
         return 0
 
@@ -114,14 +114,16 @@ class InfoData:
 
 @dataclass(frozen=True)
 class CollectData(JobFlags):
-    """Collect a data set here, by OGBench's recipe; needs no network.
+    """Collect a data set on this machine by OGBench's recipe; needs no network.
 
-    Stopped in the middle, the same command goes on where it stopped. The files depend on the
-    name, the seed and the number of episodes, not on the number of workers.
+    toptail data collect PointMaze
+
+    Killed at any moment, the same command resumes. The files depend on the name, the seed and the
+    number of episodes, not on the number of workers.
     """
 
     name: _Name
-    """An OGBench name, or one of the paper's eight."""
+    """An OGBench name, or a short name such as PointMaze."""
     episodes: int | None = None
     """Training episodes; by default as many as the published data set has."""
     val_episodes: int | None = None
@@ -135,8 +137,7 @@ class CollectData(JobFlags):
     out: Path | None = None
     """The training file, with the validation file beside it; by default in the data folder."""
     walkers: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
-    """Folder with walkers of your own, DIR/BODY as 'toptail-paper train-walker' leaves them; by
-    default the package's."""
+    """Folder of walkers, DIR/BODY/actor.safetensors; by default the package's."""
 
     def run(self) -> int:
         """Collect both splits and print where they are."""
@@ -147,13 +148,13 @@ class CollectData(JobFlags):
         return 0
 
     def jobs(self) -> list[Job]:
-        """One piece per group of episodes, and last the files."""
+        """One job per group of episodes, and a last one that writes the files."""
         from toptail.lab.tasks.collect import collection_jobs
 
-        return collection_jobs(*self._asked(), self._collected)
+        return collection_jobs(*self._collection(), self._collected)
 
-    def _asked(self) -> tuple[Collection, Path]:
-        """What to collect, and where it goes."""
+    def _collection(self) -> tuple[Collection, Path]:
+        """What to collect, and the training file."""
         from toptail.lab.experts.walking import guide_of
         from toptail.lab.tasks.collect import Collection
         from toptail.lab.tasks.files import data_folders
@@ -165,7 +166,7 @@ class CollectData(JobFlags):
         return collection, self.out or data_folders()[0] / f"{collection.task.name}.npz"
 
     def _collected(self) -> dict[Split, Path]:
-        """Collect what is missing; returns where each split is."""
+        """Collect missing episodes; returns the path of each split."""
         from rich.progress import MofNCompleteColumn
 
         from toptail.lab.tasks.collect import collect
@@ -174,7 +175,7 @@ class CollectData(JobFlags):
         with bars(MofNCompleteColumn()) as shown:
             task = shown.add_task("collecting", total=None)
             return collect(
-                *self._asked(),
+                *self._collection(),
                 self.workers or available_cores(),
                 lambda done, total: shown.update(task, completed=done, total=total),
             )
@@ -209,28 +210,25 @@ class ImportData:
 
 @dataclass(frozen=True)
 class CheckData:
-    """Compare a file with what OGBench's recipe says, and with another file.
+    """Compare a data set with OGBench's recipe, and with another file.
 
-    PointMaze files are compared with episodes collected on the spot by a slow version of the
-    recipe; every file with the published one where that is on this machine or given. Where
-    walkers made the data, how they walk is shown, and a difference is no fault.
+    PointMaze files are compared with episodes of a slow version of the recipe; every file with the
+    published one, if it is on this machine or given. In data of walkers a difference is no fault.
     """
 
     file: _NameOrFile
     """An OGBench name or the path of an .npz file."""
     task: str | None = None
-    """The data set's OGBench name, where the file's name does not say it."""
+    """The data set's OGBench name, if it is not the file's name."""
     against: str | None = None
     """Name or file to compare with; by default the data folder's file of the same name."""
     reference_episodes: int = 20
     """Episodes of the slow reference (PointMaze only); 0 leaves it out."""
     restore_rows: int = 50
     """Rows whose simulator state is restored and stepped; 0 leaves it out."""
-    picture: Path | None = None
-    """Draw the first trajectories on the maze into this PNG or SVG file."""
 
     def run(self) -> int:
-        """Print every comparison; the exit code is 1 where something does not hold."""
+        """Print every comparison; the exit code is 1 if one fails."""
         from toptail.lab.tasks.compare import recipe_facts
         from toptail.lab.tasks.files import find, load_file
 
@@ -256,11 +254,10 @@ class CheckData:
                 holds += same
         self._print_goals(path, task)
         holds.append(self._restores(data, task))
-        self._draw(data, maze, task)
         return 0 if all(holds) else 1
 
     def _imported(self, path: Path) -> bool:
-        """Whether it was imported and is of no task with a recipe; then its layout is checked."""
+        """Whether the file is an imported data set without a recipe; then its layout is checked."""
         from toptail.lab.tasks.files import load_file, read_record, task_of
 
         if task_of(path) is not None or "imported" not in (read_record(path) or {}):
@@ -287,7 +284,7 @@ class CheckData:
     def _others(
         self, path: Path, task: TaskName, data: Trajectories
     ) -> Iterator[tuple[str, Trajectories]]:
-        """Yield what there is to compare with."""
+        """Yield the data sets to compare with, with their titles."""
         from toptail.lab.tasks.compare import reference_episodes
         from toptail.lab.tasks.files import data_folders, find, load_file
 
@@ -314,7 +311,7 @@ class CheckData:
             show(f"{what} per episode, counted while collecting: {mean:.2f} on average.")
 
     def _restores(self, data: Trajectories, task: TaskName) -> bool:
-        """Print how exactly rows can be restored; in mazes it must be to 1e-4."""
+        """Print the errors of restored rows; in mazes they must be below 1e-4."""
         if self.restore_rows and data.qpos is None:
             show("The file has no simulator state: nothing of it can be restored and stepped.")
         if not self.restore_rows or data.qpos is None:
@@ -331,20 +328,10 @@ class CheckData:
         show(f"Next observation after restoring {len(rows)} rows, error: {text}.")
         return not task.is_maze or bool(quantiles[-1] <= MAZE_TOLERANCE)
 
-    def _draw(self, data: Trajectories, maze: Maze | None, task: TaskName) -> None:
-        if self.picture is None:
-            return
-        from toptail.lab.tasks.picture import maze_figure, save_maze_figure
-
-        if maze is None:
-            raise InputError(f"--picture draws mazes, and {task.name} is none: leave it out.")
-        save_maze_figure(maze_figure(data, maze, title=task.name), self.picture)
-        show(f"Picture: {self.picture}")
-
 
 @dataclass(frozen=True)
 class Data:
-    """List, download, describe, collect, import and check data sets; train walkers that collect."""
+    """List, download, describe, collect, import and check data sets."""
 
     what: tyro.conf.OmitSubcommandPrefixes[
         tyro.conf.OmitArgPrefixes[
@@ -391,7 +378,7 @@ def _maze_of(task: TaskName) -> Maze | None:
 
 
 def _length_histogram(lengths: IntArray) -> list[tuple[str, int]]:
-    """Return how many trajectories have which length, in at most ten classes."""
+    """Numbers of trajectories by length, in at most ten classes."""
     import numpy as np
 
     values, counts = np.unique(lengths, return_counts=True)

@@ -25,8 +25,10 @@ class Demo:
 
         from toptail import audit, builtin_pools
         from toptail.pools.builtin import expected
+        from toptail.progress import Caller, called_by
 
-        result = audit(builtin_pools(seed=self.seed), seed=self.seed, command="toptail demo")
+        with called_by(Caller("toptail demo")):
+            result = audit(builtin_pools(seed=self.seed), seed=self.seed)
         report = result.write(self.out)
         say(result.summary())
         k = np.array(result.k, dtype=float)

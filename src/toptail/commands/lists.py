@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, Literal, TypeVar
+from dataclasses import fields
+from typing import Any, Final, Literal, TypeVar
 
 from toptail.errors import InputError
 
 Number = TypeVar("Number", int, float)
+Group = TypeVar("Group")
 
 _COMMA: Final = re.compile(r",(?![^\[]*\])")
 
@@ -51,6 +53,13 @@ def numbers(flag: str, words: Sequence[str], kind: Callable[[str], Number]) -> t
             f"'{','.join(words)}'."
         )
     return found
+
+
+def filled(group: type[Group], flags: object, **more: Any) -> Group:
+    """A group of arguments, from the flags of the same names that were given."""
+    names = {field.name for field in fields(group)}  # type: ignore[arg-type]
+    found = {name: getattr(flags, name) for name in names if hasattr(flags, name)} | more
+    return group(**{name: x for name, x in found.items() if x is not None and x != ()})
 
 
 def unjudged(word: str | None) -> float | Literal["bounds"] | None:

@@ -11,7 +11,7 @@ import tyro
 from toptail.commands.lists import names
 from toptail.commands.options import Words
 from toptail.commands.terminal import say
-from toptail.results import plan
+from toptail.judging.plan import plan
 
 _Column = Annotated[str | None, tyro.conf.arg(metavar="COLUMN")]
 

@@ -1,4 +1,4 @@
-"""``toptail runs``: which runs there are, which are valid, and recording a bug."""
+"""``toptail runs``: list runs and their states, or record that runs are invalid."""
 
 from __future__ import annotations
 
@@ -9,50 +9,45 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from toptail.commands.options import Flag
+from toptail.commands.options import Flag, Words
 from toptail.commands.terminal import say, show, simple_grid
 from toptail.errors import InputError
 
 if TYPE_CHECKING:
     from toptail.lab.training.run_files import Run
 
-INVALIDATE = "invalidate"
-
 
 @dataclass(frozen=True)
 class Runs:
-    """List training runs and their states, or record that one is invalid.
+    """List training runs and their states, or record that runs are invalid.
 
-    'toptail runs DIR' lists every run below a folder. 'toptail runs invalidate RUN --reason
-    "..."' records that a run's folder is invalid because of a confirmed bug that changes the
-    objective; its train command then repeats it with the same seed. Poor results are no reason.
+    toptail runs DIR
+
+    --invalidate records that a run is invalid because of a confirmed bug in its objective;
+    its train command then repeats it with the same seed. Poor results are no reason.
     """
 
-    words: Annotated[
-        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR | invalidate RUN...")
-    ]
-    """A folder to list, or 'invalidate' and the folders of one or more runs."""
-
+    folders: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR...")] = ()
+    """Folders; every run below them is listed."""
+    invalidate: Annotated[Words, tyro.conf.arg(metavar="RUN")] = ()
+    """Folder of a run to record as invalid; may be given repeatedly."""
     reason: str | None = None
-    """With 'invalidate': the bug, and how it was confirmed."""
-
+    """With --invalidate: the bug, and how it was confirmed."""
     json: Flag = False
     """List as JSON: settings, states and the newest line of metrics of every run."""
 
     def run(self) -> int:
-        """List, or record; the exit code of a list is 0 whatever the states are."""
-        if not self.words:
-            raise InputError("Give a folder to list, or 'invalidate' and the folder of a run.")
-        if self.words[0] == INVALIDATE:
-            return self._invalidate(self.words[1:])
-        if self.reason is not None:
-            raise InputError("--reason belongs to 'toptail runs invalidate RUN'.")
-        return self._list()
+        """List runs, or record that they are invalid."""
+        if bool(self.folders) == bool(self.invalidate):
+            raise InputError("Give folders to list, or --invalidate with the folder of a run.")
+        if bool(self.invalidate) != (self.reason is not None):
+            raise InputError("--invalidate RUN and --reason with the bug are given together.")
+        return self._invalidate(self.reason) if self.reason is not None else self._list()
 
     def _list(self) -> int:
         from toptail.lab.training.run_files import find_runs
 
-        runs = [run for folder in self.words for run in find_runs(folder)]
+        runs = [run for folder in self.folders for run in find_runs(folder)]
         if self.json:
             say(json.dumps([described(run) for run in runs], indent=1))
         elif runs:
@@ -61,13 +56,11 @@ class Runs:
             say("No runs there.")
         return 0
 
-    def _invalidate(self, folders: Sequence[str]) -> int:
+    def _invalidate(self, reason: str) -> int:
         from toptail.lab.training.runs import invalidate
 
-        if not folders or self.reason is None:
-            raise InputError("Recording a bug takes the folder of a run and --reason with the bug.")
-        for folder in folders:
-            invalidate(folder, self.reason)
+        for folder in self.invalidate:
+            invalidate(folder, reason)
             say(f"{folder} is recorded as invalid; its train command will repeat the same seed.")
         return 0
 
@@ -77,7 +70,7 @@ def print_runs(runs: Sequence[Run]) -> None:
     from rich.text import Text
 
     rows = [_cells(run) for run in runs]
-    # Columns that say the same of every run are left out: no run repeated, none at fault.
+    # The columns attempt and why are left out where they would be 1 or empty in every row.
     shown = ["task", "critic", "seed", "steps", "attempt", "state", "why"]
     if all(row["attempt"] == "1" for row in rows):
         shown.remove("attempt")
@@ -95,11 +88,10 @@ def print_runs(runs: Sequence[Run]) -> None:
 
 
 def described(run: Run) -> dict[str, Any]:
-    """A run as JSON has it: what it is, how it stands, and what was measured last."""
-    from toptail.lab.training.metrics import read_lines
-    from toptail.lab.training.run_files import METRICS
+    """A run as JSON: its settings, its state, and its newest metrics."""
+    from toptail.lab.training.run_files import METRICS, read_lines
 
-    state, why = standing(run)
+    state, why = state_of(run)
     lines = read_lines(run.folder / METRICS)
     return {
         "folder": str(run.folder),
@@ -116,7 +108,7 @@ def described(run: Run) -> dict[str, Any]:
 
 
 def _cells(run: Run) -> dict[str, str]:
-    state, why = standing(run)
+    state, why = state_of(run)
     critic = run.folder.parent
     return {
         "task": critic.parent.name,
@@ -129,8 +121,8 @@ def _cells(run: Run) -> dict[str, str]:
     }
 
 
-def standing(run: Run) -> tuple[str, str]:
-    """State of a run in one word, and why where it is not finished."""
+def state_of(run: Run) -> tuple[str, str]:
+    """State of a run in one word, and the reason if it is not finished."""
     from toptail.lab.training.run_files import in_training
     from toptail.lab.training.runs import find_fault
 

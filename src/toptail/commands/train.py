@@ -1,11 +1,11 @@
-"""``toptail train``: critics on a task, all seeds at once, stopped and continued at will."""
+"""``toptail train``: train critics on a data set, resumable at any moment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, get_type_hints
 
 import tyro
 
@@ -13,12 +13,12 @@ from toptail.commands.engine import JobFlags
 from toptail.commands.lists import names, numbers
 from toptail.commands.options import Words, command_line
 from toptail.errors import InputError, check_whole, option
-from toptail.lab.critics.registry import CRITICS, MAIN, entry, label_of, split_label
-from toptail.lab.training.config import require_seeds
-from toptail.lab.training.options import RunOptions
+from toptail.lab.critics.registry import CRITICS, MAIN, entry, split_label
+from toptail.lab.training.config import SETTINGS, RunOptions, RunSize, require_seeds, typed_settings
 
 BEHAVIOUR: Final = "diffusion"
-"""The learner among the critics' names that is none: it proposes what critics choose from."""
+"""Name of the behaviour model, which proposes candidates and is no critic."""
+_SETTABLE: Final = ", ".join(name for name in SETTINGS if name not in get_type_hints(RunSize))
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
@@ -28,50 +28,50 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _What:
-    """What is trained on what; before the options, so that the help begins with it."""
+    """Data, output and critics; a class of its own, so that the help begins with them."""
 
     task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
-    """An OGBench name, one of the paper's eight names, or the path of a training file."""
-
+    """An OGBench name, a short name such as PointMaze, or the path of a training file."""
     out: Path
     """Folder of the runs."""
-
     critics: Annotated[
         Words,
         tyro.conf.arg(
             metavar="A,B,...",
             help=f"Critics, given one by one or separated by commas: {', '.join(CRITICS)}. "
             f"Unless given, {', '.join(MAIN)}. '{BEHAVIOUR}' is the behaviour model that proposes "
-            "candidates. A critic with settings of its own, as in cosine[temperature=0.1], is "
-            "trained beside the critic, into a folder of that name.",
+            "candidates. cosine[temperature=0.1] is the critic with a setting of its own, in a "
+            "folder of that name.",
         ),
     ] = ()
 
-    temperatures: Annotated[Words, tyro.conf.arg(metavar="X,X,...")] = ()
-    """Temperatures: each critic that has one is trained once with each, as in
-    cosine[temperature=0.1]."""
+    set: Annotated[
+        Words,
+        tyro.conf.arg(
+            metavar="NAME=VALUE,...",
+            help="Settings of all critics that have them, as in temperature=0.1,layer_norm=off: "
+            f"{_SETTABLE}.",
+        ),
+    ] = ()
 
     seeds: Annotated[Words, tyro.conf.arg(metavar="N,N,...")] = ()
     """Seeds, given one by one or separated by commas; they train together. Unless given,
     42,43,44."""
-
     checkpoint_every: int | None = None
     """Steps between two checkpoints; 50000 on a GPU and 1000 on a CPU unless given."""
-
     log: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
-    """Also report what metrics.jsonl gets to tensorboard, trackio or wandb, whichever is
-    installed."""
+    """Trackers that get the metrics, too: tensorboard, trackio, wandb (each must be installed)."""
 
 
-@tyro.conf.configure(tyro.conf.FlagCreatePairsOff)
 @dataclass(frozen=True, kw_only=True)
-class Train(JobFlags, RunOptions, _What):
-    """Train critics on a data set, on the GPU or the CPU, whichever is there.
+class Train(JobFlags, RunSize, _What):
+    """Train critics on a data set, on a GPU if there is one.
+
+    toptail train --task PointMaze --critics raw,tdq --steps 20000 --out runs
 
     Every seed of a critic is a run in OUT/TASK/CRITIC/seed-N. Killed at any moment, the same
-    command goes on where it stopped and ends with the same bits. Finished runs are left alone;
-    invalid ones are repeated with the same seed. With more --steps, finished runs go on from
-    where they ended.
+    command resumes it and ends with the same bits. Finished runs are left alone, and extended with
+    more --steps; invalid runs are repeated with the same seed.
     """
 
     def run(self) -> int:
@@ -82,9 +82,9 @@ class Train(JobFlags, RunOptions, _What):
         from toptail.commands.train_progress import progress
         from toptail.lab.tasks.files import load
         from toptail.lab.training.config import keep_compiled
+        from toptail.lab.training.reports import require_trackers, tracking
         from toptail.lab.training.session import train_runs
         from toptail.lab.training.task_data import TaskData
-        from toptail.lab.training.trackers import require_trackers, tracking
 
         trackers = names(self.log)
         require_trackers(trackers)
@@ -108,7 +108,7 @@ class Train(JobFlags, RunOptions, _What):
         return _finish(runs)
 
     def jobs(self) -> list[Job]:
-        """One piece per critic: all of its seeds."""
+        """One job per critic: all of its seeds."""
         from toptail.lab.scorers.training import TrainingJob
 
         seeds, every, line = self._seeds(), self._checkpoint_every(), command_line()
@@ -122,7 +122,7 @@ class Train(JobFlags, RunOptions, _What):
         return tuple(seeds)
 
     def chosen(self) -> list[LearnerConfig]:
-        """One configuration per critic that was named, and one of the behaviour model if it was."""
+        """One configuration per critic, and one of the behaviour model if it is named."""
         from toptail.lab.tasks.files import find, task_of
 
         named = names(self.critics or MAIN)
@@ -134,40 +134,29 @@ class Train(JobFlags, RunOptions, _What):
         path = find(self.task)
         found = task_of(path)
         task = path.stem if found is None else found.name
-        labels = self._with_temperatures(critics)
-        configs: list[LearnerConfig] = [*self.configs(task, labels)] if labels else []
+        configs: list[LearnerConfig] = [*self.options().configs(task, critics)] if critics else []
         if BEHAVIOUR in named:
             configs.append(self._behaviour_model(task, alone=not critics))
         return configs
 
-    def _with_temperatures(self, critics: Sequence[str]) -> list[str]:
-        """The critics, those with a temperature once for each that was listed."""
-        from toptail.lab.critics.full import full_size, setting_names
-
-        if not self.temperatures:
-            return list(critics)
-        listed = numbers("--temperatures", self.temperatures, float)
-        found: list[str] = []
-        for label in critics:
-            critic, own = split_label(label)
-            has = "temperature" in setting_names(full_size(critic)) and "temperature" not in own
-            each = [label_of(critic, {**own, "temperature": value}) for value in listed]
-            found += each if has else [label]
-        if self.temperature is not None or found == list(critics):
-            raise InputError(
-                f"{option('temperatures')} has no effect beside {option('temperature')} or on "
-                f"{', '.join(critics)}: leave it out."
-            )
-        return found
+    def options(self) -> RunOptions:
+        """Sizes and settings of the critics."""
+        _, written = split_label(f"critics[{','.join(self.set)}]" if self.set else "critics")
+        own = typed_settings(option("set"), written)
+        sizes = {field.name: getattr(self, field.name) for field in fields(RunSize)}
+        for name in own.keys() & sizes.keys():
+            raise InputError(f"{option('set', name)}: use {option(name)} in its place.")
+        return RunOptions(**sizes, **own)
 
     def _behaviour_model(self, task: str, *, alone: bool) -> LearnerConfig:
-        """The behaviour model's configuration; of the critics' settings it has the layers."""
+        """The behaviour model's configuration; among critics it takes their layers alone."""
         from toptail.lab.proposals.diffusion import DiffusionRun
 
-        shared = self.how()
-        own = {name: x for name, x in self.settings().items() if name == "hidden" or alone}
-        if alone and self.gamma is not None:
-            shared["gamma"] = self.gamma
+        options = self.options()
+        shared = options.shared()
+        own = {name: x for name, x in options.settings().items() if name == "hidden" or alone}
+        if alone and options.gamma is not None:
+            shared["gamma"] = options.gamma
         run = DiffusionRun(task, BEHAVIOUR, self.steps, settings=tuple(own.items()), **shared)
         run.build()
         return run
@@ -179,15 +168,14 @@ class Train(JobFlags, RunOptions, _What):
 
 
 def _finish(runs: Sequence[Run]) -> int:
-    """Draw what is not drawn yet, and say how every run stands."""
-    from toptail.commands.runs import print_runs, standing
-    from toptail.lab.training.figure import save_training_figure
-    from toptail.lab.training.metrics import read_lines
-    from toptail.lab.training.run_files import METRICS
+    """Draw missing curves, and list the runs; the exit code is 1 if one is invalid."""
+    from toptail.commands.runs import print_runs, state_of
+    from toptail.lab.training.reports import save_training_figure
+    from toptail.lab.training.run_files import METRICS, read_lines
 
     for run in runs:
         if not (run.folder / "curves.png").is_file():
             title = f"{run.config['task']} · {run.folder.parent.name} · {run.folder.name}"
             save_training_figure(read_lines(run.folder / METRICS), title, run.folder)
     print_runs(runs)
-    return 0 if all(standing(run)[0] == "finished" for run in runs) else 1
+    return 0 if all(state_of(run)[0] == "finished" for run in runs) else 1

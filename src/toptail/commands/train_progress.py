@@ -22,7 +22,7 @@ from rich.text import Text
 from toptail.commands.progress import Lines
 
 if TYPE_CHECKING:
-    from toptail.lab.training.group import Standing, Watch
+    from toptail.lab.training.run_batch import BatchProgress, Watch
 
 SHOWN = {
     "loss": "loss",
@@ -32,17 +32,17 @@ SHOWN = {
     "tau": "tau",
     "auc": "AUC",
 }
-"""Scalars of the progress bar, and what it calls them."""
+"""Scalars of the progress bar, and their names there."""
 
 SPEED_SECONDS = 600.0
-"""How far back the speed looks: a chunk of steps may take a minute."""
+"""Seconds that the speed is averaged over: a chunk of steps may take a minute."""
 
 
 class Speed(ProgressColumn):
-    """Steps per second of the seeds that train together."""
+    """Steps per second of a batch of runs."""
 
     def render(self, task: Task) -> Text:
-        """Say how fast it goes, or what it does instead."""
+        """The speed, or the stage before there is one."""
         if task.speed is None:
             return Text(f"{task.fields['stage']} …")
         count = task.fields["seeds"]
@@ -50,8 +50,8 @@ class Speed(ProgressColumn):
         return Text(f"{task.speed:,.{1 if task.speed < 10 else 0}f} steps/s × {seeds}")
 
 
-class Groups:
-    """One task of a progress bar per group of seeds."""
+class BatchBars:
+    """One progress bar per batch of runs."""
 
     def __init__(self) -> None:
         self.speed, self.left = Speed(), TimeRemainingColumn()
@@ -65,8 +65,8 @@ class Groups:
         )
         self._ids: dict[tuple[str, tuple[int, ...]], TaskID] = {}
 
-    def update(self, at: Standing) -> Task:
-        """Where a group stands now."""
+    def update(self, at: BatchProgress) -> Task:
+        """Update the bar of a batch."""
         key, seeds = (at.critic, at.seeds), len(at.seeds)
         if key not in self._ids:
             self._ids[key] = self.bars.add_task(
@@ -76,15 +76,15 @@ class Groups:
         (task,) = (task for task in self.bars.tasks if task.id == self._ids[key])
         return task
 
-    def line(self, at: Standing) -> str:
-        """The same in words."""
+    def line(self, at: BatchProgress) -> str:
+        """The progress of a batch in one line."""
         task = self.update(at)
         pace = f"{self.speed.render(task)}, {self.left.render(task)} left"
         parts = (f"{at.critic} {at.step:,}/{at.steps:,} steps", pace, numbers(at))
         return " · ".join(part for part in parts if part)
 
 
-def numbers(at: Standing) -> str:
+def numbers(at: BatchProgress) -> str:
     """The newest scalars, means over the seeds where they are finite."""
     parts = []
     for name, label in SHOWN.items():
@@ -97,25 +97,25 @@ def numbers(at: Standing) -> str:
 
 @contextmanager
 def progress() -> Iterator[Watch]:
-    """A bar per group and the newest numbers on a terminal.
+    """A bar per batch and the newest numbers on a terminal.
 
-    Elsewhere a line when a group begins, at every checkpoint, and every few seconds between.
+    Elsewhere a line when a batch begins, at every checkpoint, and every few seconds.
     """
-    console, groups = Console(stderr=True), Groups()
+    console, bars = Console(stderr=True), BatchBars()
     if not console.is_terminal:
         lines = Lines()
 
-        def write(at: Standing) -> None:
-            groups.update(at)
+        def write(at: BatchProgress) -> None:
+            bars.update(at)
             if at.stage == "compiling" or at.stored or lines.due():
-                lines.write(groups.line(at))
+                lines.write(bars.line(at))
 
         yield write
         return
-    with Live(Group(groups.bars), console=console, refresh_per_second=4) as live:
+    with Live(Group(bars.bars), console=console, refresh_per_second=4) as live:
 
-        def show(at: Standing) -> None:
-            groups.update(at)
-            live.update(Group(groups.bars, numbers(at)))
+        def show(at: BatchProgress) -> None:
+            bars.update(at)
+            live.update(Group(bars.bars, numbers(at)))
 
         yield show

@@ -1,1 +1,1 @@
-"""The pieces of long commands, and who does them: a process, any launcher, or Ray."""
+"""Jobs: the independent parts of a long command, and the executors that run them."""

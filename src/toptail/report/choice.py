@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from toptail.report import latex, markdown, write_texts
+from toptail.io.files import write_texts
+from toptail.report import latex, markdown
 from toptail.report.html import LONG, rounded
 from toptail.report.page import Chart, Page, Picture, Section, Sheet, data_address, render_page
 from toptail.report.sentences import one_line_rows, recorded

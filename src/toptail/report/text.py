@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from toptail.audit.settings import NOT_MEANT as NOT_MEANT
 from toptail.audit.verdict import STATUSES
 from toptail.audit.views import reach, stored_verdict
 
@@ -17,12 +18,6 @@ Audit = Mapping[str, Any]
 
 MISSING: Final = "not available"
 MISSING_SHORT: Final = "n/a"  # the same, in the cells of a table
-
-NOT_MEANT: Final = (
-    "Safe here is about taking the best of K of pools like these: not about AI safety, and not "
-    "about training against the score."
-)
-"""Stands once at the top of every page with the word "safe", and in the command's help."""
 
 # An inconclusive scorer may become safe with more queries; the last two will hardly.
 _RANKS: Final = ("safe", "inconclusive", "no gain", "unsafe")

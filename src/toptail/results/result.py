@@ -1,4 +1,7 @@
-"""What an audit returns: a result that a person can hold."""
+"""Results of audits and choices: shown, stored in a folder, and read from one.
+
+What draws is imported where something is drawn, because Matplotlib takes half a second.
+"""
 
 from __future__ import annotations
 
@@ -6,40 +9,109 @@ import copy
 import json
 from collections.abc import Mapping
 from functools import cached_property
+from html import escape
+from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 import pyarrow as pa
-from matplotlib.figure import Figure
 
-from toptail.audit import Verdict
 from toptail.audit.baseline import Baseline
+from toptail.audit.verdict import Verdict
 from toptail.audit.views import Interval, ScorerResult
 from toptail.errors import InputError
+from toptail.io.files import staged_folder
+from toptail.io.json_files import read_json
 from toptail.pools.scored import queries
 from toptail.report.arrow import arrow_table, table_names
+from toptail.report.choice import choice_lines
 from toptail.report.figures import draw
 from toptail.report.html import notebook_html
 from toptail.report.summary import scorer_words, summary_lines
 from toptail.report.text import data_sentences, one_line
-from toptail.results.folder import read_audit, write_report
+from toptail.select.base import FORMAT as SELECTOR
+from toptail.select.base import Selector
+from toptail.select.catalog import selector_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_COMMANDS: Final = {"audit": "audit", "choice": "choose"}
+"""Stored file -> the command that writes it."""
+
+
+def schema(what: Literal["audit", "choice"] = "audit") -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of ``audit.json`` or of ``choice.json``.
+
+    >>> schema()["$schema"]
+    'https://json-schema.org/draft/2020-12/schema'
+    """
+    text = files("toptail.results").joinpath(f"{what}.schema.json").read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    return content
+
+
+def write_report(audit: Mapping[str, Any], out: str | PathLike[str]) -> Path:
+    """Write ``audit.json``, ``audit.md``, ``audit.tex``, ``report.html`` and figures.
+
+    The folder ``out`` appears whole or not at all; returns the path of ``report.html``.
+    """
+    from toptail.report.render import render
+
+    folder = Path(out)
+    with staged_folder(folder) as stage:
+        _write_json(audit, stage / "audit.json")
+        render(audit, stage)
+    return folder / "report.html"
+
+
+def read_audit(folder: str | PathLike[str]) -> dict[str, Any]:
+    """The content of ``audit.json`` in a result folder."""
+    return _stored(folder, "audit")
+
+
+def _stored(folder: str | PathLike[str], what: Literal["audit", "choice"]) -> dict[str, Any]:
+    path, command = Path(folder) / f"{what}.json", _COMMANDS[what]
+    if not path.is_file():
+        raise InputError(f"{path} does not exist; give the folder that 'toptail {command}' wrote.")
+    again = f"make it again with 'toptail {command}'"
+    content = read_json(path, again, "is not readable as JSON")
+    _check_format(content, what, f"{path}: ")
+    result: dict[str, Any] = content
+    return result
+
+
+def _check_format(content: Any, what: Literal["audit", "choice"], where: str = "") -> None:
+    stated = content.get("format") if isinstance(content, Mapping) else None
+    if stated != f"toptail-{what}-2":
+        raise InputError(
+            f"{where}the format is {stated!r}, not 'toptail-{what}-2', which this version reads; "
+            f"make it again with 'toptail {_COMMANDS[what]}'."
+        )
+
+
+def _write_json(content: Mapping[str, Any], path: Path) -> None:
+    text = json.dumps(content, indent=1, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 class Result:
-    """What the results of both kinds of audit have in common.
+    """What results of audits and choices have in common.
 
-    Two results are equal if their content is.
+    A result is the content of a JSON file; two results are equal if their contents are.
     """
 
+    _FILE: ClassVar[Literal["audit", "choice"]] = "audit"
     _KIND: ClassVar[str]
 
     def __init__(self, content: Mapping[str, Any]) -> None:
-        """Make a result of the content of an ``audit.json``, which it keeps a copy of."""
+        """Make a result of the content of ``audit.json`` or ``choice.json``, which it copies."""
+        _check_format(content, self._FILE)
         if content.get("kind") != self._KIND:
             raise InputError(
-                f"This is an audit of {content.get('kind') or 'an unknown kind'}; "
-                f"{type(self).__name__} takes one of {self._KIND}."
+                f"This is a result of kind {content.get('kind')!r}; {type(self).__name__} takes "
+                f"one of kind '{self._KIND}'."
             )
         self._content: dict[str, Any] = copy.deepcopy(dict(content))
 
@@ -50,15 +122,15 @@ class Result:
 
     @classmethod
     def read(cls, folder: str | PathLike[str]) -> Self:
-        """The result that :meth:`write` or ``toptail audit`` stored in a folder."""
-        return cls(read_audit(folder))
+        """The result that :meth:`write` or the command line stored in a folder."""
+        return cls(_stored(folder, cls._FILE))
 
     def to_dict(self) -> dict[str, Any]:
-        """The content of ``audit.json``: plain lists, numbers and strings."""
+        """The content of the JSON file: plain lists, numbers and strings."""
         return copy.deepcopy(self._content)
 
     def write(self, folder: str | PathLike[str]) -> Path:
-        """Write ``audit.json``, the report and its figures; returns the path of the page."""
+        """Write the JSON file, the report and its figures; returns the path of the page."""
         return write_report(self._content, folder)
 
     @property
@@ -137,18 +209,15 @@ class AuditResult(Result):
         entry = self._content.get("baseline")
         return None if entry is None else Baseline.of(entry)
 
-    def summary(self, **how: Any) -> str:
+    def summary(self, *, verbose: bool = False) -> str:
         """The result in words, as the command line prints it, an older table's part last."""
-        return "\n".join(filter(None, [super().summary(**how), self._against()]))
-
-    def _against(self) -> str:
-        """One line for each scorer that was compared with an older table."""
+        text = super().summary(verbose=verbose)
         if self.baseline is None:
-            return ""
+            return text
         where = f"Against {self.baseline.source}, {queries(self.baseline.shared_queries)} shared:"
         standings = self.baseline.scorers.items()
         lines = [f"{c.status:<12}  {one_line(name)}: {c.reason}" for name, c in standings]
-        return "\n".join(["", one_line(where), *lines])
+        return "\n".join([text, "", one_line(where), *lines])
 
     def _lines(self) -> list[str]:
         return [f"{name}: {scorer_words(self._content, name)}" for name in self.scorers]
@@ -178,3 +247,98 @@ class PicksResult(Result):
 
     def _lines(self) -> list[str]:
         return [f"{name}: {mean}" for name, mean in self.selectors.items()]
+
+
+class ChoiceResult(Result):
+    """What to deploy, and what it is worth: of :func:`toptail.choose`."""
+
+    _FILE = "choice"
+    _KIND = "choice"
+
+    def __init__(self, content: Mapping[str, Any], selector: Selector | None = None) -> None:
+        """Make a result of the content of ``choice.json``; ``selector`` may hold a function."""
+        super().__init__(content)
+        self._selector = selector
+
+    @cached_property
+    def selector(self) -> Selector:
+        """What to deploy: chosen on all queries."""
+        return self._selector or selector_of(self._selector_content(), "choice.json")
+
+    def _selector_content(self) -> dict[str, Any]:
+        parts = {part: self._content[part] for part in ("selector", "k", "parameters")}
+        return {"format": SELECTOR, **parts}
+
+    @property
+    def value(self) -> Interval:
+        """What the selector to deploy is worth; its interval allows for the choice."""
+        return _interval(self._content)
+
+    @property
+    def gain(self) -> Interval:
+        """What the selector to deploy gains over the plain best of the largest K."""
+        against = (d for d in self._content["differences"] if d["against"] == "best_of_k_max")
+        entry = next(against)
+        return Interval(entry["difference"], entry["low"], entry["high"])
+
+    @property
+    def baselines(self) -> Mapping[str, Interval]:
+        """``random``, ``best_of_k_max``, ``best_of_k_best`` and ``oracle``."""
+        return {name: _interval(each) for name, each in self._content["baselines"].items()}
+
+    @property
+    def answer(self) -> str:
+        """What to do, in a sentence."""
+        return str(self._content["answer"])
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables that :meth:`table` gives."""
+        names = ("families", "chosen", "differences", "curves", "coverage")
+        return tuple(name for name in names if self._content[name])
+
+    def table(self, name: str) -> pa.Table:
+        """One of :attr:`tables` with all its digits; parameters are texts in JSON."""
+        if name not in self.tables:
+            raise InputError(
+                f"There is no table {name!r} in this choice; its tables are "
+                f"{', '.join(self.tables)}."
+            )
+        rows = copy.deepcopy(self._content[name])
+        for row in (row for row in rows if "parameters" in row):
+            row["parameters"] = json.dumps(row["parameters"])
+        return pa.Table.from_pylist(rows)
+
+    def plot(self, name: str | None = None) -> Figure:
+        """Value against K, and against the distance from a random pick: ``frontier``."""
+        from toptail.report.figures import frontier_figure
+
+        if name not in (None, "frontier"):
+            raise InputError(f"There is no figure {name!r} of a choice; there is 'frontier'.")
+        return frontier_figure(self._content)
+
+    def summary(self, *, verbose: bool = False) -> str:
+        """The result in words, as the command line prints it."""
+        del verbose
+        return "\n".join(choice_lines(self._content))
+
+    def write(self, folder: str | PathLike[str]) -> Path:
+        """Write ``choice.json``, ``selector.json`` and the report; returns the page's path."""
+        from toptail.report.choice import render_choice
+
+        target = Path(folder)
+        with staged_folder(target) as stage:
+            _write_json(self._content, stage / "choice.json")
+            _write_json(self._selector_content(), stage / "selector.json")
+            render_choice(self._content, stage)
+        return target / "report.html"
+
+    def __repr__(self) -> str:
+        return f"ChoiceResult: {self.answer} Value {self.value}."
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>"
+
+
+def _interval(entry: Mapping[str, Any]) -> Interval:
+    return Interval(entry["value"], entry["low"], entry["high"])

@@ -19,8 +19,7 @@ from toptail.errors import InputError, refusing
 from toptail.io.files import atomic
 from toptail.io.json_files import read_json
 from toptail.select.candidates import Candidates
-from toptail.select.pool import Pool, ScoreRule
-from toptail.select.ranks import Order
+from toptail.select.pool import Order, Pool, ScoreRule, place_weights
 from toptail.stats.best_of_k import Floats, Ints
 
 FORMAT: Final = "toptail-selector-1"
@@ -60,15 +59,21 @@ class Selector(ABC):
     """
 
     kind: ClassVar[str]
-    """What the selector is called in files and on the command line."""
+    """The name of the kind in files and on the command line."""
     complexity: ClassVar[int]
-    """How much there is to it, joining scores apart."""
+    """How complex the kind is, joining scores apart."""
     exact: ClassVar[bool] = False
     """Whether its value over random K-subsets has a closed form."""
     votes: ClassVar[bool] = False
     """Whether it reads answers."""
     abstains: ClassVar[bool] = False
     """Whether it may pick nothing."""
+
+    def __init_subclass__(cls, **facts: Any) -> None:
+        """Set what is common to a kind: ``class Trim(RankSelector, kind="trim", complexity=2)``."""
+        super().__init_subclass__()
+        for name, fact in facts.items():
+            setattr(cls, name, fact)
 
     k: int = 1
     """How many candidates it looks at."""
@@ -80,7 +85,7 @@ class Selector(ABC):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads, beside ``answer``."""
+        """The columns that it reads, apart from ``answer``."""
         score, by = self._reads
         return (*(() if score is None else score.members), *(() if by is None else (by,)))
 
@@ -98,12 +103,12 @@ class Selector(ABC):
 
     @property
     def _reads(self) -> tuple[ScoreRule | None, str | None]:
-        """What candidates are ordered by, and the other column, where there are such."""
+        """The score, and the other column that is read, where there are such."""
         return getattr(self, "score", None), getattr(self, "by", None)
 
     @property
     def involved(self) -> int:
-        """How much there is to it: the simpler one wins a tie."""
+        """How complex it is: the simpler one wins a tie."""
         score, _ = self._reads
         return self.complexity + (score is not None and score.how != "member")
 
@@ -137,9 +142,9 @@ class Selector(ABC):
         Weights of the shape of a column. They sum to 1 over a pool, or to less where the
         selector may abstain.
         """
-        given = Candidates.of(candidates, self.columns, votes=self.votes)
+        data = Candidates.of(candidates, self.columns, votes=self.votes)
         rng = np.random.default_rng(seed)
-        return given.joined(self.at(pool, min(self.k, pool.shape[1]), rng) for pool in given.pools)
+        return data.joined(self.at(pool, min(self.k, pool.shape[1]), rng) for pool in data.pools)
 
     def pick(self, candidates: Any, seed: int = 0) -> Ints:
         """Draw one candidate of each pool by its weight: positions in the pool; -1 abstains.
@@ -148,30 +153,31 @@ class Selector(ABC):
         one at a time, give each call another seed: a selector that draws would else take the same
         place in all pools of one size.
         """
-        given = Candidates.of(candidates, self.columns, votes=self.votes)
+        data = Candidates.of(candidates, self.columns, votes=self.votes)
         own = getattr(self, "seed", None)
         rng = np.random.default_rng(seed if own is None else [seed, own])
-        found = []
-        for pool in given.pools:
+        places = []
+        for pool in data.pools:
             m, n = pool.shape
             subset = rng.permuted(np.tile(np.arange(n), (m, 1)), axis=1)[:, : self.k]
-            found.append(drawn_place(self.at(pool.at(subset), subset.shape[1], rng), subset, rng))
-        return given.per_pool(found)
+            weights = self.at(pool.at(subset), subset.shape[1], rng)
+            places.append(drawn_place(weights, subset, rng))
+        return data.per_pool(places)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Everything that makes it what it is, as JSON; K apart."""
+        """All parameters but K, as JSON."""
         entries = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "k"}
         return {
             name: x.parameters() if isinstance(x, ScoreRule) else x for name, x in entries.items()
         }
 
     def with_k(self, k: int) -> Self:
-        """The same, looking at another number of candidates."""
+        """The same selector with another K."""
         return replace(self, k=k)
 
     def to_dict(self) -> dict[str, Any]:
-        """What :meth:`save` stores."""
+        """The content of the file that :meth:`save` writes."""
         named = {"format": FORMAT, "selector": self.called, "k": self.k}
         return {**named, "parameters": self.parameters}
 
@@ -186,7 +192,7 @@ class Selector(ABC):
 
         ``function`` is the user's own where the stored selector is one.
         """
-        from toptail.select.kinds import selector_of
+        from toptail.select.catalog import selector_of
 
         file = Path(path)
         file = file / "selector.json" if file.is_dir() else file
@@ -200,15 +206,15 @@ class Selector(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class RankSelector(Selector):
-    """A selector that looks at places in an order of the candidates: exact for every K."""
+    """A selector by places in an order of the candidates, exact for every K; as such, the best."""
 
     exact: ClassVar[bool] = True
     score: ScoreRule
     """What candidates are ordered by."""
 
-    @abstractmethod
     def by_rank(self, n: int, k: int) -> Floats:
         """Probability that rank j of n is picked ``[n]``, ascending."""
+        return place_weights(n, k, 1)
 
     def orders(self, pool: Pool) -> list[Order]:
         """Orders of the candidates, of which one, drawn at random, decides."""
@@ -235,7 +241,7 @@ def rank_weights(selector: RankSelector, n: int, k: int) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class SetSelector(Selector):
-    """A selector whose weights depend on which K candidates there are: drawn, not exact."""
+    """A selector whose weights depend on all K candidates: subsets are drawn, not exact."""
 
     @abstractmethod
     def of_all(self, pool: Pool) -> Floats:

@@ -1,4 +1,4 @@
-"""Choosing among selectors: the rule, what the chosen one is worth, and how stable the choice is.
+"""Choosing among selectors: the rule, the value of the chosen one, and how stable the choice is.
 
 What is deployed is chosen on all queries, and the same queries say what it is worth. Chosen for
 its high mean, it looks better than it is. Its interval allows for that: ends hold together for
@@ -22,21 +22,19 @@ from toptail.progress import Tick, no_tick
 from toptail.stats.best_of_k import Floats, Ints, rounding
 from toptail.stats.resample import critical_value, merged, standardized
 
-FOLDS: Final = 5
-REPEATS: Final = 10
 MOST_UNITS: Final = 400
 """More clusters are joined to this many before they are resampled: enough for a spread."""
 ORACLE: Final = "oracle"
 NOTHING: Final = "nothing"
-"""What a value is compared with where it stands alone."""
+"""The name of the constant 0: a value is its lead over nothing."""
 
 
 @dataclass(frozen=True)
-class Procedure:
-    """A way of choosing among the selectors that were tried."""
+class SelectionRule:
+    """A rule that chooses one of the selectors that were tried."""
 
     among: tuple[int, ...]
-    """Which of them it looks at."""
+    """The selectors that it may choose."""
     keeps: tuple[int, ...] = ()
     """Plain best-of-K at the largest K, by each score. Empty: the highest mean is chosen."""
     shown: float = 0.0
@@ -46,8 +44,8 @@ class Procedure:
 
 
 @dataclass(frozen=True, eq=False)
-class Contest:
-    """What was tried, added up over the queries of each cluster."""
+class ClusterSums:
+    """Values of selectors, added up over the queries of each cluster."""
 
     sums: Floats
     """Value less cost ``[clusters, C]``; the first column is the random pick."""
@@ -56,24 +54,24 @@ class Contest:
     headroom: Floats
     """What the best choice gains over a random one ``[clusters]``; NaN where it is not known."""
     rank: Ints
-    """How involved each is ``[C]``: the simplest wins a tie."""
+    """How complex each selector is ``[C]``: the simplest wins a tie."""
     _errors: dict[int, Floats] = field(default_factory=dict)
 
-    def at(self, use: Ints) -> Contest:
-        """The contest on some clusters."""
-        return Contest(self.sums[use], self.counts[use], self.headroom[use], self.rank)
+    def at(self, use: Ints) -> ClusterSums:
+        """The sums of some clusters."""
+        return ClusterSums(self.sums[use], self.counts[use], self.headroom[use], self.rank)
 
-    def merged(self, rng: np.random.Generator, most: int = MOST_UNITS) -> Contest:
-        """The contest with clusters joined at random, where there are more than enough."""
+    def merged(self, rng: np.random.Generator, most: int = MOST_UNITS) -> ClusterSums:
+        """The sums with clusters joined at random, where there are more than enough."""
         if self.counts.size <= most:
             return self
         every = np.hstack([self.sums, self.counts[:, None], self.headroom[:, None]])
         sums = merged(every, rng, most)
-        return Contest(sums[:, :-2], sums[:, -2], sums[:, -1], self.rank)
+        return ClusterSums(sums[:, :-2], sums[:, -2], sums[:, -1], self.rank)
 
     @cached_property
     def mean(self) -> Floats:
-        """Mean over queries of everything tried ``[C]``."""
+        """Mean over queries of every selector ``[C]``."""
         return np.asarray(self.sums.sum(axis=0) / self.counts.sum())
 
     def errors(self, other: int) -> Floats:
@@ -86,8 +84,8 @@ class Contest:
             self._errors[other] = np.sqrt(spread) / self.counts.sum()
         return self._errors[other]
 
-    def choose(self, how: Procedure, mean: Floats | None = None) -> int:
-        """The selector that a procedure chooses.
+    def choose(self, rule: SelectionRule, mean: Floats | None = None) -> int:
+        """The selector that a rule chooses.
 
         Only those shown to beat the random pick count; where there are none, that is chosen. The
         highest of those shown to beat plain best-of-K wins. Where there are none, plain is kept if
@@ -95,27 +93,27 @@ class Contest:
         the winner does, the simplest within the margin is chosen, unless the winner is shown to
         beat it.
 
-        ``mean [C]`` stands in for the means of the contest, whose standard errors are kept.
+        ``mean [C]`` stands in for the means over all queries, whose standard errors are used.
         """
         mean = self.mean if mean is None else mean
-        among = np.array(how.among)
-        if not how.keeps:
+        among = np.array(rule.among)
+        if not rule.keeps:
             return int(among[_highest(mean[among])])
 
         def leads(first: int | Ints, second: int | Ints, errors: Floats) -> NDArray[np.bool_]:
             gain = mean[first] - mean[second]
-            return np.asarray(gain > how.shown * errors + rounding(gain))
+            return np.asarray(gain > rule.shown * errors + rounding(gain))
 
         passed = among[leads(among, 0, self.errors(0)[among])]
         if not passed.size:
             return 0
-        keeps = np.array(how.keeps)
+        keeps = np.array(rule.keeps)
         plain = int(keeps[_highest(mean[keeps])])
         better = passed[leads(passed, plain, self.errors(plain)[passed])]
         passed = better if better.size else passed
         kept = not better.size and plain in passed
         best = plain if kept else int(passed[_highest(mean[passed])])
-        room = how.margin * float(np.fmax(self.headroom.sum() / self.counts.sum(), 0.0))
+        room = rule.margin * float(np.fmax(self.headroom.sum() / self.counts.sum(), 0.0))
         near = passed[mean[passed] >= mean[best] - room - rounding(mean[best])]
         near = near[~leads(best, near, self.errors(best)[near])]
         simplest = near[self.rank[near] == self.rank[near].min()]
@@ -128,45 +126,45 @@ def _highest(mean: Floats) -> int:
 
 
 def cross_fit(
-    contest: Contest,
-    how: Procedure,
+    totals: ClusterSums,
+    rule: SelectionRule,
     rng: np.random.Generator,
     *,
-    folds: int = FOLDS,
-    repeats: int = REPEATS,
+    folds: int,
+    repeats: int,
     tick: Tick = no_tick,
 ) -> float:
     """Mean value of what is chosen on all but one fold of the clusters, on that fold.
 
     Folds are drawn anew in each repeat.
     """
-    clusters = contest.counts.size
+    clusters = totals.counts.size
     folds, total = min(folds, clusters), 0.0
     for repeat in range(repeats):
         fold = rng.permutation(np.arange(clusters) % folds)
         for each in range(folds):
-            chosen = contest.at(np.flatnonzero(fold != each)).choose(how)
-            total += float(contest.sums[fold == each, chosen].sum())
+            chosen = totals.at(np.flatnonzero(fold != each)).choose(rule)
+            total += float(totals.sums[fold == each, chosen].sum())
         tick("cross-fitting", (repeat + 1) / repeats)
-    return float(total / (contest.counts.sum() * repeats))
+    return float(total / (totals.counts.sum() * repeats))
 
 
 @dataclass(frozen=True, eq=False)
-class Choices:
-    """Means of everything tried, and what is chosen, with queries weighed at random."""
+class ResampledChoices:
+    """Means of all selectors, and what rules choose, with queries weighed at random."""
 
     mean: Floats
-    """On all queries ``[C + 2]``: everything tried, the oracle, and 0."""
+    """On all queries ``[C + 2]``: every selector, the oracle, and 0."""
     draws: Floats
     """In each resample ``[resamples, C + 2]``."""
     final: Mapping[str, int]
-    """Procedure -> what it chooses on all queries."""
+    """Rule -> what it chooses on all queries."""
     picked: Mapping[str, Ints]
-    """Procedure -> what it chooses in each resample ``[resamples]``."""
+    """Rule -> what it chooses in each resample ``[resamples]``."""
     among: tuple[int, ...]
-    """Everything that some procedure looks at."""
+    """Every selector that some rule may choose."""
     clusters: int
-    """How many clusters there are."""
+    """The number of clusters."""
     level: float
     """Confidence of intervals."""
     _criticals: dict[str, float] = field(default_factory=dict)
@@ -174,47 +172,47 @@ class Choices:
     @classmethod
     def of(
         cls,
-        contest: Contest,
-        procedures: Mapping[str, Procedure],
+        totals: ClusterSums,
+        rules: Mapping[str, SelectionRule],
         rng: np.random.Generator,
         *,
         resamples: int,
         level: float,
         tick: Tick = no_tick,
-    ) -> Choices:
+    ) -> ResampledChoices:
         """Weigh clusters by Dirichlet weights, and choose again each time.
 
         Standard errors by which leads are shown stay those of the table: weights would add to them.
         """
-        units = contest.merged(rng)
+        units = totals.merged(rng)
         weight = rng.standard_exponential((resamples, units.counts.size))
         oracle = units.sums[:, 0] + units.headroom
         columns = np.column_stack([units.sums, oracle, np.zeros_like(oracle)])
-        draws = _drawn(columns, units.counts, weight)
-        picked = {name: np.empty(resamples, dtype=np.int64) for name in procedures}
+        draws = _weighed_means(columns, units.counts, weight)
+        picked = {name: np.empty(resamples, dtype=np.int64) for name in rules}
         for at in range(resamples):
-            for name, how in procedures.items():
-                picked[name][at] = units.choose(how, draws[at, :-2])
+            for name, rule in rules.items():
+                picked[name][at] = units.choose(rule, draws[at, :-2])
             if at % 20 == 0:
                 tick("choosing again", at / resamples)
-        final = {name: contest.choose(how) for name, how in procedures.items()}
-        best = contest.mean[0] + contest.headroom.sum() / contest.counts.sum()
-        mean = np.array([*contest.mean, best, 0.0])
+        final = {name: totals.choose(rule) for name, rule in rules.items()}
+        best = totals.mean[0] + totals.headroom.sum() / totals.counts.sum()
+        mean = np.array([*totals.mean, best, 0.0])
         for at, name in ((mean.size - 2, ORACLE), (mean.size - 1, NOTHING)):
             final[name], picked[name] = at, np.full(resamples, at)
-        among = tuple(sorted({at for how in procedures.values() for at in how.among}))
-        return cls(mean, draws, final, picked, among, contest.counts.size, level)
+        among = tuple(sorted({at for rule in rules.values() for at in rule.among}))
+        return cls(mean, draws, final, picked, among, totals.counts.size, level)
 
     def share(self, name: str) -> dict[int, float]:
-        """What a procedure chooses, in which share of the resamples, most often first."""
+        """What a rule chooses, in which share of the resamples, most often first."""
         found, times = np.unique(self.picked[name], return_counts=True)
         order = np.argsort(-times, kind="stable")
         return {int(found[at]): float(times[at] / times.sum()) for at in order}
 
     def lead(self, first: str, second: str, *, corrected: bool = True) -> dict[str, float]:
-        """By how much one procedure's choice is better than another's.
+        """By how much one rule's choice is better than another's.
 
-        The ends hold together for everything tried, against whatever the second may choose: so
+        The ends hold together for every selector, against whatever the second may choose: so
         they hold for what the first chose. The number itself is the mean lead on all queries,
         ``corrected`` for what choosing adds to it: the mean of that over the resamples, in standard
         errors. NaN where a mean is not known.
@@ -232,7 +230,7 @@ class Choices:
         return {"value": own, "low": float(value[at] - half), "high": float(value[at] + half)}
 
     def _critical(self, second: str) -> float:
-        """Standard errors within which the leads of everything tried lie together."""
+        """Standard errors within which the leads of every selector lie together."""
         if second not in self._criticals:
             among, largest = np.array(self.among), np.zeros(len(self.draws))
             for other in np.unique([*self.picked[second], self.final[second]]):
@@ -245,8 +243,8 @@ class Choices:
 
 
 def errors_to_show(
-    contest: Contest,
-    how: Procedure,
+    totals: ClusterSums,
+    rule: SelectionRule,
     rng: np.random.Generator,
     *,
     resamples: int,
@@ -254,22 +252,22 @@ def errors_to_show(
 ) -> float:
     """Standard errors by which a selector must lead the random pick, or plain, to be shown better.
 
-    One-sided, and for all that the procedure looks at together (max-t, over resamples).
+    One-sided, and for all that the rule may choose together (max-t, over resamples).
     """
-    units = contest.merged(rng)
+    units = totals.merged(rng)
     weight = rng.standard_exponential((resamples, units.counts.size))
-    keeps = np.array(how.keeps)
+    keeps = np.array(rule.keeps)
     plain = int(keeps[_highest(units.mean[keeps])])
-    among = np.array(how.among)
+    among = np.array(rule.among)
     sums = np.hstack([units.sums[:, among] - units.sums[:, [other]] for other in (0, plain)])
     value = sums.sum(axis=0) / units.counts.sum()
-    draws = _drawn(sums, units.counts, weight)
-    _, apart = standardized(value, draws, contest.counts.size, _size(units.mean))
+    draws = _weighed_means(sums, units.counts, weight)
+    _, apart = standardized(value, draws, totals.counts.size, _size(units.mean))
     highest = (np.sign(draws - value) * apart).max(axis=1)
-    return critical_value(highest, contest.counts.size, (1.0 + level) / 2)
+    return critical_value(highest, totals.counts.size, (1.0 + level) / 2)
 
 
-def _drawn(sums: Floats, counts: Floats, weight: Floats) -> Floats:
+def _weighed_means(sums: Floats, counts: Floats, weight: Floats) -> Floats:
     """Means under random weights of the clusters ``[resamples, columns]``.
 
     Dirichlet weights spread means by 1/(n + 1) of the variance between n clusters, in place of

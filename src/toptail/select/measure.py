@@ -1,10 +1,10 @@
-"""What every selector is worth at each query: one pass for closed forms, draws for the others."""
+"""The value of every selector at each query: one pass for closed forms, draws for the others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,15 +13,9 @@ from toptail.pools import Block, ScoredPools
 from toptail.pools.scored import BLOCK
 from toptail.progress import Tick, no_tick
 from toptail.select.base import RankSelector, Selector, SetSelector, rank_weights
-from toptail.select.drawn import (
-    Soft,
-)
-from toptail.select.exact import (
-    Best,
-    Threshold,
-)
-from toptail.select.pool import Pool
-from toptail.select.ranks import ordered
+from toptail.select.drawn import Soft
+from toptail.select.exact import Best, Threshold
+from toptail.select.pool import Pool, ordered
 from toptail.stats.best_of_k import Floats, Ints, selection_weights
 from toptail.stats.resample import available_threads
 
@@ -34,7 +28,7 @@ TOLERANCE: Final = 0.005
 
 
 @dataclass(frozen=True, eq=False)
-class Options:
+class SelectorInputs:
     """Pools with all columns that a selector may read."""
 
     pools: ScoredPools
@@ -52,8 +46,8 @@ class Options:
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
-    """Selectors with their parameters and K, and what each is worth at each query."""
+class SelectorValues:
+    """The value of selectors, each with its parameters and K, at each query."""
 
     selectors: list[Selector]
     """C of them, the random pick first."""
@@ -63,14 +57,14 @@ class Tried:
     """Standard error of the mean that is due to draws ``[C]``; 0 for closed forms."""
     coverage: Floats
     """Share of queries that get an answer ``[C]``."""
-    draws: int
-    """Subsets drawn at each query for selectors without a closed form; 0 where there are none."""
-    sampled: int
-    """At how many queries those were measured."""
+    draws: int = 0
+    """Subsets drawn at each query for selectors without a closed form."""
+    sampled: int = 0
+    """The number of queries at which those were measured."""
 
 
-def try_all(
-    options: Options,
+def measure_all(
+    inputs: SelectorInputs,
     value: Floats,
     selectors: Sequence[Selector],
     ks: Sequence[int],
@@ -79,46 +73,43 @@ def try_all(
     scale: float,
     abstain: float = 0.0,
     tick: Tick = no_tick,
-) -> Tried:
+) -> SelectorValues:
     """Measure every selector at every K above 1; all are the random pick at K = 1.
 
-    ``value [rows]`` is what candidates are worth, ``abstain`` what no answer is worth, and
+    ``value [rows]`` are the candidates' values, ``abstain`` is the value of no answer, and
     ``scale`` the headroom, of which :data:`TOLERANCE` is a share.
     """
     random, *others = selectors
-    sizes = [k for k in ks if k > 1]
-    every = [random, *(each.with_k(k) for each in others for k in sizes)]
-    q = options.pools.queries
-    out = Tried(every, np.empty((q, len(every))), *_zeros(len(every)), 0, 0)
-    out.coverage[:] = 1.0
-    _exact(options, value, out, abstain, tick)
+    every = [random, *(each.with_k(k) for each in others for k in ks if k > 1)]
+    count = len(every)
+    empty = np.empty((inputs.pools.queries, count))
+    out = SelectorValues(every, empty, np.zeros(count), np.ones(count))
+    _measure_exact(inputs, value, out, abstain, tick)
     drawn = [at for at, each in enumerate(every) if isinstance(each, SetSelector)]
     if not drawn:
         return out
-    draws, sampled = _draw(options, value, out, drawn, seed, scale, tick)
-    return Tried(every, out.value, out.error, out.coverage, draws, sampled)
+    draws, sampled = _measure_drawn(inputs, value, out, drawn, seed, scale, tick)
+    return replace(out, draws=draws, sampled=sampled)
 
 
-def _zeros(count: int) -> tuple[Floats, Floats]:
-    return np.zeros(count), np.zeros(count)
-
-
-def _exact(options: Options, value: Floats, out: Tried, abstain: float, tick: Tick) -> None:
-    """Closed forms, block by block on all cores; blocks write to their own rows."""
+def _measure_exact(
+    inputs: SelectorInputs, value: Floats, out: SelectorValues, abstain: float, tick: Tick
+) -> None:
+    """Fill in closed forms, block by block on all cores; blocks write to their own rows."""
     shared: dict[tuple[Any, ...], list[int]] = {}
     for at, each in enumerate(out.selectors):
         if isinstance(each, RankSelector):
             shared.setdefault(_sorting(each), []).append(at)
     groups = list(shared.values())
-    blocks = list(options.pools.blocks(BLOCK))
+    blocks = list(inputs.pools.blocks(BLOCK))
     answered = np.zeros((len(blocks), len(out.selectors)))
 
     def measure(number: int) -> None:
         block = blocks[number]
-        pool, worth = options.pool(block), block.take(value)
+        pool, worth = inputs.pool(block), block.take(value)
         out.value[block.queries, 0] = worth.mean(axis=1)
         for ats in groups:
-            found, share = _group(pool, worth, [out.selectors[at] for at in ats], abstain)
+            found, share = _of_group(pool, worth, [out.selectors[at] for at in ats], abstain)
             out.value[block.queries[:, None], ats] = found
             answered[number, ats] = share
 
@@ -126,19 +117,19 @@ def _exact(options: Options, value: Floats, out: Tried, abstain: float, tick: Ti
         for done, _ in enumerate(threads.map(measure, range(len(blocks))), start=1):
             tick("exact values", done / len(blocks))
     ats = [at for group in groups for at in group]
-    out.coverage[ats] = answered[:, ats].sum(axis=0) / options.pools.queries
+    out.coverage[ats] = answered[:, ats].sum(axis=0) / inputs.pools.queries
 
 
 def _sorting(selector: RankSelector) -> tuple[Any, ...]:
-    """What selectors must share to be measured together: their orders, and what they refuse."""
+    """Selectors with the same key are measured together: same orders, same threshold."""
     limit = (selector.least,) if isinstance(selector, Threshold) else ()
     return (*selector.sorting, *limit)
 
 
-def _group(
+def _of_group(
     pool: Pool, worth: Floats, selectors: Sequence[Any], abstain: float
 ) -> tuple[Floats, Floats]:
-    """Values ``[m, G]`` of selectors that share their orders, and how many they answer ``[G]``."""
+    """Values ``[m, G]`` of selectors that share their orders; how many queries they answer."""
     n = pool.shape[1]
     weights = np.stack([rank_weights(each, n, each.k) for each in selectors], axis=1)
     first = selectors[0]
@@ -154,25 +145,28 @@ def _group(
     return np.asarray(sum(kept) / len(kept)), answered
 
 
-def _draw(
-    options: Options,
+def _measure_drawn(
+    inputs: SelectorInputs,
     value: Floats,
-    out: Tried,
+    out: SelectorValues,
     drawn: list[int],
     seed: int,
     scale: float,
     tick: Tick,
 ) -> tuple[int, int]:
-    """Means over drawn subsets, at a sample of queries where there are many; fills ``out``."""
+    """Fill in means over drawn subsets, at a sample of queries where there are many.
+
+    Returns the number of draws, and of queries in the sample.
+    """
     rng = np.random.default_rng([seed, 1])
-    pools = options.pools
+    pools = inputs.pools
     count = max(1, min(pools.queries, int(MONTE_CARLO_ROWS / pools.sizes.mean())))
     chosen = np.sort(rng.permutation(pools.queries)[:count])
     sums = np.zeros((2, count, len(drawn)))
     selectors: list[Any] = [out.selectors[at] for at in drawn]
     draws, wanted = 0, FIRST_DRAWS
     while wanted > draws:
-        _add_draws(options, value, selectors, chosen, sums, wanted - draws, rng, tick)
+        _add_draws(inputs, value, selectors, chosen, sums, wanted - draws, rng, tick)
         draws = wanted
         mean = sums[0] / draws
         spread = np.maximum(sums[1] / draws - mean**2, 0.0) / (draws - 1)
@@ -189,8 +183,8 @@ def _draw(
     return draws, count
 
 
-def _control(out: Tried, selector: Selector) -> int:
-    """A closed form that is like it: the best of K by one of its scores, or the random pick."""
+def _control(out: SelectorValues, selector: Selector) -> int:
+    """A similar closed form: the best of K by one of its scores, or the random pick."""
     score = getattr(selector, "score", None)
     plain = [
         at
@@ -201,7 +195,7 @@ def _control(out: Tried, selector: Selector) -> int:
 
 
 def _add_draws(
-    options: Options,
+    inputs: SelectorInputs,
     value: Floats,
     selectors: Sequence[SetSelector],
     chosen: Ints,
@@ -210,16 +204,16 @@ def _add_draws(
     rng: np.random.Generator,
     tick: Tick,
 ) -> None:
-    """Add what drawn subsets are worth, and its square, to ``sums [2, chosen, C]``."""
-    keep = np.zeros(options.pools.queries, dtype=bool)
+    """Add values of drawn subsets, and their squares, to ``sums [2, chosen, C]``."""
+    keep = np.zeros(inputs.pools.queries, dtype=bool)
     keep[chosen] = True
     place = np.cumsum(keep) - 1
-    blocks = list(_sampled(options.pools, keep))
+    blocks = list(_sampled(inputs.pools, keep))
     soft, others = _apart(selectors)
 
     def measure(work: tuple[Block, np.random.Generator]) -> None:
         block, stream = work
-        pool, worth = options.pool(block), block.take(value)
+        pool, worth = inputs.pool(block), block.take(value)
         m, n = pool.shape
         every = np.tile(np.arange(n), (m, 1))
         for _ in range(draws):
@@ -242,7 +236,7 @@ def _add_draws(
 
 
 def _apart(selectors: Sequence[SetSelector]) -> tuple[list[list[int]], dict[int, list[int]]]:
-    """Soft ones by score and temperature, which share their noise at every K; the others by K."""
+    """Places of soft selectors by score and temperature, which share noise; of others by K."""
     soft: dict[tuple[Any, ...], list[int]] = {}
     others: dict[int, list[int]] = {}
     for at, each in enumerate(selectors):
@@ -273,7 +267,6 @@ def _soft_values(
 
 
 def _sampled(pools: ScoredPools, keep: Any) -> Iterator[Block]:
-    """Blocks of the queries that are kept."""
     for block in pools.blocks(BLOCK >> 2):
         kept = keep[block.queries]
         if kept.any():

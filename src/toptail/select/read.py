@@ -17,15 +17,15 @@ from toptail.pools import ScoredPools
 from toptail.pools.columns import Columns, listed, meant, numbers
 from toptail.pools.read import to_pools
 from toptail.select.candidates import ANSWER, answer_codes
-from toptail.select.measure import Options
+from toptail.select.measure import SelectorInputs
 from toptail.stats.best_of_k import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Offered:
+class ChoiceData:
     """The pools to choose from, with the values of their candidates."""
 
-    options: Options
+    inputs: SelectorInputs
     """The pools with all columns that selectors may read."""
     judged: Judgement
     """The value of each candidate."""
@@ -56,7 +56,7 @@ def read_options(
     replicates: Sequence[str] | None = None,
     settings: Settings | None = None,
     pools: ScoredPools | None = None,
-) -> Offered:
+) -> ChoiceData:
     """Read a table, and leave out pools that are too small, as the audit does.
 
     ``settings`` say how missing values count. ``pools``, where given, were read already, with
@@ -97,8 +97,8 @@ def read_options(
     known = settings.value_range or (
         (0.0, 1.0) if np.isin(found.judged.labels, (0.0, 1.0)).all() else None
     )
-    return Offered(
-        Options(replace(pools, scores={n: pools.scores[n] for n in scores}), extra, answers),
+    return ChoiceData(
+        SelectorInputs(replace(pools, scores={n: pools.scores[n] for n in scores}), extra, answers),
         found.judged,
         value,
         list(extra),

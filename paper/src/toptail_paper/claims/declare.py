@@ -18,13 +18,14 @@ from typing import Any
 
 from toptail.io.json_files import write_json
 from toptail.lab.store.units import plain
-from toptail.lab.tasks.names import PAPER_TASKS, parse_name, published_recipe
+from toptail.lab.tasks.names import parse_name, published_recipe
 from toptail.lab.training.run_files import digest
 from toptail_paper.claims.claim import Claim
 from toptail_paper.claims.criteria import WEAK_MEANS
 from toptail_paper.claims.findings import INTERVALS, STATUSES
 from toptail_paper.claims.ledger import CLAIMS
 from toptail_paper.claims.reported import DECLARED, packaged
+from toptail_paper.study.naming import PAPER_TASKS
 
 FORMAT = "toptail-declared-claims-2"
 
@@ -109,7 +110,6 @@ def _claim(claim: Claim) -> dict[str, Any]:
 def _training() -> dict[str, Any]:
     """What all critics share, and every field of each."""
     from toptail.lab.critics.full import full_size
-    from toptail.lab.critics.learner import recorded
     from toptail.lab.critics.registry import names
     from toptail.lab.scorers.training import TrainingSettings
     from toptail.lab.training.config import RunConfig
@@ -119,7 +119,7 @@ def _training() -> dict[str, Any]:
         **asdict(TrainingSettings()),
         "gamma": RunConfig.gamma,
         "reward": RunConfig.reward,
-        "critics": {name: recorded(full_size(name)) for name in declared},
+        "critics": {name: full_size(name).settings() for name in declared},
     }
 
 

@@ -30,7 +30,7 @@ from toptail_paper.claims.findings import INTERVALS, STATUSES, Status, computabl
 from toptail_paper.claims.numbers import NotMeasuredError, Tables
 from toptail_paper.claims.reported import CRITICS, cells, packaged
 from toptail_paper.claims.scale import shortfalls
-from toptail_paper.study.scale import note, read_scale
+from toptail_paper.study.results import note, read_scale
 
 CLAIMS: Mapping[str, tuple[Claim, ...]] = {
     "controlled": CONTROLLED,

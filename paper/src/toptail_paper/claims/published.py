@@ -20,7 +20,7 @@ from toptail_paper.claims.ledger import markdown_table, tally, write_text
 from toptail_paper.claims.reported import EIGHT, WITHOUT_CELLS, cells, labels, packaged
 from toptail_paper.claims.scale import stated
 from toptail_paper.study.compare import Comparison
-from toptail_paper.study.scale import read_scale, scale_rows
+from toptail_paper.study.results import read_scale, scale_rows
 from toptail_paper.study.study import study_in
 
 SHIPPED: Final = "published"

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from toptail.lab.critics.registry import names
-from toptail.lab.tasks.names import PAPER_TASKS, parse_name, published_recipe
+from toptail.lab.tasks.names import parse_name, published_recipe
 from toptail.report.text import join
+from toptail_paper.study.naming import PAPER_TASKS
 
 DECLARED: Final[Mapping[str, Mapping[str, int | tuple[int, ...]]]] = {
     "controlled": {

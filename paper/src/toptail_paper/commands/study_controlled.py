@@ -1,8 +1,7 @@
-"""``toptail-paper study controlled``: the paper's 2-D world, stored as tables."""
+"""``toptail-paper study controlled``: the paper's 2-D world."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,10 +10,10 @@ from toptail.commands.engine import JobFlags
 from toptail.commands.options import Flag, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
 from toptail.commands.terminal import say
-from toptail.errors import InputError
-from toptail_paper.commands.studying import print_outcome, run_study, tables_job
+from toptail.io.json_files import read_json_if_exists
+from toptail_paper.commands.run_study import print_outcome, run_study, tables_job
 from toptail_paper.controlled.config import StudyConfig
-from toptail_paper.controlled.contract import STUDY
+from toptail_paper.controlled.study import STUDY
 from toptail_paper.study.study import Request
 
 BASE: Final = StudyConfig(radii=(0.25, 0.40, 0.55))
@@ -35,58 +34,51 @@ else:
 
 @dataclass(frozen=True)
 class StudyControlled(JobFlags):
-    """The paper's critics in its 2-D world; what is finished in the folder is not repeated.
+    """Train the paper's critics in its 2-D world, let them search, and report what happens.
 
-    Lists are separated by commas; 'none' is an empty one, and '--sweep all' sweeps steps,
-    temperature, loss, bias and layer_norm.
+    With --radii none it takes a few minutes on two cores. Lists are separated by commas; 'none' is
+    an empty one, and '--sweep all' sweeps steps, temperature, loss, bias and layer_norm.
     """
 
     out: Path = Path("runs/controlled")
-    """Folder of the run."""
+    """Folder of the study; a killed command goes on where it stopped."""
     settings: Settings = field(default_factory=Settings)
     """What is trained."""
     choose: Flag = False
     """Instead of the study: apply the rule that fixed its default setting, on seeds 0 to 4."""
 
-    @classmethod
-    def for_label(
-        cls, label: str, out: Path, runs: Path | None, task: Sequence[str], *, train: bool
-    ) -> StudyControlled:
-        """What a table or figure of the paper needs."""
-        if task or runs or train:
-            raise InputError(
-                f"{label} is made in the 2-D world, which trains its own critics: leave out "
-                "--task, --runs and --train."
-            )
-        return cls(out, Settings() if label == "tab:r-sweep" else Settings(radii=("none",)))
-
     def run(self) -> int:
         """Train what is missing, write the tables, and render the page."""
         if self.choose:
             need_training("study")
-            from toptail_paper.controlled.choice import choose_default
+            from toptail_paper.controlled.run import choose_default
 
             say(f"Chosen: {choose_default(self.config(), self.out, command_line())}")
             return 0
         if self.by_jobs():
             return 0
-        print_outcome(STUDY, *self.work(command_line()))
+        from toptail_paper.claims import counted
+
+        report = self.work(command_line())
+        claims = read_json_if_exists(self.out / "claims.json")
+        lines = [f"The paper's statements about this part: {counted(claims)}."] if claims else []
+        print_outcome(STUDY, self.out, report, STUDY.labels, lines)
         return 0
 
     def jobs(self) -> list[Job]:
-        """One piece per critic and setting, and last the tables."""
+        """One job per critic and setting, and last the tables."""
         need_training("study")
         from toptail.lab.store.folder import RunFolder
-        from toptail_paper.controlled.plan import Plan
+        from toptail_paper.controlled.trainings import Trainings
 
-        trainings = Plan(self.config(), RunFolder(self.out)).jobs()
+        trainings = Trainings(self.config(), RunFolder(self.out)).jobs()
         return [*trainings, tables_job(self, self.out, trainings)]
 
-    def work(self, command: str) -> tuple[Path, Path]:
-        """Do what was asked for; returns the folder and the page's path."""
+    def work(self, command: str) -> Path:
+        """Run the study; returns the page's path."""
         need_training("study")
-        return self.out, run_study(STUDY, Request(self.config(), self.out, command))
+        return run_study(STUDY, Request(self.config(), self.out, command))
 
     def config(self) -> StudyConfig:
-        """The study's configuration with what was asked for."""
+        """The study's configuration with the given flags."""
         return with_given(BASE, self.settings)

@@ -15,28 +15,25 @@ from toptail.commands.engine import JobFlags
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
-from toptail.commands.sizes import DeploymentSize, TrainingSize
 from toptail.commands.terminal import say
 from toptail.errors import InputError
 from toptail.lab.tasks.queries import group_bounds
-from toptail_paper.commands.studying import (
-    check_runs,
+from toptail_paper.commands.run_study import (
+    check_training,
     finish_study,
     make_runs,
     print_outcome,
     run_study,
     tables_job,
 )
+from toptail_paper.commands.sizes import DeploymentSize, TrainingSize
 from toptail_paper.selection.config import IDEALS_STAGE, STAGES, SelectionConfig
-from toptail_paper.selection.contract import STUDY
-from toptail_paper.selection.specs import DEPLOYED
-from toptail_paper.study.search_error import LABEL
-from toptail_paper.study.study import Request
+from toptail_paper.selection.study import STUDY, SelectionRequest, UserInputs
 
 TABLES: Final = "tables"
 """The last stage: audits, tables, claims and the page, from the files of the others."""
 _QUERIES: Final = 8
-"""Queries of each distance group that are rolled out in one piece."""
+"""Queries of each distance group whose rollouts are one job."""
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
@@ -60,81 +57,56 @@ else:
 
 @dataclass(frozen=True)
 class StudySelection(JobFlags):
-    """Let critics pick among the same candidates, and let independent judges say what they got.
+    """Let critics pick among the same candidates, and let independent judges value the picks.
 
-    Goes through the stages queries, pools, reference, exact, euclidean, scores, rollouts and
-    tables. Each leaves a file in OUT/TASK; one that is there and fits is not made again, and you
-    may bring your own in its place. The criteria are declared before anything is scored. Two
-    stages are made only where asked for: deployment, which trains actors and follows critics at
-    every step, and ideals, which scores by PointMaze's ideal critics.
+    The stages are queries, pools, reference, exact, euclidean, scores, rollouts and tables. Each
+    leaves a file in OUT/TASK; one that exists and fits is not made again, and you may put your own
+    in its place. The criteria are declared before anything is scored. Two stages are made only
+    where asked for: deployment, which trains actors and follows critics at every step, and ideals,
+    which scores by PointMaze's ideal critics.
     """
 
     task: Annotated[str, tyro.conf.arg(metavar="NAME|FILE")]
     """A data set: an OGBench name, one of the paper's names, or the path of a training file."""
-
     runs: Path | None = None
     """Folder of trained runs, as 'toptail train' writes it: RUNS/TASK/CRITIC/seed-N."""
-
     out: Path = Path("runs/selection")
     """Folder of the study; the task's files go to OUT/TASK."""
-
     declare: Flag = False
     """Freeze the queries, write the criteria to OUT/TASK/declared.json, and stop; as long as
     nothing is scored, they can be declared anew."""
-
     stage: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
-    """Only these stages, separated by commas; all but deployment and ideals, in order, unless
-    given."""
-
+    """Only these stages; all but deployment and ideals unless given."""
     deployed: Annotated[Words, tyro.conf.arg(metavar="A,B")] = ()
-    """Also the stage deployment, of these critics, separated by commas; with --stage deployment
-    the paper's four unless given."""
-
+    """Also the stage deployment, of these critics; with --stage deployment the paper's four unless
+    given."""
     planned_rollouts: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """The simulator judges at most N candidates that a plan chooses for all critics, beside the
     exact or the reference value as a cheap judge, in place of what each critic picks."""
-
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
     """A scorer of your own: a function of states, actions and goals, or one that returns such a
     function; or a checkpoint, ogbench:PATH, d3rlpy:PATH or torchscript:PATH; may be repeated."""
-
     pools: Annotated[Path | None, tyro.conf.arg(metavar="FILE.npz")] = None
     """Candidates of your own in place of the behaviour model's: 'actions' [Q, P, N, a]."""
-
     judge: Annotated[Words, tyro.conf.arg(metavar="NAME=FILE.npz")] = ()
     """Values of a judge of your own: 'values' [members, Q, P, N + 1], the logged action last;
     may be repeated."""
-
     env: Annotated[str | None, tyro.conf.arg(metavar="FILE.py:make|gymnasium:ID|ogbench:NAME")] = (
         None
     )
-    """An environment that goes to stored rows and says when a goal is reached: rollouts and
-    deployment are made there, as 'toptail check' does; OGBench's mazes are there without it."""
-
+    """An environment that restores stored rows and tells when a goal is reached: rollouts and
+    deployment run there, as in 'toptail check'; OGBench's mazes need no --env."""
     train: Flag = False
     """First train what is missing in RUNS: critics, reference ensemble, behaviour model."""
-
+    critics: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
+    """With --train: which critics, beside the reference ensemble and the behaviour model; all of
+    the paper's and its controls unless given."""
     size: TrainingSize = field(default_factory=TrainingSize)
     """How large what is trained is."""
-
     deployment: DeploymentSize = field(default_factory=DeploymentSize)
     """How much the stage deployment does."""
-
     settings: Settings = field(default_factory=Settings)
     """What is frozen, judged and audited."""
-
-    @classmethod
-    def for_label(
-        cls, label: str, out: Path, runs: Path | None, task: Sequence[str], *, train: bool
-    ) -> StudySelection:
-        """What a table or figure of the paper needs, of one task."""
-        if len(task) > 1:
-            raise InputError(f"{label} is made for one task at a time; give one --task.")
-        deployed = label in DEPLOYED
-        needed = [stage for stage in STAGES if stage != "deployment" or deployed]
-        needed += [IDEALS_STAGE] if label == LABEL else []
-        stages = (*(needed if runs is not None else ()), TABLES)
-        return cls(task[0] if task else "PointMaze", runs, out, train=train, stage=stages)
 
     def run(self) -> int:
         """Make what is missing and tabulate it; prints the main table and the report's path."""
@@ -143,7 +115,7 @@ class StudySelection(JobFlags):
             return 0
         if self.by_jobs():
             return 0
-        folder, report = self.work(command_line())
+        report, folder = self.work(command_line()), self.out / self._name()
         if report == folder:
             say(f"Stages: {folder}")
         else:
@@ -151,112 +123,109 @@ class StudySelection(JobFlags):
         return 0
 
     def jobs(self) -> list[Job]:
-        """With --train one piece per critic, then one per stage, and last the tables."""
+        """With --train one job per critic, then one per stage, and last the tables."""
         need_training("study selection")
-        check_runs(self.runs, train=self.train)
-        from toptail.jobs.job import Job
-
-        task, folder = self._name(), self.out / self._name()
+        critics = check_training(self.runs, self.critics, train=self.train)
+        folder = self.out / self._name()
         done: list[Job] = []
         if self.train and self.runs is not None:
             from toptail.lab.scorers.training import task_pieces
-            from toptail_paper.selection.train import selection_jobs
+            from toptail_paper.selection.run import selection_jobs
 
-            jobs_of = partial(selection_jobs, self.config(task), self._training(), self.runs)
+            config = self.config(folder.name)
+            jobs_of = partial(selection_jobs, config, self._training(), self.runs, critics)
             done = task_pieces((self.task,), jobs_of, command_line())
-        alone = replace(self, train=False)
-        own = [self.scorer, self.judge, *([self.env] if self.env else [])]
-        asked = json.loads(json.dumps([self.config(task), *own], default=vars))
+        alone = replace(self, train=False, critics=())
         for stage in self.stages():
             if stage == "rollouts" and self.planned_rollouts is None and self.runs is not None:
-                done += self._rollout_jobs(folder, asked, [job.id for job in done])
+                done += self._rollout_jobs(folder, done)
             if stage != TABLES:
-                job = Job(
-                    name=f"{stage} of {folder}",
-                    content={"asked": asked, "needs": [job.id for job in done]},
-                    home=folder,
-                    outputs=[folder],
-                    work=partial(replace(alone, stage=(stage,)).work, command_line()),
-                    inputs=[self.task, *([str(self.runs)] if self.runs else ())],
-                    needs=[job.id for job in done],
-                )
-                done = [*done, job]
+                work = partial(replace(alone, stage=(stage,)).work, command_line())
+                done = [*done, self._job(f"{stage} of {folder}", work, done)]
         last = replace(alone, stage=(TABLES,))
         return [*done, *([tables_job(last, folder, done)] if TABLES in self.stages() else ())]
 
-    def _rollout_jobs(self, folder: Path, asked: Any, needs: Sequence[str]) -> list[Job]:
-        """Pieces of what the rollouts begin with; the stage adds what its power asks for."""
+    def _job(self, name: str, work: Any, needed: Sequence[Job]) -> Job:
         from toptail.jobs.job import Job
 
+        folder, needs = self.out / self._name(), [job.id for job in needed]
+        inputs = [self.scorer, self.judge, *([self.env] if self.env else [])]
+        settings = json.loads(json.dumps([self.config(folder.name), *inputs], default=vars))
+        content = {"settings": settings, "needs": needs}
+        return Job(name, content, home=folder, outputs=[folder], work=work, needs=needs)
+
+    def _rollout_jobs(self, folder: Path, needed: Sequence[Job]) -> list[Job]:
+        """Jobs of what the rollouts begin with; the stage adds what its power asks for."""
         config = self.config(folder.name)
-        pieces = -(-min(config.rollouts.per_group, config.queries.per_group) // _QUERIES)
+        parts = -(-min(config.rollouts.per_group, config.queries.per_group) // _QUERIES)
+        names_of = [f"rollouts {part + 1} of {parts} of {folder}" for part in range(parts)]
         return [
-            Job(
-                name=f"rollouts {piece + 1} of {pieces} of {folder}",
-                content={"asked": asked, "needs": needs},
-                home=folder,
-                outputs=[folder],
-                work=partial(self._roll_out, piece, pieces),
-                inputs=[self.task, str(self.runs)],
-                needs=needs,
-            )
-            for piece in range(pieces)
+            self._job(name, partial(self._roll_out, part, parts), needed)
+            for part, name in enumerate(names_of)
         ]
 
-    def _roll_out(self, piece: int, pieces: int) -> None:
-        from toptail.lab.tasks.datasets import TaskDataset
-        from toptail_paper.selection.run import Brought, Stages
-        from toptail_paper.selection.study import Selection
+    def _roll_out(self, part: int, parts: int) -> None:
+        from toptail.lab.tasks.files import TaskDataset
+        from toptail_paper.selection.run import Stages
+        from toptail_paper.selection.stages import Selection
 
         task = TaskDataset.load(self.task)
         study = Selection.at(self.out, self.config(task.name, task.data.val), self.runs)
-        Stages(study, task.data, Brought(self.pools, env=self.env)).roll_out(piece, pieces)
+        Stages(study, task.data, UserInputs(self.pools, env=self.env)).roll_out(part, parts)
 
     def declared(self) -> Path:
         """Freeze the queries and declare the criteria; returns the declaration's path."""
         need_training("study selection")
-        from toptail.lab.tasks.datasets import TaskDataset
-        from toptail_paper.selection.stages import make_queries
-        from toptail_paper.selection.study import Selection
+        from toptail.lab.tasks.files import TaskDataset
+        from toptail_paper.selection.stages import Selection, make_queries
 
         task = TaskDataset.load(self.task)
         study = Selection.at(self.out, self.config(task.name, task.data.val))
         make_queries(study, task.data.val, anew=True)
         return study.folder.declared
 
-    def work(self, command: str) -> tuple[Path, Path]:
-        """Do what was asked for; returns the task's folder, and the page's path if it was made."""
+    def work(self, command: str) -> Path:
+        """Run the stages; returns the page's path if it was made, and else the task's folder."""
         stages = self.stages()
-        check_runs(self.runs, train=self.train)
+        critics = check_training(self.runs, self.critics, train=self.train)
         making = [stage for stage in stages if stage != TABLES]
         if not making:
-            folder = self.out / self._name()
-            return folder, finish_study(STUDY, folder)
+            return finish_study(STUDY, self.out / self._name())
         need_training("study selection")
-        from toptail.lab.tasks.datasets import TaskDataset
+        from toptail.lab.tasks.files import TaskDataset
+        from toptail_paper.selection.run import train_selection
 
         task = TaskDataset.load(self.task)
-        config, folder = self.config(task.name, task.data.val), self.out / task.name
+        config = self.config(task.name, task.data.val)
         if self.train:
-            self._train(config, command)
-        more = {"dataset": task.data, "stages": making, "pools": self.pools, "judges": self.judge}
-        more |= {"deployed": names(self.deployed), "planned": self.planned_rollouts}
-        more |= {"deployment": self.deployment.given(self.size), "env": self.env}
-        request = Request(config, folder, command, self.runs, self.scorer, more)
-        return folder, run_study(STUDY, request, tables=TABLES in stages)
+            how = config, self._training(), self.runs, critics
+            make_runs(train_selection, self.task, *how, command)
+        request = SelectionRequest(
+            config=config,
+            folder=self.out / task.name,
+            command=command,
+            runs=self.runs,
+            dataset=task.data,
+            stages=making,
+            inputs=UserInputs(self.pools, self.judge, self.scorer, self.env),
+            deployed=names(self.deployed),
+            deployment=self.deployment.given(self.size),
+            planned=self.planned_rollouts,
+        )
+        return run_study(STUDY, request, tables=TABLES in stages)
 
     def stages(self) -> list[str]:
-        """The stages asked for, in their order."""
+        """The stages that are wanted, in their order."""
         known = (*STAGES, IDEALS_STAGE, TABLES)
-        asked = names(self.stage)
-        for stage in asked:
+        wanted = names(self.stage)
+        for stage in wanted:
             if stage not in known:
                 raise InputError(f"There is no stage '{stage}': they are {', '.join(known)}.")
-        unasked = {IDEALS_STAGE, *(() if self.deployed else ("deployment",))}
-        return [s for s in known if s in asked or not (asked or s in unasked)]
+        on_demand = {IDEALS_STAGE, *(() if self.deployed else ("deployment",))}
+        return [s for s in known if s in wanted or not (wanted or s in on_demand)]
 
     def config(self, task: str, val: Trajectories | None = None) -> SelectionConfig:
-        """The task's settings with what was asked for, and goals as far as trajectories reach."""
+        """The task's settings with the given flags, and goals as far as trajectories reach."""
         more: dict[str, Any] = {} if val is None else {"queries": group_bounds(val)}
         if (size := self.settings.pool_size) is not None:
             more["ks"] = tuple(sorted({*(1 << i for i in range(size.bit_length())), size}))
@@ -264,19 +233,12 @@ class StudySelection(JobFlags):
 
     def _name(self) -> str:
         """The task's name; its data is not needed where only tables are made."""
-        from toptail.lab.tasks.names import PAPER_TASKS
+        from toptail.lab.tasks.names import SHORT_NAMES
 
         path = Path(self.task)
-        return path.stem if path.suffix == ".npz" else PAPER_TASKS.get(self.task, self.task)
-
-    def _train(self, config: SelectionConfig, command: str) -> None:
-        """Train the reference ensemble, the critics and the behaviour model where missing."""
-        from toptail_paper.selection.train import train_selection
-
-        make_runs(train_selection, self.task, config, self._training(), self.runs, command)
+        return path.stem if path.suffix == ".npz" else SHORT_NAMES.get(self.task, self.task)
 
     def _training(self) -> TrainingSettings:
-        """How --train trains."""
         from toptail.lab.scorers.training import TrainingSettings
 
         return TrainingSettings(**self.size.given())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,22 +13,20 @@ from toptail.commands.engine import JobFlags
 from toptail.commands.lists import names
 from toptail.commands.options import Flag, Words, command_line, flags_of, with_given
 from toptail.commands.requirements import need_training
-from toptail.commands.sizes import TrainingSize
 from toptail.errors import InputError
-from toptail.lab.critics.registry import CRITICS, split_label
-from toptail_paper.commands.studying import (
-    check_runs,
+from toptail_paper.commands.run_study import (
+    check_training,
     finish_study,
     make_runs,
     print_outcome,
     run_study,
     tables_job,
 )
+from toptail_paper.commands.sizes import TrainingSize
 from toptail_paper.semantics.config import SemanticsConfig
-from toptail_paper.semantics.contract import STUDY
 from toptail_paper.semantics.page import memory_lines
 from toptail_paper.semantics.results import config_in
-from toptail_paper.study.study import Request
+from toptail_paper.semantics.study import STUDY, SemanticsRequest
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
@@ -45,71 +42,52 @@ else:
 
 @dataclass(frozen=True)
 class StudySemantics(JobFlags):
-    """Ask critics about recorded triples what their score means.
+    """Measure on recorded triples (state, action, goal) what the score of a critic means.
 
-    Scores every finished run that is there, stores the scores, and makes tables, figures, the
-    paper's claims and a page of them. Scores that are stored are not computed again, nor are
-    diagnostics of the same scores; without --runs and --scorer the command works from stored
-    scores alone.
+    Scores every finished run of RUNS, stores the scores, and makes tables, figures, the paper's
+    claims and a page of them. Stored scores and diagnostics are not computed again; without --runs
+    and --scorer the command uses stored scores alone.
     """
 
     task: Annotated[Words, tyro.conf.arg(metavar="NAME|FILE")] = ()
     """A data set: an OGBench name, one of the paper's eight names, or the path of a training file;
     repeat it or separate several by commas."""
-
     runs: Path | None = None
     """Folder of trained runs, as 'toptail train' writes it: RUNS/TASK/CRITIC/seed-N."""
-
     out: Path = Path("runs/semantics")
     """Folder of the study."""
-
     train: Flag = False
     """First train what is missing in RUNS: critics, the independent value, behaviour models."""
-
     critics: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
-    """With --train: which critics, separated by commas; the paper's four, on navigation data with
-    the two-head variants, unless given."""
-
+    """With --train: which critics; the paper's four, on navigation data with the two-head variants,
+    unless given."""
     temperature: Flag = False
     """With --train: also train the temperature study of the cosine critic."""
-
     scorer: Annotated[Words, tyro.conf.arg(metavar="[NAME=]FILE.py:FUNCTION")] = ()
     """A scorer of your own, one more row in every table: a function of states, actions and goals,
     or one that returns such a function; or a checkpoint, ogbench:PATH, d3rlpy:PATH or
     torchscript:PATH; may be repeated."""
-
     ideals: Flag = False
-    """Also score by the ideal critics, which nobody trained, on PointMaze: takes minutes."""
-
+    """Also score by the ideal critics, which need no training, on PointMaze: takes minutes."""
     size: TrainingSize = field(default_factory=TrainingSize)
     """How large what is trained is."""
-
     settings: Settings = field(default_factory=Settings)
     """What is drawn and reported; the folder's own unless given."""
-
     workers: int | None = None
     """Processes that compute the diagnostics; one per core unless given."""
 
-    @classmethod
-    def for_label(
-        cls, label: str, out: Path, runs: Path | None, task: Sequence[str], *, train: bool
-    ) -> StudySemantics:
-        """What a table or figure of the paper needs: the same for all."""
-        del label
-        return cls(task=tuple(task), out=out, runs=runs, train=train)
-
     def run(self) -> int:
-        """Train and score what is missing, then make everything of the stored scores."""
+        """Train and score what is missing, then make tables and page of the stored scores."""
         if self.by_jobs():
             return 0
-        folder, report = self.work(command_line())
-        lines = memory_lines(STUDY.read(folder).tables.get("seen", {}))
-        print_outcome(STUDY, folder, report, ("main", "retrieval"), lines)
+        report = self.work(command_line())
+        lines = memory_lines(STUDY.read(self.out).tables.get("seen", {}))
+        print_outcome(STUDY, self.out, report, ("main", "retrieval"), lines)
         return 0
 
     def jobs(self) -> list[Job]:
-        """With --train one piece per critic and task, and last the scores and tables."""
-        check_runs(self.runs, train=self.train)
+        """With --train one job per critic and task, and last the scores and tables."""
+        self._check_flags()
         trainings: list[Job] = []
         if self.train and self.runs is not None:
             need_training("study semantics")
@@ -119,28 +97,33 @@ class StudySemantics(JobFlags):
             config = self.config()
             jobs_of = partial(semantics_jobs, config, self.training(), self.runs)
             trainings = task_pieces(config.tasks, jobs_of, command_line())
-        return [*trainings, tables_job(replace(self, train=False), self.out, trainings)]
+        alone = replace(self, train=False, critics=())
+        return [*trainings, tables_job(alone, self.out, trainings)]
 
-    def work(self, command: str) -> tuple[Path, Path]:
-        """Do what was asked for; returns the folder and the page's path."""
-        check_runs(self.runs, train=self.train or self.temperature)
-        if self.temperature and not self.train:
-            raise InputError(
-                "--temperature trains the temperature study and needs --train; runs of it that "
-                "are there are scored in any case."
-            )
+    def work(self, command: str) -> Path:
+        """Run the study; returns the page's path."""
+        self._check_flags()
         if self.runs is None and not self.scorer and not self.ideals:
             self._check_stored()
-            return self.out, finish_study(STUDY, self.out, workers=self.workers)
+            return finish_study(STUDY, self.out, workers=self.workers)
         need_training("study semantics")
         config = self.config()
         if self.train:
             from toptail_paper.semantics.train import train_semantics
 
             make_runs(train_semantics, config, self.training(), self.runs, command)
-        more = {"ideals": self.ideals}
-        request = Request(config, self.out, command, self.runs, self.scorer, more)
-        return self.out, run_study(STUDY, request, workers=self.workers)
+        request = SemanticsRequest(
+            config, self.out, command, self.runs, self.scorer, ideals=self.ideals
+        )
+        return run_study(STUDY, request, workers=self.workers)
+
+    def _check_flags(self) -> tuple[str, ...]:
+        if self.temperature and not self.train:
+            raise InputError(
+                "--temperature trains the temperature study and needs --train; runs of it that "
+                "exist are scored in any case."
+            )
+        return check_training(self.runs, self.critics, train=self.train)
 
     def training(self) -> SemanticsTraining:
         """What --train trains."""
@@ -149,18 +132,12 @@ class StudySemantics(JobFlags):
         given: dict[str, Any] = {"sweep": self.temperature, **self.size.given()}
         if self.size.steps is not None:
             given["play_steps"] = self.size.steps
-        if wanted := names(self.critics):
-            for name in wanted:
-                if split_label(name)[0] not in CRITICS:
-                    raise InputError(
-                        f"--critics: there is no critic '{name}'; the critics are "
-                        f"{', '.join(CRITICS)}, and --scorer takes one of your own."
-                    )
-            given |= {"critics": wanted, "play_critics": wanted}
+        if critics := self._check_flags():
+            given |= {"critics": critics, "play_critics": critics}
         return SemanticsTraining(**given)
 
     def config(self) -> SemanticsConfig:
-        """What is scored: the folder's settings, where it has any, with what was asked for."""
+        """What is scored: the folder's settings, where it has any, with the given flags."""
         stored = config_in(self.out)
         tasks = names(self.task) or (stored.tasks if stored is not None else ())
         if not tasks:
@@ -184,8 +161,8 @@ class StudySemantics(JobFlags):
         stored = config_in(self.out)
         if stored is None:
             return
-        asked = replace(self.config(), tasks=stored.tasks)
-        changed = differences(stored.described(), asked.described())
+        wanted = replace(self.config(), tasks=stored.tasks)
+        changed = differences(stored.described(), wanted.described())
         if changed:
             raise InputError(
                 f"{self.out} was made with other settings, {', '.join(changed)}: without --runs "

@@ -9,15 +9,14 @@ import numpy as np
 
 from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
-from toptail.lab.critics.base import Critic
-from toptail.lab.critics.learner import Batch, Params, recorded
+from toptail.lab.critics.base import Batch, Critic, Params
 from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import Unit
 from toptail.lab.tasks.controlled import ControlledWorld, sample_data
-from toptail.lab.training.checkpoint import load_params, save_params
+from toptail.lab.training.batches import Snapshot, train_seeds
+from toptail.lab.training.checkpoints import load_params, save_params
 from toptail.lab.training.loop import TrainConfig
 from toptail.lab.training.run_files import versions
-from toptail.lab.training.seeds import Snapshot, train_seeds
 from toptail.progress import Tick, no_tick
 from toptail_paper.controlled.config import TWO_HEAD, WITHIN, StudyConfig
 from toptail_paper.controlled.evaluate import (
@@ -39,16 +38,12 @@ class CriticCell:
 
     critic: Critic
     """The family with its settings."""
-
     world: ControlledWorld
     """Where its data comes from."""
-
     seeds: tuple[int, ...]
     """Training seeds."""
-
     steps: tuple[int, ...]
     """Training lengths to evaluate at, ascending, all from one run."""
-
     keep_scores: bool = False
     """Whether the scores of all candidates are stored."""
 
@@ -66,10 +61,8 @@ class Trained:
 
     unit: Unit
     """Where it lies."""
-
     cell: CriticCell
     """What it belongs to."""
-
     seed: int
     """Its seed."""
 
@@ -102,7 +95,7 @@ def _spec(config: StudyConfig, cell: CriticCell, seed: int, steps: int) -> dict[
     return {
         "format": FORMAT,
         "world": asdict(cell.world),
-        "critic": {"name": cell.critic.name, **recorded(cell.critic)},
+        "critic": {"name": cell.critic.name, **cell.critic.settings()},
         "seed": seed,
         "steps": steps,
         "data_size": config.data_size,
@@ -138,7 +131,6 @@ def compute_cell(
 
 
 def _store(config: StudyConfig, trained: Trained, snapshot: Snapshot, pools: Pools) -> None:
-    """Evaluate one seed's snapshot and store it as a unit."""
     cell, seed = trained.cell, trained.seed
     params = snapshot.params[seed]
     scores = read_scores(cell.critic, params, pools)

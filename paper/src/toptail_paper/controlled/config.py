@@ -49,30 +49,22 @@ class CriticSettings:
 
     hidden: tuple[int, ...] = (64, 64)
     """Width of each hidden layer of every network."""
-
     embed_dim: int = 16
     """Dimension d of phi and psi."""
-
     ensemble: int = 2
     """Copies of each encoder pair and of the Q network."""
-
     layer_norm: bool = True
     """Whether a LayerNorm follows each hidden layer."""
-
     contrast: Contrast = "binary_nce"
     """The contrastive loss."""
-
     temperature: float = 0.1
     """Temperature of the cosine logits; the starting point where it is learned."""
-
     learn_temperature: bool = False
     """Whether the temperature is trained."""
-
     alpha: float = 1.0
     """Weight of f_cos in Q_hybrid."""
-
     td_weight: float = 1.0
-    """Weight of the TD loss of hybrid and two-head beside their contrastive loss."""
+    """Weight of the TD loss of hybrid and two-head relative to their contrastive loss."""
 
     def make(self, name: str) -> Critic:
         """Build the critic of that name."""
@@ -104,78 +96,57 @@ class StudyConfig:
     4. Half of the actions are goal-aligned, with noise of a quarter of the radius: round
        numbers, chosen without a run.
 
-    `toptail_paper.controlled.choice` is rules 2 and 3 as code. The sweeps show how the
+    `toptail_paper.controlled.run` is rules 2 and 3 as code. The sweeps show how the
     results move with each of these choices.
     """
 
     world: ControlledWorld = ControlledWorld()
     """The world of the main table."""
-
     critics: CriticSettings = CriticSettings()
     """The networks and their losses."""
-
     steps: int = 3_000
     """Optimizer steps of every critic."""
-
     batch_size: int = 256
     """Rows per step."""
-
     learning_rate: float = 1e-3
     """Adam's step size."""
-
     data_size: int = 50_000
     """Transitions in each seed's data set."""
-
     seeds: tuple[int, ...] = (42, 43, 44, 45, 46)
     """Training seeds; each has its own data set and initial parameters."""
-
     radii: tuple[float, ...] = ()
     """Support radii of the radius sweep; empty leaves the sweep out."""
-
     radius_seeds: int = 3
     """How many of the seeds, from the first, the radius sweep takes."""
-
     sweeps: tuple[Sweep, ...] = ()
     """Settings to sweep."""
-
     sweep_steps: tuple[int, ...] = (1_000, 3_000, 10_000, 30_000)
     """Training lengths of the steps sweep, read from one run."""
-
     sweep_temperatures: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5, 1.0)
     """Fixed temperatures of the temperature sweep; a learned one is added."""
-
     sweep_shares: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
     """Goal-aligned shares of the bias sweep."""
-
     sweep_noises: tuple[float, ...] = (0.1, 0.25, 0.5)
     """Noises of goal-aligned actions, in units of R, of the bias sweep."""
-
     queries: int = 500
     """Decision queries; all seeds and critics of a radius share them and their pools."""
-
     pool: int = 256
     """Candidates per query, the largest K."""
-
     pool_seed: int = 1
     """Seed of queries, pools, held-out pairs and bootstrap."""
-
     heldout: int = 2_000
     """Held-out transitions for the retrieval AUC."""
-
     resamples: int = 10_000
     """Bootstrap resamples of queries."""
-
     grid: int = 101
     """Points per axis of the stored score surfaces."""
-
     workers: int = 2
     """Critics trained at the same time."""
-
     k: tuple[int, ...] = field(init=False, default=())
     """Candidate counts of the curves: powers of two up to the pool size."""
 
     def __post_init__(self) -> None:
-        """Check what a person can get wrong, and derive K."""
+        """Check the settings, and derive K."""
         if not self.seeds or len(set(self.seeds)) != len(self.seeds) or min(self.seeds) < 0:
             raise InputError(f"Seeds must be different whole numbers from 0, not {self.seeds}.")
         if self.pool < 2 or self.pool & (self.pool - 1):

@@ -10,12 +10,11 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.lab.critics.base import Critic, TrainedCritic
+from toptail.lab.critics.base import Critic, Params, TrainedCritic
 from toptail.lab.critics.embedding import EmbeddingCritic, capped_score
-from toptail.lab.critics.learner import Params
 from toptail.lab.critics.networks import norm
-from toptail.lab.judges import ClosedFormJudge
-from toptail.lab.proposals import clipped_gaussian
+from toptail.lab.judges.controlled import ClosedFormJudge
+from toptail.lab.proposals.untrained import clipped_gaussian
 from toptail.lab.tasks.controlled import (
     ACTION_DIM,
     ControlledWorld,
@@ -48,19 +47,14 @@ class Pools:
 
     queries: Queries
     """m decision points."""
-
     actions: Floats
     """[m, n, 2] candidates."""
-
     value: Floats
     """[m, n] exact value."""
-
     value_noisy: Floats
     """[m, n] exact value under transition noise."""
-
     support: NDArray[np.bool_]
     """[m, n] whether the candidate lies on the support."""
-
     heldout: Transitions
     """Pairs that no critic was trained on."""
 

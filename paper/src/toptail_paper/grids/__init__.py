@@ -1,6 +1,6 @@
-"""Questions that a grid of trainings decides: a declared plan in, an answer with its cells out.
+"""Questions that a grid of trainings decides: a declared grid in, an answer with its cells out.
 
-A plan is a file that is written, and committed, before anything runs: the grid, the seeds, what is
-read, and what would count as an answer. It may ask several studies' instruments, which is why this
-room stands behind the studies.
+A grid is declared in a file that is committed before anything runs: what is trained, with which
+seeds, what is read, and what would count as an answer. Grids read with the instruments of several
+studies, so that this package may import all of them.
 """

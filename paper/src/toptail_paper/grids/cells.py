@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -10,14 +10,41 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.io.arrays import write_arrays
 from toptail.io.json_files import write_json
+from toptail.jobs.job import Job, Resources
+from toptail.lab.critics.base import Params
 from toptail.lab.store.units import Arrays, Unit
-from toptail.lab.training.run_files import machine, versions
+from toptail.lab.training.batches import BatchRun
+from toptail.lab.training.checkpoints import load_params, save_params
+from toptail.lab.training.config import on_gpu
+from toptail.lab.training.run_files import digest, machine, versions
 from toptail.provenance import commit
-from toptail_paper.grids.plan import PlannedCell, SettlePlan
-from toptail_paper.study.tables import StoredCell, cell
+from toptail_paper.grids.grid import DeclaredGrid, GridCell
+from toptail_paper.study.tables import StoredCell, estimate_cell
+
+
+@dataclass(frozen=True)
+class Networks:
+    """A folder of parameters, each file named by everything that decides them."""
+
+    folder: Path
+    """Where the files lie; plans may share it."""
+
+    def load(self, lane: BatchRun, data_hash: str) -> Params | None:
+        """What a training ended with, or None where it was not kept."""
+        path = self._path(lane, data_hash)
+        return load_params(path) if path.is_file() else None
+
+    def keep(self, lane: BatchRun, data_hash: str, params: Params) -> None:
+        """Store what a training ended with."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        save_params(self._path(lane, data_hash), params)
+
+    def _path(self, lane: BatchRun, data_hash: str) -> Path:
+        name = digest({"lane": repr(lane), "data": data_hash})
+        return self.folder / f"{lane.config.learner.name}-seed{lane.seed}-{name}.safetensors"
+
 
 FORMAT = 1
 """Raised when what is read changes its meaning."""
@@ -35,15 +62,13 @@ class SeedCell:
 
     unit: Unit
     """Where its numbers lie."""
-
-    cell: PlannedCell
+    cell: GridCell
     """What it belongs to."""
-
     seed: int
     """The seed."""
 
     @classmethod
-    def of(cls, folder: Path, plan: SettlePlan, cell: PlannedCell, seed: int) -> SeedCell:
+    def of(cls, folder: Path, declared: DeclaredGrid, cell: GridCell, seed: int) -> SeedCell:
         """The unit of a cell's seed, which everything that decides it names."""
         made_from = {
             "format": FORMAT,
@@ -51,9 +76,9 @@ class SeedCell:
             "label": cell.label,
             "steps": cell.steps,
             "seed": seed,
-            "shared": dict(plan.shared),
-            "sizes": dict(plan.sizes),
-            "reads": list(plan.reads),
+            "shared": dict(declared.shared),
+            "sizes": dict(declared.sizes),
+            "reads": list(declared.reads),
         }
         return cls(Unit.of(folder, f"{cell.label.partition('[')[0]}-seed{seed}", made_from),
                    cell, seed)  # fmt: skip
@@ -85,16 +110,28 @@ class SeedCell:
         return reading, str(content["failed"]), str(content["commit"])
 
 
+def cells_job(
+    name: str, folder: Path, units: Sequence[SeedCell], work: Callable[[], object]
+) -> Job:
+    """The job that fills some cells."""
+    return Job(
+        name=name,
+        content={"units": [each.unit.folder.name for each in units]},
+        home=folder,
+        outputs=[each.unit.folder for each in units],
+        work=work,
+        done=lambda: all(each.unit.finished for each in units),
+        resources=Resources(1.0, 1.0 if on_gpu() else 0.0),
+    )
+
+
 def cell_metrics(readings: Mapping[int, Reading]) -> dict[str, StoredCell]:
     """Each metric's mean over seeds, with every seed and the interval over what was resampled."""
-    found = {}
-    for name in dict.fromkeys(name for reading in readings.values() for name in reading):
-        by_seed = {seed: r[name] for seed, r in readings.items() if name in r}
-        finite = [e for e in by_seed.values() if np.isfinite(e.point)]
-        ends = seed_mean(finite).interval(LEVEL) if finite else (np.nan, np.nan)
-        interval = float(ends[0]), float(ends[1])
-        found[name] = cell({seed: float(e.point) for seed, e in by_seed.items()}, interval)
-    return found
+    names = dict.fromkeys(name for reading in readings.values() for name in reading)
+    return {
+        name: estimate_cell({seed: r[name] for seed, r in readings.items() if name in r})
+        for name in names
+    }
 
 
 def fixed(value: float, resamples: int) -> Estimate:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,64 +12,67 @@ import numpy as np
 
 from toptail.audit.sample import Estimate
 from toptail.errors import InputError
-from toptail.lab.critics.base import Critic
-from toptail.lab.critics.learner import Params
+from toptail.jobs.job import Job
+from toptail.lab.critics.base import Critic, Params
 from toptail.lab.critics.registry import split_label
 from toptail.lab.tasks.controlled import ControlledWorld
+from toptail.lab.training.batches import train_seeds
+from toptail.lab.training.config import typed_settings
 from toptail.lab.training.loop import TrainConfig
-from toptail.lab.training.options import typed_settings
-from toptail.lab.training.policy import is_finite
-from toptail.lab.training.seeds import train_seeds
-from toptail.progress import Tick
+from toptail.lab.training.runs import is_finite
+from toptail.progress import Tick, no_tick
 from toptail_paper.controlled.cells import training_data
 from toptail_paper.controlled.config import CriticSettings, StudyConfig
-from toptail_paper.controlled.decomposition import counterfactual_scores, picks_of
 from toptail_paper.controlled.evaluate import Pools, read_scores, retrieval_auc
-from toptail_paper.controlled.picks import bootstrap_means
-from toptail_paper.grids.cells import Reading, SeedCell, fixed
-from toptail_paper.grids.plan import WHOLE, PlanPart, SettlePlan
-from toptail_paper.grids.sizes import Sizes
+from toptail_paper.controlled.measure import bootstrap_means, counterfactual_scores, picks_of
+from toptail_paper.grids.cells import Reading, SeedCell, cells_job, fixed
+from toptail_paper.grids.grid import DeclaredGrid, Sizes
 
 WORLD = ("box", "proposal_scale")
-"""What may differ between the worlds of a plan: not the data, so that one training serves all."""
+"""What may differ between the worlds of a grid: not the data, so that one training serves all."""
 
 DEPTH = 2
 """Hidden layers, unless a setting says otherwise."""
 
 
-def run_controlled_cells(
-    plan: SettlePlan, folder: Path, tick: Tick, part: PlanPart = WHOLE
-) -> None:
-    """Train and decompose what is missing, one critic after another; a part takes every n-th."""
-    sizes, labels = plan.amounts, plan.labels()
-    shared = {name: x for name, x in plan.shared.items() if name in ("batch_size", "data_size")}
-    config = replace(
-        StudyConfig(), queries=sizes.queries, pool=sizes.k, pool_seed=sizes.draw_seed + 1,
-        resamples=sizes.resamples, **shared,
-    )  # fmt: skip
-    pools = {data: Pools.draw(config, world_of(data)) for data in plan.data}
+def controlled_jobs(declared: DeclaredGrid, folder: Path, tick: Tick = no_tick) -> list[Job]:
+    """One job per critic: its training on all seeds, read after every length in every box."""
+    labels = declared.labels()
+    found = []
     for number, label in enumerate(labels):
 
         def share(stage: str, done: float, label: str = label, number: int = number) -> None:
             tick(f"{label}: {stage}", (number + done) / len(labels))
 
-        missing = {
-            (cell, seed): unit
-            for cell in plan.cells()
-            if cell.label == label
-            for seed in plan.seeds
-            if not (unit := SeedCell.of(folder, plan, cell, seed)).unit.finished
-        }
-        if not missing or not part.has(number):
-            continue
-        seeds = sorted({seed for _, seed in missing})
-        critic = critic_of_label(label)
-        training = TrainConfig(critic, plan.steps[-1], config.batch_size, config.learning_rate)
-        data = {seed: training_data(config, world_of(plan.data[0]), seed) for seed in seeds}
-        for snapshot in train_seeds(training, data, plan.steps, share):
-            for (cell, seed), unit in missing.items():
-                if cell.steps == snapshot.step:
-                    _store(unit, critic, snapshot.params[seed], pools[cell.data], config, sizes)
+        cells = [cell for cell in declared.cells() if cell.label == label]
+        units = [SeedCell.of(folder, declared, c, seed) for c in cells for seed in declared.seeds]
+        work = partial(_train_critic, declared, label, units, share)
+        found.append(cells_job(f"{label} of {folder}", folder, units, work))
+    return found
+
+
+def _train_critic(
+    declared: DeclaredGrid, label: str, units: Sequence[SeedCell], tick: Tick
+) -> None:
+    sizes = declared.amounts
+    names = ("batch_size", "data_size")
+    shared = {name: x for name, x in declared.shared.items() if name in names}
+    config = replace(
+        StudyConfig(), queries=sizes.queries, pool=sizes.k, pool_seed=sizes.draw_seed + 1,
+        resamples=sizes.resamples, **shared,
+    )  # fmt: skip
+    missing = [unit for unit in units if not unit.unit.finished]
+    pools = {data: Pools.draw(config, world_of(data)) for data in declared.data}
+    critic = critic_of_label(label)
+    training = TrainConfig(critic, declared.steps[-1], config.batch_size, config.learning_rate)
+    world = world_of(declared.data[0])
+    seeds = sorted({unit.seed for unit in missing})
+    data = {seed: training_data(config, world, seed) for seed in seeds}
+    for snapshot in train_seeds(training, data, declared.steps, tick):
+        for unit in missing:
+            if unit.cell.steps == snapshot.step:
+                params = snapshot.params[unit.seed]
+                _store(unit, critic, params, pools[unit.cell.data], config, sizes)
 
 
 def world_of(data: str) -> ControlledWorld:
@@ -77,7 +81,7 @@ def world_of(data: str) -> ControlledWorld:
     for name in settings:
         if name not in WORLD:
             raise InputError(
-                f"{data}: worlds of a plan differ in {' and '.join(WORLD)} alone, not '{name}'."
+                f"{data}: worlds of a grid differ in {' and '.join(WORLD)} alone, not '{name}'."
             )
     return ControlledWorld(**{name: float(text) for name, text in settings.items()})
 
@@ -86,8 +90,6 @@ def critic_of_label(label: str) -> Critic:
     """The critic of the 2-D world that a label describes; others than its settings are refused."""
     name, written = split_label(label)
     given: dict[str, Any] = typed_settings(label, written)
-    if "layer_norm" in given:
-        given["layer_norm"] = given["layer_norm"] == "on"
     width, depth = given.pop("hidden", None), given.pop("depth", DEPTH)
     if width is not None:
         given["hidden"] = (width,) * depth

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
@@ -20,17 +20,119 @@ from toptail.audit.triples.search import cross_query, saturation
 from toptail.audit.triples.value_order import calibration, calibration_gap, ordering
 from toptail.errors import InputError
 from toptail.lab.critics.base import TrainedCritic
+from toptail.lab.critics.registry import split_label
 from toptail.lab.judges.exact import exact_values
 from toptail.lab.judges.ideals import knows_ideals, point_ideals
-from toptail.lab.judges.point import knows_ways
-from toptail.lab.scorers.base import Rows, RunScore, Score
+from toptail.lab.judges.point import is_point_maze
+from toptail.lab.scorers.base import Rows, Score
+from toptail.lab.scorers.runs import RunScore
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.names import Split
+from toptail.lab.tasks.neighbours import nearest_rows
+from toptail.lab.tasks.trajectories import IntArray, Trajectories
+from toptail.lab.tasks.triples import (
+    Triples,
+    hard_negatives,
+    negatives,
+    same_trajectory_pairs,
+    sample_triples,
+)
 from toptail.lab.training.config import RunConfig
+from toptail.lab.training.offline import OfflineData, device_data
 from toptail.pools.triples import ScoredTriples
 from toptail.stats import best_of_k, kendall_tau_b
 from toptail_paper.grids.cells import Reading
-from toptail_paper.grids.datasets import DrawnTriples, PlannedData
+from toptail_paper.grids.grid import Sizes
 from toptail_paper.semantics.scoring import evaluate
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnTriples:
+    """What a critic is shown of one split."""
+
+    triples: Triples
+    """Rows of states, actions and goals."""
+    negative_rows: IntArray
+    """``[n, m]`` goals of other trajectories."""
+    hard_negative_rows: IntArray
+    """``[n]`` the goal of the nearest-state triple on another trajectory."""
+    second_goal_rows: IntArray
+    """``[n]`` a second goal of the same trajectory, -1 where there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class GridData:
+    """One data set of a grid, and what is drawn from it, each when it is first needed."""
+
+    name: str
+    """As the grid has it."""
+    task: TaskDataset
+    """The data set."""
+    width: int
+    """Columns of an observation that are the task's own."""
+    sizes: Sizes
+    """How much is drawn."""
+
+    @classmethod
+    def load(cls, name: str, sizes: Sizes) -> GridData:
+        """Load ``NAME`` or ``NAME[coordinates=8]``."""
+        path, settings = split_label(name)
+        if settings.keys() - {"coordinates"} or not settings.get("coordinates", "0").isdigit():
+            raise InputError(f"{name}: a data set has the setting 'coordinates' alone, a number.")
+        task = TaskDataset.load(path)
+        width = task.data.train.observations.shape[1]
+        count = int(settings.get("coordinates", 0))
+        if count:
+            rng = np.random.default_rng([sizes.draw_seed, count])
+            splits = (task.data.train, task.data.val)
+            train, val = (with_coordinates(split, count, rng) for split in splits)
+            task = replace(task, data=replace(task.data, train=train, val=val))
+        return cls(name, task, width, sizes)
+
+    @cached_property
+    def rows(self) -> OfflineData:
+        """The training split on the device."""
+        return device_data(self.task.data.train)
+
+    @cached_property
+    def held_out(self) -> DrawnTriples:
+        """Triples of the validation split."""
+        return self._drawn("val")
+
+    @cached_property
+    def seen(self) -> DrawnTriples:
+        """Triples of the training split."""
+        return self._drawn("train")
+
+    def _drawn(self, name: Split) -> DrawnTriples:
+        sizes, split = self.sizes, self.task.split(name)
+        rng = np.random.default_rng([sizes.draw_seed, name == "train"])
+        triples = sample_triples(split, sizes.triples, rng, sizes.max_offset, sizes.gamma)
+        second = np.full(len(triples), -1, dtype=np.int64)
+        two = np.minimum(sizes.max_offset, split.remaining(triples.rows)) >= 2
+        pairs = same_trajectory_pairs(triples, split, rng, sizes.max_offset)
+        second[two] = pairs.other_goal_rows
+        others = negatives(triples, sizes.negatives, rng)
+        return DrawnTriples(triples, others, hard_negatives(triples, split), second)
+
+    def near_rows(self, name: Split, drawn: DrawnTriples) -> IntArray:
+        """Rows ``[queries, k]`` of the nearest states of other trajectories, whose actions compete.
+
+        Near by the task's own columns, for the first triples of a split.
+        """
+        split, anchors = self.task.split(name), drawn.triples.rows[: self.sizes.queries]
+        rows = split.transitions
+        inside, own = np.searchsorted(rows, anchors), split.observations[rows][:, : self.width]
+        found: IntArray = rows[nearest_rows(own, inside, self.sizes.k, split.trajectory[rows])]
+        return found
+
+
+def with_coordinates(split: Trajectories, count: int, rng: np.random.Generator) -> Trajectories:
+    """The trajectories with ``count`` normal numbers, constant along each, appended to states."""
+    each = rng.standard_normal((len(split.ends), count)).astype(np.float32)
+    observations = np.concatenate([split.observations, each[split.trajectory]], axis=1)
+    return replace(split, observations=observations)
+
 
 _COLUMN: Final = "score"
 _RESAMPLING: Final = 7
@@ -42,14 +144,11 @@ class Subject:
 
     trained: TrainedCritic
     """The critic, in float32."""
-
     config: RunConfig
     """How it was trained."""
-
     seed: int
     """Its training seed."""
-
-    data: PlannedData
+    data: GridData
     """What it was trained on."""
 
     @property
@@ -75,7 +174,7 @@ def read_seen(subject: Subject) -> Reading:
     for name in ("auc", "hard_negative_auc", "tau"):
         if name in seen:  # resampled apart, so the difference has the spread of both
             found[f"memory_{name}"] = seen[name] - held[name]
-    if knows_ways(data.task.name):
+    if is_point_maze(data.task.name):
         queries = query_metrics(subject.score, data, "train")
         found |= {f"seen_{name}": estimate for name, estimate in queries.items()}
     return found
@@ -103,7 +202,7 @@ def read_ideal(subject: Subject) -> Reading:
     return {f"predicted_{name}": found[name] for name in ("tau", "nearer_goal", "auc")}
 
 
-def triple_metrics(score: Score, data: PlannedData, name: Split, drawn: DrawnTriples) -> Reading:
+def triple_metrics(score: Score, data: GridData, name: Split, drawn: DrawnTriples) -> Reading:
     """Every diagnostic of a score on the triples of one split."""
     split, t, sizes = data.task.split(name), drawn.triples, data.sizes
 
@@ -145,22 +244,18 @@ class NearPools:
 
     at: np.ndarray
     """``[q]`` rows of the states."""
-
     goals: np.ndarray
     """``[q]`` rows of the goals."""
-
     actions: np.ndarray
     """``[q, k, a]`` candidates."""
-
     values: np.ndarray
     """``[q, k]`` their exact values."""
-
     trajectory: np.ndarray
     """``[q]`` trajectory of each state."""
 
 
 @lru_cache(maxsize=2)
-def near_pools(data: PlannedData, name: Split) -> NearPools:
+def near_pools(data: GridData, name: Split) -> NearPools:
     """The queries of a split: the first triples, with the actions of their nearest states."""
     drawn = data.held_out if name == "val" else data.seen
     rows, t = data.near_rows(name, drawn), drawn.triples
@@ -170,7 +265,7 @@ def near_pools(data: PlannedData, name: Split) -> NearPools:
     return NearPools(at, goals, actions, values, trajectory)
 
 
-def query_metrics(score: Score, data: PlannedData, name: Split) -> Reading:
+def query_metrics(score: Score, data: GridData, name: Split) -> Reading:
     """Order of a query's candidates, and normalized regret of the best of all of them."""
     split, pools = data.task.split(name), near_pools(data, name)
     scores = evaluate(score, split, pools.at[:, None], pools.actions, pools.goals[:, None])
@@ -185,7 +280,7 @@ def query_metrics(score: Score, data: PlannedData, name: Split) -> Reading:
 
 
 def query_values(
-    data: PlannedData, name: Split, at: np.ndarray, actions: np.ndarray, goals: np.ndarray
+    data: GridData, name: Split, at: np.ndarray, actions: np.ndarray, goals: np.ndarray
 ) -> np.ndarray:
     """Exact values ``[q, n]`` of candidates ``[q, n, 2]`` at rows and goals of a split."""
     own = data.task.split(name).observations[:, : data.width]
@@ -193,13 +288,13 @@ def query_values(
     return exact_values(task, own[at], actions, own[goals], gamma).astype(np.float64)
 
 
-def require_ways(data: PlannedData, what: str) -> None:
+def require_ways(data: GridData, what: str) -> None:
     """Refuse a data set without an exact value."""
-    if not knows_ways(data.task.name):
+    if not is_point_maze(data.task.name):
         raise InputError(f"{data.name} has no exact value, which '{what}' needs: use PointMaze.")
 
 
-def bootstrap_of(trajectory: np.ndarray, data: PlannedData) -> TrajectoryBootstrap:
+def bootstrap_of(trajectory: np.ndarray, data: GridData) -> TrajectoryBootstrap:
     """The same resamples for every critic of a data set."""
     rng = np.random.default_rng([data.sizes.draw_seed, _RESAMPLING])
     return TrajectoryBootstrap(trajectory, rng, data.sizes.resamples)

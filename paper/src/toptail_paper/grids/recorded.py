@@ -4,36 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import jax
 
-from toptail.lab.critics.base import Critic, TrainedCritic
-from toptail.lab.critics.learner import Params
+from toptail.jobs.job import Job
+from toptail.lab.critics.base import Critic, Params, TrainedCritic
 from toptail.lab.critics.registry import split_label
-from toptail.lab.training.config import RunConfig, keep_compiled
-from toptail.lab.training.lanes import Lane, groups, numbers_of, train_lanes, with_numbers
-from toptail.lab.training.options import RunOptions
-from toptail.lab.training.policy import is_finite
-from toptail.progress import Tick
-from toptail_paper.grids.cells import TRAINING, Reading, SeedCell
-from toptail_paper.grids.datasets import PlannedData
-from toptail_paper.grids.networks import Networks
-from toptail_paper.grids.plan import WHOLE, PlanPart, SettlePlan
-from toptail_paper.grids.reads import READERS, Subject, collapsed
+from toptail.lab.training.batches import (
+    BatchRun,
+    batches,
+    numbers_of,
+    train_batch,
+    with_numbers,
+)
+from toptail.lab.training.config import RunConfig, RunOptions, keep_compiled
+from toptail.lab.training.runs import is_finite
+from toptail.progress import Tick, no_tick
+from toptail_paper.grids.cells import TRAINING, Networks, Reading, SeedCell, cells_job
+from toptail_paper.grids.grid import DeclaredGrid, Sizes
+from toptail_paper.grids.reads import READERS, GridData, Subject, collapsed
 
 
 @dataclass(frozen=True)
-class PlannedRun:
-    """One training of a plan, which may be read at several steps."""
+class GridRun:
+    """One training of a grid, which may be read at several steps."""
 
     config: RunConfig
     """The critic and how it is trained."""
-
     seed: int
     """Its seed."""
-
     units: tuple[SeedCell, ...]
     """What is read of it, by ascending steps."""
 
@@ -43,132 +45,143 @@ class PlannedRun:
         return not all(unit.unit.finished for unit in self.units)
 
     @property
-    def lane(self) -> Lane:
+    def lane(self) -> BatchRun:
         """The training as a row of a program."""
-        return Lane(self.config.training, self.seed)
+        return BatchRun(self.config.training, self.seed)
 
 
-def run_recorded_cells(
-    plan: SettlePlan, folder: Path, networks: Networks, tick: Tick, part: PlanPart = WHOLE
-) -> None:
-    """Train and read what is missing, data set by data set and group by group.
-
-    Of the groups of all data sets together, a part does every n-th one.
-    """
-    keep_compiled()
-    passed = 0
-    for number, name in enumerate(plan.data):
-        every = _groups(planned_runs(plan, name, folder), plan.lanes)
-        mine = [group for i, group in enumerate(every, passed) if part.has(i)]
-        passed += len(every)
-        together = [group for group in mine if any(run.missing for run in group)]
-        if not together:
-            continue  # nor does its file have to be here
-        data = PlannedData.load(name, plan.amounts)
-        for i, group in enumerate(together):
-            what = f"{name}: group {i + 1} of {len(together)}"
-
-            def share(stage: str, done: float, what: str = what, i: int = i, at: int = number,
-                      count: int = len(together)) -> None:  # fmt: skip
-                tick(f"{what}, {stage}", (at + (i + done) / count) / len(plan.data))
-
-            fresh = _read_kept(plan, data, group, networks)
-            if fresh:
-                _train(plan, data, fresh, folder / TRAINING, networks, share)
-
-
-def planned_runs(plan: SettlePlan, data: str, folder: Path) -> list[PlannedRun]:
-    """Every training of one data set, with what is read of it."""
-    options = RunOptions(**{**plan.shared, "steps": plan.steps[-1]})
-    cells = [cell for cell in plan.cells() if cell.data == data]
+def recorded_jobs(
+    declared: DeclaredGrid, folder: Path, networks: Path, tick: Tick = no_tick
+) -> list[Job]:
+    """One job per group of trainings that share a program, data set by data set."""
+    batches = [
+        (name, batch)
+        for name in declared.data
+        for batch in _batches(grid_runs(declared, name, folder), declared.lanes)
+    ]
     found = []
-    for label in plan.labels():
-        config = options.config(split_label(data)[0], label)
-        own = [cell for cell in cells if cell.label == label]
-        for seed in plan.seeds:
-            units = tuple(SeedCell.of(folder, plan, cell, seed) for cell in own)
-            found.append(PlannedRun(config, seed, units))
+    for number, (name, batch) in enumerate(batches):
+        what = f"{name}: batch {number + 1} of {len(batches)}"
+
+        def share(stage: str, done: float, what: str = what, number: int = number) -> None:
+            tick(f"{what}, {stage}", (number + done) / len(batches))
+
+        units = [unit for run in batch for unit in run.units]
+        work = partial(_train_and_read, declared, name, batch, folder, Networks(networks), share)
+        found.append(cells_job(f"{what} of {folder}", folder, units, work))
     return found
 
 
-def _groups(runs: Sequence[PlannedRun], most: int) -> list[list[PlannedRun]]:
+def _train_and_read(
+    declared: DeclaredGrid, name: str, batch: Sequence[GridRun], folder: Path, networks: Networks,
+    tick: Tick,
+) -> None:  # fmt: skip
+    """Train a batch of runs unless its final networks are stored, and read the missing cells."""
+    keep_compiled()
+    data = load_data(name, declared.amounts)
+    untrained = _read_stored(declared, data, batch, networks)
+    if untrained:
+        _train(declared, data, untrained, folder / TRAINING, networks, tick)
+
+
+@lru_cache(maxsize=1)
+def load_data(name: str, sizes: Sizes) -> GridData:
+    """The data set, which the next batch may use, too."""
+    return GridData.load(name, sizes)
+
+
+def grid_runs(declared: DeclaredGrid, data: str, folder: Path) -> list[GridRun]:
+    """Every training of one data set, with what is read of it."""
+    options = RunOptions(**{**declared.shared, "steps": declared.steps[-1]})
+    cells = [cell for cell in declared.cells() if cell.data == data]
+    found = []
+    for label in declared.labels():
+        config = options.config(split_label(data)[0], label)
+        own = [cell for cell in cells if cell.label == label]
+        for seed in declared.seeds:
+            units = tuple(SeedCell.of(folder, declared, cell, seed) for cell in own)
+            found.append(GridRun(config, seed, units))
+    return found
+
+
+def _batches(runs: Sequence[GridRun], most: int) -> list[list[GridRun]]:
     """Runs of one program, at most so many at a time."""
     return [
         [runs[i] for i in places[start : start + most]]
-        for places in groups([run.config.training for run in runs])
+        for places in batches([run.config.training for run in runs])
         for start in range(0, len(places), most)
     ]
 
 
-def _read_kept(
-    plan: SettlePlan, data: PlannedData, group: Sequence[PlannedRun], networks: Networks
-) -> list[PlannedRun]:
-    """Read what a training that was kept has to say; returns the runs that must be trained.
+def _read_stored(
+    declared: DeclaredGrid, data: GridData, group: Sequence[GridRun], networks: Networks
+) -> list[GridRun]:
+    """Read the cells of trainings whose final network is stored; returns the runs to be trained.
 
-    Only what a training ended with is kept: who wants an earlier step trains again.
+    Only final networks are stored: an earlier step needs a new training.
     """
-    fresh = []
+    untrained = []
     for run in group:
         missing = [unit for unit in run.units if not unit.unit.finished]
-        last = all(unit.cell.steps == plan.steps[-1] for unit in missing)
-        kept = networks.load(run.lane, data.task.data.train.sha256) if missing and last else None
-        if kept is None:
-            fresh.append(run)
+        last = all(unit.cell.steps == declared.steps[-1] for unit in missing)
+        params = networks.load(run.lane, data.task.data.train.sha256) if missing and last else None
+        if params is None:
+            untrained.append(run)
         else:
             for unit in missing:
-                unit.store(*read_run_at(plan, run, kept, data))
-    return fresh if any(run.missing for run in fresh) else []
+                unit.store(*read_run_at(declared, run, params, data))
+    return untrained if any(run.missing for run in untrained) else []
 
 
 def _train(
-    plan: SettlePlan, data: PlannedData, group: Sequence[PlannedRun], folder: Path,
+    declared: DeclaredGrid, data: GridData, group: Sequence[GridRun], folder: Path,
     networks: Networks, tick: Tick,
 ) -> None:  # fmt: skip
-    """Train a group from where it stands, and read what is missing at each wanted step."""
+    """Train a batch from its last checkpoint, and read missing cells at each wanted step."""
     lanes = [run.lane for run in group]
     tick("training", 0.0)
     sha256 = data.task.data.train.sha256
-    for step, params in train_lanes(lanes, data.rows, plan.steps, folder, sha256):
+    for step, params in train_batch(lanes, data.rows, declared.steps, folder, sha256):
         for run, own in zip(group, params, strict=True):
-            if step == plan.steps[-1]:
+            if step == declared.steps[-1]:
                 networks.keep(run.lane, sha256, own)
             for unit in run.units:
                 if unit.cell.steps == step and not unit.unit.finished:
-                    unit.store(*read_run_at(plan, run, own, data))
-        tick(f"{step:,} steps", step / plan.steps[-1])
+                    unit.store(*read_run_at(declared, run, own, data))
+        tick(f"{step:,} steps", step / declared.steps[-1])
 
 
 def read_run_at(
-    plan: SettlePlan, run: PlannedRun, params: Params, data: PlannedData
+    declared: DeclaredGrid, run: GridRun, params: Params, data: GridData
 ) -> tuple[Reading, str]:
-    """Everything that a plan reads from one seed's parameters, and whether it failed."""
+    """Everything that a grid reads from one seed's parameters, and whether it failed."""
     if not is_finite(params):
         return {}, "failed: parameters are not finite"
     critic = _readable(replace(run.config, bfloat16=False).build())
     subject = Subject(TrainedCritic(critic, jax.device_put(params)), run.config, run.seed, data)
     reading: Reading = {}
-    for name in plan.reads:
+    for name in declared.reads:
         reading |= _reader(name)(subject)
     return reading, collapsed(reading)
 
 
 def _readable(critic: Critic) -> Critic:
-    """The critic without the numbers that tell lanes apart, which no deployed scalar reads.
+    """The critic without the settings in which the runs of a batch differ.
 
-    Then all lanes of a group are read by the same compiled functions.
+    No deployed scalar depends on them, and so all runs are read by the same compiled functions.
     """
     same: Critic = with_numbers(critic, dict.fromkeys(numbers_of(critic), 0.5))
     return same
 
 
 def _reader(name: str) -> Any:
-    """What reads that; the simulator is imported by who needs it."""
+    """The reader of that name; those that need the simulator are imported here."""
     if name == "search":
         from toptail_paper.grids.search import read_search
 
         return read_search
     if name == "actors":
-        from toptail_paper.grids.actors import read_actors
+        from toptail_paper.grids.search import read_actors
 
         return read_actors
     return READERS[name]

@@ -1,4 +1,4 @@
-"""What would count as an answer: rules over the cells of a finished plan.
+"""What would count as an answer: rules over the cells of a finished grid.
 
 A cell meets a condition if the whole 95 % interval of its mean over seeds does, misses it if none
 of the interval does, and is open otherwise. So a verdict is yes, no or open, never a mean that
@@ -28,45 +28,33 @@ Cells: TypeAlias = Sequence[tuple[Mapping[str, str], Mapping[str, StoredCell]]]
 
 @dataclass(frozen=True)
 class Answer:
-    """What would count as an answer, and what is said then."""
+    """What would count as an answer, and the sentence for each verdict."""
 
     rule: str
     """Name of one of `RULES`."""
-
     yes: str
     """What a yes says."""
-
     no: str
     """What a no says."""
-
     where: Mapping[str, Any] = field(default_factory=dict)
-    """Setting -> value, or list of values, of the cells that are asked; all unless given."""
-
+    """Setting -> value, or list of values, of the cells that count; all unless given."""
     conditions: Sequence[Mapping[str, Any]] = ()
     """``{"metric": "auc", "low": 0.94, "high": 0.98}``: all of them, for "any" and "every"; one
-    with a ``where`` of its own is asked of those cells alone."""
-
+    with a ``where`` of its own is for those cells alone."""
     metric: str = ""
     """What grows or follows."""
-
     along: str = ""
     """The setting that a metric grows with."""
-
     by: float = 0.0
     """By how much it must grow from the first to the last value, at least."""
-
     predicted: str = ""
     """The metric that it must follow over the cells."""
-
     least: float = 1.0
     """The least rank correlation (Kendall's tau_b) with what is predicted."""
-
     targets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Critic -> metric -> number that a data set's distance is measured to."""
-
     second: Mapping[str, str] = field(default_factory=dict)
     """Data set -> the same collected again: what chance alone moves."""
-
     limit: float | None = None
     """The largest distance at which settings count as those of the targets ("fingerprint")."""
 
@@ -258,13 +246,13 @@ RULES: Final[Mapping[str, Callable[[Answer, Cells], dict[str, Any]]]] = {
 
 
 STANDS: Final[Mapping[str, Met]] = {"any": "yes", "every": "no"}
-"""What a rule says that cells which are still missing cannot change."""
+"""The verdict of a rule that missing cells cannot change."""
 
 
 def decide(
     answer: Answer, cells: Cells, missing: Sequence[Mapping[str, str]] = ()
 ) -> dict[str, Any]:
-    """The verdict of a plan's own rule, with the sentence that was declared for it.
+    """The verdict of a grid's own rule, with the sentence that was declared for it.
 
     ``missing`` are the settings of cells that were not run yet: with one that the answer asks for,
     only what it could not change is said.

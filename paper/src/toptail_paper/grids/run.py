@@ -1,4 +1,4 @@
-"""A plan from its file to its answer: cells that are missing, then ``results.json``."""
+"""A declared grid from its file to its answer: the missing cells, then ``results.json``."""
 
 from __future__ import annotations
 
@@ -9,86 +9,78 @@ from typing import Any
 
 from toptail.errors import InputError
 from toptail.io.json_files import write_json
+from toptail.jobs.executors import Here
+from toptail.jobs.job import Job
 from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import plain
 from toptail.lab.training.run_files import digest
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
 from toptail_paper.grids.cells import TRAINING, SeedCell, cell_metrics
+from toptail_paper.grids.grid import DeclaredGrid
 from toptail_paper.grids.page import write_settled
-from toptail_paper.grids.plan import WHOLE, PlanPart, SettlePlan
 from toptail_paper.grids.rules import decide
 
 RESULTS = "results.json"
-"""Cells and answer of a plan."""
+"""Cells and answer of a grid."""
 
 
-def settle(
-    plan: SettlePlan,
+def grid_jobs(
+    declared: DeclaredGrid, folder: Path, networks: Path | None = None, tick: Tick = no_tick
+) -> list[Job]:
+    """The trainings of a grid; final networks lie in ``folder/networks`` unless given."""
+    if "decomposition" in declared.reads:
+        from toptail_paper.grids.controlled import controlled_jobs
+
+        return controlled_jobs(declared, folder, tick)
+    from toptail_paper.grids.recorded import recorded_jobs
+
+    return recorded_jobs(declared, folder, networks or folder / "networks", tick)
+
+
+def run_grid(
+    declared: DeclaredGrid,
     folder: Path,
     command: str = "",
     tick: Tick = no_tick,
     *,
     small: bool = False,
     networks: Path | None = None,
-    part: PlanPart = WHOLE,
     so_far: bool = False,
 ) -> dict[str, Any]:
-    """Train and read every cell that is missing, and answer; killed at any moment, it goes on.
+    """Train and read every missing cell, and answer; killed at any moment, the same call goes on.
 
-    Final networks lie in ``networks`` (a folder in ``folder`` unless given). A ``part``
-    does some of the groups of trainings, and leaves the answer to who finds all. ``so_far`` trains
-    nothing, and says what the finished cells decide.
+    ``so_far`` trains nothing, and says what the finished cells decide.
 
     Returns
     -------
-    The content of ``results.json``: the plan, every cell by data set and name, those that are
-    missing, and the answer. A trial (``small``) has no answer. Empty where cells of other parts are
-    missing.
+    The content of ``results.json``: the grid, every cell by data set and name, those that are
+    missing, and the answer. A trial (``small``) has no answer.
     """
-    described = plain(asdict(plan))
+    described = plain(asdict(declared))
     run = RunFolder(folder)
-    with run.recording(described, list(plan.seeds), command):
-        units = [SeedCell.of(folder, plan, c, seed) for c in plan.cells() for seed in plan.seeds]
-        run.asked = len(units)
+    with run.recording(described, list(declared.seeds), command):
+        pairs = [(cell, seed) for cell in declared.cells() for seed in declared.seeds]
+        units = [SeedCell.of(folder, declared, cell, seed) for cell, seed in pairs]
         missing = [each for each in units if not each.unit.finished]
-        if so_far:
-            _require_some(folder, len(units) - len(missing))
-        else:
-            _work(plan, folder, networks or folder / "networks", part, tick)
-            run.made = sum(each.unit.finished for each in missing)
-            if run.made < len(missing):
-                return {}
+        run.asked, run.made = len(units), len(missing)
+        if not so_far:
+            Here().run(grid_jobs(declared, folder, networks, tick), tick)
             shutil.rmtree(folder / TRAINING, ignore_errors=True)
-        results = _results(plan, folder, small=small)
+        elif len(missing) == len(units):
+            raise InputError(f"{folder} has no finished cell of this grid: leave --so-far out.")
+        results = _results(declared, folder, small=small)
         write_json(folder / RESULTS, {"plan": described, "plan_hash": digest(described), **results})
         write_settled(folder, described, results)
     return results
 
 
-def _require_some(folder: Path, finished: int) -> None:
-    if not finished:
-        raise InputError(f"{folder} has no finished cell of this plan: run it without --so-far.")
-
-
-def _work(plan: SettlePlan, folder: Path, networks: Path, part: PlanPart, tick: Tick) -> None:
-    if "decomposition" in plan.reads:
-        from toptail_paper.grids.controlled import run_controlled_cells
-
-        run_controlled_cells(plan, folder, tick, part)
-    else:
-        from toptail_paper.grids.networks import Networks
-        from toptail_paper.grids.recorded import run_recorded_cells
-
-        run_recorded_cells(plan, folder, Networks(networks), tick, part)
-
-
-def _results(plan: SettlePlan, folder: Path, *, small: bool) -> dict[str, Any]:
+def _results(declared: DeclaredGrid, folder: Path, *, small: bool) -> dict[str, Any]:
     cells: dict[str, dict[str, Any]] = {}
-    asked, missing = [], []
+    finished, missing = [], []
     commits: set[str] = set()
-    for cell in plan.cells():
-        units = {seed: SeedCell.of(folder, plan, cell, seed) for seed in plan.seeds}
+    for cell in declared.cells():
+        units = {seed: SeedCell.of(folder, declared, cell, seed) for seed in declared.seeds}
         if not all(each.unit.finished for each in units.values()):
             missing.append(cell)
             continue
@@ -98,8 +90,9 @@ def _results(plan: SettlePlan, folder: Path, *, small: bool) -> dict[str, Any]:
         marks = {str(seed): why for seed, (_, why, _) in stored.items() if why}
         entry = {"settings": cell.settings, "metrics": metrics, "marked": marks}
         cells.setdefault(cell.data, {})[cell.name] = entry
-        asked.append((cell.settings, metrics))
-    answer = None if small else decide(plan.answer, asked, [cell.settings for cell in missing])
-    made = {"commit": commit(), "commits": sorted(commits), "trainings": plan.price}
-    found = {**made, "answer": answer, "cells": cells}
+        finished.append((cell.settings, metrics))
+    lacking = [cell.settings for cell in missing]
+    answer = None if small else decide(declared.answer, finished, lacking)
+    origin = {"commit": commit(), "commits": sorted(commits), "trainings": declared.price}
+    found = {**origin, "answer": answer, "cells": cells}
     return found | ({"missing": [f"{c.data}: {c.name}" for c in missing]} if missing else {})

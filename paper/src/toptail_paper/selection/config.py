@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toptail.errors import InputError, check_whole
-from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
+from toptail.lab.tasks.names import OGBENCH_NAMES, SHORT_NAMES, parse_name
 from toptail.lab.tasks.queries import QueryConfig
 
 STAGES = ("queries", "pools", "reference", "exact", "euclidean", "scores", "rollouts", "deployment")
 """The stages that leave files for the tables, in their order."""
 
 IDEALS_STAGE = "ideals"
-"""The stage of the ideal critics, made after the scores where it is asked for: it takes minutes."""
+"""The stage of the ideal critics, made after the scores on request: it takes minutes."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,10 @@ class PoolSettings:
 
     count: int = 5
     """Pools per query."""
-
     size: int = 64
     """Candidates of a pool; the logged action is an anchor beside them, not one of them."""
-
     policy_seed: int = 42
     """Seed of the behaviour model's run that proposes the candidates."""
-
     seed: int = 0
     """Key of the draws; pool p draws from ``fold_in(key(seed), p)``."""
 
@@ -47,7 +44,6 @@ class SupportSettings:
 
     nearest: int = 200
     """How many of the nearest data states give the actions that a candidate is compared with."""
-
     quantile: float = 0.95
     """Share of the queries' logged actions that the threshold leaves on support."""
 
@@ -73,13 +69,10 @@ class ReferenceSettings:
 
     seeds: tuple[int, ...] = (101, 102, 103)
     """Seeds of the GCIQL critics that judge; no audited critic may have one of them."""
-
     resolvability: float = 0.5
     """Smallest share of resolved pools in the prespecified group."""
-
     spearman: float = 0.7
     """Smallest mean pairwise within-pool Spearman correlation among the members."""
-
     prespecified_group: str = "near"
     """The group whose resolvability decides: one action moves the value of a near goal most."""
 
@@ -96,31 +89,22 @@ class RolloutSettings:
 
     per_group: int = 34
     """Audited queries per distance group, to begin with."""
-
     growth: float = 0.5
     """Share of ``per_group`` by which each group grows while a half-width is not below e_min."""
-
     most: int = 4
     """Groups grow up to this many times ``per_group``."""
-
     repeats: int = 16
     """Rollouts of each action, with common random numbers over the actions of a query."""
-
     randoms: int = 4
     """Random pool members whose mean return is the baseline, at least."""
-
     candidates: int = 8
     """Random candidates per audited query for the judges' agreement."""
-
     horizon: int = 200
     """Steps of a rollout, the selected action included."""
-
     gamma: float = 0.99
     """Discount of the success."""
-
     ddim_steps: int = 10
     """Steps of the deterministic sampler of the continuation policy."""
-
     e_min: float = 0.012
     """Smallest effect of interest: every selector's half-width must be below it."""
 
@@ -142,25 +126,18 @@ class SelectionConfig:
 
     task: str
     """The data set's name."""
-
     queries: QueryConfig = field(default_factory=QueryConfig)
     """The frozen queries and the bounds of their distance groups."""
-
     pools: PoolSettings = PoolSettings()
     """The cached candidates."""
-
     support: SupportSettings = SupportSettings()
     """The labels of local support."""
-
     reference: ReferenceSettings = ReferenceSettings()
     """The judge that is an ensemble of value functions."""
-
     rollouts: RolloutSettings = RolloutSettings()
     """The judge that is the simulator."""
-
     seeds: tuple[int, ...] = (42, 43, 44)
     """Training seeds of the audited critics."""
-
     ks: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     """Sizes K of the best-of-K curves."""
 
@@ -187,7 +164,7 @@ class SelectionConfig:
     @classmethod
     def for_task(cls, task: str, **changes: Any) -> SelectionConfig:
         """The settings of a task, with changes; of a data set of one's own the default ones."""
-        name = PAPER_TASKS.get(task, task)
+        name = SHORT_NAMES.get(task, task)
         if name in OGBENCH_NAMES and parse_name(name).family == "humanoidmaze":
             changes = {"rollouts": RolloutSettings(per_group=136, most=1), **changes}
         return cls(name, **changes)

@@ -9,12 +9,11 @@ import numpy as np
 
 from toptail.lab.judges.reference import admission
 from toptail.stats import kendall_tau_b, spearman, wilson
-from toptail_paper.selection.declare import CRITERIA
-from toptail_paper.selection.files import REFERENCE
+from toptail_paper.selection.files import CRITERIA, REFERENCE
 from toptail_paper.selection.load import NO_SEED, TaskSelection
 from toptail_paper.selection.measure import Resampled, by_query
 from toptail_paper.selection.results import INDEPENDENT
-from toptail_paper.selection.rollout_results import RANDOM, agreement
+from toptail_paper.selection.rollout_data import RANDOM, agreement
 from toptail_paper.selection.specs import TABLES
 from toptail_paper.study.naming import is_circular
 from toptail_paper.study.tables import StoredCell, cell, with_more
@@ -112,7 +111,7 @@ def judges_table(
 
 def _circularity(data: TaskSelection, rows: Mapping[str, Any]) -> list[str]:
     """Which judge is circular for whom, and which remain."""
-    names = [name for name in data.known if is_circular(name)]
+    names = [name for name in data.critics if is_circular(name)]
     if REFERENCE not in rows or not names:
         return []
     left = [judge for judge in INDEPENDENT if judge in rows]
@@ -154,8 +153,9 @@ def _agreement_cells(data: TaskSelection, means: Resampled, other: str) -> dict[
     cells = {}
     for name, statistic in (("tau_b", kendall_tau_b), ("spearman", spearman)):
         per_query = by_query(statistic(ours, theirs), len(data.trajectory))
-        for suffix, keep in data.slices.items():
-            cells[f"{other}/{name}{suffix}"] = means.cell({NO_SEED: means.mean(per_query, keep)})
+        for group, keep in data.slices.items():
+            key = f"{other}/{name}" + (f"/{group}" if group else "")
+            cells[key] = means.cell({NO_SEED: means.mean(per_query, keep)})
     return cells
 
 

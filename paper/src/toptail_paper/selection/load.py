@@ -20,19 +20,16 @@ from toptail.io.json_files import read_json
 from toptail.lab.judges.point import EXACT
 from toptail.lab.judges.reference import ensemble_value
 from toptail.lab.store.units import Stored, require_fit
-from toptail.lab.tasks.names import PAPER_TASKS
 from toptail.lab.tasks.queries import load_queries
 from toptail.pools import JudgedPicks
 from toptail.pools.columns import group_seeds
 from toptail.stats.best_of_k import Floats
-from toptail_paper.selection.declare import read_declared
-from toptail_paper.selection.files import REFERENCE, SelectionFolder, check_shape
+from toptail_paper.selection.files import REFERENCE, SelectionFolder, check_shape, read_declared
 from toptail_paper.selection.measure import JudgedPools
+from toptail_paper.selection.planned_rollouts import PlannedRollouts
 from toptail_paper.selection.pools import CandidatePools
-from toptail_paper.selection.rollout_design import pools_sha256, selector_picks
-from toptail_paper.selection.rollout_plan import PlannedRollouts
-from toptail_paper.selection.rollout_results import RolloutAudit
-from toptail_paper.study.kept import columns_left_behind
+from toptail_paper.selection.rollout_data import RolloutAudit, pools_sha256, selector_picks
+from toptail_paper.study.naming import PAPER_TASKS
 
 GROUPS = ("near", "medium", "far")
 """Distance groups, in the order of tables."""
@@ -99,9 +96,8 @@ class TaskSelection:
 
     @property
     def slices(self) -> dict[str, NDArray[np.bool_]]:
-        """How a metric's name ends, to the queries that it is over: all, and each group."""
-        groups = {f"/{name}": keep for name, keep in self.groups.items()}
-        return {"": np.ones(len(self.group), dtype=bool), **groups}
+        """The queries that a metric is over, ``[Q]``: all of them under "", and each group."""
+        return {"": np.ones(len(self.group), dtype=bool), **self.groups}
 
     @property
     def critics(self) -> dict[str, dict[int, str]]:
@@ -110,12 +106,6 @@ class TaskSelection:
             name: {NO_SEED if seed is None else seed: column for seed, column in seeds.items()}
             for name, seeds in group_seeds(self.scores).items()
         }
-
-    @property
-    def known(self) -> list[str]:
-        """Scorers that results are about: those with scores, and those left behind by keeping."""
-        gone = columns_left_behind(self.folder / "scores")
-        return list(group_seeds(sorted([*self.scores, *gone], key=lambda name: f"{name}.npz")))
 
     @property
     def judges(self) -> list[str]:
@@ -184,7 +174,7 @@ def _rollouts(
     scores: Mapping[str, NDArray[Any]],
     values: Mapping[str, NDArray[Any]],
 ) -> RolloutAudit | None:
-    """The rollouts, if they are of these candidates and of what these scores pick."""
+    """The stored rollouts; those of other candidates, or of other picks, are refused."""
     if not path.is_file():
         return None
     audit = RolloutAudit.of(Stored.read(path, made_from))
@@ -199,14 +189,13 @@ def _rollouts(
 
 
 def _planned(path: Path, made_from: Mapping[str, str]) -> PlannedRollouts | None:
-    """The planned rollouts, if they are of these candidates."""
     if not path.is_file():
         return None
     return PlannedRollouts.of(Stored.read(path, made_from), path)
 
 
 def _picks(path: Path, rollouts: RolloutAudit | None) -> JudgedPicks | None:
-    """The judged picks of the rollouts made here, or else those that somebody brought."""
+    """The judged picks of the study's rollouts, or else those of a user's file."""
     if rollouts is not None:
         return rollouts.picks()
     return JudgedPicks.read(path) if path.is_file() else None
@@ -215,7 +204,6 @@ def _picks(path: Path, rollouts: RolloutAudit | None) -> JudgedPicks | None:
 def _columns(
     files: Mapping[str, Path], name: str, shape: tuple[int, ...], made_from: Mapping[str, str]
 ) -> dict[str, NDArray[np.float32]]:
-    """One array of every stage file, by the file's name."""
     found: dict[str, Any] = {}
     for column, path in files.items():
         found[column] = Stored.read(path, made_from).array(path, name)

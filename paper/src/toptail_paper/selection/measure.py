@@ -107,7 +107,7 @@ class Picked:
 
     @classmethod
     def of(cls, scores: Floats, on_support: Mask, distance: Floats, k: Sequence[int]) -> Picked:
-        """Measure ``scores [queries, pools, candidates]`` beside the support labels."""
+        """Measure ``scores [queries, pools, candidates]`` with the support labels."""
         queries, size = len(scores), scores.shape[-1]
         flat = scores.reshape(-1, size)
         off = (~on_support).reshape(flat.shape).astype(np.float64)

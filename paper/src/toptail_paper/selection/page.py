@@ -11,7 +11,7 @@ from toptail_paper.selection.results import SelectionResults, judge_name
 from toptail_paper.selection.show import circular_words, excluded_words
 from toptail_paper.study.naming import scorer_name
 from toptail_paper.study.page import Texts, recorded
-from toptail_paper.study.scale import scale_rows
+from toptail_paper.study.results import scale_rows
 
 _LEAD: Final = (
     "Frozen states and goals; for each, pools of candidate actions {source}. Every critic scores "

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.arrays import read_arrays
 from toptail.io.files import sha256
-from toptail.lab.proposals.support import local_rows, support_distance
-from toptail.lab.store.units import KEPT, Stored, one_of
+from toptail.lab.proposals.untrained import local_rows, support_distance
+from toptail.lab.store.units import Stored, one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories
 from toptail.lab.training.run_files import read_run
@@ -23,7 +23,7 @@ from toptail_paper.selection.config import PoolSettings, SupportSettings
 from toptail_paper.selection.files import check_shape
 
 USER = "user"
-"""Kind of a proposal whose candidates somebody brought in a file."""
+"""Kind of a proposal whose candidates come from a user's file."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,6 @@ class Proposal:
 
     origin: dict[str, Any]
     """What the header of the pools says about it; decides whether stored pools fit."""
-
     draw: Callable[[FrozenQueries, int], FloatArray]
     """(queries, number of the pool) -> candidates ``[queries, size, a]``."""
 
@@ -70,7 +69,7 @@ def diffusion_proposal(folder: Path, task: str, settings: PoolSettings) -> Propo
 
 
 def file_proposal(path: Path, settings: PoolSettings) -> Proposal:
-    """Candidates that somebody brings: an npz file with ``actions [queries, pools, size, a]``."""
+    """Candidates of a user's npz file with ``actions [queries, pools, size, a]``."""
     actions = one_of(path, read_arrays(path), "actions").astype(np.float32)
 
     def draw(queries: FrozenQueries, pool: int) -> FloatArray:
@@ -86,7 +85,7 @@ class CandidatePools:
     """What ``pools.npz`` holds: Q queries, P pools each, N candidates of a numbers."""
 
     actions: FloatArray
-    """Candidates, ``[Q, P, N, a]``; ``[Q, P, N, 0]`` where they were kept without their actions."""
+    """Candidates, ``[Q, P, N, a]``."""
     logged: FloatArray
     """The data's own action at each query: an anchor, not a candidate, ``[Q, a]``."""
     support_distance: FloatArray
@@ -106,18 +105,8 @@ class CandidatePools:
         queries, pools, size = self.on_support.shape
         return queries, pools, size + 1
 
-    @property
-    def has_actions(self) -> bool:
-        """Whether the candidates themselves are known, and not only what was said of them."""
-        return self.actions.size > 0
-
     def with_logged(self) -> FloatArray:
         """Candidates with the logged action behind them, ``[Q, P, N + 1, a]``."""
-        if not self.has_actions:
-            raise InputError(
-                "These pools were kept without their actions, so that their candidates can neither "
-                "be scored nor judged: use the study's own folder, or make the pools again."
-            )
         anchor = np.repeat(self.logged[:, None, None], self.actions.shape[1], axis=1)
         return np.concatenate([self.actions, anchor], axis=2)
 
@@ -125,15 +114,13 @@ class CandidatePools:
     def of(cls, path: Path, stored: Stored) -> CandidatePools:
         """The pools of a stage file, if its arrays have the layout."""
         arrays: dict[str, Any] = {n: stored.arrays[n] for n in _ARRAYS if n in stored.arrays}
-        if _ACTIONS in stored.header.get(KEPT, {}).get("left_out", ()):
-            arrays[_ACTIONS] = np.zeros((*arrays["on_support"].shape, 0), np.float32)
         missing = [name for name in _ARRAYS if name not in arrays]
         if missing:
             raise InputError(f"{path}: there is no array '{missing[0]}', which pools have.")
-        queries, pools, size, width = (*arrays[_ACTIONS].shape, -1, -1, -1, -1)[:4]
+        queries, pools, size, width = (*arrays["actions"].shape, -1, -1, -1, -1)[:4]
         shapes = {
             "actions": (queries, pools, size, width),
-            "logged": (queries, width or -1),
+            "logged": (queries, width),
             "support_distance": (queries, pools, size),
             "on_support": (queries, pools, size),
             "logged_support_distance": (queries,),
@@ -148,14 +135,13 @@ class CandidatePools:
         return cls.of(path, Stored.read(path))
 
 
-_ACTIONS = "actions"
-_ARRAYS = (_ACTIONS, "logged", "support_distance", "on_support", "logged_support_distance")
+_ARRAYS = ("actions", "logged", "support_distance", "on_support", "logged_support_distance")
 
 
 def pools_header(
     queries: FrozenQueries, data: Trajectories, pools: PoolSettings, support: SupportSettings
 ) -> dict[str, Any]:
-    """What stored pools must have been made from, whoever proposed the candidates."""
+    """What stored pools must have been made from, besides the proposal."""
     return {
         "queries": queries.sha256,
         "data": data.sha256,

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from toptail.errors import InputError
 from toptail.io.json_files import read_json_if_exists
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.lab.judges.point import EUCLIDEAN, EXACT
+from toptail_paper.selection.files import REFERENCE
 from toptail_paper.study.naming import in_order, scorer_name
 from toptail_paper.study.results import StudyResults, common_parts
 
@@ -23,12 +24,11 @@ JUDGES: Final[Mapping[str, str]] = {
     "reference": "Reference ensemble",
     EXACT: "Exact value",
     EUCLIDEAN: "Euclidean shortest way",
-    GEODESIC: "Euclidean shortest way",
     "rollouts": "Simulator rollouts",
 }
 """How the study's own judges are called; a user's keeps its own name."""
 
-INDEPENDENT: Final = (EXACT, EUCLIDEAN, GEODESIC, "rollouts")
+INDEPENDENT: Final = (EXACT, EUCLIDEAN, "rollouts")
 """Those of them that share nothing with the training of any critic."""
 
 
@@ -40,6 +40,24 @@ def selector_name(selector: str) -> str:
 def judge_name(judge: str) -> str:
     """Name of a judge, as a reader sees it."""
     return JUDGES.get(judge, judge)
+
+
+@dataclass(frozen=True)
+class SelectionMetric:
+    """A metric of the table ``fixed-query``; its text is the key of the stored cell."""
+
+    name: str
+    """``tau_b``, ``nregret`` or ``pool_nregret``."""
+    k: int
+    """Candidates that the pick is the best of."""
+    judge: str = REFERENCE
+    """The judge whose values are used."""
+    group: str = ""
+    """The distance group that it is over; all queries where empty."""
+
+    def __str__(self) -> str:
+        judge = "" if self.judge == REFERENCE else f"{self.judge}/"
+        return f"{judge}{self.name}_{self.k}" + (f"/{self.group}" if self.group else "")
 
 
 @dataclass(frozen=True)
@@ -86,8 +104,8 @@ class SelectionResults(StudyResults):
         return found
 
     def prefix(self, judge: str) -> str:
-        """How a judge's metrics begin in the main table."""
-        return "" if judge == "reference" else f"{judge}/"
+        """How the keys of a judge's metrics begin; see `SelectionMetric`."""
+        return "" if judge == REFERENCE else f"{judge}/"
 
 
 def read_selection_results(folder: str | Path) -> SelectionResults:

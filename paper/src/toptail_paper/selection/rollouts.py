@@ -1,39 +1,120 @@
-"""The simulator's audit: which candidates are rolled out, and how many queries it takes."""
+"""The simulator as a judge: rollouts of picks and random candidates, stored part by part.
+
+`toptail.lab.judges.rollouts` rolls actions out; here is which of them, how many queries the
+declared power takes, and where the returns are stored.
+"""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
-from toptail.lab.environments.walks import Maker, WalkRules
-from toptail.lab.judges.rollouts import GoesOn, Starts, rollout_returns
-from toptail.lab.store.units import fitting
+from toptail.io.files import entries
+from toptail.lab.environments.rollout import BatchMaker, RolloutRules
+from toptail.lab.judges.rollouts import CandidateStarts, ContinuationPolicy, rollout_returns
+from toptail.lab.store.units import Stored, fitting
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 from toptail.progress import Tick, no_tick
 from toptail_paper.selection.config import RolloutSettings
-from toptail_paper.selection.rollout_design import (
+from toptail_paper.selection.rollout_data import (
     LOGGED,
+    RolloutAudit,
     audited_queries,
     candidates_sha256,
+    power,
     random_candidates,
 )
-from toptail_paper.selection.rollout_results import RolloutAudit, power
-from toptail_paper.selection.rollout_store import Returns32, RolloutStore
 
-_FORMAT = "toptail-rollouts-1"
+Returns32: TypeAlias = NDArray[np.float32]
+Judge: TypeAlias = Callable[[IntArray, IntArray, Callable[[int], None]], Returns32]
+"""(query [m], candidate [m], progress in ended rollouts) -> returns [m, repeats]."""
+
+PAIRS_PER_PART: Final = 512
+"""(query, candidate) pairs that are rolled out and stored together: what an interrupted run may
+lose. With fewer, simulations would idle more often at the end of a part."""
 PARTS: Final = "rollouts.parts"
-"""Folder of what is rolled out and not yet put together."""
+"""Folder of finished parts, until the audit is written."""
+
+_FORMAT: Final = "toptail-rollouts-1"
+
+
+class RolloutStore:
+    """A table of returns of (query, candidate) pairs that fills up part by part.
+
+    Finished parts lie in a folder until :meth:`clear`; parts of jobs lie in folders below it. The
+    returns depend on ``made_from`` and on query, candidate (the last one is the logged action) and
+    repetition, whose numbers are the shape.
+    """
+
+    def __init__(
+        self, folder: Path, made_from: Mapping[str, Any], shape: tuple[int, int, int]
+    ) -> None:
+        self._folder, self._made_from = folder, dict(made_from)
+        self._returns = np.full(shape, np.nan, np.float32)
+        self._parts = len(entries(folder, "part-*.npz"))
+        for path in entries(folder, "**/part-*.npz"):
+            if (stored := fitting(path, self._made_from)) is not None:
+                arrays = stored.arrays
+                self.add(arrays["query"], arrays["candidate"], arrays["returns"])
+
+    def add(self, query: IntArray, candidate: IntArray, returns: Returns32) -> None:
+        """Enter known returns, ``[m, repeats]``."""
+        self._returns[query, candidate] = returns
+
+    def add_audit(self, audit: RolloutAudit) -> None:
+        """Enter the returns of a stored audit."""
+        for candidate, returns in (
+            (audit.candidate, audit.returns),
+            (audit.random_candidate, audit.random_returns),
+        ):
+            query = np.broadcast_to(audit.query[:, None], candidate.shape)
+            self.add(query, candidate, returns.astype(np.float32))
+
+    def get(self, query: IntArray, candidate: IntArray) -> Returns32:
+        """Returns of pairs ``[...]``: ``[..., repeats]``."""
+        return self._returns[query, candidate]
+
+    def fill(self, query: IntArray, candidate: IntArray, judge: Judge, tick: Tick) -> None:
+        """Roll out the pairs (``[m]`` each) that are not known yet, part by part.
+
+        The order of the pairs is preserved; a pair that appears twice is rolled out once.
+        """
+        pair = query * self._returns.shape[1] + candidate
+        _, first = np.unique(pair, return_index=True)
+        first = np.sort(first)
+        missing = first[np.isnan(self.get(query[first], candidate[first])).any(axis=-1)]
+        repeats = self._returns.shape[2]
+        total = len(missing) * repeats
+
+        def report(before: int, ended: int) -> None:
+            tick(f"rollouts: {before + ended:,} of {total:,}", (before + ended) / total)
+
+        for start in range(0, len(missing), PAIRS_PER_PART):
+            part = missing[start : start + PAIRS_PER_PART]
+            returns = judge(query[part], candidate[part], partial(report, start * repeats))
+            arrays = {"query": query[part], "candidate": candidate[part], "returns": returns}
+            path = self._folder / f"part-{self._parts:04d}.npz"
+            Stored(self._made_from, arrays).write(path)
+            self._parts += 1
+            self.add(**arrays)
+
+    def clear(self) -> None:
+        """Delete the parts: the study's own file holds the returns now."""
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, eq=False)
-class RolloutWorld:
-    """What rollouts start from and go on with."""
+class RolloutSetup:
+    """States, candidates, environment and continuation policy of rollouts."""
 
     task: str
     """The data set's name."""
@@ -43,12 +124,12 @@ class RolloutWorld:
     """The frozen queries of that split."""
     candidates: FloatArray
     """Actions of the audited pool, and the logged action as the last: ``[Q, N + 1, action]``."""
-    make: Maker
+    make: BatchMaker
     """Makes the simulations."""
-    goes_on: GoesOn
-    """Who goes on after the judged action."""
+    goes_on: ContinuationPolicy
+    """The continuation policy: acts after the judged action."""
     origin: Mapping[str, Any]
-    """What a return depends on beside: who goes on, and where."""
+    """The continuation policy and the environment, which a return also depends on."""
 
     def __post_init__(self) -> None:
         if self.queries.data_sha256 != self.val.sha256:
@@ -73,6 +154,11 @@ class RolloutWorld:
             **self.origin,
         }
 
+    def store(self, folder: Path, settings: RolloutSettings) -> RolloutStore:
+        """The returns that the parts in a folder hold."""
+        shape = (*self.candidates.shape[:2], settings.repeats)
+        return RolloutStore(folder, self.made_from(settings), shape)
+
     def judge(
         self,
         query: IntArray,
@@ -83,7 +169,7 @@ class RolloutWorld:
         """Returns of every repetition of (query, candidate) pairs: ``[m, repeats]``."""
         repeats = settings.repeats
         pair = np.repeat(np.arange(len(query)), repeats)
-        starts = Starts(
+        starts = CandidateStarts(
             rows=self.queries.rows[query][pair],
             goals=self.queries.goals[query][pair],
             actions=self.candidates[query, candidate][pair],
@@ -95,10 +181,29 @@ class RolloutWorld:
             self.val,
             starts,
             self.goes_on,
-            WalkRules(settings.horizon, settings.gamma),
+            RolloutRules(settings.horizon, settings.gamma),
             lambda share: tick(round(share * len(starts))),
         )
         return returns.reshape(len(query), repeats).astype(np.float32)
+
+    def roll_out(
+        self,
+        store: RolloutStore,
+        settings: RolloutSettings,
+        query: IntArray,
+        candidate: IntArray,
+        tick: Tick,
+    ) -> None:
+        """Roll out the unknown ones of the candidates of queries, whose shapes broadcast."""
+        query, candidate = (each.ravel() for each in np.broadcast_arrays(query, candidate))
+        # Far goals first: long rollouts that start last would leave simulations idle at the end.
+        far_first = np.argsort(-self.queries.distance[query], kind="stable")
+        store.fill(
+            query[far_first],
+            candidate[far_first],
+            lambda q, c, ended: self.judge(q, c, settings, ended),
+            tick,
+        )
 
 
 def rules_of(settings: RolloutSettings) -> dict[str, Any]:
@@ -107,9 +212,26 @@ def rules_of(settings: RolloutSettings) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in names}
 
 
+class Design:
+    """What is rolled out at a query: every selector's pick, the logged action, random members."""
+
+    def __init__(
+        self, setup: RolloutSetup, picks: Mapping[str, IntArray], settings: RolloutSettings
+    ) -> None:
+        size = setup.candidates.shape[1] - 1
+        count = min(size, max(settings.randoms, settings.candidates))
+        self.picks = {**picks, LOGGED: np.full(len(setup.queries), size)}
+        self.randoms = random_candidates(setup.queries, size, count)
+
+    def candidates(self, audited: IntArray) -> IntArray:
+        """Picks, in the order of their selectors, then random members: ``[A, S + C]``."""
+        picked = (chosen[audited] for chosen in self.picks.values())
+        return np.column_stack([*picked, self.randoms[audited]])
+
+
 def judge_by_rollouts(
     folder: Path,
-    world: RolloutWorld,
+    setup: RolloutSetup,
     picks: Mapping[str, IntArray],
     settings: RolloutSettings,
     *,
@@ -122,8 +244,8 @@ def judge_by_rollouts(
     is not below ``settings.e_min``, a share ``settings.growth`` of them is added, up to
     ``most_per_group``. Only the widths decide about going on, never the differences.
 
-    ``rollouts.npz`` and ``picks.parquet`` are written into ``folder``. What is known from there,
-    or from the parts of an interrupted call, is not rolled out again.
+    ``rollouts.npz`` and ``picks.parquet`` are written into ``folder``. Returns that are known from
+    there, or from the parts of an interrupted call, are not rolled out again.
 
     Parameters
     ----------
@@ -132,104 +254,42 @@ def judge_by_rollouts(
     most_per_group
         Where to stop even without power; by default ``settings.most`` times the first number.
     """
-    picks, randoms = _asked(world, picks, settings)
-    made_from, store = world.made_from(settings), _store(folder / PARTS, world, settings)
-    _reuse(folder / "rollouts.npz", made_from, picks, store)
+    path, design = folder / "rollouts.npz", Design(setup, picks, settings)
+    made_from, store = setup.made_from(settings), setup.store(folder / PARTS, settings)
+    if (stored := fitting(path, made_from)) is not None:
+        store.add_audit(_same_picks(path, RolloutAudit.of(stored), design.picks))
     most = settings.most * settings.per_group if most_per_group is None else most_per_group
 
     per_group = settings.per_group
     while True:
-        audited = audited_queries(world.queries, per_group)
-        result = _audit(world, picks, randoms, audited, store, settings, tick)
-        complete = len(audited) == len(world.queries)
+        audited = audited_queries(setup.queries, per_group)
+        candidate = design.candidates(audited)
+        setup.roll_out(store, settings, audited[:, None], candidate, tick)
+        result = _audit(setup, store, audited, candidate, tuple(design.picks))
+        complete = len(audited) == len(setup.queries)
         if power(result, settings.e_min)["admitted"] or per_group >= most or complete:
             break
         per_group = min(per_group + max(1, int(settings.growth * settings.per_group)), most)
 
-    header = {**made_from, "per_group": per_group, "most_per_group": most}
-    result.stored(header).write(folder / "rollouts.npz")
+    result.stored({**made_from, "per_group": per_group, "most_per_group": most}).write(path)
     result.picks().write(folder / "picks.parquet")
     store.clear()
     return result
 
 
-def roll_out_piece(
-    folder: Path,
-    world: RolloutWorld,
-    picks: Mapping[str, IntArray],
-    settings: RolloutSettings,
-    piece: int,
-    pieces: int,
-) -> None:
-    """Roll out one of so many pieces of what `judge_by_rollouts` begins with, which will find it.
-
-    A return does not depend on what is rolled out beside it.
-    """
-    picks, randoms = _asked(world, picks, settings)
-    audited = audited_queries(world.queries, settings.per_group)[piece::pieces]
-    store = _store(folder / PARTS / f"piece-{piece:04d}", world, settings)
-    candidate = _candidates(picks, randoms, audited)
-    roll_out(world, store, settings, audited[:, None], candidate, no_tick)
-
-
-def _asked(
-    world: RolloutWorld, picks: Mapping[str, IntArray], settings: RolloutSettings
-) -> tuple[dict[str, IntArray], IntArray]:
-    """The picks, logged actions among them, and each query's random candidates."""
-    size = world.candidates.shape[1] - 1
-    count = min(size, max(settings.randoms, settings.candidates))
-    logged = np.full(len(world.queries), size)
-    return {**picks, LOGGED: logged}, random_candidates(world.queries, size, count)
-
-
-def _store(folder: Path, world: RolloutWorld, settings: RolloutSettings) -> RolloutStore:
-    shape = (*world.candidates.shape[:2], settings.repeats)
-    return RolloutStore(folder, world.made_from(settings), shape)
-
-
-def _candidates(picks: Mapping[str, IntArray], randoms: IntArray, audited: IntArray) -> IntArray:
-    """What is rolled out at each query: its picks, in their order, and random candidates."""
-    return np.column_stack([*(chosen[audited] for chosen in picks.values()), randoms[audited]])
-
-
-def roll_out(
-    world: RolloutWorld,
-    store: RolloutStore,
-    settings: RolloutSettings,
-    query: IntArray,
-    candidate: IntArray,
-    tick: Tick,
-) -> None:
-    """Roll out what is not known yet of the candidates of queries, whose shapes broadcast."""
-    query, candidate = (each.ravel() for each in np.broadcast_arrays(query, candidate))
-    # Far goals first: long rollouts that start last would leave the slots empty at the end.
-    far_first = np.argsort(-world.queries.distance[query], kind="stable")
-    store.fill(
-        query[far_first],
-        candidate[far_first],
-        lambda q, c, ended: world.judge(q, c, settings, ended),
-        tick,
-    )
-
-
 def _audit(
-    world: RolloutWorld,
-    picks: Mapping[str, IntArray],
-    randoms: IntArray,
-    audited: IntArray,
+    setup: RolloutSetup,
     store: RolloutStore,
-    settings: RolloutSettings,
-    tick: Tick,
+    audited: IntArray,
+    candidate: IntArray,
+    selectors: tuple[str, ...],
 ) -> RolloutAudit:
-    """Roll out what is missing for these queries, and put the returns together."""
-    names, candidate = tuple(picks), _candidates(picks, randoms, audited)
-    roll_out(world, store, settings, audited[:, None], candidate, tick)
-    picked, drawn = np.split(candidate, [len(names)], axis=1)
+    picked, drawn = np.split(candidate, [len(selectors)], axis=1)
     return RolloutAudit(
         query=audited,
-        trajectory=world.queries.trajectory[audited],
-        group=world.queries.group[audited],
-        selectors=names,
+        trajectory=setup.queries.trajectory[audited],
+        group=setup.queries.group[audited],
+        selectors=selectors,
         candidate=picked,
         returns=store.get(audited[:, None], picked).astype(np.float64),
         random_candidate=drawn,
@@ -237,31 +297,14 @@ def _audit(
     )
 
 
-def _reuse(
-    path: Path, made_from: Mapping[str, Any], picks: Mapping[str, IntArray], store: RolloutStore
-) -> None:
-    """Enter what an earlier call wrote; more selectors may have come, but none has changed."""
-    stored = fitting(path, made_from)
-    if stored is None:
-        return
-    earlier = RolloutAudit.of(stored)
+def _same_picks(path: Path, earlier: RolloutAudit, picks: Mapping[str, IntArray]) -> RolloutAudit:
+    """An earlier audit; selectors may be added to it, but their picks must not have changed."""
     for i, name in enumerate(earlier.selectors):
-        if name not in picks or not np.array_equal(
-            picks[name][earlier.query], earlier.candidate[:, i]
-        ):
+        before = earlier.candidate[:, i]
+        if name not in picks or not np.array_equal(picks[name][earlier.query], before):
             raise InputError(
                 f"{path} holds rollouts of other picks of '{name}' than the scores of this study "
                 "make: its scores were changed or removed. Choose another "
                 f"{option('out')}, or move the file away."
             )
-    enter(earlier, store)
-
-
-def enter(earlier: RolloutAudit, store: RolloutStore) -> None:
-    """Enter the returns that an audit holds."""
-    for candidate, returns in (
-        (earlier.candidate, earlier.returns),
-        (earlier.random_candidate, earlier.random_returns),
-    ):
-        query = np.broadcast_to(earlier.query[:, None], candidate.shape)
-        store.add(query, candidate, returns.astype(np.float32))
+    return earlier

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.lab.judges.point import EUCLIDEAN, EXACT
 from toptail.report.page import Listing
 from toptail_paper.selection.page import declared_rows
 from toptail_paper.selection.results import SelectionResults, judge_name, selector_name
@@ -132,7 +132,7 @@ CONTENT: Final[tuple[Shown, ...]] = (
             "nregret_{k}": f"{_REFERENCE}: regret",
             **{
                 f"{judge}/{metric}_{{k}}": f"{judge_name(judge)}: {words}"
-                for judge in (EXACT, EUCLIDEAN, GEODESIC)
+                for judge in (EXACT, EUCLIDEAN)
                 for metric, words in (("tau_b", "τ_b"), ("nregret", "regret"))
             },
             "{judge}/tau_b_{k}": "{judge}: τ_b",

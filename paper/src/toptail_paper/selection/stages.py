@@ -1,14 +1,14 @@
 """The stages of a fixed-query study up to the scores: each is a file, made once.
 
-Every stage looks for its file first. One that is there and fits is read and not made again; one
-that does not fit is refused. Whatever a stage makes can be brought by the user instead.
+Every stage looks for its file first. A file that exists and fits is read; one that does not fit is
+refused. A user may put a file of their own in the place of any stage's.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -17,18 +17,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.errors import InputError
-from toptail.lab.judges.exact import WayJudge
+from toptail.errors import InputError, option
+from toptail.lab.judges.exact import PointJudge
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
-from toptail.lab.scorers.base import Scorer, of_run, run_origin
+from toptail.lab.scorers.base import Score, Scorer, score_shared
+from toptail.lab.scorers.runs import of_run, run_origin
 from toptail.lab.scorers.user import require_names
 from toptail.lab.store.units import Stored, fitting, need, plain, require_fit
 from toptail.lab.tasks.queries import FrozenQueries, freeze_queries, load_queries
 from toptail.lab.tasks.trajectories import FloatArray, Trajectories
 from toptail.lab.training.run_files import RECORD, in_training, read_run, run_folder
 from toptail.lab.training.runs import require_data
-from toptail_paper.selection.declare import CRITERIA, declare
-from toptail_paper.selection.files import REFERENCE, check_shape
+from toptail.progress import Tick, no_tick
+from toptail_paper.selection.config import SelectionConfig
+from toptail_paper.selection.files import (
+    CRITERIA,
+    REFERENCE,
+    SelectionFolder,
+    check_shape,
+    declare,
+    require_declared,
+)
 from toptail_paper.selection.pools import (
     USER,
     CandidatePools,
@@ -37,8 +46,73 @@ from toptail_paper.selection.pools import (
     draw_pools,
     pools_header,
 )
-from toptail_paper.selection.study import Selection, score_candidates
-from toptail_paper.study.scale import note, note_critics, note_data
+from toptail_paper.study.results import note, note_critics, note_data
+
+BLOCK = 16_384
+"""Candidates that are scored in one call."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One task's study: its folder, its settings, and its trained runs."""
+
+    folder: SelectionFolder
+    """``OUT/TASK``."""
+    config: SelectionConfig
+    """Every setting."""
+    runs: Path | None = None
+    """``RUNS`` of ``RUNS/TASK/CRITIC/seed-N``; None where every stage's file is already there."""
+    tick: Tick = no_tick
+    """Progress of each stage."""
+
+    @classmethod
+    def at(
+        cls, out: Path, config: SelectionConfig, runs: Path | None = None, tick: Tick = no_tick
+    ) -> Selection:
+        """The study that lives in ``out/TASK``."""
+        return cls(SelectionFolder(out / config.task), config, runs, tick)
+
+    def needed_runs(self, stage: str) -> Path:
+        """The folder of trained runs, or a sentence about what it is needed for."""
+        if self.runs is None:
+            raise InputError(
+                f"{stage} needs trained runs: name their folder with {option('runs')}, or put the "
+                f"stage's file into {self.folder.path}."
+            )
+        return self.runs
+
+    def made_from(self, queries: FrozenQueries, pools: CandidatePools) -> dict[str, Any]:
+        """What the headers of all files of scores and values name as their inputs.
+
+        Nothing is scored, valued or rolled out against criteria that were not declared.
+        """
+        declared = require_declared(self.folder, self.config, queries)
+        return {"declared": declared["hash"], "queries": queries.sha256, "pools": pools.sha256}
+
+
+def score_candidates(
+    score: Score, queries: FrozenQueries, pools: CandidatePools, tick: Callable[[float], None]
+) -> FloatArray:
+    """Score every candidate and the logged action, [Q, P, N + 1], in blocks of rows."""
+    actions = pools.with_logged()
+    per_query = actions.shape[1] * actions.shape[2]
+    flat = actions.reshape(-1, actions.shape[-1])
+    candidate = np.arange(len(flat))
+    query = candidate // per_query
+    asked = np.stack([candidate, query], axis=1)
+    result = np.empty(len(flat), dtype=np.float32)
+    states, goals = queries.states[query], queries.goals
+    for at, given in score_shared(score, states, flat, goals, asked, BLOCK):
+        scores, count = np.asarray(given), at.stop - at.start
+        if scores.shape != (count,):
+            raise InputError(
+                f"A scorer gave scores of shape {scores.shape} for {count} rows: expected one "
+                "number per row."
+            )
+        result[at] = scores
+        tick(at.stop / len(flat))
+    return result.reshape(actions.shape[:3])
+
 
 NORM = "norm"
 """What studies call the readout that is the norm of phi."""
@@ -130,10 +204,10 @@ def judge_reference(study: Selection, queries: FrozenQueries, pools: CandidatePo
 
 
 def judge_ways(
-    study: Selection, queries: FrozenQueries, pools: CandidatePools, judge: WayJudge
+    study: Selection, queries: FrozenQueries, pools: CandidatePools, judge: PointJudge
 ) -> Stored:
     """Value every candidate by a judge that knows the maze's ways: float32 [1, Q, P, N + 1]."""
-    path, gamma = judge.file(study.folder.values(judge.name).parent), study.config.rollouts.gamma
+    path, gamma = study.folder.values(judge.name), study.config.rollouts.gamma
     header = study.made_from(queries, pools) | {"origin": judge.origin(gamma)}
 
     def judged() -> Stored:
@@ -181,7 +255,6 @@ def score_critics(
 def _score_norms(
     study: Selection, queries: FrozenQueries, pools: CandidatePools, scorer: Scorer
 ) -> None:
-    """Store the norm of phi of every candidate unless its file is there and fits."""
     path = study.folder.norms(scorer.column)
     header = {**study.made_from(queries, pools), "origin": {**scorer.origin, "readout": NORM}}
 
@@ -200,7 +273,6 @@ def _score_column(
     made_from: Mapping[str, Any],
     shape: tuple[int, ...],
 ) -> None:
-    """Score one column unless its file is there and fits."""
     origin, known = dict(scorer.origin), None
     if scorer.opaque:  # only its answers tell whether it is the function that was stored
         known = score()
@@ -239,7 +311,8 @@ def critic_scorers(study: Selection, critics: Sequence[str]) -> list[Scorer]:
     if not found:
         raise InputError(
             f"{home} has no run of the critics {', '.join(critics)} with the seeds "
-            f"{', '.join(map(str, study.config.seeds))}: train them, or name other ones."
+            f"{', '.join(map(str, study.config.seeds))}: train them with {option('train')} and "
+            f"{option('critics')}, or name other {option('seeds')}."
         )
     return found
 
@@ -252,10 +325,10 @@ def add_values(
     values: NDArray[np.floating[Any]],
     origin: Mapping[str, Any],
 ) -> Path:
-    """Store a judge's values of every candidate, whoever computed them.
+    """Store a judge's values of every candidate.
 
     They are [members, Q, P, N + 1]; larger is better, the last column is the logged action.
-    ``origin`` says how they came about, as JSON has it.
+    ``origin`` says how they were computed, as JSON.
     """
     path = study.folder.values(judge)
     check_shape(path, "values", values, (-1, *pools.scored_shape))
@@ -284,8 +357,14 @@ def _behaviour_model(study: Selection, data: str, *, required: bool) -> Proposal
     if runs is None:
         return None
     folder = run_folder(runs / task / "diffusion", settings.policy_seed)
-    if not required and not (folder / RECORD).is_file():
-        return None
+    if not (folder / RECORD).is_file():
+        if not required:
+            return None
+        raise InputError(
+            f"Drawing candidates needs the behaviour model {folder}, which was not trained: train "
+            f"it with {option('train')}, or with 'toptail train --critics diffusion --seeds "
+            f"{settings.policy_seed}'; or give candidates of your own with {option('pools')}."
+        )
     _require_same_data(study, [run_origin(read_run(folder))], data)
     return diffusion_proposal(folder, task, settings)
 
@@ -302,15 +381,15 @@ def _reference_members(study: Selection, *, required: bool) -> list[Scorer]:
     if missing and required:
         raise InputError(
             f"The reference ensemble needs {run_folder(home, missing[0])}, which is not there: "
-            f"train {REFERENCE_CRITIC} with the seeds {', '.join(map(str, seeds))}."
+            f"train it with {option('train')}, or with 'toptail train --critics {REFERENCE_CRITIC} "
+            f"--seeds {','.join(map(str, seeds))}'."
         )
     return [] if missing else [scorer for found in members.values() for scorer in found]
 
 
 def no_part(_share: float) -> None:
-    """Tell nobody: what takes little beside the rest has no progress of its own."""
+    """Report no progress."""
 
 
 def _part(study: Selection, stage: str, i: int, of: Sequence[object]) -> Callable[[float], None]:
-    """Progress of the i-th of several equal parts of a stage."""
     return lambda share: study.tick(stage, (i + share) / len(of))

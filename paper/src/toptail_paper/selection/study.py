@@ -1,88 +1,108 @@
-"""One task's study: its folder, its settings, its trained runs, and how candidates are scored."""
+"""The selection study: its request, its steps, and what its page shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from toptail.errors import InputError, option
-from toptail.lab.scorers.base import Score, score_shared
-from toptail.lab.tasks.queries import FrozenQueries
-from toptail.lab.tasks.trajectories import FloatArray
-from toptail.progress import Tick, no_tick
+from toptail.lab.store.folder import RunFolder
+from toptail.progress import Tick
 from toptail_paper.selection.config import SelectionConfig
-from toptail_paper.selection.declare import require_declared
+from toptail_paper.selection.figures import drawings
 from toptail_paper.selection.files import SelectionFolder
-from toptail_paper.selection.pools import CandidatePools
+from toptail_paper.selection.page import texts
+from toptail_paper.selection.results import read_selection_results
+from toptail_paper.selection.specs import CONTENT, PARTS
+from toptail_paper.study.study import Request, Study
 
-BLOCK = 16_384
-"""Candidates that are scored in one call."""
+if TYPE_CHECKING:
+    from toptail.lab.tasks.files import Dataset
 
 
 @dataclass(frozen=True)
-class Selection:
-    """One task's study: where it is kept, what was asked for, and where trained runs are."""
+class UserInputs:
+    """What a user gives in place of, or in addition to, what the stages make."""
 
-    folder: SelectionFolder
-    """``OUT/TASK``."""
+    pools: Path | None = None
+    """An npz file with ``actions [Q, P, N, a]`` in place of a behaviour model's candidates."""
+    judges: tuple[str, ...] = ()
+    """``NAME=FILE.npz`` with ``values [members, Q, P, N + 1]``, one more judge each."""
+    scorers: tuple[str, ...] = ()
+    """``[NAME=]FILE.py:FUNCTION``, one more scorer each."""
+    env: str | None = None
+    """``FILE.py:make``, ``gymnasium:ID`` or ``ogbench:NAME``: the environment of rollouts and
+    closed loops, where it is not the maze of an OGBench task."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionRequest(Request):
+    """One call of the selection study, of one task."""
 
     config: SelectionConfig
-    """Every setting."""
-
-    runs: Path | None = None
-    """``RUNS`` of ``RUNS/TASK/CRITIC/seed-N``; None where every stage's file is already there."""
-
-    tick: Tick = no_tick
-    """Told the progress of each stage."""
-
-    @classmethod
-    def at(
-        cls, out: Path, config: SelectionConfig, runs: Path | None = None, tick: Tick = no_tick
-    ) -> Selection:
-        """The study that lives in ``out/TASK``."""
-        return cls(SelectionFolder(out / config.task), config, runs, tick)
-
-    def needed_runs(self, stage: str) -> Path:
-        """The folder of trained runs, or a sentence about what it is needed for."""
-        if self.runs is None:
-            raise InputError(
-                f"{stage} needs trained runs: name their folder with {option('runs')}, or put the "
-                f"stage's file into {self.folder.path}."
-            )
-        return self.runs
-
-    def made_from(self, queries: FrozenQueries, pools: CandidatePools) -> dict[str, Any]:
-        """What every file of scores and values says that it was made from.
-
-        Nothing is scored, valued or rolled out against criteria that were not declared.
-        """
-        declared = require_declared(self.folder, self.config, queries)
-        return {"declared": declared["hash"], "queries": queries.sha256, "pools": pools.sha256}
+    """The task's settings."""
+    dataset: Dataset
+    """Both splits of the task's data."""
+    stages: Sequence[str]
+    """The stages to be made, without the tables."""
+    inputs: UserInputs = UserInputs()
+    """What the user gives."""
+    deployed: tuple[str, ...] = ()
+    """Critics whose deployment is checked; the trained ones of the paper's four where empty."""
+    deployment: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Settings of actors and episodes that are not the task's own: ``{"actor": {"steps": 9}}``."""
+    planned: int | None = None
+    """Roll out at most so many candidates, chosen by a plan, in place of every critic's picks."""
 
 
-def score_candidates(
-    score: Score, queries: FrozenQueries, pools: CandidatePools, tick: Callable[[float], None]
-) -> FloatArray:
-    """Score every candidate and the logged action, [Q, P, N + 1], in blocks of rows."""
-    actions = pools.with_logged()
-    per_query = actions.shape[1] * actions.shape[2]
-    flat = actions.reshape(-1, actions.shape[-1])
-    candidate = np.arange(len(flat))
-    query = candidate // per_query
-    asked = np.stack([candidate, query], axis=1)
-    result = np.empty(len(flat), dtype=np.float32)
-    states, goals = queries.states[query], queries.goals
-    for at, given in score_shared(score, states, flat, goals, asked, BLOCK):
-        scores, count = np.asarray(given), at.stop - at.start
-        if scores.shape != (count,):
-            raise InputError(
-                f"A scorer gave scores of shape {scores.shape} for {count} rows: expected one "
-                "number per row."
-            )
-        result[at] = scores
-        tick(at.stop / len(flat))
-    return result.reshape(actions.shape[:3])
+def make_missing(request: SelectionRequest, tick: Tick) -> list[str]:
+    """Make the stages that are asked for; returns sentences about those that were left out."""
+    from toptail_paper.selection.run import Stages
+    from toptail_paper.selection.stages import Selection
+
+    config, run = request.config, RunFolder(request.folder, study="selection")
+    with (
+        _forget_on_failure(SelectionFolder(request.folder)),
+        run.recording(asdict(config), list(config.seeds), request.command),
+    ):
+        study = Selection.at(request.folder.parent, config, request.runs, tick)
+        how = request.deployed, request.deployment, request.planned
+        return Stages(study, request.dataset, request.inputs, *how).run(request.stages)
+
+
+@contextmanager
+def _forget_on_failure(folder: SelectionFolder) -> Iterator[None]:
+    """Remove the declaration of a call that fails before it has scored anything.
+
+    Otherwise the settings of a mistaken call would bind the corrected one.
+    """
+    declared = folder.declared.is_file()
+    try:
+        yield
+    except Exception:
+        if not declared and not folder.scored():
+            folder.forget()
+        raise
+
+
+def write(folder: Path, tick: Tick, **how: Any) -> list[str]:
+    """Write tables and curves; see `toptail_paper.selection.write.write_results`."""
+    from toptail_paper.selection.write import (
+        write_results,  # slow to import, and not needed for help
+    )
+
+    return write_results(folder, tick, **how)
+
+
+STUDY = Study(
+    name="selection",
+    steps=make_missing,
+    write=write,
+    parts=PARTS,
+    content=CONTENT,
+    read=read_selection_results,
+    drawings=drawings,
+    texts=texts,
+)

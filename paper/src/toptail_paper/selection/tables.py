@@ -4,27 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
-from typing import Any
+from itertools import product
+from typing import Any, Final
 
 import numpy as np
 
 from toptail.audit.record import jsonable
 from toptail.audit.sample import Estimate
-from toptail.audit.triples.bootstrap import LEVEL, TrajectoryBootstrap, seed_mean
-from toptail.lab.critics.registry import CRITICS, names
+from toptail.audit.triples.bootstrap import TrajectoryBootstrap
+from toptail.audit.triples.search import pooled_search_error
+from toptail.lab.critics.registry import CRITICS, ideal_of, names
+from toptail.lab.judges.point import EXACT
 from toptail.progress import Tick, no_tick
+from toptail.stats import SearchError, best_of_k, search_error
+from toptail.stats.best_of_k import Floats
 from toptail_paper.selection.files import REFERENCE
 from toptail_paper.selection.load import TaskSelection
-from toptail_paper.selection.measure import Judged, Mask, Picked, Resampled
+from toptail_paper.selection.measure import Judged, Mask, Picked, Resampled, by_query
+from toptail_paper.selection.results import SelectionMetric
 from toptail_paper.selection.specs import TABLES
 from toptail_paper.study.naming import is_circular
-from toptail_paper.study.tables import StoredCell, cell, with_more
+from toptail_paper.study.search_error import (
+    LABEL,
+    NOTES,
+    POOLED,
+    POOLED_CANDIDATES,
+    POOLED_RESAMPLES,
+)
+from toptail_paper.study.tables import StoredCell, cell, curve_cell, with_more
 
 RESAMPLES = 2_000
 HIGH = 0.9
 """The paper asks how many selected scores exceed this."""
-REFERENCE_METRICS = ("tau_b_", "nregret_", "pool_nregret_")
-"""How the metrics that the reference judges begin."""
+JUDGED = ("tau_b", "nregret", "pool_nregret")
+"""What is measured under every judge."""
 
 
 class MeasuredPicks:
@@ -55,10 +68,10 @@ class MeasuredPicks:
         cells = self._picked_cells(columns)
         for judge in self.data.judges:
             marks = {"circular": True} if judge == REFERENCE and is_circular(name) else {}
-            prefix = "" if judge == REFERENCE else f"{judge}/"
-            for suffix, keep in self.data.slices.items():
-                for metric, cell_ in self._judged_cells(judge, columns, keep).items():
-                    cells[f"{prefix}{metric}_{self.data.size}{suffix}"] = with_more(cell_, **marks)
+            for group, keep in self.data.slices.items():
+                for name_, cell_ in self._judged_cells(judge, columns, keep).items():
+                    metric = SelectionMetric(name_, self.data.size, judge, group)
+                    cells[str(metric)] = with_more(cell_, **marks)
         return cells
 
     def _judged_cells(
@@ -123,9 +136,9 @@ class MeasuredPicks:
             regret[seed] = _stack([self.means.regret(part, keep, at) for at in places])
             off[seed] = _over_k(mean, self.picked[column].off_support)
         return {
-            "value": _curve_cell(value),
-            "nregret": _curve_cell(regret),
-            "off_support": _curve_cell(off),
+            "value": curve_cell(value),
+            "nregret": curve_cell(regret),
+            "off_support": curve_cell(off),
         }
 
 
@@ -138,19 +151,6 @@ def _over_k(mean: Callable[[Any], Estimate], columns: Any) -> Estimate:
     return _stack([mean(columns[:, at]) for at in range(columns.shape[1])])
 
 
-def _curve_cell(by_seed: Mapping[int, Estimate]) -> dict[str, Any]:
-    """Mean, standard deviation, interval and every seed, each over K."""
-    low, high = seed_mean(list(by_seed.values())).interval(LEVEL)
-    points = np.array([estimate.point for estimate in by_seed.values()])
-    return {
-        "mean": points.mean(axis=0),
-        "std": points.std(axis=0, ddof=1) if len(points) > 1 else None,
-        "low": low,
-        "high": high,
-        "seeds": {str(seed): estimate.point for seed, estimate in by_seed.items()},
-    }
-
-
 def fixed_query_table(
     measured: MeasuredPicks, rollouts: Mapping[str, StoredCell], reliable: bool
 ) -> dict[str, Any]:
@@ -158,11 +158,12 @@ def fixed_query_table(
 
     Cells of a reference ensemble that was not admitted are marked.
     """
-    data = measured.data
-    rows = {}
+    data, rows = measured.data, {}
+    groups = product(JUDGED, data.slices)
+    by_reference = [str(SelectionMetric(m, data.size, group=group)) for m, group in groups]
     for name, row in measured.rows.items():
         rows[name] = dict(row)
-        for metric in [m for m in row if m.startswith(REFERENCE_METRICS) and not reliable]:
+        for metric in [m for m in by_reference if m in row and not reliable]:
             rows[name][metric] = row[metric] | {"unreliable": True}
         if name in rollouts:
             rows[name]["rollout_delta"] = rollouts[name]
@@ -200,8 +201,8 @@ def _order_and_regret(
 ) -> dict[str, dict[str, StoredCell]]:
     """tau_b and regret under every judge, of those scorers that were measured."""
     data = measured.data
-    metrics = [f"{m}_{data.size}" for m in ("tau_b", "nregret")]
-    metrics += [f"{judge}/{m}" for judge in data.judges if judge != REFERENCE for m in metrics[:2]]
+    pairs = product((REFERENCE, *(j for j in data.judges if j != REFERENCE)), JUDGED[:2])
+    metrics = [str(SelectionMetric(name, data.size, judge)) for judge, name in pairs]
     return {
         name: {m: measured.rows[name][m] for m in metrics if m in measured.rows[name]}
         for name in scorers
@@ -233,3 +234,102 @@ def function_classes() -> dict[str, dict[str, str]]:
         row: {"bilinear": found[objective, "bilinear"], "mlp": found[objective, "mlp"]}
         for row, objective in (("contrastive", "contrastive"), ("td", "bellman"))
     }
+
+
+PICK_NORM: Final = "pick-norm"
+"""What the table is called."""
+
+
+def pick_norm_table(measured: MeasuredPicks) -> dict[str, Any] | None:
+    """The rows of the critics whose norms are stored; None where none are."""
+    data = measured.data
+    rows = {
+        name: _row(measured, normed)
+        for name, columns in data.critics.items()
+        if (normed := {seed: c for seed, c in columns.items() if c in data.norms})
+    }
+    if not rows:
+        return None
+    caption = f"Norm of phi of the pick over that of a random candidate, {data.key}"
+    return TABLES[PICK_NORM].table(caption, {data.key: rows})
+
+
+def _row(measured: MeasuredPicks, columns: Mapping[int, str]) -> dict[str, StoredCell]:
+    """The norm of a random candidate, and for every K that of the pick in units of it."""
+    data, means = measured.data, measured.means
+    at_k = {seed: pick_norms(data, column) for seed, column in columns.items()}
+    alone = {seed: means.mean(norms[:, 0]) for seed, norms in at_k.items()}
+    cells = {"random_norm": means.cell(alone)}
+    for place, k in list(enumerate(data.k))[1:]:
+        ratio = {seed: means.mean(norms[:, place]) / alone[seed] for seed, norms in at_k.items()}
+        cells[f"pick_norm_{k}"] = means.cell(ratio)
+    return cells
+
+
+def pick_norms(data: TaskSelection, column: str) -> Floats:
+    """Expected norm of the best of K by score, ``[queries, n_k]``; the first K is 1."""
+    norms = data.norms[column][..., : data.size].astype(np.float64)
+    scores, flat = (x.reshape(-1, data.size) for x in (data.candidate_scores(column), norms))
+    return by_query(best_of_k(scores, flat, data.k), len(norms))
+
+
+def search_error_table(measured: MeasuredPicks) -> dict[str, Any] | None:
+    """The terms of every scorer whose ideal was scored; None without ideals or the exact judge."""
+    data = measured.data
+    if EXACT not in data.values:
+        return None
+    split = _Split(measured)
+    rows = {
+        name: split.row(columns, ideal)
+        for name, columns in data.critics.items()
+        if (ideal := ideal_of(name)) is not None and ideal in data.scores
+    }
+    if not rows:
+        return None
+    caption = f"Where search error comes from: normalized regret at K={data.size}, by exact value"
+    return TABLES[LABEL].table(caption, {data.key: rows}, NOTES)
+
+
+class _Split:
+    """The pools of a task with exact values, for all scorers."""
+
+    def __init__(self, measured: MeasuredPicks) -> None:
+        self.measured, self.data = measured, measured.data
+        self.values = self.data.judged(EXACT).values
+        rng = np.random.default_rng(1)
+        labels = np.repeat(self.data.trajectory, min(POOLED_CANDIDATES, self.data.size))
+        count = min(POOLED_RESAMPLES, len(measured.means.bootstrap.times))
+        self.bootstrap = TrajectoryBootstrap(labels, rng, count)
+
+    def row(self, columns: Mapping[int, str], ideal: str) -> dict[str, StoredCell]:
+        """The cells of one scorer."""
+        own = self.data.candidate_scores(ideal)
+        scores = {seed: self.data.candidate_scores(column) for seed, column in columns.items()}
+        fixed = {seed: self._fixed(x, own) for seed, x in scores.items()}
+        pooled = {seed: self._pooled(x, own) for seed, x in scores.items()}
+        return {
+            f"{start}{term}": self.measured.means.cell({s: x[term] for s, x in terms.items()})
+            for start, terms in (("", fixed), (POOLED, pooled))
+            for term in SearchError._fields
+        }
+
+    def _fixed(self, scores: Floats, ideal: Floats) -> dict[str, Estimate]:
+        """The terms over the headroom, both means over queries."""
+        size = self.data.size
+        critic, own, value = (x.reshape(-1, size) for x in (scores, ideal, self.values))
+        support = self.data.on_support.reshape(-1, size)
+        split = search_error(critic, own, value, support, (size,))
+        mean, pools = self.measured.means.mean, self.data.judged(EXACT)
+        headroom = mean(pools.oracle[:, -1]) - mean(pools.random)
+        terms = zip(SearchError._fields, split, strict=True)
+        return {name: mean(by_query(term, len(scores))[:, 0]) / headroom for name, term in terms}
+
+    def _pooled(self, scores: Floats, ideal: Floats) -> dict[str, Estimate]:
+        """The same for the first candidates of each query's first pool, all in one pool."""
+        critic, own, value, support = (
+            x[:, 0, :POOLED_CANDIDATES].reshape(-1)
+            for x in (scores, ideal, self.values, self.data.on_support)
+        )
+        size = self.data.size
+        split, headroom = pooled_search_error(critic, own, value, support, size, self.bootstrap)
+        return {name: split[i] / headroom for i, name in enumerate(SearchError._fields)}

@@ -36,7 +36,7 @@ What a study leaves in its folder
     ``values`` [n]: what a judge that is no critic says of the triples. On point mazes, where the
     simulator is installed, ``exact``: gamma to the fewest steps, the action's included; and
     ``euclidean``: gamma to the Euclidean length of the shortest way from where the action leads,
-    in units of 0.2. Older folders call the latter ``geodesic``.
+    in units of 0.2.
 ``scores/temperature/TASK/``
     The same for the temperature study, with triples of its own and columns
     ``binary_nce-0.05@0``, ``symmetric_info_nce-learned@2``: ``scores`` and ``negatives`` only.

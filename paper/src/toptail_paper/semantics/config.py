@@ -14,10 +14,10 @@ EXCLUSIONS = ("row", "trajectory")
 """What a support pool leaves out: the anchor's own row, or its whole trajectory."""
 
 ORACLE = "oracle"
-"""Scorer name of the reference: an independently seeded TD-Q that judges and is not judged."""
+"""Scorer name of the reference: an independently seeded TD-Q, which only judges."""
 
 DRAWS, PROPOSALS = "draws", "proposals"
-"""Files of a task's folder that are no column."""
+"""Files of a task's folder that hold no column of scores."""
 
 VALUES = "values"
 """Folder in a task's folder: what judges that are no critics say of the triples."""
@@ -29,7 +29,7 @@ SEEN: Final = "seen"
 """Folder of the scores on trajectories that the critics were trained on."""
 
 Beside: TypeAlias = Literal["", "temperature", "seen"]
-"""Whose scores: the study's own, or what a folder beside them holds."""
+"""Which scores: the study's own (empty), the temperature study's, or those of seen trajectories."""
 
 
 @dataclass(frozen=True)
@@ -38,49 +38,34 @@ class SemanticsConfig:
 
     tasks: tuple[str, ...]
     """Data sets: OGBench names, the paper's names, or paths of training files."""
-
     seeds: tuple[int, ...] = (42, 43, 44)
     """Training seeds of the critics that are reported."""
-
     split: Split = "val"
     """The split that triples and candidates are drawn from."""
-
     triples: int = 3_000
     """Triples (s, a, g) per task."""
-
     negatives: int = 49
     """Goals of other trajectories that each true goal is ranked among."""
-
     max_offset: int = MAX_OFFSET
     """Longest distance d of a triple's goal, in steps."""
-
     gamma: float = GAMMA
     """Discount of the return-to-go gamma^d."""
-
     behaviour_actions: int = 64
     """Actions of the behaviour model per (s, g) that a score is centered with."""
-
     support_queries: int = 500
     """Triples, from the first on, whose (s, g) get support pools."""
-
     support_pool: int = 64
     """Candidates of a support pool; half come from near states, half from random ones."""
-
     n_near: tuple[int, ...] = (50, 200, 800)
     """How many nearest states count as near."""
-
     k: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     """Candidate counts K of best-of-K curves."""
-
     oracle_seed: int = 7
     """Training seed of the TD-Q that serves as independent reference."""
-
     diffusion_seeds: tuple[int, ...] = (42, 7, 13)
     """Training seeds of the behaviour models; the first one also centers scores."""
-
     draw_seed: int = 0
     """Seed of everything drawn; the temperature study draws with the next one."""
-
     resamples: int = 1_000
     """Bootstrap resamples of trajectories behind each interval."""
 

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.lab.store.units import Stored, columns
-from toptail.lab.tasks.names import PAPER_TASKS
+from toptail.lab.tasks.names import SHORT_NAMES
 from toptail.lab.training.run_files import digest
 from toptail.pools.columns import group_seeds, split_seed
 from toptail.pools.triples import ScoredTriples
 from toptail.stats.best_of_k import Floats
 from toptail_paper.semantics.config import DRAWS, ORACLE, PROPOSALS, VALUES, Beside
+from toptail_paper.study.naming import PAPER_TASKS
 
 _FAMILIES = ("scores", "negatives", "hard_negatives", "second_goals", "next_scores", "query_means")
 """What is stored of every column, as far as it was scored."""
@@ -32,10 +33,8 @@ class SupportPools:
 
     trajectory: Ints
     """The trajectory of each query's anchor, ``[q]``."""
-
     on_support: NDArray[np.bool_]
     """Whether the candidate is the action of one of the nearest states, ``[q, pool]``."""
-
     scores: Mapping[str, Floats]
     """Column to the candidates' scores at the query's (s, g), ``[q, pool]``."""
 
@@ -46,7 +45,6 @@ class DiffusionPools:
 
     values: Floats
     """The oracle's value of (s, action, g), ``[n]``."""
-
     scores: Mapping[str, Floats]
     """Column to the score of (s, action, g), ``[n]``."""
 
@@ -57,31 +55,22 @@ class TaskScores:
 
     task: str
     """Name of the data set."""
-
     key: str
     """Name in tables: the paper's, where the data set is the paper's."""
-
     navigation: bool
     """Whether gamma^d is a value there, so that every diagnostic applies; else retrieval only."""
-
     triples: ScoredTriples
     """All columns but the oracle's, which is ``values["oracle"]`` where there is one."""
-
     origins: Mapping[str, dict[str, Any]]
     """Column to where it comes from, the oracle's included."""
-
     made_from: Mapping[str, str]
     """Column to a hash of every stored file that its diagnostics are made from."""
-
     query_std: Mapping[str, Floats] = field(default_factory=dict)
     """Column to the standard deviation of the behaviour actions' scores at (s, g), ``[n]``."""
-
     support: Mapping[tuple[int, str], SupportPools] = field(default_factory=dict)
     """(n_near, "row" or "trajectory") to the pools; empty unless ``navigation``."""
-
     diffusion: Mapping[int, DiffusionPools] = field(default_factory=dict)
     """Behaviour-model seed to its pools; empty without behaviour models or without an oracle."""
-
     loss_gaps: Mapping[int, dict[str, float]] = field(default_factory=dict)
     """Behaviour-model seed to its ``train``, ``held_out``, ``gap``, ``low`` and ``high`` loss."""
 
@@ -118,7 +107,7 @@ def read_tasks(out: str | Path, beside: Beside = "") -> list[TaskScores]:
 
 def read_task(out: str | Path, task: str) -> TaskScores:
     """One task's scores, by the data set's name, the paper's, or the path of its file."""
-    folder = _existing(out) / PAPER_TASKS.get(task, Path(task).name.removesuffix(".npz"))
+    folder = _existing(out) / SHORT_NAMES.get(task, Path(task).name.removesuffix(".npz"))
     if not (folder / f"{DRAWS}.npz").is_file():
         stored = ", ".join(each.name for each in task_folders(folder.parent)) or "none"
         raise InputError(
@@ -211,7 +200,6 @@ def _made_from(
 
 
 def _family(found: Mapping[str, Stored], name: str) -> dict[str, NDArray[Any]]:
-    """One array of every column that has it."""
     return {
         column: stored.arrays[name] for column, stored in found.items() if name in stored.arrays
     }

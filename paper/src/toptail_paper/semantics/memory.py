@@ -1,8 +1,8 @@
 """Trajectories trained on and held out: whether a score knows how near a goal is.
 
-A critic that has learned its training trajectories by heart tells their goals from all others
-without fault, and no retrieval metric shows that it has nothing to say about their order. So the
-same questions are asked about triples of the validation split and of the training split.
+A critic that has memorized its training trajectories tells their goals from all others, and no
+retrieval metric shows that it does not order them. So the same metrics are computed on triples of
+the validation split and of the training split.
 """
 
 from __future__ import annotations
@@ -20,14 +20,18 @@ from toptail.audit.triples.retrieval import (
 )
 from toptail.audit.triples.value_order import ordering
 from toptail.pools.columns import group_seeds
-from toptail.pools.triples import ScoredTriples
 from toptail_paper.semantics.config import SEEN, SemanticsConfig
-from toptail_paper.semantics.jobs import ColumnJob, Estimates, MeasureEach, measure_each
 from toptail_paper.semantics.load import TaskScores
-from toptail_paper.semantics.measure import MeasuredTask, by_seed
+from toptail_paper.semantics.measure import (
+    ColumnJob,
+    Estimates,
+    MeasuredTask,
+    MeasureEach,
+    by_seed,
+    measure_each,
+)
 from toptail_paper.semantics.specs import TABLES
-from toptail_paper.semantics.tables import estimate_cell
-from toptail_paper.study.tables import Rows, StoredCell
+from toptail_paper.study.tables import Rows, StoredCell, estimate_cell
 
 METRICS = {
     "auc": retrieval_auc,
@@ -35,7 +39,7 @@ METRICS = {
     "nearer_goal": nearer_goal_win_rate,
     "order": ordering,
 }
-"""What is asked about both kinds of trajectories, by the names that `measure` has for it."""
+"""What is measured on both kinds of trajectories, by the names in `measure`."""
 
 CALLED = {"order": "tau"}
 """Metrics that the table calls by another name."""
@@ -50,7 +54,7 @@ def memory_table(
     config: SemanticsConfig,
     each: MeasureEach = measure_each,
 ) -> dict[str, Any] | None:
-    """``tables/seen.json``: METRIC_held_out beside METRIC_seen; None where nothing was scored.
+    """``tables/seen.json``: METRIC_held_out and METRIC_seen; None where nothing was scored.
 
     Only columns that were scored on both are compared, so that both cells have the same seeds and
     are of the same critics.
@@ -97,7 +101,7 @@ def _both(own: TaskScores, each: TaskScores) -> list[str]:
 
 
 def _critic(origin: Mapping[str, Any]) -> dict[str, Any]:
-    """Where a column comes from, whatever it was asked about."""
+    """The origin of a column without the hash of its scores."""
     return {name: entry for name, entry in origin.items() if name != "scores_sha256"}
 
 
@@ -106,13 +110,7 @@ def measure_trained_on(task: TaskScores, column: str, config: SemanticsConfig) -
     t = task.triples
     rng = np.random.default_rng([config.draw_seed, 3])
     bootstrap = TrajectoryBootstrap(t.trajectory, rng, config.resamples)
-    known = {metric: estimate for metric, estimate in METRICS.items() if _has(t, column, metric)}
-    return {metric: estimate(t, column, bootstrap) for metric, estimate in known.items()}
-
-
-def _has(triples: ScoredTriples, column: str, metric: str) -> bool:
-    """Whether the scores that a metric needs are there; kept ones may lack those of other goals."""
-    return metric != "auc" or column in triples.negatives
+    return {metric: estimate(t, column, bootstrap) for metric, estimate in METRICS.items()}
 
 
 def _cells(

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.lab.judges.point import EUCLIDEAN, EXACT
 from toptail.report.text import join, number, plural
 from toptail_paper.semantics.results import SemanticsResults
 from toptail_paper.semantics.specs import setting_name
 from toptail_paper.study.compare import DIFFERS, where_compared
 from toptail_paper.study.naming import drawn, in_order, is_control, scorer_name
 from toptail_paper.study.page import Texts, recorded
-from toptail_paper.study.results import StudyResults
-from toptail_paper.study.scale import scale_rows
+from toptail_paper.study.results import StudyResults, scale_rows
 
 _LEAD: Final = (
     "Critics are asked about recorded triples: a state, the action taken there, and a "
@@ -72,13 +71,10 @@ def summary(study: SemanticsResults) -> list[str]:
             f"nregret_{EXACT}",
             "Normalized regret of the same picks by the exact value",
         ),
-        *(
-            (
-                "value-oracle",
-                f"nregret_{judge}",
-                "Normalized regret of the same picks by the Euclidean length of the shortest way",
-            )
-            for judge in (EUCLIDEAN, GEODESIC)
+        (
+            "value-oracle",
+            f"nregret_{EUCLIDEAN}",
+            "Normalized regret of the same picks by the Euclidean length of the shortest way",
         ),
     ):
         rows = {

@@ -15,29 +15,21 @@ from numpy.typing import NDArray
 from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.lab.critics.registry import IDEALS
-from toptail.lab.judges.exact import WAYS, WayJudge
+from toptail.lab.judges.exact import POINT_JUDGES, PointJudge
 from toptail.lab.judges.ideals import knows_ideals
-from toptail.lab.judges.point import knows_ways
+from toptail.lab.judges.point import is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC
-from toptail.lab.scorers.base import (
-    Rows,
-    Score,
-    Scorer,
-    critics_in,
-    of_run,
-    of_runs,
-    score_shared,
-)
+from toptail.lab.scorers.base import Rows, Score, Scorer, score_shared
+from toptail.lab.scorers.runs import critics_in, of_run, of_runs
 from toptail.lab.scorers.user import require_names, user_scorers
 from toptail.lab.store.folder import RunFolder
-from toptail.lab.store.units import KEPT, Stale, Stored, fitting, need
-from toptail.lab.tasks.datasets import TaskDataset
+from toptail.lab.store.units import Stale, Stored, fitting, need
+from toptail.lab.tasks.files import TaskDataset
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.lab.tasks.triples import TooFewTrajectoriesError
 from toptail.lab.training.runs import require_data
 from toptail.pools.columns import split_seed
 from toptail.progress import Tick, no_tick
-from toptail_paper.semantics.behaviour import behaviour_runs, proposals_spec, propose
 from toptail_paper.semantics.config import (
     DRAWS,
     ORACLE,
@@ -48,10 +40,10 @@ from toptail_paper.semantics.config import (
     Beside,
     SemanticsConfig,
 )
-from toptail_paper.semantics.draws import draw, spec
+from toptail_paper.semantics.draws import behaviour_runs, draw, proposals_spec, propose, spec
 from toptail_paper.semantics.load import stored_columns
 from toptail_paper.study.ideals import ideal_scorers
-from toptail_paper.study.scale import note_critics, note_data
+from toptail_paper.study.results import note_critics, note_data
 
 BLOCK = 16_384
 """Scores of one call of a scorer, at most."""
@@ -66,7 +58,7 @@ def score_tasks(
     *,
     ideals: bool = False,
 ) -> None:
-    """Draw, sample and score what is missing; what is stored and fits stays as it is.
+    """Draw, sample and score what is missing; stored files that fit are not made again.
 
     Parameters
     ----------
@@ -78,7 +70,7 @@ def score_tasks(
     critics
         A user's critics: see `user_scorer`.
     tick
-        Called as the work goes on.
+        Called with the stage and the share that is done.
     ideals
         Whether the ideal critics are scored, too, on the tasks where they are known.
     """
@@ -99,8 +91,6 @@ def score_tasks(
 
 
 class _Task:
-    """The scoring of one task."""
-
     def __init__(
         self, config: SemanticsConfig, folder: RunFolder, task: TaskDataset, tick: Tick
     ) -> None:
@@ -130,10 +120,10 @@ class _Task:
             self._score_columns(seen, self._draws(SEEN), None, SEEN)
 
     def _also_on_seen(self, scorers: Sequence[Scorer]) -> list[Scorer]:
-        """Who is also shown the trajectories that critics are trained on.
+        """The scorers that also score trajectories of the training split.
 
-        Nobody where the study draws from these in any case, or where they are too few to draw
-        from; and the reference is not judged.
+        None where the study draws from that split anyway, or where it has too few trajectories;
+        the reference is never among them.
         """
         seen = [s for s in scorers if split_seed(s.column)[0] != ORACLE]
         if self.config.split == "train" or not seen:
@@ -154,7 +144,6 @@ class _Task:
         proposals: Stored | None,
         beside: Beside = "",
     ) -> None:
-        """Score columns one after another."""
         for scorer in scorers:
             self._score_column(scorer, self._home(beside), draws, proposals)
             self.done += 1 / self.columns
@@ -163,10 +152,7 @@ class _Task:
         self.tick(f"{self.task.key}: {stage}", self.done)
 
     def _require_sound(self, scorers: Sequence[Scorer], runs: Path | None) -> None:
-        """Columns are there and have different names; runs were trained on this very data.
-
-        Triples are enough: pools need K of each quartile.
-        """
+        """Refuse too few triples, missing or equally named columns, and runs of other data."""
         least = 9 * max(self.config.k) // 2  # not 4: quartiles of whole steps differ in size
         if self.task.navigation and self.config.triples < least:
             raise InputError(
@@ -178,8 +164,8 @@ class _Task:
             seeds = ", ".join(map(str, self.config.seeds))
             raise InputError(
                 f"{runs}/{self.task.name} has no run of the seeds {seeds}: expected "
-                f"{runs}/{self.task.name}/CRITIC/seed-N, as `toptail train` writes; train them or "
-                f"name other {option('seeds')}."
+                f"{runs}/{self.task.name}/CRITIC/seed-N, as 'toptail train' writes; train them "
+                f"with {option('train')} and {option('critics')}, or name other {option('seeds')}."
             )
         require_names([scorer.column for scorer in scorers], stored_columns(self._home()))
         train = self.task.data.train
@@ -211,20 +197,18 @@ class _Task:
             wanted["runs"] = {**stored.header["runs"], **wanted["runs"]}
 
         def proposed() -> Stored:
-            _require_whole(self._home(), draws)
             self._say("sampling behaviour models")
             return propose(self.config, self.task, draws, found)
 
         return need(path, wanted, proposed, stale="remake")
 
     def _ways(self, draws: Stored) -> None:
-        """Let the judges that know the ways value the triples, where there are any."""
-        if knows_ways(self.task.name) and find_spec("mujoco") is not None:
-            for judge in WAYS.values():
+        """Value the triples by the judges of shortest ways, on tasks that have them."""
+        if is_point_maze(self.task.name) and find_spec("mujoco") is not None:
+            for judge in POINT_JUDGES.values():
                 self._judge(judge, draws)
 
-    def _judge(self, judge: WayJudge, draws: Stored) -> None:
-        """Store what a judge says of the triples."""
+    def _judge(self, judge: PointJudge, draws: Stored) -> None:
         gamma = self.config.gamma
         header = {DRAWS: draws.sha256, "origin": judge.origin(gamma)}
 
@@ -235,12 +219,11 @@ class _Task:
             values = judge.values(self.task.name, states[rows], actions, states[goals], gamma)
             return Stored(header, {"values": values[:, 0]})
 
-        need(judge.file(self._home() / VALUES), header, judged, stale="remake")
+        need(self._home() / VALUES / f"{judge.name}.npz", header, judged, stale="remake")
 
     def _score_column(
         self, scorer: Scorer, home: Path, draws: Stored, proposals: Stored | None
     ) -> None:
-        """Score one column unless its file is there and fits."""
         self._say(f"scoring {scorer.column}")
         self.folder.asked += 1
         shown = _Shown(self.task.split(draws.header["split"]), draws, proposals)
@@ -257,20 +240,10 @@ class _Task:
         }
 
         def scored() -> Stored:
-            _require_whole(home, draws)
             self.folder.made += 1
             return Stored(header, dict(shown.scored(scorer)))
 
         need(home / f"{scorer.column}.npz", header, scored, stale="remake")
-
-
-def _require_whole(home: Path, draws: Stored) -> None:
-    """Refuse to add to a task whose draws were kept without all that scorers are shown."""
-    if KEPT in draws.header:
-        raise InputError(
-            f"{home} was kept, without all that was drawn for it: score in the study's own folder, "
-            "or in a new one, and keep that."
-        )
 
 
 class _Shown:
@@ -357,8 +330,8 @@ def evaluate(
 def run_scorers(runs: Path, task: str, config: SemanticsConfig) -> list[Scorer]:
     """The scorers of every finished run ``RUNS/TASK/CRITIC/seed-N`` of the wanted seeds.
 
-    Critics that nobody trained and seeds that are missing are left out; what was trained and is
-    not valid is refused. The independently seeded TD-Q comes as ``oracle@SEED``.
+    Critics without a run and missing seeds are left out; an invalid run is refused. The
+    independently seeded TD-Q is ``oracle@SEED``.
     """
     home, seed = runs / task, config.oracle_seed
     reference = of_run(home / REFERENCE_CRITIC, seed, task)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.lab.judges.point import EUCLIDEAN, EXACT
 from toptail.report.text import number
 from toptail_paper.study.figures import FigureSpec
 from toptail_paper.study.naming import scorer_name, setting_text
@@ -25,7 +25,6 @@ _ROWS: Final[Mapping[str, str]] = {
     "oracle": "Independent value",
     EXACT: "Exact value",
     EUCLIDEAN: "Shortest way, Euclidean",
-    GEODESIC: "Shortest way, Euclidean",
 }
 """Rows that are not scorers."""
 
@@ -291,14 +290,12 @@ CONTENT: Final[tuple[Shown, ...]] = (
             "tau_oracle": None,
             **_against(EXACT, "the exact value"),
             **_against(EUCLIDEAN, "the Euclidean way"),
-            **_against(GEODESIC, "the Euclidean way"),
             "spearman": "Spearman with γ^d",
             "spearman_oracle": "Spearman with the value",
         },
         decimals=2,
         part="search",
-        words={EXACT: "Against the exact value"}
-        | dict.fromkeys((EUCLIDEAN, GEODESIC), "Against the Euclidean way"),
+        words={EXACT: "Against the exact value", EUCLIDEAN: "Against the Euclidean way"},
         label="tab:value-oracle",
     ),
     _table(

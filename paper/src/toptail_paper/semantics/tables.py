@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from toptail.audit.triples.bootstrap import LEVEL, seed_mean
+from toptail.audit.triples.bootstrap import seed_mean
 from toptail.lab.critics.registry import CRITICS, names, readout, without_settings
-from toptail.lab.judges.point import EUCLIDEAN, EXACT, GEODESIC
+from toptail.lab.judges.point import EUCLIDEAN, EXACT
 from toptail.report.text import join
 from toptail_paper.semantics.config import EXCLUSIONS, ORACLE, SemanticsConfig
-from toptail_paper.semantics.jobs import Estimates
-from toptail_paper.semantics.measure import CURSE, MeasuredTask
+from toptail_paper.semantics.measure import CURSE, Estimates, MeasuredTask
 from toptail_paper.semantics.specs import LEARNED, TABLES
 from toptail_paper.study.naming import is_circular, scorer_name
-from toptail_paper.study.tables import Rows, StoredCell, cell
+from toptail_paper.study.tables import Rows, StoredCell, estimate_cell
 
 RETRIEVAL = ("auc", "hard_negative_auc", "recall_1", "recall_5", "same_trajectory", "nearer_goal")
-"""The paper's columns of tab:retrieval, and the two controls beside them."""
+"""The paper's columns of tab:retrieval, and two controls."""
 
 READOUTS = {"norm": "phi_norm"}
 """Stored readouts that the table calls by another name."""
@@ -36,7 +35,6 @@ _EUCLIDEAN = (
 _WAYS = {
     EXACT: "exact: γ to the fewest steps into the goal's tolerance, the action's included.",
     EUCLIDEAN: f"euclidean: {_EUCLIDEAN}",
-    GEODESIC: f"geodesic: {_EUCLIDEAN}",
 }
 """What the notes say of judges that know the ways of a maze."""
 
@@ -60,22 +58,6 @@ def all_tables(
     return {content["label"].removeprefix("tab:"): content for content in made if content["rows"]}
 
 
-def estimate_cell(by_seed: Estimates) -> StoredCell:
-    """Mean, spread and every seed of a scalar, with the interval of the mean over seeds.
-
-    The interval resamples trajectories and keeps the seeds. A seed in which the diagnostic is
-    not computable is stored as null and stays out of both.
-    """
-    interval = (float("nan"), float("nan"))
-    finite = [e for e in by_seed.values() if np.isfinite(e.point)]
-    if finite:
-        low, high = seed_mean(finite).interval(LEVEL)
-        interval = float(low), float(high)
-    entry = cell({i: float(e.point) for i, e in enumerate(by_seed.values())}, interval)
-    entry["seeds"] = dict(zip(by_seed, entry["seeds"].values(), strict=True))
-    return entry
-
-
 def _rows(measured: Iterable[MeasuredTask], metrics: Mapping[str, str] | Sequence[str]) -> Rows:
     """One row per scorer that has any of the metrics; metric -> diagnostic where they differ."""
     names = metrics if isinstance(metrics, Mapping) else {metric: metric for metric in metrics}
@@ -89,7 +71,6 @@ def _rows(measured: Iterable[MeasuredTask], metrics: Mapping[str, str] | Sequenc
 
 
 def _cells(metrics: Mapping[str, Estimates]) -> dict[str, StoredCell]:
-    """The cells of the metrics that some seed has."""
     return {metric: estimate_cell(seeds) for metric, seeds in metrics.items() if seeds}
 
 
@@ -232,7 +213,7 @@ def _robustness(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> di
 
 def _value_oracle(measured: Sequence[MeasuredTask], config: SemanticsConfig) -> dict[str, Any]:
     judged = [task for task in measured if task.agreement]
-    known = (ORACLE, EXACT, EUCLIDEAN, GEODESIC)
+    known = (ORACLE, EXACT, EUCLIDEAN)
     judges = [name for name in known if any(name in t.agreement for t in judged)]
     names = {name: name for judge in judges for name in (f"nregret_{judge}", f"tau_{judge}")}
     rows = _rows(judged, {"nregret_gamma": "normalized@top", **names})

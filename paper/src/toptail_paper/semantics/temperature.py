@@ -13,12 +13,17 @@ from toptail.audit.triples.retrieval import recall, retrieval_auc
 from toptail.audit.triples.value_order import calibration, calibration_gap, ordering
 from toptail.pools.triples import ScoredTriples
 from toptail_paper.semantics.config import SWEEP, SemanticsConfig
-from toptail_paper.semantics.jobs import ColumnJob, Estimates, MeasureEach, measure_each
 from toptail_paper.semantics.load import TaskScores
-from toptail_paper.semantics.measure import by_seed, resampling
+from toptail_paper.semantics.measure import (
+    ColumnJob,
+    Estimates,
+    MeasureEach,
+    by_seed,
+    measure_each,
+    resampling,
+)
 from toptail_paper.semantics.specs import TABLES, TemperatureSetting
-from toptail_paper.semantics.tables import estimate_cell
-from toptail_paper.study.tables import Rows, StoredCell
+from toptail_paper.study.tables import Rows, StoredCell, estimate_cell
 
 COLLAPSED = 1e-3
 """A critic whose scores have a smaller standard deviation than this tells nothing apart."""
@@ -142,7 +147,6 @@ def _ranges(row: Mapping[str, Mapping[str, StoredCell]]) -> dict[str, Any]:
 
 
 def _means(row: Mapping[str, Mapping[str, StoredCell]], metric: str) -> dict[str, float]:
-    """Setting -> mean, where there is one."""
     found = {setting: cells[metric]["mean"] for setting, cells in row.items()}
     return {setting: mean for setting, mean in found.items() if mean is not None}
 

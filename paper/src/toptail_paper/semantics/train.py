@@ -13,8 +13,8 @@ from toptail.lab.critics.losses import Contrast
 from toptail.lab.critics.registry import MAIN, entry, names
 from toptail.lab.judges.reference import REFERENCE_CRITIC
 from toptail.lab.scorers.training import Settings, TrainingJob, TrainingSettings, train_missing
-from toptail.lab.tasks.datasets import TaskDataset
-from toptail.lab.training.group import Watch
+from toptail.lab.tasks.files import TaskDataset
+from toptail.lab.training.run_batch import Watch
 from toptail.lab.training.run_files import Run
 from toptail_paper.semantics.config import SWEEP, SemanticsConfig
 
@@ -28,25 +28,18 @@ class SemanticsTraining(TrainingSettings):
 
     critics: tuple[str, ...] = (*MAIN, *names("two_head"))
     """Critics on navigation tasks."""
-
     play_critics: tuple[str, ...] = MAIN
     """Critics on manipulation tasks, where only retrieval is measured."""
-
     play_steps: int = 50_000
     """Optimizer steps of those critics."""
-
     sweep: bool = False
     """Whether to train the temperature study, on the navigation tasks."""
-
     temperatures: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
-    """Fixed temperatures of that study; a learned one comes beside them."""
-
+    """Fixed temperatures of that study; a learned one is added."""
     contrasts: tuple[Contrast, ...] = ("binary_nce", "symmetric_info_nce")
     """Contrastive losses of that study."""
-
     sweep_steps: int = 20_000
     """Optimizer steps of that study."""
-
     sweep_seeds: tuple[int, ...] = (0, 1, 2)
     """Training seeds of that study; none of them is reported elsewhere."""
 

@@ -1,4 +1,4 @@
-"""A measured cell beside the paper's: how far apart, and how both are written."""
+"""Comparison of a measured cell with the paper's: the difference, and how both are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ideal critics as scorers: columns of a study's scores that nobody trained."""
+"""The ideal critics as scorers: columns of a study's scores that need no training."""
 
 from __future__ import annotations
 

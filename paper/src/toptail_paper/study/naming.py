@@ -14,6 +14,16 @@ from toptail.lab.critics.registry import (
     title,
     without_settings,
 )
+from toptail.lab.tasks.names import SHORT_NAMES
+
+PAPER_TASKS: Final = {
+    name: SHORT_NAMES[name]
+    for name in (
+        *("PointMaze", "AntMaze", "HumanoidMaze", "AntSoccer"),
+        *("Cube-single", "Cube-double", "Scene", "Puzzle"),
+    )
+}
+"""The paper's eight tasks, in its order, and the data set that each stands for here."""
 
 TRAINED: Final = "_trained/"
 """``raw_trained/cosine``: the raw critic's embeddings, read as a cosine."""
@@ -70,9 +80,12 @@ def by_factors(scorers: Iterable[str]) -> list[str]:
 
 
 def is_control(scorer: str) -> bool:
-    """Whether a scorer is this project's own control, not one of the paper's or a user's."""
+    """Whether a scorer is a control of the paper's critics, which tables show apart.
+
+    The main critics, critics of the group "other" and a user's scorers are no controls.
+    """
     critic = critic_of(scorer)
-    return critic is not None and critic.group != "main"
+    return critic is not None and critic.group not in ("main", "other")
 
 
 def is_circular(scorer: str) -> bool:

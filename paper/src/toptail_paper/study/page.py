@@ -12,8 +12,7 @@ from toptail.report.page import Item, Page, Picture, Section, Sheet, data_addres
 from toptail.report.text import bracket, number
 from toptail_paper.study.compare import where_compared
 from toptail_paper.study.figures import Drawing, FigureSpec, svg_and_png
-from toptail_paper.study.results import StudyResults
-from toptail_paper.study.scale import short_words
+from toptail_paper.study.results import StudyResults, short_words
 from toptail_paper.study.show import shown_notes, shown_tables, text_of
 from toptail_paper.study.tables import TableSpec, Text
 
@@ -61,7 +60,7 @@ class View:
     show: Callable[[Any], Sequence[Item]]
     """Makes the items from the study's results."""
     label: str = ""
-    """Name by which the command line finds its tables."""
+    """A name by which ``toptail-paper show`` finds its tables."""
 
 
 Shown: TypeAlias = TableSpec | FigureSpec | View

@@ -1,17 +1,16 @@
 """The contract of a study: what it is made of; its page and what is reproduced, written once.
 
-A study is a folder beside this file with a module ``contract.py`` that provides one ``STUDY``.
+A study is a package of this project, named in `STUDIES`, whose module ``study.py`` has a ``STUDY``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any, Final
 
 from toptail.errors import InputError, refusing
@@ -21,11 +20,13 @@ from toptail.progress import Tick, no_tick
 from toptail.report.page import Sheet
 from toptail.report.table import Table
 from toptail_paper.study.figures import Drawing, FigureSpec
-from toptail_paper.study.kept import Keeping, Keepsake
 from toptail_paper.study.page import Part, Shown, Texts, View, write_page
 from toptail_paper.study.results import StudyResults
 from toptail_paper.study.show import shown_tables
 from toptail_paper.study.tables import TableSpec
+
+STUDIES: Final = ("controlled", "selection", "semantics")
+"""The packages that are studies."""
 
 _UNSHOWABLE: Final = "holds results that cannot be read"
 _AGAIN: Final = "run the study again"
@@ -33,7 +34,7 @@ _AGAIN: Final = "run the study again"
 
 @dataclass(frozen=True)
 class Request:
-    """One call of a study."""
+    """One call of a study; a study with further settings has a subclass."""
 
     config: Any
     """Its configuration."""
@@ -45,12 +46,10 @@ class Request:
     """Folder of trained runs; None works without them."""
     scorers: Sequence[str] = ()
     """``[NAME=]FILE.py:FUNCTION`` of the user's own scorers."""
-    brought: Mapping[str, Any] = field(default_factory=dict)
-    """What one study alone is asked for, or brought."""
 
 
 Annotate = Callable[[Path, str], Any]
-"""Told a folder and the study's name, after its tables are written."""
+"""Called with a folder and the study's name after the tables are written."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +61,12 @@ class Study:
 
     name: str
     """Its folder's name, and the word after ``toptail-paper study``."""
-    where: str
-    """Where its numbers come from, in a few words: ``on recorded data``."""
-    config: type
-    """Its configuration, a frozen dataclass."""
-    steps: Callable[[Request, Tick], Sequence[str]]
-    """Makes what a request asks for and is missing in its folder: trains, scores, judges; returns
-    sentences for whoever asked."""
+    steps: Callable[[Any, Tick], Sequence[str]]
+    """Makes what its `Request` asks for and its folder lacks: trains, scores, judges. Returns
+    sentences for the user."""
     write: Callable[..., Sequence[str]] | None
-    """Stores tables and curves, from the folder's files alone (folder, progress, and what is the
-    study's own); None where the steps have done it."""
+    """Stores tables and curves, from the folder's files alone; takes the folder, the progress, and
+    settings of the study's own. None where the steps have done it."""
     parts: Sequence[Part]
     """The sections of its page, in order."""
     content: Sequence[Shown]
@@ -82,18 +77,16 @@ class Study:
     """The figures that the stored results suffice for."""
     texts: Callable[[Any], Texts]
     """The page's own words."""
-    keeps: Callable[[Path, Keeping], Keepsake] = Keepsake.none
-    """Which files of arrays ship with its results, and how they are made small."""
 
     def run(
         self, request: Request, tick: Tick, annotate: Annotate | None = None, **how: Any
     ) -> tuple[Path, list[str]]:
         """Make what is missing, then everything that is made of it; see `finish`.
 
-        Returns the path of ``report.html``, and sentences for whoever asked.
+        Returns the path of ``report.html``, and sentences for the user.
         """
-        told = list(self.steps(request, tick))
-        return self.finish(request.folder, tick, annotate, **how), told
+        sentences = list(self.steps(request, tick))
+        return self.finish(request.folder, tick, annotate, **how), sentences
 
     def finish(
         self,
@@ -158,11 +151,8 @@ class Study:
 
 @cache
 def studies() -> dict[str, Study]:
-    """Every study by name: the packages of this project that have a ``contract.py``."""
-    here = Path(__file__).parents[1]
-    names = [entry.name for entry in iter_modules([str(here)]) if entry.ispkg]
-    found = [name for name in names if (here / name / "contract.py").is_file()]
-    return {name: import_module(f"toptail_paper.{name}.contract").STUDY for name in sorted(found)}
+    """Every study by name."""
+    return {name: import_module(f"toptail_paper.{name}.study").STUDY for name in STUDIES}
 
 
 def _on_terminal(spec: TableSpec, results: StudyResults) -> Iterator[Table]:
@@ -174,27 +164,12 @@ def _on_terminal(spec: TableSpec, results: StudyResults) -> Iterator[Table]:
 
 
 def study_in(folder: Path) -> Study:
-    """The study whose settings a folder's ``config.json`` has."""
-    stored = read_json_if_exists(folder / "config.json") or {}
+    """The study that a folder's ``config.json`` names."""
     with refusing(folder / "config.json", _UNSHOWABLE, _AGAIN):
-        settings = set(stored.get("config", {}))
-
-    def known(study: Study) -> set[str]:
-        return settings & {setting.name for setting in fields(study.config)}
-
-    found = max(studies().values(), key=lambda study: len(known(study)))
-    if 2 * len(known(found)) <= len(settings):
+        name = (read_json_if_exists(folder / "config.json") or {}).get("study")
+    if name not in studies():
         raise InputError(
-            f"{folder} is not the folder of a study (there is no config.json that fits one): name "
-            "the folder that 'toptail-paper study' wrote, for the selection study with its task."
+            f"{folder} is not the folder of a study (its config.json names none): name the folder "
+            "that 'toptail-paper study' wrote, for the selection study with its task."
         )
-    return found
-
-
-def studies_of(label: str) -> list[Study]:
-    """The studies that make a table or figure of this label: one, unless several worlds have it."""
-    found = [study for study in studies().values() if label in study.labels]
-    if found:
-        return found
-    known = ", ".join(dict.fromkeys(name for study in studies().values() for name in study.labels))
-    raise InputError(f"'{label}' is not a label of the paper known here: {known}.")
+    return studies()[name]

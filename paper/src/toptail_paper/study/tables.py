@@ -1,7 +1,7 @@
-"""A stored table, rows -> task -> critic -> metric -> cell, and all there is to it beside numbers.
+"""Stored tables, rows -> task -> critic -> metric -> cell, and their titles, columns and order.
 
 A study has one `TableSpec` for each table. The function that makes the numbers hands its rows to
-`TableSpec.table`; page, Markdown, terminal and ``toptail-paper reproduce`` follow from the spec.
+`TableSpec.table`; page, Markdown, terminal and ``toptail-paper show`` follow from the spec.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Any, Literal, Required, TypeAlias, TypedDict, cast
 import numpy as np
 
 from toptail.audit.record import jsonable
+from toptail.audit.sample import Estimate
+from toptail.audit.triples.bootstrap import LEVEL, seed_mean
 from toptail.errors import InputError
 from toptail.io.files import entries
 from toptail.io.json_files import write_json
@@ -88,7 +90,7 @@ Text: TypeAlias = str | Callable[[Any], str]
 
 @dataclass(frozen=True)
 class TableSpec:
-    """All there is to a table beside its numbers."""
+    """Everything about a table but its numbers: title, columns, order, how it is shown."""
 
     name: str
     """``tables/NAME.json``."""
@@ -104,7 +106,7 @@ class TableSpec:
     label: str = ""
     """A name for it that others may use, such as the paper's; its own name unless given."""
     aliases: tuple[str, ...] = ()
-    """Further names by which ``toptail-paper reproduce`` finds it."""
+    """Further names by which ``toptail-paper show`` finds it."""
     of: str = ""
     """The stored table that it shows some metrics of, where that has a spec of its own."""
     decimals: int = 3
@@ -128,7 +130,7 @@ class TableSpec:
 
     @property
     def anchor(self) -> str:
-        """What the page and ``toptail-paper reproduce`` call it."""
+        """What the page and ``toptail-paper show`` call it."""
         return self.label or self.name
 
     @property
@@ -193,7 +195,9 @@ def _filled(metric: Metric, words: Mapping[str, str]) -> Metric:
     return replace(metric, heading=metric.heading.format(**words)) if words else metric
 
 
-def cell(by_seed: Mapping[int, float], interval: tuple[float, float] | None = None) -> StoredCell:
+def cell(
+    by_seed: Mapping[int, float] | Mapping[str, float], interval: tuple[float, float] | None = None
+) -> StoredCell:
     """Mean and standard deviation over seeds, with every seed's value.
 
     Where a metric is not computable it is NaN, is stored as null, and stays out of mean and
@@ -209,6 +213,31 @@ def cell(by_seed: Mapping[int, float], interval: tuple[float, float] | None = No
         result |= {"low": float(interval[0]), "high": float(interval[1])}
     clean: StoredCell = jsonable(result)
     return clean
+
+
+def estimate_cell(by_seed: Mapping[int, Estimate] | Mapping[str, Estimate]) -> StoredCell:
+    """A scalar's mean, spread and seeds, with the interval of the mean over seeds.
+
+    The interval resamples what the estimates resample and holds the seeds fixed. A seed in which
+    the scalar is not computable is stored as null, and stays out of mean and interval.
+    """
+    finite = [e for e in by_seed.values() if np.isfinite(e.point)]
+    low, high = seed_mean(finite).interval(LEVEL) if finite else (np.nan, np.nan)
+    points = {str(seed): float(e.point) for seed, e in by_seed.items()}
+    return cell(points, (float(low), float(high)))
+
+
+def curve_cell(by_seed: Mapping[int, Estimate] | Mapping[str, Estimate]) -> dict[str, Any]:
+    """Mean, standard deviation, interval of the mean, and every seed, each over K."""
+    low, high = seed_mean(list(by_seed.values())).interval(LEVEL)
+    points = np.array([estimate.point for estimate in by_seed.values()])
+    return {
+        "mean": points.mean(axis=0),
+        "std": points.std(axis=0, ddof=1) if len(points) > 1 else None,
+        "low": low,
+        "high": high,
+        "seeds": {str(seed): estimate.point for seed, estimate in by_seed.items()},
+    }
 
 
 def with_more(entry: StoredCell, **more: Any) -> StoredCell:

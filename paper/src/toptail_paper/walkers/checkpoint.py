@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -12,9 +13,66 @@ import numpy as np
 
 from toptail.errors import InputError, option, refusing
 from toptail.lab.experts.actor import Tensors, Walker, read_tensors, write_tensors
-from toptail_paper.walkers.choice import Candidate, Candidates
 from toptail_paper.walkers.evaluate import Numbers
 from toptail_paper.walkers.learner import SAC, Normalizer, State
+
+_KEPT = 3
+_ENOUGH = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A walker and what was seen of it during training."""
+
+    numbers: Numbers
+    """A point of the learning curve."""
+    actor: Walker
+    """The walker at its end."""
+
+
+def ranking(entries: Sequence[Numbers], by_success: bool) -> list[int]:
+    """Order walkers, best first.
+
+    Falls before return: the fewest falls among those whose return is at least 80 % of the best,
+    the higher return where falls are equal, then the others by return. With goals: by success,
+    then by return.
+    """
+
+    def place(i: int) -> tuple[float, ...]:
+        entry = entries[i]
+        if by_success:
+            return (-entry["success"], -entry["return"])
+        enough = entry["return"] >= best - (1 - _ENOUGH) * abs(best)
+        return (0, entry["falls"], -entry["return"]) if enough else (1, -entry["return"])
+
+    best = max(entry["return"] for entry in entries)
+    return sorted(range(len(entries)), key=place)
+
+
+@dataclass
+class Candidates:
+    """The few walkers that training keeps for the final evaluation."""
+
+    by_success: bool
+    """Whether reaching goals decides."""
+    kept: list[Candidate] = field(default_factory=list)
+    """The best by the rule, and the one with the best return, which the rule measures by."""
+
+    @property
+    def rule(self) -> str:
+        """The rule in words, for the record."""
+        if self.by_success:
+            return "success, then return"
+        return "fewest falls, then return, among those with at least 80 % of the best return"
+
+    def add(self, candidate: Candidate) -> None:
+        """Take one more, and let go of what the rule no longer asks for."""
+        everyone = [*self.kept, candidate]
+        order = ranking([c.numbers for c in everyone], self.by_success)
+        highest = max(range(len(everyone)), key=lambda i: everyone[i].numbers["return"])
+        chosen = dict.fromkeys([*order[:_KEPT], highest])
+        self.kept = [everyone[i] for i in chosen]
+
 
 _MACHINE = ("environments", "threads", "replay", "final_episodes")
 """Settings that may change when a training is taken up, perhaps on another machine."""
@@ -36,7 +94,7 @@ class Counters:
 
 @dataclass
 class Course:
-    """A training so far, beside its networks."""
+    """The state of a training, without its networks."""
 
     seed: int
     """Seed of networks, starts and draws."""
@@ -119,7 +177,6 @@ def _check_same(path: Path, metadata: dict[str, str], learner: SAC, seed: int | 
 
 
 def _under(tensors: Tensors, prefix: str) -> Tensors:
-    """Take the tensors below a prefix."""
     return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
 
 

@@ -36,8 +36,7 @@ from toptail.lab.experts.bodies import body_named
 from toptail.lab.tasks.simulator import available_cores
 from toptail.lab.training.run_files import machine, now
 from toptail.provenance import commit
-from toptail_paper.walkers.episodes import RunningEpisodes, Tally
-from toptail_paper.walkers.evaluate import evaluate
+from toptail_paper.walkers.evaluate import RunningEpisodes, Tally, evaluate
 
 Params = Any
 _LOG_STD: Final = (-5.0, 2.0)
@@ -253,14 +252,12 @@ class PublishedSAC:
         return jnp.where(uniform, random, drawn), key
 
     def _insert(self, replay: ReplayRows, new: ReplayRows, at: jax.Array) -> ReplayRows:
-        """Store a vector step from row ``at`` on."""
         stored: ReplayRows = jax.tree.map(
             lambda rows, row: jax.lax.dynamic_update_slice_in_dim(rows, row, at, 0), replay, new
         )
         return stored
 
     def _update(self, state: LearnerState, replay: ReplayRows, filled: jax.Array) -> LearnerState:
-        """Make all updates of one vector step."""
         recipe = self.recipe
 
         def one(state: LearnerState, _: None) -> tuple[LearnerState, None]:

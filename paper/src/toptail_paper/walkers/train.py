@@ -28,10 +28,16 @@ from toptail.lab.training.config import on_gpu
 from toptail.lab.training.run_files import machine, now
 from toptail.progress import Tick, no_tick
 from toptail.provenance import commit
-from toptail_paper.walkers.checkpoint import Counters, Course, load_checkpoint, save_checkpoint
-from toptail_paper.walkers.choice import Candidate, Candidates, ranking
-from toptail_paper.walkers.episodes import RunningEpisodes, Tally
-from toptail_paper.walkers.evaluate import Numbers, evaluate
+from toptail_paper.walkers.checkpoint import (
+    Candidate,
+    Candidates,
+    Counters,
+    Course,
+    load_checkpoint,
+    ranking,
+    save_checkpoint,
+)
+from toptail_paper.walkers.evaluate import Numbers, RunningEpisodes, Tally, evaluate
 from toptail_paper.walkers.learner import SAC, Scalars, deviation
 from toptail_paper.walkers.settings import ExpertSettings, fitting
 
@@ -178,7 +184,7 @@ class Training:
         )
 
     def _tell(self, stage: str, minutes: float) -> None:
-        """Say how far it is; who interrupts here, between two steps, finds a checkpoint."""
+        """Report the progress; an interrupt here, between two steps, leaves a checkpoint."""
         try:
             self.tick(stage, self.course.counters.seconds / (60 * minutes))
         except KeyboardInterrupt:
@@ -223,8 +229,6 @@ class Training:
 
 
 class _Rates:
-    """Rates between two lines."""
-
     def __init__(self, counters: Counters) -> None:
         self.last = counters.seconds
         self._steps, self._updates = counters.env_steps, counters.updates
@@ -321,6 +325,6 @@ def _json_line(point: Numbers) -> str:
 
 
 def _memory() -> float | None:
-    """Most accelerator memory used so far, in GB; None where it is not told."""
+    """Most accelerator memory used so far, in GB; None where it is unknown."""
     stats = jax.devices()[0].memory_stats()
     return round(stats["peak_bytes_in_use"] / 1e9, 2) if stats else None

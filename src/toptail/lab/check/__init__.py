@@ -1,1 +1,1 @@
-"""One call from a critic to its verdict: candidates, judge, audit, and the critic followed."""
+"""One call from a critic to its verdicts: `toptail.lab.check.run.check`, also ``toptail.check``."""

@@ -1,18 +1,30 @@
-"""The critic followed: best of K candidates at every step, against a random one."""
+"""The critic followed: best of K candidates, or the score's maximizer, at every step.
+
+`best_of_k` and `maximizer` are policies for `toptail.lab.environments.rollout.roll_out`, which any
+study of deployed critics can use; `Episodes` rolls them out from the starts of a check.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from toptail.lab.check.environments import TaskWorld
+from toptail.lab.check.config import ASCENT
+from toptail.lab.check.environments import TaskEnvironment
 from toptail.lab.environments.protocol import Floats, Mask
-from toptail.lab.environments.walks import Policy, Walked, WalkRules, WalkStarts, walk
+from toptail.lab.environments.rollout import (
+    Policy,
+    RolloutRules,
+    Rollouts,
+    RolloutStarts,
+    roll_out,
+)
 from toptail.lab.proposals.untrained import CandidateSource
+from toptail.lab.scorers.ascent import Ascent
 from toptail.lab.scorers.base import Score, Scorer, score_each, score_towards
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
@@ -21,82 +33,156 @@ from toptail.pools.columns import group_seeds
 from toptail.stats import bootstrap_sums, cluster_sums, percentile_interval
 
 BASELINE = "K = 1"
-"""Who is followed where nothing is chosen."""
-_FOLLOWED = 1
-"""Marks the draws of episodes, which must not be those of the queries."""
+"""The selector that takes the first candidate, whatever its score."""
+_EPISODES = 1
+"""Part of the key of draws in episodes, which must not be the draws of the queries."""
+
+Search: TypeAlias = int | None
+"""How a critic's pick is found: best of K candidates, or for None by ascent on the score."""
+
+
+def selector_name(search: Search) -> str:
+    """What the audit of picks calls a search: ``K = 8``, or ``ascent``."""
+    return ASCENT if search is None else f"K = {search}"
+
+
+def best_of_k(
+    source: CandidateSource, score: Score | None, goals: FloatArray, k: int, draws: int
+) -> Policy:
+    """The policy that takes the highest score of K candidates; without a score the first one.
+
+    Rollout e at step t sees the first K of the same ``draws`` candidates, whatever the K and the
+    score, as long as it is in the same state. ``goals [n, g]`` has the goal of each rollout.
+    """
+    towards = None if score is None or k == 1 else score_towards(score, goals)
+
+    def policy(numbers: IntArray, taken: IntArray, observed: FloatArray) -> FloatArray:
+        drawn = source.draw(_keys(numbers, taken), observed, goals[numbers], draws)[:, :k]
+        if towards is None:
+            return drawn[:, 0]
+        scores = score_each(towards, observed, drawn, numbers)
+        return np.asarray(drawn[np.arange(len(numbers)), scores.argmax(axis=1)])
+
+    return policy
+
+
+def maximizer(
+    source: CandidateSource, score: Score, goals: FloatArray, width: int, draws: int, seed: int
+) -> Policy:
+    """The policy that takes the action of ``width`` numbers that maximizes the score in the box.
+
+    The search begins with the same ``draws`` candidates that `best_of_k` sees.
+    """
+    ascent = Ascent(score, goals, width, seed)
+
+    def policy(numbers: IntArray, taken: IntArray, observed: FloatArray) -> FloatArray:
+        keys = _keys(numbers, taken)
+        drawn = source.draw(keys, observed, goals[numbers], draws)
+        return ascent.best(keys, observed, numbers, drawn)
+
+    return policy
+
+
+def _keys(numbers: IntArray, taken: IntArray) -> IntArray:
+    return np.stack([numbers, taken, np.full_like(numbers, _EPISODES)], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
-class Episodic:
+class Episodes:
     """What the episodes of all critics share."""
 
-    world: TaskWorld
-    """The environment."""
+    environment: TaskEnvironment
+    """The task's environment."""
     val: Trajectories
-    """What the starts are rows of."""
+    """The data of which the starts are rows."""
     queries: FrozenQueries
     """Starts and goals of the episodes."""
     source: CandidateSource
     """Candidates at every step."""
-    ks: tuple[int, ...]
-    """Sizes K, from 1."""
-    rules: WalkRules
+    draws: int
+    """Candidates that are drawn at every step: the largest K."""
+    rules: RolloutRules
     """Length of an episode."""
+    seed: int = 0
+    """Seed of the ascent."""
 
+    def worth(self, score: Score | None, search: Search) -> Floats:
+        """Value of each episode: success (1 or 0) where the task has goals, else the return."""
+        goals = self.queries.goals
+        if search is None and score is not None:
+            width = self.val.actions.shape[1]
+            policy = maximizer(self.source, score, goals, width, self.draws, self.seed)
+        else:
+            policy = best_of_k(self.source, score, goals, search or 1, self.draws)
+        found = self._rolled_out(self.queries.rows, goals, policy, self.rules)
+        return (found.reached > 0).astype(float) if self.environment.goals else found.rewards
 
-def walks_of(scorers: Sequence[Scorer], ks: Sequence[int]) -> list[tuple[Scorer | None, int]]:
-    """Who is followed with which K: first nobody, then every scorer with every other K."""
-    return [(None, 1), *((each, k) for each in scorers for k in ks[1:])]
+    def _rolled_out(
+        self, rows: IntArray, goals: FloatArray | None, policy: Policy, rules: RolloutRules
+    ) -> Rollouts:
+        make = self.environment.make
+        assert make is not None
+        starts = RolloutStarts(self.val, rows, goals if self.environment.goals else None)
+        return roll_out(make, starts, policy, rules)
 
+    def recorded(
+        self, starts: IntArray, lengths: IntArray, goals: FloatArray
+    ) -> tuple[Rollouts, IntArray]:
+        """Recorded actions taken from recorded rows, and which start each row belongs to.
 
-def worth_of(episodes: Episodic, scorer: Scorer | None, k: int) -> Floats:
-    """What the episodes of one scorer and one K are worth."""
-    walked = _walked(episodes, scorer, k)
-    return (walked.reached > 0).astype(float) if episodes.world.goals else walked.rewards
+        Every row is restored and its own action is taken, so that errors do not accumulate.
+        """
+        number = np.repeat(np.arange(len(starts)), lengths)
+        first = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        rows = starts[number] + np.arange(len(number)) - first
 
+        def policy(numbers: IntArray, _taken: IntArray, _observed: FloatArray) -> FloatArray:
+            return np.asarray(self.val.actions[rows[numbers]])
 
-def follow(
-    episodes: Episodic,
-    scorers: Sequence[Scorer],
-    tick: Callable[[float], None],
-    known: Mapping[int, Floats],
-) -> dict[str, JudgedPicks]:
-    """Follow every scorer in the same episodes: scorer -> what the episodes of each K were worth.
-
-    A value is success (1 or 0) where the task has goals, and the sum of rewards elsewhere. In
-    episode e and step t all K and all scorers meet the same candidates as long as they are in the
-    same state; K = 1 takes the first of them. Training seeds of a scorer are repetitions. What is
-    known of the walks, by their number in :func:`walks_of`, is not walked again.
-    """
-    walks = walks_of(scorers, episodes.ks)
-    worth: dict[tuple[str, int], Floats] = {}
-    for i, (scorer, k) in enumerate(walks):
-        tick(i / len(walks))
-        value = known[i] if i in known else worth_of(episodes, scorer, k)
-        worth["" if scorer is None else scorer.column, k] = value
-    grouped = episodes.world.goals
-    return picks_of(episodes.queries, episodes.ks, scorers, worth, grouped=grouped)
+        return self._rolled_out(rows, goals[number], policy, RolloutRules(horizon=1)), number
 
 
 def picks_of(
     queries: FrozenQueries,
-    ks: Sequence[int],
+    searches: Sequence[Search],
     scorers: Sequence[Scorer],
-    worth: Mapping[tuple[str, int], Floats],
+    worth: Mapping[tuple[str, Search], Floats],
     *,
     grouped: bool,
 ) -> dict[str, JudgedPicks]:
-    """Scorer -> what best of each K is worth, as the audit of picks reads it: selectors are the K.
+    """Scorer -> values of its picks, as the audit of picks reads them: selectors are the searches.
 
-    ``worth`` has values ``[queries]`` by column and K; of K = 1 under the column "".
+    ``worth`` has values ``[queries]`` by column and search; of K = 1 under the column "". Training
+    seeds of a scorer are replicates.
     """
     seeds = group_seeds([each.column for each in scorers])
-    return {n: _picks(queries, ks, columns, worth, grouped) for n, columns in seeds.items()}
+    return {n: _picks(queries, searches, columns, worth, grouped) for n, columns in seeds.items()}
+
+
+def _picks(
+    queries: FrozenQueries,
+    searches: Sequence[Search],
+    columns: Mapping[int | None, str],
+    worth: Mapping[tuple[str, Search], Floats],
+    grouped: bool,
+) -> JudgedPicks:
+    parts: dict[str, list[Any]] = {name: [] for name in ("query", "selector", "replicate", "value")}
+    for seed, column in columns.items():
+        for search in searches:
+            parts["query"].append(np.arange(len(queries)))
+            parts["selector"].append(np.full(len(queries), selector_name(search)))
+            parts["replicate"].append(np.full(len(queries), str(seed)))
+            parts["value"].append(worth["" if search == 1 else column, search])
+    table = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    table["cluster"] = queries.trajectory[table["query"]]
+    if grouped:
+        table["group"] = queries.group[table["query"]]
+    return JudgedPicks.from_arrow(pa.table(table), source="best of K")
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the data's own episodes are worth, beside which a followed critic stands."""
+    """Value of the data's own episodes, for comparison with a followed critic."""
 
     mean: float
     """Share of successes, or mean return."""
@@ -105,15 +191,15 @@ class Recorded:
     high: float
     """Upper end."""
     episodes: int
-    """Episodes that it is the mean of."""
+    """Number of episodes."""
     says: str
-    """What it is, in a sentence."""
+    """What it is, in words."""
 
 
-def recorded(episodes: Episodic, most: int, resamples: int, seed: int) -> Recorded:
-    """What the data's own episodes are worth, of ``most`` of them at most."""
+def recorded(episodes: Episodes, most: int, resamples: int, seed: int) -> Recorded:
+    """The value of at most ``most`` of the data's own episodes."""
     rng, horizon = np.random.default_rng(seed), episodes.rules.horizon
-    if episodes.world.goals:
+    if episodes.environment.goals:
         worth, cluster = _came_to_goals(episodes)
         says = (
             f"Success of the data's own episodes is how many came to the goal within {horizon} "
@@ -131,92 +217,27 @@ def recorded(episodes: Episodic, most: int, resamples: int, seed: int) -> Record
     return Recorded(float(worth.mean()), float(low), float(high), len(worth), says)
 
 
-def _came_to_goals(episodes: Episodic) -> tuple[Floats, IntArray]:
+def _came_to_goals(episodes: Episodes) -> tuple[Floats, IntArray]:
     """Whether the record came to each goal in time, and the trajectory of each."""
     queries, horizon = episodes.queries, episodes.rules.horizon
     came = queries.distance <= horizon
     late = np.flatnonzero(~came)  # which may have come within the tolerance before
-    taken, number = _taken(episodes, queries.rows[late], np.full(len(late), horizon), late)
+    lengths = np.full(len(late), horizon)
+    taken, number = episodes.recorded(queries.rows[late], lengths, queries.goals[late])
     came[late] = np.bincount(number, taken.reached, len(late)) > 0
     cluster = np.unique(queries.trajectory, return_inverse=True)[1].astype(np.int64)
     return came.astype(float), cluster
 
 
-def recorded_returns(episodes: Episodic, most: int, rng: np.random.Generator) -> Floats:
+def recorded_returns(episodes: Episodes, most: int, rng: np.random.Generator) -> Floats:
     """Sums of rewards of recorded episodes, up to the horizon or to the environment's end."""
     val = episodes.val
     chosen = np.sort(rng.permutation(len(val.ends))[:most])
     lengths = np.minimum(val.lengths[chosen], episodes.rules.horizon)
-    taken, number = _taken(episodes, val.starts[chosen], lengths)
+    no_goals = np.zeros((len(chosen), 0), np.float32)
+    taken, number = episodes.recorded(val.starts[chosen], lengths, no_goals)
     ended: IntArray = taken.ended.astype(np.int64)
     before: IntArray = np.cumsum(ended) - ended  # ends before each row, of all episodes
     counted: Mask = before == before[np.cumsum(lengths) - lengths][number]
     rewards: Floats = np.where(counted, taken.rewards, 0.0)
     return np.asarray(np.bincount(number, rewards, len(chosen)), np.float64)
-
-
-def _taken(
-    episodes: Episodic, starts: IntArray, lengths: IntArray, query: IntArray | None = None
-) -> tuple[Walked, IntArray]:
-    """Recorded actions taken from recorded rows, and which start each row belongs to.
-
-    Every row is restored and its own action is taken, so that no error grows along the way.
-    """
-    val, make = episodes.val, episodes.world.make
-    assert make is not None
-    number = np.repeat(np.arange(len(starts)), lengths)
-    first = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    rows = starts[number] + np.arange(len(number)) - first
-
-    def policy(walks: IntArray, _taken: IntArray, _seen: FloatArray) -> FloatArray:
-        return np.asarray(val.actions[rows[walks]])
-
-    goals = None if query is None else episodes.queries.goals[query[number]]
-    return walk(make, WalkStarts(val, rows, goals), policy, WalkRules(horizon=1)), number
-
-
-def _walked(episodes: Episodic, scorer: Scorer | None, k: int) -> Walked:
-    """All episodes with one scorer and one K."""
-    make, queries = episodes.world.make, episodes.queries
-    assert make is not None
-    starts = WalkStarts(episodes.val, queries.rows, queries.goals if episodes.world.goals else None)
-    score = None if scorer is None else scorer.score
-    return walk(make, starts, _chooser(episodes, score, k), episodes.rules)
-
-
-def _chooser(episodes: Episodic, score: Score | None, k: int) -> Policy:
-    """The policy that takes the highest score of K candidates; the first one without a score."""
-    goals, most = episodes.queries.goals, episodes.ks[-1]
-    towards = None if score is None else score_towards(score, goals)
-
-    def policy(walks: IntArray, taken: IntArray, seen: FloatArray) -> FloatArray:
-        keys = np.stack([walks, taken, np.full_like(walks, _FOLLOWED)], axis=1)
-        drawn = episodes.source.draw(keys, seen, goals[walks], most)[:, :k]
-        if towards is None or k == 1:
-            return drawn[:, 0]
-        scores = score_each(towards, seen, drawn, walks)
-        return np.asarray(drawn[np.arange(len(walks)), scores.argmax(axis=1)])
-
-    return policy
-
-
-def _picks(
-    queries: FrozenQueries,
-    ks: Sequence[int],
-    columns: Mapping[int | None, str],
-    worth: Mapping[tuple[str, int], Floats],
-    grouped: bool,
-) -> JudgedPicks:
-    parts: dict[str, list[Any]] = {name: [] for name in ("query", "selector", "replicate", "value")}
-    for seed, column in columns.items():
-        for k in ks:
-            value = worth["" if k == 1 else column, k]
-            parts["query"].append(np.arange(len(queries)))
-            parts["selector"].append(np.full(len(queries), BASELINE if k == 1 else f"K = {k}"))
-            parts["replicate"].append(np.full(len(queries), str(seed)))
-            parts["value"].append(value)
-    table = {name: np.concatenate(arrays) for name, arrays in parts.items()}
-    table["cluster"] = queries.trajectory[table["query"]]
-    if grouped:
-        table["group"] = queries.group[table["query"]]
-    return JudgedPicks.from_arrow(pa.table(table), source="best of K")

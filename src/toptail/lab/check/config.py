@@ -1,4 +1,4 @@
-"""Sizes of a check, and why they are what they are."""
+"""Sizes of a check, and the reasons for the defaults."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Final
 
 from toptail.errors import InputError, check_whole, option
 
-NEAREST, UNIFORM, BEHAVIOUR = "nearest", "uniform", "behaviour"
-SOURCES: Final = (NEAREST, UNIFORM, BEHAVIOUR)
-"""Where candidates may come from, beside a file."""
+NEAREST, UNIFORM, BEHAVIOUR, ASCENT = "nearest", "uniform", "behaviour", "ascent"
+SOURCES: Final = (NEAREST, UNIFORM, BEHAVIOUR, ASCENT)
+"""Sources of candidates, besides a file."""
 
-EXACT, ROLLOUTS, REFERENCE, NOBODY = "exact", "rollouts", "reference", "none"
-JUDGES: Final = (EXACT, ROLLOUTS, REFERENCE, NOBODY)
-"""Who may judge, beside a file."""
+EXACT, ROLLOUTS, REFERENCE, NO_JUDGE = "exact", "rollouts", "reference", "none"
+JUDGES: Final = (EXACT, ROLLOUTS, REFERENCE, NO_JUDGE)
+"""Judges, besides a file."""
 
 MOST: Final = 10_000
 """Candidates of a query, at most."""
 WHOLE: Final = 256
-"""Candidates of a query of which rollouts judge all; of more, only the picks."""
+"""Candidates of a query that rollouts judge all; of more, they judge the picks alone."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class CheckConfig:
     """How much a check looks at.
 
     A judge by rollouts simulates every candidate to the horizon, so that it gets fewer queries and
-    smaller pools unless sizes are given.
+    smaller pools by default.
     """
 
     per_group: int | None = None
@@ -45,8 +45,11 @@ class CheckConfig:
     three times as many."""
 
     follow_k: tuple[int, ...] = (1, 8, 64)
-    """Candidates among which the critic chooses at every step; 1 is what the others are
-    compared with."""
+    """Candidates among which the critic chooses at every step; the others are compared with 1."""
+
+    follow_ascent: bool = False
+    """Follow the critic's maximizer at every step, too, for the candidates 'ascent': about 2,000
+    scores a step."""
 
     horizon: int = 200
     """Steps of a rollout and of an episode."""
@@ -56,7 +59,7 @@ class CheckConfig:
 
     repeats: int | None = None
     """Rollouts of each candidate, independent replicates of one noisy judge: 2 where a behaviour
-    model goes on, 1 where nothing is left to luck."""
+    model continues, 1 where the continuation is deterministic."""
 
     resamples: int = 10_000
     """Bootstrap resamples of the audits."""
@@ -82,9 +85,11 @@ class CheckConfig:
         if not 0 < self.gamma <= 1:
             raise InputError(f"gamma is {self.gamma:g}: expected a number above 0, at most 1.")
 
-    def picked_k(self, judge: str) -> tuple[int, ...]:
-        """Sizes K whose picks alone are judged, from 1; none where all candidates are."""
+    def picked_k(self, source: str, judge: str) -> tuple[int, ...]:
+        """Sizes K whose picks alone are judged, from 1; empty where all candidates are judged."""
         size = self.size(judge)
+        if source == ASCENT:
+            return (1, size)
         if judge != ROLLOUTS or size <= WHOLE:
             return ()
         return (*(4**i for i in range(size.bit_length()) if 4**i < size), size)

@@ -1,4 +1,4 @@
-"""Which environment is walked in: named on the command line, or the data set's own."""
+"""The environment of a task: the one that is given, or that of an OGBench data set."""
 
 from __future__ import annotations
 
@@ -15,14 +15,11 @@ import numpy as np
 
 from toptail.errors import InputError, option
 from toptail.io.files import sha256
-from toptail.lab.environments.gym import GymEnvironment, unlogged
-from toptail.lab.environments.ogbench import ogbench_batch
 from toptail.lab.environments.protocol import Copies, Environment, has_goals
-from toptail.lab.environments.walks import Maker
-from toptail.lab.judges.rollouts import GoesOn
+from toptail.lab.environments.rollout import BatchMaker
+from toptail.lab.judges.rollouts import ContinuationPolicy
 from toptail.lab.proposals.untrained import NearBehaviour, NearData
-from toptail.lab.scorers.checked import others_code
-from toptail.lab.scorers.user import user_module
+from toptail.lab.scorers.user import user_code, user_module
 from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import TaskName, parse_name
 from toptail.lab.tasks.trajectories import FloatArray, IntArray
@@ -31,36 +28,36 @@ GYMNASIUM, OGBENCH = "gymnasium", "ogbench"
 
 
 @dataclass(frozen=True, eq=False)
-class TaskWorld:
-    """The environment of a task, as far as there is one."""
+class TaskEnvironment:
+    """The environment of a task, or the reason why there is none."""
 
     name: str
-    """What the page calls it; empty where there is none."""
-    make: Maker | None
-    """Makes the simulations; None where there are none."""
+    """Its name on the page; empty without an environment."""
+    make: BatchMaker | None
+    """Makes the simulations; None without an environment."""
     goals: bool
-    """Whether the task is about goals; otherwise it is about rewards."""
+    """Whether the task is about goals, and not about rewards."""
     act: Callable[..., Any] | None = None
     """The environment's own policy, if it has one."""
-    lacks: str = ""
+    missing: str = ""
     """Why there is no environment."""
     origin: Mapping[str, Any] = field(default_factory=dict)
-    """What the files made in it record of it."""
+    """What records of rollouts in it name it by."""
 
-    def goes_on(self, near: NearData, goals: FloatArray, count: int) -> GoesOn:
-        """Who goes on after a judged action where no model was trained: `who_goes_on`.
+    def continuation(self, near: NearData, goals: FloatArray, count: int) -> ContinuationPolicy:
+        """The policy after a judged action where no model was trained: `continuation_text`.
 
-        ``goals`` are those of the queries, whose records pass near them where a row is among the
-        ``count`` nearest.
+        ``goals`` are those of the queries; a record passes near a goal where one of its rows is
+        among the ``count`` nearest.
         """
         if self.act is None:
             passed = goals if self.goals else None
             data = NearBehaviour(near, passed, min(count, len(near.rows)))
-            return lambda keys, seen, _: data.act(seen, keys[:, 0])
+            return lambda keys, observed, _: data.act(observed, keys[:, 0])
         act = self.act
 
-        def own(_: IntArray, seen: FloatArray, aims: FloatArray | None) -> FloatArray:
-            return np.clip(np.asarray(act(seen, aims), np.float32), -1, 1)
+        def own(_: IntArray, observed: FloatArray, goals: FloatArray | None) -> FloatArray:
+            return np.clip(np.asarray(act(observed, goals), np.float32), -1, 1)
 
         return own
 
@@ -72,60 +69,64 @@ class TaskWorld:
         return f"{self.name} has no method reached(goal), so the task is taken as goal-free"
 
     @property
-    def who_goes_on(self) -> str:
-        """The environment's own policy, or what the data does."""
+    def continuation_text(self) -> str:
+        """Which policy continues, in words."""
         if self.act is not None:
             return "the environment's own policy goes on"
         return "the data's actions at near states go on"
 
 
-def world_of(text: str | None, data: Dataset, *, goals: bool) -> TaskWorld:
-    """The environment that was named, else that of an OGBench data set, else none.
+def task_environment(env: object, data: Dataset, *, goals: bool) -> TaskEnvironment:
+    """The environment that is given, else that of an OGBench data set, else none.
 
-    ``goals`` says whether the task has goals where no environment says so.
+    ``env`` is a text (``gymnasium:ID``, ``ogbench:NAME``, ``FILE.py:make``), a function that makes
+    an environment (or, with an argument ``size``, a batch of them), or an environment. ``goals``
+    says whether the task has goals where no environment says so.
     """
-    if text is not None:
-        return _world(text, _named(text), _file_of(text))
+    if isinstance(env, str):
+        return _environment(env, _of_text(env), _file_of(env))
+    if env is not None:
+        name = getattr(env, "__qualname__", type(env).__name__)
+        return _environment(name, _of_object(env, name))
     if data.task is None:
-        lacks = "the data is not OGBench's, and no environment was named"
-        return TaskWorld("", None, goals, lacks=lacks)
+        reason = "the data is not OGBench's, and no environment was named"
+        return TaskEnvironment("", None, goals, missing=reason)
     if not goals:
-        lacks = "OGBench's tasks are about goals, and pay no reward"
-        return TaskWorld("", None, goals, lacks=lacks)
+        reason = "OGBench's tasks are about goals, and pay no reward"
+        return TaskEnvironment("", None, goals, missing=reason)
     try:
-        return _world(data.task.environment, _ogbench(data.task))
+        return _environment(data.task.environment, _ogbench(data.task))
     except InputError as error:
-        return TaskWorld("", None, goals, lacks=str(error))
+        return TaskEnvironment("", None, goals, missing=str(error))
 
 
-def _world(name: str, make: Maker, file: Path | None = None) -> TaskWorld:
-    kept = cache(make)  # simulations are restored before they are used, and slow to make
-    one: Any = kept(1)
+def _environment(name: str, make: BatchMaker, file: Path | None = None) -> TaskEnvironment:
+    cached = cache(make)  # simulations are restored before they are used, and slow to make
+    one: Any = cached(1)
     recorded = {"name": name} | ({} if file is None else {"sha256": sha256(file)})
     origin = {"environment": recorded}
-    return TaskWorld(name, kept, has_goals(one), getattr(one, "act", None), origin=origin)
+    return TaskEnvironment(name, cached, has_goals(one), getattr(one, "act", None), origin=origin)
 
 
-def maze_world(task: str) -> TaskWorld:
-    """The maze of an OGBench data set, whose files name the simulator's versions."""
+def maze_environment(task: str) -> TaskEnvironment:
+    """The maze of an OGBench data set; records name the simulator's versions."""
     name = parse_name(task)
     versions = {package: version(package) for package in ("mujoco", "ogbench")}
     make = cache(_ogbench(name))
-    return TaskWorld(name.environment, make, goals=True, origin={"versions": versions})
+    return TaskEnvironment(name.environment, make, goals=True, origin={"versions": versions})
 
 
 def _file_of(text: str) -> Path | None:
-    """The file of ``FILE.py:make``; None of what needs none."""
+    """The file of ``FILE.py:make``; None for a text without a file."""
     path = Path(text.rpartition(":")[0]).expanduser()
     return path if path.suffix == ".py" else None
 
 
-def _named(text: str) -> Maker:
-    """Simulations of ``gymnasium:ID``, ``ogbench:NAME`` or ``FILE.py:make``."""
+def _of_text(text: str) -> BatchMaker:
     kind, _, name = text.partition(":")
     if kind == GYMNASIUM and name:
         _import_once(name.rpartition(":")[0])
-        return partial(Copies, partial(GymEnvironment, name))
+        return partial(Copies, partial(_gymnasium, name))
     if kind == OGBENCH and name:
         return _ogbench(parse_name(name))
     path, attribute = _file_of(text), text.rpartition(":")[2]
@@ -137,13 +138,24 @@ def _named(text: str) -> Maker:
     made: Any = getattr(user_module(path), attribute, None)
     if not callable(made):
         raise InputError(f"{path} has no function '{attribute}': name one that is there.")
-    if _takes_size(made):
-        return _batch(made, text)
-    return partial(Copies, _one(made, text))
+    return _of_object(made, text)
+
+
+def _of_object(env: Any, where: str) -> BatchMaker:
+    """Batches of a function that makes environments or batches, or of a single environment."""
+    if (callable(env) and not callable(getattr(env, "restore", None))) or inspect.isclass(env):
+        if _takes_size(env):
+            return partial(_batch, env, where)
+        return partial(Copies, partial(_one, env, where))
+    if callable(getattr(env, "observations", None)):
+        batch: Any = _Guarded(env, where, ("restore", "step", "observations"), env.size)
+        return lambda _: batch
+    one: Environment = _adapted(env, where)
+    return lambda _: Copies(lambda: one, 1)
 
 
 def _import_once(module: str) -> None:
-    """Have gymnasium import the module of ``MODULE:ID`` as it was, or will be, run for a critic."""
+    """Let gymnasium find the module of ``MODULE:ID`` that is run for a critic of the same file."""
     file = Path(f"{module}.py")
     if module and module not in sys.modules and file.is_file():
         sys.modules[module] = user_module(file)
@@ -152,46 +164,48 @@ def _import_once(module: str) -> None:
 def _takes_size(function: Callable[..., Any]) -> bool:
     try:
         return "size" in inspect.signature(function).parameters
-    except (TypeError, ValueError):  # something built in does not say
+    except (TypeError, ValueError):  # built-in functions have no signature
         return False
 
 
-def _ogbench(task: TaskName) -> Maker:
+def _ogbench(task: TaskName) -> BatchMaker:
+    from toptail.lab.environments.ogbench import ogbench_batch
+
     return partial(ogbench_batch, task)
 
 
-def _batch(function: Callable[..., Any], where: str) -> Maker:
-    """A user's function that makes a whole batch."""
+def _gymnasium(environment: object) -> Environment:
+    from toptail.lab.environments.gym import GymEnvironment
 
-    def make(size: int) -> Any:
-        with others_code(where, f"could not make {size} simulations"):
-            made = function(size=size)
-        guarded = _Guarded(made, where, ("restore", "step", "observations"))
-        guarded.size = size
-        return guarded
-
-    return make
+    return GymEnvironment(environment)
 
 
-def _one(function: Callable[..., Any], where: str) -> Callable[[], Environment]:
-    """A user's function that makes one environment; gymnasium's own are adapted."""
+def _batch(function: Callable[..., Any], where: str, size: int) -> Any:
+    with user_code(where, f"could not make {size} simulations"):
+        made = function(size=size)
+    return _Guarded(made, where, ("restore", "step", "observations"), getattr(made, "size", size))
 
-    def make() -> Any:
-        with others_code(where, "could not make an environment"), unlogged():
-            made = function()
-        if hasattr(made, "unwrapped") and hasattr(made, "action_space"):
-            return GymEnvironment(made)
-        return _Guarded(made, where, ("restore", "step"))
 
-    return make
+def _one(function: Callable[..., Any], where: str) -> Any:
+    from toptail.lab.environments.gym import unlogged
+
+    with user_code(where, "could not make an environment"), unlogged():
+        made = function()
+    return _adapted(made, where)
+
+
+def _adapted(made: Any, where: str) -> Any:
+    """An environment of the protocol; gymnasium's own are adapted."""
+    if hasattr(made, "unwrapped") and hasattr(made, "action_space"):
+        return _gymnasium(made)
+    return _Guarded(made, where, ("restore", "step"))
 
 
 class _Guarded:
-    """A user's environment whose methods fail in one sentence."""
+    """A user's environment; exceptions of its methods become errors that name it."""
 
-    size: int
-
-    def __init__(self, made: Any, where: str, methods: tuple[str, ...]) -> None:
+    def __init__(self, made: Any, where: str, methods: tuple[str, ...], size: int = 1) -> None:
+        self.size = size
         for name in methods:
             if not callable(getattr(made, name, None)):
                 raise InputError(
@@ -200,12 +214,9 @@ class _Guarded:
                 )
         for name in (*methods, "reached", "act"):
             if callable(method := getattr(made, name, None)):
-                setattr(self, name, _told(method, f"{where}, {name}()"))
+                setattr(self, name, partial(_call, method, f"{where}, {name}()"))
 
 
-def _told(method: Callable[..., Any], where: str) -> Callable[..., Any]:
-    def call(*args: Any) -> Any:
-        with others_code(where, "failed"):
-            return method(*args)
-
-    return call
+def _call(method: Callable[..., Any], where: str, *args: Any) -> Any:
+    with user_code(where, "failed"):
+        return method(*args)

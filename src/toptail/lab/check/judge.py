@@ -1,4 +1,4 @@
-"""Who judges the candidates of a check, and what they say."""
+"""The judges of a check: what the candidates of its queries are worth."""
 
 from __future__ import annotations
 
@@ -12,20 +12,26 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, option
 from toptail.io.arrays import read_arrays
-from toptail.lab.check.config import EXACT, JUDGES, NOBODY, REFERENCE, ROLLOUTS, CheckConfig
-from toptail.lab.check.environments import TaskWorld
-from toptail.lab.check.sources import BehaviourModel, behaviour_folder
-from toptail.lab.environments.walks import WalkRules, WalkStarts
+from toptail.lab.check.candidates import BehaviourModel, behaviour_folder
+from toptail.lab.check.config import (
+    EXACT,
+    JUDGES,
+    NO_JUDGE,
+    REFERENCE,
+    ROLLOUTS,
+    CheckConfig,
+)
+from toptail.lab.check.environments import TaskEnvironment
+from toptail.lab.environments.rollout import RolloutRules, RolloutStarts
 from toptail.lab.judges.exact import exact_values
-from toptail.lab.judges.point import knows_ways
+from toptail.lab.judges.point import is_point_maze
 from toptail.lab.judges.reference import REFERENCE_CRITIC, admission
-from toptail.lab.judges.rollouts import GoesOn, candidate_returns
+from toptail.lab.judges.rollouts import ContinuationPolicy, candidate_returns
 from toptail.lab.proposals.untrained import NearData
-from toptail.lab.scorers.base import Score, of_run, score_each
+from toptail.lab.scorers.base import Score, score_each
 from toptail.lab.store.units import one_of
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
-from toptail.lab.training.run_files import RECORD, run_folder
 
 REFERENCE_SEEDS = (101, 102, 103)
 """Seeds of the runs that judge."""
@@ -37,26 +43,26 @@ Share: TypeAlias = Callable[[float], None]
 
 @dataclass(frozen=True, eq=False)
 class JudgedValues:
-    """What a judge says about the candidates of some queries."""
+    """Values of the candidates of some queries."""
 
     values: NDArray[np.floating[Any]]
     """``[replicates, Q, N]``; larger is better."""
     doubts: tuple[str, ...] = ()
-    """Why the judge may not be believed, where that is so."""
+    """Reasons not to believe the judge."""
 
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Who judges, and how."""
+    """A judge of candidates."""
 
     name: str
     """``exact``, ``rollouts``, ``reference``, ``none`` or ``file``."""
     says: str
-    """What a value is, in a sentence."""
+    """What a value is, in words."""
     value: Callable[[FrozenQueries, FloatArray, Share], JudgedValues] | None
-    """(queries, candidates ``[Q, N, a]``, progress) -> values; None where nobody judges."""
+    """(queries, candidates ``[Q, N, a]``, progress) -> values; None without a judge."""
     needs: str = ""
-    """What would be needed to judge, where nobody does."""
+    """What would be needed to judge, where there is no judge."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,121 +74,114 @@ class JudgeInputs:
     near: NearData
     """The training split."""
     val: Trajectories
-    """The split that queries are rows of."""
-    world: TaskWorld
-    """The environment, as far as there is one."""
+    """The split of which queries are rows."""
+    environment: TaskEnvironment
+    """The task's environment, or why there is none."""
     runs: Path | None
     """Folder of trained runs."""
     config: CheckConfig = field(default_factory=CheckConfig)
     """Sizes, horizon and discount."""
 
+    @property
+    def model_folder(self) -> Path | None:
+        """The behaviour model that continues; None where the environment has its own policy."""
+        if self.environment.act is not None or not self.environment.goals:
+            return None
+        return behaviour_folder(self.runs, self.task)
 
-def best_judge(given: JudgeInputs) -> str:
+    def reference_runs(self) -> list[Path]:
+        """The folders of the runs that judge; empty unless all are there."""
+        if self.runs is None or not self.environment.goals:
+            return []
+        from toptail.lab.training.run_files import RECORD, run_folder
+
+        home = self.runs / self.task / REFERENCE_CRITIC
+        found = [run_folder(home, seed) for seed in REFERENCE_SEEDS]
+        return found if all((folder / RECORD).is_file() for folder in found) else []
+
+
+def best_judge(inputs: JudgeInputs) -> str:
     """The best judge that a task has: exact, else rollouts, else a reference ensemble."""
-    if given.world.goals and knows_ways(given.task):
+    if inputs.environment.goals and is_point_maze(inputs.task):
         return EXACT
-    if given.world.make is not None:
+    if inputs.environment.make is not None:
         return ROLLOUTS
-    return REFERENCE if given.world.goals and _reference_runs(given) else NOBODY
+    return REFERENCE if inputs.reference_runs() else NO_JUDGE
 
 
-def judge_of(text: str, given: JudgeInputs) -> Judge:
+def judge_of(text: str, inputs: JudgeInputs) -> Judge:
     """The judge that ``--judge`` names."""
-    if text == EXACT:
-        return _exact(given)
-    if text == ROLLOUTS:
-        return _rollouts(given)
-    if text == REFERENCE:
-        return _reference(given)
-    if text == NOBODY:
-        needs = (
-            "an environment (--env FILE.py:make or gymnasium:ID), or values of the candidates in a "
-            "file (--judge FILE.npz)"
-        )
-        return Judge(NOBODY, "nobody judged", None, needs)
-    return _of_file(Path(text).expanduser(), text)
+    makers = {EXACT: _exact, ROLLOUTS: _rollouts, REFERENCE: _reference, NO_JUDGE: _none}
+    make = makers.get(text)
+    return _of_file(Path(text).expanduser(), text) if make is None else make(inputs)
 
 
-def _goes_on(given: JudgeInputs, queries: FrozenQueries) -> GoesOn:
-    """Who goes on after a judged action: see `_who_goes_on`."""
-    if folder := _model_goes_on(given):
-        return BehaviourModel(folder, given.task, given.near.data, given.config.seed).act
-    return given.world.goes_on(given.near, queries.goals, given.config.near)
+def _none(_: JudgeInputs) -> Judge:
+    needs = (
+        "an environment (--env FILE.py:make or gymnasium:ID), or values of the candidates in a "
+        "file (--judge FILE.npz)"
+    )
+    return Judge(NO_JUDGE, "nobody judged", None, needs)
 
 
-def _model_goes_on(given: JudgeInputs) -> Path | None:
-    """The behaviour model that goes on, where there is one and the environment has no policy."""
-    if given.world.act is not None or not given.world.goals:
-        return None
-    return behaviour_folder(given.runs, given.task)
-
-
-def _who_goes_on(given: JudgeInputs) -> str:
-    if _model_goes_on(given):
-        return "the trained behaviour model goes on"
-    return given.world.who_goes_on
-
-
-def _exact(given: JudgeInputs) -> Judge:
-    if not given.world.goals or not knows_ways(given.task):
+def _exact(inputs: JudgeInputs) -> Judge:
+    if not inputs.environment.goals or not is_point_maze(inputs.task):
         raise InputError(
             f"{option('judge', EXACT)}: the exact value is known of PointMaze without teleports "
-            f"alone, and not of {given.task}: leave it out, or choose another judge."
+            f"alone, and not of {inputs.task}: leave it out, or choose another judge."
         )
-    gamma = given.config.gamma
+
+    gamma = inputs.config.gamma
 
     def value(queries: FrozenQueries, candidates: FloatArray, tick: Share) -> JudgedValues:
         args = (queries.states, candidates, queries.goals, gamma, tick)
-        return JudgedValues(exact_values(given.task, *args)[None])
+        return JudgedValues(exact_values(inputs.task, *args)[None])
 
     says = f"{gamma:g} to the power of the fewest steps to the goal in the task's own dynamics"
     return Judge(EXACT, says, value)
 
 
-def _rollouts(given: JudgeInputs) -> Judge:
-    make, config = given.world.make, given.config
+def _rollouts(inputs: JudgeInputs) -> Judge:
+    environment, config, model = inputs.environment, inputs.config, inputs.model_folder
+    make = environment.make
     if make is None:
         raise InputError(
-            f"{option('judge', ROLLOUTS)} needs an environment, and {given.world.lacks}: name one "
-            f"with {option('env')}."
+            f"{option('judge', ROLLOUTS)} needs an environment, and {environment.missing}: name "
+            f"one with {option('env')}."
         )
-    rules = WalkRules(config.horizon, config.gamma)
-    repeats = config.repeats or (2 if _model_goes_on(given) else 1)
+    rules = RolloutRules(config.horizon, config.gamma)
+    repeats = config.repeats or (2 if model else 1)
 
     def value(queries: FrozenQueries, candidates: FloatArray, tick: Share) -> JudgedValues:
-        goals = queries.goals if given.world.goals else None
-        starts = WalkStarts(given.val, queries.rows, goals)
-        args = (candidates, _goes_on(given, queries), rules, repeats, tick)
+        goals = queries.goals if environment.goals else None
+        starts = RolloutStarts(inputs.val, queries.rows, goals)
+        args = (candidates, _continuation(inputs, queries), rules, repeats, tick)
         return JudgedValues(candidate_returns(make, starts, *args))
 
-    what = "discounted success" if given.world.goals else "discounted return"
-    says = f"{what} within {config.horizon} steps, when after it {_who_goes_on(given)}"
+    what = "discounted success" if environment.goals else "discounted return"
+    text = "the trained behaviour model goes on" if model else environment.continuation_text
+    says = f"{what} within {config.horizon} steps, when after it {text}"
     return Judge(ROLLOUTS, says, value)
 
 
-def _reference_runs(given: JudgeInputs) -> list[Path]:
-    """The runs that judge, if all are there."""
-    if given.runs is None:
-        return []
-    home = given.runs / given.task / REFERENCE_CRITIC
-    found = [run_folder(home, seed) for seed in REFERENCE_SEEDS]
-    return found if all((folder / RECORD).is_file() for folder in found) else []
+def _continuation(inputs: JudgeInputs, queries: FrozenQueries) -> ContinuationPolicy:
+    """The policy after a judged action."""
+    if folder := inputs.model_folder:
+        return BehaviourModel(folder, inputs.task, inputs.near.data, inputs.config.seed).act
+    return inputs.environment.continuation(inputs.near, queries.goals, inputs.config.near)
 
 
-def _reference(given: JudgeInputs) -> Judge:
-    if not given.world.goals or not _reference_runs(given):
+def _reference(inputs: JudgeInputs) -> Judge:
+
+    if not inputs.reference_runs():
         raise InputError(
             f"{option('judge', REFERENCE)} needs {option('runs')} with "
-            f"{given.task}/{REFERENCE_CRITIC}/seed-{REFERENCE_SEEDS[0]} to {REFERENCE_SEEDS[-1]}: "
+            f"{inputs.task}/{REFERENCE_CRITIC}/seed-{REFERENCE_SEEDS[0]} to {REFERENCE_SEEDS[-1]}: "
             f"train {REFERENCE_CRITIC} with these seeds, or choose another judge."
         )
-    from toptail.lab.training.runs import require_data
+    from toptail.lab.scorers.runs import of_folders
 
-    assert given.runs is not None
-    home, data = given.runs / given.task / REFERENCE_CRITIC, given.near.data
-    members = [each for seed in REFERENCE_SEEDS for each in of_run(home, seed, given.task)]
-    for member in members:
-        require_data(member.origin["run"], member.origin["data"], data.source, data.sha256)
+    members = of_folders(inputs.reference_runs(), "", inputs.task, inputs.near.data)
 
     def value(queries: FrozenQueries, candidates: FloatArray, tick: Share) -> JudgedValues:
         scored = []
@@ -190,7 +189,7 @@ def _reference(given: JudgeInputs) -> Judge:
             scored.append(score_pools(member.score, queries, candidates))
             tick((i + 1) / len(members))
         values = np.stack(scored)
-        rng = np.random.default_rng(given.config.seed)
+        rng = np.random.default_rng(inputs.config.seed)
         found = admission(
             values[:, :, None], queries.group, queries.trajectory, rng=rng, **ADMITTED
         )
@@ -226,7 +225,7 @@ def _of_file(path: Path, text: str) -> Judge:
             raise InputError(
                 f"{path}: 'values' is {values.dtype} of shape {values.shape}, expected numbers of "
                 f"shape {candidates.shape[:2]}, or of several replicates: values of the candidates "
-                f"in pools.npz, which {option('judge', NOBODY)} writes for one kind of "
+                f"in pools.npz, which {option('judge', NO_JUDGE)} writes for one kind of "
                 f"{option('pools')}."
             )
         tick(1.0)

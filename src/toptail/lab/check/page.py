@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from toptail.lab.check.candidates import GROUPS
 from toptail.lab.check.closed_loop import BASELINE
-from toptail.lab.check.queries import GROUPS
-from toptail.lab.check.verdicts import QUESTIONS, asked
+from toptail.lab.check.config import ASCENT
+from toptail.lab.check.verdicts import QUESTIONS, asked, questions
 from toptail.report.page import Links, Page, Section, Sheet, render_page
 from toptail.report.table import Cell, Column, Table, numbers, status_cell, summary_cell, words
 from toptail.report.text import one_line, with_interval
@@ -85,7 +86,7 @@ def _measured(content: Check) -> list[str]:
         sentences.append(
             "“Safe” is about these candidates, up to the K that is named: a larger search, or an "
             "actor that is trained on the critic, was not looked at (for more: --pool-size, "
-            "--follow-k)."
+            "--follow-k, --pools ascent)."
         )
     return sentences
 
@@ -96,11 +97,11 @@ def _parts(content: Check) -> list[tuple[str, Part]]:
 
 
 def _followed(content: Check) -> list[tuple[str, Part]]:
-    return [(name, part) for name, part in _parts(content) if part[CLOSED_LOOP]]
+    return [(name, part) for name, part in _parts(content) if part.get(CLOSED_LOOP)]
 
 
 def _answered(part: Part) -> list[str]:
-    return [kind for kind in QUESTIONS if part[kind] is not None]
+    return [kind for kind in questions(part) if part[kind] is not None]
 
 
 def _verdict_rows(content: Check) -> list[tuple[Cell, ...]]:
@@ -108,7 +109,7 @@ def _verdict_rows(content: Check) -> list[tuple[Cell, ...]]:
     not_done = {"status": "inconclusive", "reason": "not done"}
     rows: list[tuple[Cell, ...]] = []
     for name, part in _parts(content):
-        for kind in QUESTIONS:
+        for kind in questions(part):
             entry = part[kind] or not_done
             cells = (Cell(one_line(name)), Cell(asked(part, kind)))
             rows.append((*cells, status_cell(entry["status"]), Cell(one_line(entry["reason"]))))
@@ -151,12 +152,13 @@ def _episodes_table(content: Check) -> Iterable[Table]:
     """What an episode is worth with every K, if the critic was followed."""
     followed = _followed(content)
     names = [BASELINE, *(f"K = {k}" for k in content["settings"]["follow_k"][1:])]
+    names += [ASCENT] if any(ASCENT in part[CLOSED_LOOP]["worth"] for _, part in followed) else []
     rows = []
     for name, part in followed:
         loop = part[CLOSED_LOOP]
         cells = (Cell(one_line(name)), Cell(part["pools"]), Cell(str(loop["episodes"])))
         rows.append(
-            (*cells, *map(summary_cell, [*(loop["worth"][k] for k in names), loop["data"]]))
+            (*cells, *map(summary_cell, [*(loop["worth"].get(k) for k in names), loop["data"]]))
         )
     columns = (_CRITIC, *words("Candidates"), *numbers("Episodes", *names, "data"))
     what = "Share of episodes that succeed" if content["goals"] else "Mean sum of rewards"
@@ -178,7 +180,7 @@ def _links(content: Check) -> list[tuple[str, str]]:
             links.append((f"{source}/one_step/report.html", f"{source} candidates, one step"))
         for name, part in parts:
             for kind, text in QUESTIONS.items():
-                if "worth" in (part[kind] or ()):
+                if "worth" in (part.get(kind) or ()):
                     path = f"{source}/{kind}/{name}/report.html"
                     links.append((path, f"{source} candidates, {name}, {text}"))
     return links

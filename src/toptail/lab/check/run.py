@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import cached_property, lru_cache, partial
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.api import HowJudged, audit, audit_picks
 from toptail.audit.record import versions
 from toptail.errors import InputError, option
-from toptail.lab.check.closed_loop import (
-    BASELINE,
-    Episodic,
-    Recorded,
-    follow,
-    picks_of,
-    recorded,
-    walks_of,
-    worth_of,
+from toptail.lab.check.candidates import GROUPS, Source, check_queries, source_of
+from toptail.lab.check.closed_loop import BASELINE, Episodes, Recorded, Search, picks_of, recorded
+from toptail.lab.check.config import (
+    ASCENT,
+    JUDGES,
+    NEAREST,
+    NO_JUDGE,
+    SOURCES,
+    UNIFORM,
+    CheckConfig,
 )
-from toptail.lab.check.config import JUDGES, NEAREST, NOBODY, SOURCES, UNIFORM
-from toptail.lab.check.environments import TaskWorld, world_of
+from toptail.lab.check.environments import TaskEnvironment, task_environment
+from toptail.lab.check.inputs import Data, Scorers, check_scorers, task_dataset
 from toptail.lab.check.judge import (
     Judge,
     JudgedValues,
@@ -32,10 +37,7 @@ from toptail.lab.check.judge import (
     judge_of,
     score_pools,
 )
-from toptail.lab.check.queries import GROUPS, check_queries
-from toptail.lab.check.request import CheckRequest, CheckResult, SourceResult
-from toptail.lab.check.scorers import check_scorers
-from toptail.lab.check.sources import Source, source_of
+from toptail.lab.check.result import CheckResult, SourceResult
 from toptail.lab.check.verdicts import (
     CLOSED_LOOP_RULE,
     closed_loop,
@@ -43,62 +45,141 @@ from toptail.lab.check.verdicts import (
     one_step,
     one_step_picks,
     overall,
+    questions,
     warnings,
 )
-from toptail.lab.environments.walks import WalkRules
-from toptail.lab.proposals.support import local_rows, support_distance
-from toptail.lab.proposals.untrained import NearData
+from toptail.lab.environments.protocol import Floats
+from toptail.lab.environments.rollout import RolloutRules
+from toptail.lab.proposals.untrained import NearData, local_rows, support_distance
+from toptail.lab.scorers.ascent import Ascent
 from toptail.lab.scorers.base import Scorer
 from toptail.lab.scorers.user import fresh_modules
-from toptail.lab.tasks.datasets import TaskDataset
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.trajectories import FloatArray
 from toptail.pools import ScoredPools
 from toptail.pools.columns import group_seeds
-from toptail.progress import Tick, no_tick
+from toptail.progress import Caller, Tick, called_by, caller, no_tick
 from toptail.provenance import commit
-from toptail.results import AuditResult, PicksResult, audit, audit_picks
+from toptail.results import AuditResult, PicksResult
 
 FORMAT = "toptail-check-1"
 SUPPORTED = 0.95
 """Share of the queries' logged actions that the threshold of local support leaves on support."""
+_BEGUN: dict[str, _Check] = {}
+"""The check that this process does pieces of, by the request's id."""
+_ASCENT = 2
+"""Part of the key of the draws of ascent at queries, which must not be those of candidates."""
 
 
-Piece: TypeAlias = tuple[str, int]
-"""A kind of candidates, and which walk through its episodes, or `JUDGED`."""
-JUDGED: Final = -1
-"""What the judge says of the candidates at the queries."""
-Mapped: TypeAlias = Callable[[Callable[[Piece], Any], Sequence[Piece]], Iterator[Any]]
-"""Calls a function for pieces and gives what it returned, in their order, as ``map`` does."""
+def check(
+    data: Data,
+    scorers: Scorers,
+    *,
+    env: object = None,
+    pools: str | Sequence[str] = (NEAREST, UNIFORM),
+    judge: str | None = None,
+    goals: bool = True,
+    runs: str | PathLike[str] | None = None,
+    config: CheckConfig | None = None,
+) -> CheckResult:
+    """Tell whether the best of K by a critic is safe: for one step, and followed at every step.
 
+    Candidates are drawn at states of the data, the best judge that the task has says what they are
+    worth, the critic's picks are audited, and the critic is followed through the environment, best
+    of K at every step against a random candidate. Nothing is trained.
 
-def check(request: CheckRequest, tick: Tick = no_tick, mapped: Mapped | None = None) -> CheckResult:
-    """Check critics: one step by a judge, and every step by following them.
-
-    ``mapped`` calls a function for many pieces of the work, as ``map`` does, in other processes:
-    what the judge says of each kind of candidates, and each critic's episodes with each K.
+    Parameters
+    ----------
+    data
+        A data set's name or path, `Trajectories` or arrays by name (every fifth trajectory is
+        validation data), or a pair of these, training and validation.
+    scorers
+        Name -> ``score(states, actions, goals)`` or ``score(states, actions)`` of NumPy rows, an
+        object with such a method ``score``, or a text: ``path/to/file.py:function``,
+        ``ogbench:PATH``, ``d3rlpy:PATH``, ``torchscript:PATH``, or the folder of a run. Texts alone
+        name themselves. A function with an attribute ``gradient`` (d score / d action) is climbed
+        by gradient ascent among the candidates ``ascent``.
+    env
+        An environment (see `toptail.lab.environments.protocol`, gymnasium's are adapted), a
+        function that makes one, or a text: ``gymnasium:ID``, ``ogbench:NAME``, ``FILE.py:make``. By
+        default the one of an OGBench data set. A function is faster than a single environment.
+    pools
+        Sources of candidates: ``nearest`` (actions of the data at near states), ``uniform`` (the
+        action box), ``behaviour`` (a trained model), ``ascent`` (the box, and the maximizer of the
+        score in it), or a file.
+    judge
+        ``exact``, ``rollouts``, ``reference``, ``none`` or a file; by default the best that there
+        is.
+    goals
+        Whether the task has goals, where no environment says so.
+    runs
+        Folder of trained runs: behaviour model and reference ensemble.
+    config
+        Sizes, horizon, discount and seed.
     """
-    made = _Check(request, tick)
-    if mapped is not None:
-        pieces = made.pieces()
-        for piece, found in zip(pieces, mapped(partial(_piece, request), pieces), strict=True):
-            made.known[piece] = found
-            tick(f"{len(made.known)} of {len(pieces)} pieces", len(made.known) / len(pieces))
-    return made.result()
+    names = (pools,) if isinstance(pools, str) else tuple(pools)
+    request = CheckRequest(
+        data,
+        scorers,
+        names,
+        judge,
+        env,
+        goals,
+        None if runs is None else Path(runs),
+        config or CheckConfig(),
+        caller().command or "toptail.check(...)",
+    )
+    running = _Check(request, caller().tick)
+    if caller().mapped is not map:
+        running.do_elsewhere()
+    return running.result()
+
+
+@dataclass(frozen=True, eq=False)
+class CheckRequest:
+    """The arguments of :func:`check`, which other processes get, too."""
+
+    data: Data
+    scorers: Scorers
+    pools: tuple[str, ...]
+    judge: str | None
+    env: object
+    goals: bool
+    runs: Path | None
+    config: CheckConfig
+    command: str
+    id: str = field(default_factory=lambda: uuid4().hex)
+
+
+class Piece(NamedTuple):
+    """A part of a check that can be done by itself: judged candidates, or a critic's episodes."""
+
+    source: str
+    """The source of candidates."""
+    column: str | None = None
+    """The scorer's column, "" for K = 1; None for the judge's values at the queries."""
+    search: Search = None
+    """Which candidates are taken in the episodes."""
 
 
 def _piece(request: CheckRequest, piece: Piece) -> Any:
     """Do a piece in another process, which reads data and critics once."""
-    return _begun(request).piece(piece)
+    if request.id not in _BEGUN:
+        _BEGUN.clear()
+        _BEGUN[request.id] = _Check(request, no_tick)
+    return _BEGUN[request.id].piece(piece)
 
 
 class _Check:
-    """What the parts of one check share, each made when it is first needed."""
+    """One check; its parts are made when they are first needed."""
 
     def __init__(self, request: CheckRequest, tick: Tick) -> None:
         self.request, self.config, self.tick = request, request.config, tick
         self.not_done: list[dict[str, str]] = []
         self.known: dict[Piece, Any] = {}
+        self._headroom: float | None = None
+        """Best less mean value of the uniform candidates, where all of them were judged."""
+        self._of_source: dict[str, tuple[FloatArray, dict[str, FloatArray]]] = {}
         files = [each for each in request.pools if each not in SOURCES]
         if not request.pools or len(set(request.pools)) < len(request.pools) or len(files) > 1:
             raise InputError(
@@ -106,29 +187,39 @@ class _Check:
             )
         fresh_modules()
         tick("data", 0.0)
-        self.task = TaskDataset.load(request.task)
-        self.world: TaskWorld = world_of(request.env, self.task.data, goals=request.goals)
-        self.scorers: list[Scorer] = check_scorers(request.scorers, self.task)
+        self.task = task_dataset(request.data)
         data = self.task.data
-        self.given = JudgeInputs(
-            self.task.name, NearData(data.train), data.val, self.world, request.runs, self.config
+        self.environment: TaskEnvironment = task_environment(request.env, data, goals=request.goals)
+        self.scorers: list[Scorer] = check_scorers(request.scorers, self.task)
+        near = NearData(data.train)
+        self.inputs = JudgeInputs(
+            self.task.name, near, data.val, self.environment, request.runs, self.config
         )
-        self.judge: Judge = judge_of(request.judge or best_judge(self.given), self.given)
-        if self.judge.name not in JUDGES and len(request.pools) > 1:
+        self.judge: Judge = judge_of(request.judge or best_judge(self.inputs), self.inputs)
+        self._require_judgeable()
+
+    def _require_judgeable(self) -> None:
+        """Refuse a file of values for several sources, and note what cannot be done."""
+        pools = self.request.pools
+        if self.judge.name not in JUDGES and (len(pools) > 1 or ASCENT in pools):
             raise InputError(
-                f"{option('judge', request.judge)} has values of one kind of candidates, and "
-                f"{option('pools', request.pools)} are several: name the one that it is about."
+                f"{option('judge', self.request.judge)} has values of one kind of candidates, and "
+                f"{option('pools', pools)} are several: name the one that it is about."
             )
-        if self.judge.name == NOBODY:
+        if self.judge.name == NO_JUDGE:
             why = "nobody judges the candidates"
-            why += f", as {self.world.lacks}" if self.world.lacks else ""
+            why += f", as {self.environment.missing}" if self.environment.missing else ""
             self._left("one step", why, self.judge.needs)
-        if self.world.make is None:
+        if self.environment.make is None:
             needed = "an environment: --env FILE.py:make or gymnasium:ID"
-            self._left("closed loop", self.world.lacks, needed)
+            self._left("closed loop", self.environment.missing, needed)
 
     def _left(self, what: str, why: str, needed: str) -> None:
         self.not_done.append({"what": what, "why": why, "needed": needed})
+
+    def result(self) -> CheckResult:
+        results = [self._source(source) for source in self.sources.values()]
+        return CheckResult(self._content(results), self.queries, tuple(results))
 
     @cached_property
     def queries(self) -> FrozenQueries:
@@ -136,124 +227,182 @@ class _Check:
 
     @cached_property
     def starts(self) -> FrozenQueries:
-        """Where episodes start: not at the queries, of which there may be fewer."""
+        """Starts of episodes: other rows than the queries, of which there may be fewer."""
         return self._drawn(self.config.starts, self.config.seed + 1)
 
     def _drawn(self, count: int, seed: int) -> FrozenQueries:
-        return check_queries(self.task.data.val, count, seed, goals=self.world.goals)
-
-    @cached_property
-    def local_actions(self) -> FloatArray:
-        """Actions of the data near each query, which decide about local support."""
-        data = self.given.near.data
-        near = min(self.config.near, len(data.transitions))
-        return np.asarray(data.actions[local_rows(data, self.queries.states, near)])
-
-    def result(self) -> CheckResult:
-        made = [self._source(source) for source in self.sources.values()]
-        return CheckResult(self._content(made), self.queries, tuple(made))
+        return check_queries(self.task.data.val, count, seed, goals=self.environment.goals)
 
     @cached_property
     def sources(self) -> dict[str, Source]:
-        """Where candidates come from, by name."""
-        given = self.given.near, self.task.name, self.request.runs, self.config
-        made = (source_of(text, *given) for text in self.request.pools)
-        return {source.name: source for source in made}
+        """Sources of candidates, by name."""
+        inputs = self.inputs.near, self.task.name, self.request.runs, self.config
+        found = (source_of(text, *inputs) for text in self.request.pools)
+        return {source.name: source for source in found}
+
+    # Pieces, here or in other processes
+
+    def do_elsewhere(self) -> None:
+        """Do all pieces in other processes, as the calling program has them."""
+        pieces = self.pieces()
+        found = caller().mapped(partial(_piece, self.request), pieces)
+        for piece, result in zip(pieces, found, strict=True):
+            self.known[piece] = result
+            self.tick(f"{len(self.known)} of {len(pieces)} pieces", len(self.known) / len(pieces))
 
     def pieces(self) -> list[Piece]:
-        """What can be done apart from the rest."""
-        walks = range(len(walks_of(self.scorers, self.config.follow_k)))
-        judged = [(name, JUDGED) for name in self.sources if self.judge.value is not None]
-        walked = [name for name, source in self.sources.items() if self._episodes(source)]
-        return judged + [(name, i) for name in walked for i in walks]
+        """All pieces of this check."""
+        judged = [Piece(name) for name in self.sources if self.judge.value is not None]
+        walked = [p for source in self.sources.values() for p in self._episode_pieces(source)]
+        return judged + list(dict.fromkeys(walked))
 
     def piece(self, piece: Piece) -> Any:
-        """What comes of a piece."""
-        source, number = self.sources[piece[0]], piece[1]
-        if number == JUDGED:
-            candidates = self._candidates(source)
-            return self._judged(source, self._shown(candidates, self._scores(candidates)))
-        episodes = self._episodes(source)
-        assert episodes is not None  # or there were no such piece
-        return worth_of(episodes, *walks_of(self.scorers, self.config.follow_k)[number])
+        """The result of a piece."""
+        if piece not in self.known:
+            done = self._judged_piece if piece.column is None else self._episode_piece
+            self.known[piece] = done(piece)
+        return self.known[piece]
 
-    def _candidates(self, source: Source) -> FloatArray:
-        return source.pool(self.queries, self.config.size(self.judge.name))
-
-    def _judged(self, source: Source, candidates: FloatArray) -> JudgedValues:
-        found: JudgedValues | None = self.known.get((source.name, JUDGED))
-        if found is not None:
-            return found
+    def _judged_piece(self, piece: Piece) -> JudgedValues:
+        source = self.sources[piece.source]
+        shown = self._shown(source, *self._scored(source))
         assert self.judge.value is not None
         say = partial(self._tick, source, f"judge: {self.judge.name}")
-        return self.judge.value(self.queries, candidates, say)
+        return self.judge.value(self.queries, shown, say)
+
+    def _episode_piece(self, piece: Piece) -> Floats:
+        episodes = self._episodes(self._of_draws(piece.source))
+        assert episodes is not None
+        scores = {scorer.column: scorer.score for scorer in self.scorers}
+        return episodes.worth(scores.get(piece.column or ""), piece.search)
+
+    def _episode_pieces(self, source: Source) -> list[Piece]:
+        """The episodes with a source: K = 1, then every scorer with every other search."""
+        if self._episodes(source) is None:
+            return []
+        draws = UNIFORM if source.ascends else source.name  # the same candidates
+        pairs = [
+            ("", 1),
+            *((s.column, k) for s in self.scorers for k in self._searches(source)[1:]),
+        ]
+        return [Piece(draws, *pair) for pair in pairs]
+
+    def _searches(self, source: Source) -> tuple[Search, ...]:
+        """Searches that are followed at every step."""
+        return (*self.config.follow_k, *((None,) if source.ascends else ()))
+
+    def _of_draws(self, name: str) -> Source:
+        return self.sources[name] if name in self.sources else self.sources[ASCENT]
+
+    # One step
 
     def _source(self, source: Source) -> SourceResult:
         """Candidates of one source: scored, judged, audited, followed."""
-        say = partial(self._tick, source)
-        say("candidates", 0.0)
-        candidates = self._candidates(source)
-        say("scores", 0.0)
-        scores = self._scores(candidates)
+        candidates, scores = self._scored(source)
         pools = {"actions": candidates, **self._support(candidates)}
         pools |= {f"scores/{column}": found for column, found in scores.items()}
+        if source.ascends:
+            pools |= {f"{ASCENT}/{column}": x for column, x in self._ascended.items()}
         if self.judge.value is None:
             return SourceResult(source, pools, None, None, self._follow(source), ())
-        judged = self._judged(source, self._shown(candidates, scores))
-        if self.picked_k:
-            picked = self._audit_picks(judged.values)
-            followed = self._follow(source)
-            return SourceResult(source, pools, None, None, followed, (), picked)
+        judged: JudgedValues = self.piece(Piece(source.name))
         for doubt in judged.doubts:
             self._left(f"one step ({source.name})", doubt, "another judge")
+        if self._picked_k(source):
+            picked = self._audit_picks(source, judged.values)
+            followed = self._follow(source)
+            return SourceResult(source, pools, None, None, followed, judged.doubts, picked)
+        if source.name == UNIFORM:
+            values = judged.values.mean(axis=0)
+            self._headroom = float((values.max(axis=1) - values.mean(axis=1)).mean())
         table = self._table(source, pools, judged.values)
         followed = self._follow(source)
         found = self._audit(source, table)
         return SourceResult(source, pools, table, found, followed, judged.doubts)
 
-    def _scores(self, candidates: FloatArray) -> dict[str, FloatArray]:
-        """Scores ``[Q, N]`` by column."""
-        return {
-            scorer.column: score_pools(scorer.score, self.queries, candidates)
-            for scorer in self.scorers
-        }
+    def _scored(self, source: Source) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """Candidates ``[Q, N, a]`` of a source, and their scores ``[Q, N]`` by column."""
+        if source.name not in self._of_source:
+            self._tick(source, "candidates", 0.0)
+            candidates = source.pool(self.queries, self.config.size(self.judge.name))
+            self._tick(source, "scores", 0.0)
+            scores = {
+                scorer.column: score_pools(scorer.score, self.queries, candidates)
+                for scorer in self.scorers
+            }
+            self._of_source = {source.name: (candidates, scores)}  # of one source at a time
+        return self._of_source[source.name]
 
     @cached_property
-    def picked_k(self) -> tuple[int, ...]:
-        """Sizes K whose picks alone are judged; none where all candidates are."""
-        return self.config.picked_k(self.judge.name)
+    def _ascended(self) -> dict[str, FloatArray]:
+        """The maximizer of each scorer at each query, ``[Q, a]``, by column."""
+        queries, numbers = self.queries, np.arange(len(self.queries))
+        keys = np.stack([numbers, np.full_like(numbers, _ASCENT)], axis=1)
+        candidates, _ = self._scored(self.sources[ASCENT])
+        width, found = queries.actions.shape[1], {}
+        for i, scorer in enumerate(self.scorers):
+            self.tick(f"{ASCENT}: maximizing the score", i / len(self.scorers))
+            ascent = Ascent(scorer.score, queries.goals, width, self.config.seed)
+            found[scorer.column] = ascent.best(keys, queries.states, numbers, candidates)
+        return found
 
-    @property
-    def _picked_says(self) -> str:
-        if not self.picked_k:
-            return ""
-        ks = ", ".join(map(str, self.picked_k))
-        return f"; of {self.picked_k[-1]} candidates only the best of K = {ks} are judged"
+    def _picked_k(self, source: Source) -> tuple[int, ...]:
+        """Sizes K whose picks alone are judged; empty where all candidates are."""
+        return self.config.picked_k(source.name, self.judge.name)
 
-    def _picks(self) -> list[tuple[str, int]]:
-        """Column and K of the picks: first a random candidate, then the best by each scorer."""
-        return [("", 1), *((s.column, k) for s in self.scorers for k in self.picked_k[1:])]
+    def _picks(self, source: Source) -> list[tuple[str, Search]]:
+        """Column and search of the picks: first a random candidate, then those of each scorer."""
+        searches: tuple[Search, ...] = self._picked_k(source)[1:]
+        searches += (None,) if source.ascends else ()
+        return [("", 1), *((s.column, k) for s in self.scorers for k in searches)]
 
-    def _shown(self, candidates: FloatArray, scores: Mapping[str, FloatArray]) -> FloatArray:
-        """What the judge is shown: all candidates, or of many the best of the first K alone."""
-        if not self.picked_k:
+    def _shown(
+        self, source: Source, candidates: FloatArray, scores: Mapping[str, FloatArray]
+    ) -> FloatArray:
+        """What the judge gets: all candidates, or the picks alone."""
+        if not self._picked_k(source):
             return candidates
-        none = np.zeros((len(candidates), 1))
-        at = [scores.get(column, none)[:, :k].argmax(axis=1) for column, k in self._picks()]
-        return np.take_along_axis(candidates, np.stack(at, axis=1)[..., None], axis=1)
+        every, shown = np.arange(len(candidates)), []
+        for column, k in self._picks(source):
+            if k is None:
+                shown.append(self._ascended[column])
+            else:
+                at = scores[column][:, :k].argmax(axis=1) if column else 0
+                shown.append(candidates[every, at])
+        return np.stack(shown, axis=1)
 
-    def _audit_picks(self, values: NDArray[Any]) -> dict[str, PicksResult]:
+    def _audit_picks(self, source: Source, values: NDArray[Any]) -> dict[str, PicksResult]:
         """Audit picks by their values ``[replicates, Q, picks]``."""
-        worth = dict(zip(self._picks(), np.moveaxis(values.mean(axis=0), 1, 0), strict=True))
-        picks = picks_of(self.queries, self.picked_k, self.scorers, worth, grouped=self.world.goals)
-        return {n: audit_picks(p, baseline=BASELINE, **self._how()) for n, p in picks.items()}
+        picks = self._picks(source)
+        worth = dict(zip(picks, np.moveaxis(values.mean(axis=0), 1, 0), strict=True))
+        searches = list(dict.fromkeys(search for _, search in picks))
+        return self._audited(self.queries, searches, worth)
+
+    def _audited(
+        self,
+        queries: FrozenQueries,
+        searches: Sequence[Search],
+        worth: Mapping[tuple[str, Search], Floats],
+    ) -> dict[str, PicksResult]:
+        grouped = self.environment.goals
+        picks = picks_of(queries, searches, self.scorers, worth, grouped=grouped)
+        with called_by(Caller(self.request.command)):
+            how = self._sampling()
+            return {n: audit_picks(p, baseline=BASELINE, **how) for n, p in picks.items()}
 
     def _support(self, candidates: FloatArray) -> dict[str, np.ndarray]:
-        """How far candidates are from what the data does nearby; the logged actions decide."""
+        """Distance of candidates from the data's actions nearby; logged actions set the limit."""
         both = np.concatenate([candidates, self.queries.actions[:, None]], axis=1)
-        distance = support_distance(self.local_actions, both)
+        distance = support_distance(self._local_actions, both)
         threshold = np.float32(np.quantile(distance[:, -1], SUPPORTED))
         return {"support_distance": distance[:, :-1], "on_support": distance[:, :-1] <= threshold}
+
+    @cached_property
+    def _local_actions(self) -> FloatArray:
+        """Actions of the data near each query, which decide about local support."""
+        data = self.inputs.near.data
+        near = min(self.config.near, len(data.transitions))
+        return np.asarray(data.actions[local_rows(data, self.queries.states, near)])
 
     def _table(
         self, source: Source, pools: Mapping[str, np.ndarray], values: NDArray[Any]
@@ -266,56 +415,62 @@ class _Check:
             dict(zip(columns, values, strict=True)),
             support=pools["on_support"],
             cluster=queries.trajectory,
-            group=queries.group if self.world.goals else None,
+            group=queries.group if self.environment.goals else None,
             source=f"{self.task.name}, {source.name} candidates, judged by {self.judge.name}",
         )
         return replace(result, called={"group": "distance group", "cluster": "trajectory"})
 
     def _audit(self, source: Source, table: ScoredPools) -> AuditResult:
         columns = list(table.values)
-        judged = {"values": columns[0]} if len(columns) == 1 else {"replicates": columns}
-        return audit(
-            table,
-            **judged,
-            **self._how(),
-            tick=lambda stage, share: self._tick(source, stage, share),
-        )
+        several = len(columns) > 1
+        how = HowJudged(replicates=columns if several else None)
+        value = None if several else columns[0]
+        with called_by(Caller(self.request.command, partial(self._tick, source))):
+            return audit(table, values=value, judged=how, **self._sampling())
 
-    def _how(self) -> dict[str, Any]:
-        config = self.config
-        command = self.request.command
-        return {"seed": config.seed, "resamples": config.resamples, "command": command}
+    def _sampling(self) -> dict[str, Any]:
+        return {"seed": self.config.seed, "resamples": self.config.resamples}
+
+    # Every step
 
     def _follow(self, source: Source) -> dict[str, PicksResult]:
         """Episodes of every scorer; none without an environment or candidates along the way."""
-        if self.world.make is None:
+        if self.environment.make is None or not self._asked_to_follow(source):
             return {}
-        if (episodes := self._episodes(source)) is None:
+        pieces = self._episode_pieces(source)
+        if not pieces:
             needed = f"--pools {NEAREST} or {UNIFORM}, which are there at every state"
             why = "a file has candidates at the queries alone"
             self._left(f"closed loop ({source.name})", why, needed)
             return {}
-        known = {i: w for (name, i), w in self.known.items() if name == source.name and i != JUDGED}
-        picks = follow(episodes, self.scorers, partial(self._tick, source, "every step"), known)
-        return {n: audit_picks(p, baseline=BASELINE, **self._how()) for n, p in picks.items()}
+        worth = {}
+        for i, piece in enumerate(pieces):
+            self._tick(source, "every step", i / len(pieces))
+            worth[piece.column or "", piece.search] = self.piece(piece)
+        return self._audited(self.starts, self._searches(source), worth)
 
-    def _episodes(self, source: Source) -> Episodic | None:
-        """What episodes share; None without an environment or candidates along the way."""
-        if self.world.make is None or source.along is None:
+    def _asked_to_follow(self, source: Source) -> bool:
+        return not source.ascends or self.config.follow_ascent
+
+    def _episodes(self, source: Source) -> Episodes | None:
+        """What episodes share; None where the source cannot be followed."""
+        able = self.environment.make is not None and self._asked_to_follow(source)
+        if not able or source.along is None:
             return None
         config = self.config
-        return Episodic(
-            self.world,
+        return Episodes(
+            self.environment,
             self.task.data.val,
             self.starts,
             source.along,
-            config.follow_k,
-            WalkRules(config.horizon, config.gamma),
+            config.follow_k[-1],
+            RolloutRules(config.horizon, config.gamma),
+            config.seed,
         )
 
     @cached_property
     def recorded(self) -> Recorded | None:
-        """What the data's own episodes are worth in this environment; None if that is not known."""
+        """Value of the data's own episodes in this environment; None if it cannot be measured."""
         episodes = next(filter(None, map(self._episodes, self.sources.values())), None)
         if episodes is None:
             return None
@@ -330,18 +485,19 @@ class _Check:
     def _tick(self, source: Source, stage: str, share: float) -> None:
         self.tick(f"{source.name}: {stage}", share)
 
+    # The content of check.json
+
     def _content(self, sources: Sequence[SourceResult]) -> dict[str, Any]:
-        """``check.json``: plain lists, numbers and strings."""
         names = list(group_seeds([scorer.column for scorer in self.scorers]))
         return {
             "format": FORMAT,
             "task": self.task.name,
-            "goals": self.world.goals,
+            "goals": self.environment.goals,
             "scorers": {name: self._scorer(name, sources) for name in names},
             "judge": {"name": self.judge.name, "says": self.judge.says + self._picked_says},
-            "environment": self.world.name or None,
-            "goal_free": None if self.world.goals else self.world.goal_free,
-            "candidates": {made.source.name: made.source.says for made in sources},
+            "environment": self.environment.name or None,
+            "goal_free": None if self.environment.goals else self.environment.goal_free,
+            "candidates": {each.source.name: each.source.says for each in sources},
             "not_done": self.not_done,
             "closed_loop_rule": CLOSED_LOOP_RULE,
             "settings": {
@@ -353,15 +509,25 @@ class _Check:
                 "command": self.request.command,
                 "versions": versions(),
                 "commit": commit(),
-                "train": self.given.near.data.sha256,
+                "train": self.inputs.near.data.sha256,
                 "queries": self.queries.sha256,
                 "scorers": {scorer.column: dict(scorer.origin) for scorer in self.scorers},
             },
         }
 
+    @property
+    def _picked_says(self) -> str:
+        """Which picks alone were judged, in words."""
+        kinds = [s for s in self.sources.values() if self._picked_k(s) and not s.ascends]
+        if not kinds or self.judge.value is None:
+            return ""
+        *_, most = sizes = self._picked_k(kinds[0])
+        ks = ", ".join(map(str, sizes))
+        return f"; of {most} candidates only the best of K = {ks} are judged"
+
     def _scorer(self, name: str, sources: Sequence[SourceResult]) -> dict[str, Any]:
-        parts = [self._part(name, made) for made in sources]
-        entries = [part[kind] for part in parts for kind in ("one_step", "closed_loop")]
+        parts = [self._part(name, each) for each in sources]
+        entries = [part[kind] for part in parts for kind in questions(part)]
         return {
             "status": overall(*entries),
             "headline": headline(name, parts),
@@ -369,28 +535,23 @@ class _Check:
             "parts": parts,
         }
 
-    def _part(self, name: str, made: SourceResult) -> dict[str, Any]:
-        followed = made.followed.get(name)
-        return {
-            "pools": made.source.name,
-            "one_step": self._one_step(name, made),
-            "closed_loop": None
-            if followed is None
-            else closed_loop(
-                followed.to_dict(),
-                success=self.world.goals,
-                first=made.source.first,
-                data=self.recorded,
-            ),
-        }
+    def _part(self, name: str, result: SourceResult) -> dict[str, Any]:
+        source, part = result.source, {"one_step": self._one_step(name, result)}
+        if self._asked_to_follow(source):
+            part["closed_loop"] = self._closed_loop(name, result)
+        return {"pools": source.name, **part}
 
-    def _one_step(self, name: str, made: SourceResult) -> dict[str, Any] | None:
-        if made.audit is not None:
-            return one_step(made.audit.to_dict(), name, made.doubts)
-        return one_step_picks(made.picked[name].to_dict()) if made.picked else None
+    def _one_step(self, name: str, result: SourceResult) -> dict[str, Any] | None:
+        if result.audit is not None:
+            return one_step(result.audit.to_dict(), name, result.doubts)
+        if not result.picked:
+            return None
+        headroom = self._headroom if result.source.ascends else None
+        return one_step_picks(result.picked[name].to_dict(), result.doubts, headroom)
 
-
-@lru_cache(maxsize=1)
-def _begun(request: CheckRequest) -> _Check:
-    """The check as another process has it."""
-    return _Check(request, no_tick)
+    def _closed_loop(self, name: str, result: SourceResult) -> dict[str, Any] | None:
+        followed = result.followed.get(name)
+        if followed is None:
+            return None
+        first, success = result.source.first, self.environment.goals
+        return closed_loop(followed.to_dict(), success=success, first=first, data=self.recorded)

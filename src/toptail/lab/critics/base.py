@@ -1,19 +1,146 @@
-"""What every critic is: a learner with scalars to read, and how trained ones are read."""
+"""The two contracts: `Learner`, which the trainer knows, and `Critic`, a learner with readouts.
+
+A learner is settings and pure functions of its parameters. `TrainedCritic` scores rows with one
+readout of a critic and its trained parameters.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toptail.lab.critics.learner import Learner, Params
+Params: TypeAlias = dict[str, Any]
+"""A tree of float32 arrays."""
+
+Info: TypeAlias = dict[str, jax.Array]
+"""Scalars that the trainer logs in addition to the loss."""
+
+TARGET = "target"
+"""Name of a target network's parameters: they have no gradient and no optimizer state."""
+
+
+class Batch(NamedTuple):
+    """The rows that a loss is computed from; a whole data set is a batch of n rows."""
+
+    states: jax.Array
+    """[B, state_dim]"""
+    actions: jax.Array
+    """[B, action_dim]"""
+    goals: jax.Array
+    """[B, goal_dim] the contrastive positive of each row; the other rows' goals are negatives."""
+    rewards: jax.Array
+    """[B] the reward of the step towards the value goal."""
+    value_goals: jax.Array | None = None
+    """[B, goal_dim] the goal that the reward was computed for; None if it is the positive."""
+    next_states: jax.Array | None = None
+    """[B, state_dim] the state after the action; None where episodes have one step."""
+    masks: jax.Array | None = None
+    """[B] 0 where the episode ends with this step (the goal is reached), else 1."""
+    offsets: jax.Array | None = None
+    """[B] steps from the state to its contrastive positive."""
+    next_goals: jax.Array | None = None
+    """[B, goal_dim] the state after the action, as a goal."""
+    random_goals: jax.Array | None = None
+    """[B, goal_dim] goals drawn from the whole data set, independent of the row."""
+
+    @property
+    def td_goals(self) -> jax.Array:
+        """[B, goal_dim] the goals of the TD loss."""
+        return self.goals if self.value_goals is None else self.value_goals
+
+
+class Learner(ABC):
+    """A loss with parameters. Subclasses are frozen dataclasses of settings.
+
+    A learner holds no parameters: its methods are pure functions of them, so that the trainer can
+    scan over steps and map over seeds. Learners with equal settings are equal, and share compiled
+    programs.
+    """
+
+    name: ClassVar[str]
+    """Its name in tables, files and flags."""
+    reads_rewards: ClassVar[bool] = False
+    """Whether the loss reads rewards: then the kind of reward is one of its settings."""
+    reads_positives: ClassVar[bool] = True
+    """Whether the loss reads the contrastive positives (``batch.goals``)."""
+
+    def settings(self) -> dict[str, Any]:
+        """Every setting by name; nested settings are dictionaries."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @abstractmethod
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        """Fresh parameters."""
+
+    @abstractmethod
+    def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
+        """Training loss of a batch, and scalars to log.
+
+        ``key`` differs from step to step: a loss that samples draws from it.
+        """
+
+    def compute_params(self, params: Params) -> Params:
+        """The copy of the parameters that the loss computes with; by default no copy.
+
+        A learner with bfloat16 products returns its kernels in bfloat16. The trainer makes this
+        copy in the pass that updates the parameters, where it costs almost nothing.
+        """
+        return params
+
+    def after_update(self, params: Params) -> Params:
+        """Parameters after an optimizer step, with the target network moved; by default unchanged.
+
+        A learner with a target network keeps it in ``params`` under `TARGET`, and reads it behind
+        a stop_gradient.
+        """
+        return params
+
+    def held_out(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> dict[str, jax.Array]:
+        """Numbers of held-out rows [n, dim] that the trainer logs; by default none.
+
+        ``score`` [n] is compared with the distance of the goals; every other entry is a scalar.
+        """
+        del params, states, actions, goals
+        return {}
+
+
+def column(batch: Batch, name: str) -> jax.Array:
+    """An optional column of a batch; a ValueError where the batch does not have it."""
+    found: jax.Array | None = getattr(batch, name)
+    if found is None:
+        raise ValueError(f"This loss needs batch.{name}.")
+    return found
+
+
+def half_kernels(params: Params) -> Params:
+    """A copy with every matrix (``kernel...``) in bfloat16."""
+    return {
+        name: half_kernels(value)
+        if isinstance(value, dict)
+        else (value.astype(jnp.bfloat16) if name.startswith("kernel") else value)
+        for name, value in params.items()
+    }
+
+
+def trained_only(params: Params) -> Params:
+    """The parameters without the target network."""
+    return {name: value for name, value in params.items() if name != TARGET}
+
+
+def parameter_count(params: Params) -> int:
+    """Number of trained scalars; target networks do not count."""
+    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(trained_only(params)))
+
 
 Read: TypeAlias = Callable[[Params, jax.Array, jax.Array, jax.Array], jax.Array]
 """(params, states [..., s], actions [..., a], goals [..., g]) -> scores [...], larger is better.
@@ -23,69 +150,65 @@ The leading axes broadcast: one goal [m, 1, g] serves all candidates [m, n, a] o
 
 
 class Factors(NamedTuple):
-    """A readout as a function of two factors: phi of a pair (s, a), and psi of a goal.
+    """A readout as a function of two embeddings: phi of a pair (s, a), and psi of a goal.
 
-    Triples that share a pair or a goal share its factor: retrieval asks for 3,000 pairs towards
-    49 goals each, but those are the goals of the 3,000.
+    Triples that share a pair or a goal share its embedding. Retrieval, for example, scores 3,000
+    pairs with 49 goals each, but needs only 3,000 goal embeddings.
     """
 
     embed_pairs: Callable[[Params, jax.Array, jax.Array], jax.Array]
     """(params, states [n, s], actions [n, a]) -> phi [members, n, d]."""
-
     embed_goals: Callable[[Params, jax.Array], jax.Array]
     """(params, goals [n, g]) -> psi [members, n, d]."""
-
     combine: Callable[[Params, jax.Array, jax.Array], jax.Array]
     """(params, phi [members, n, d], psi [members, n, d]) -> scores [n] of matching rows."""
 
 
 class Critic(Learner):
-    """A learner whose parameters say what an action is worth, by one or more readouts.
+    """A learner that scores actions by one or more readouts.
 
-    Its file has an ``ENTRY`` that says what each of them is: see `toptail.lab.critics.registry`.
+    Its file has an ``ENTRY`` that classifies every readout: see `toptail.lab.critics.registry`.
     """
 
     deployed: ClassVar[str]
-    """The readout that selection maximizes unless another one is asked for."""
+    """Name of the readout that selection maximizes by default."""
 
     @abstractmethod
     def readouts(self) -> Mapping[str, Read]:
         """Every scalar that can be read from the trained parameters, by name."""
 
     def factors(self, readout: str) -> Factors | None:
-        """The two factors of a readout; None, as by default, if it reads triples whole."""
+        """The two factors of a readout; None, the default, where it has none."""
         del readout
         return None
 
     def score(
         self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
     ) -> jax.Array:
-        """Read the deployed scalar."""
+        """The deployed readout of rows [..., dim]."""
         return self.readouts()[self.deployed](params, states, actions, goals)
 
     def held_out(
         self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
     ) -> dict[str, jax.Array]:
-        """The deployed scalar."""
+        """The deployed readout, as ``score``."""
         return {"score": self.score(params, states, actions, goals)}
 
 
 CPU_BLOCK = 512
-"""Rows that a CPU reads at once: 1,024 and 256 are about as fast, 4,096 and more much slower."""
+"""Rows that a CPU scores at once: 256 and 1,024 are about as fast, 4,096 is much slower."""
 
 
 @dataclass(frozen=True)
 class TrainedCritic:
-    """A critic with its parameters, as anything that selects or audits wants to see it."""
+    """A critic with its parameters: scores rows of NumPy arrays."""
 
     critic: Critic
-    """The family and its settings."""
-
+    """The critic with its settings."""
     params: Params
     """One seed's parameters."""
-
     readout: str | None = None
-    """Name of the readout to score with; the deployed one unless given."""
+    """Name of the readout to score with; the deployed one by default."""
 
     def score(self, states: ArrayLike, actions: ArrayLike, goals: ArrayLike) -> NDArray[np.float32]:
         """Score rows whose leading axes broadcast; larger is better."""
@@ -98,16 +221,16 @@ class TrainedCritic:
         return None if embed is None else embed(self.params, *_float32(goals))
 
     def score_pairs(
-        self, states: ArrayLike, actions: ArrayLike, psi: jax.Array, asked: ArrayLike
+        self, states: ArrayLike, actions: ArrayLike, psi: jax.Array, index: ArrayLike
     ) -> NDArray[np.float32]:
-        """Score pairs [p, s] and [p, a] towards goals that `embed_goals` gave ``psi`` for.
+        """Score pairs [p, s] and [p, a] with goals whose embeddings ``psi`` `embed_goals` gave.
 
-        Each pair is embedded once; ``asked`` [n, 2] has the numbers of a pair and of a goal for
-        each of the scores [n].
+        Each pair is embedded once; ``index`` [n, 2] has the numbers of the pair and of the goal of
+        each score [n].
         """
         read = _compiled_pairs(self.critic, self._read)
         rows = _float32(states, actions)
-        return np.asarray(read(self.params, *rows, psi, jnp.asarray(asked, dtype=jnp.int32)))
+        return np.asarray(read(self.params, *rows, psi, jnp.asarray(index, dtype=jnp.int32)))
 
     @property
     def _read(self) -> str:
@@ -136,24 +259,24 @@ def _compiled_pairs(critic: Critic, readout: str) -> Callable[..., jax.Array]:
         raise ValueError(f"The readout {readout} of {critic.name} has no factors.")
 
     def score(
-        params: Params, states: jax.Array, actions: jax.Array, psi: jax.Array, asked: jax.Array
+        params: Params, states: jax.Array, actions: jax.Array, psi: jax.Array, index: jax.Array
     ) -> jax.Array:
         phi = in_blocks(factors.embed_pairs, axis=1)(params, states, actions)
 
-        def combine(params: Params, asked: jax.Array) -> jax.Array:
-            pair, goal = asked.T
+        def combine(params: Params, index: jax.Array) -> jax.Array:
+            pair, goal = index.T
             return factors.combine(params, phi[:, pair], psi[:, goal])
 
-        return in_blocks(combine)(params, asked)
+        return in_blocks(combine)(params, index)
 
     return jax.jit(score)
 
 
 def in_blocks(read: Callable[..., jax.Array], axis: int = 0) -> Callable[..., jax.Array]:
-    """The same function of rows, which on a CPU takes many rows [n, dim] a few at a time.
+    """The same function of rows [n, dim], computed on a CPU in blocks of `CPU_BLOCK` rows.
 
-    The activations of a block stay in the cache; those of all rows at once would go through
-    memory at every layer, which takes twice as long. ``axis`` of the results is that of the rows.
+    The activations of a block stay in the cache; all rows at once would go through memory at every
+    layer, which takes twice as long. ``axis`` is the axis of the rows in the results.
     """
 
     def score(params: Params, *rows: jax.Array) -> jax.Array:

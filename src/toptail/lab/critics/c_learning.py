@@ -10,10 +10,9 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Read
+from toptail.lab.critics.base import TARGET, Batch, Info, Params, Read, column
 from toptail.lab.critics.bellman import Bellman
 from toptail.lab.critics.joint_mlp import ensemble_readouts
-from toptail.lab.critics.learner import TARGET, Batch, Info, Params, column
 from toptail.lab.critics.losses import softplus
 from toptail.lab.critics.registry import Entry, Readout
 from toptail.lab.critics.tdq import TDQ

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import jax
 
-from toptail.lab.critics.contrast import CosineContrast
-from toptail.lab.critics.learner import Batch, Info, Params
+from toptail.lab.critics.base import Batch, Info, Params
+from toptail.lab.critics.embedding import CosineContrast
 from toptail.lab.critics.networks import units
 from toptail.lab.critics.registry import Entry, Readout
 

@@ -1,36 +1,30 @@
-"""Twin networks of the joint input (s, g, a), whatever they are trained by."""
+"""Twin networks of the joint input (s, g, a), for any objective."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Critic, Read
-from toptail.lab.critics.learner import LATER, Params, half_kernels
-from toptail.lab.critics.networks import require_sizes
-from toptail.lab.critics.stack import Stack, flat_rows
+from toptail.lab.critics.base import Critic, Params, Read, half_kernels
+from toptail.lab.critics.networks import Stack, flat_rows, require_sizes
 
 
 @dataclass(frozen=True)
 class JointMLP(Critic):
-    """Scalars MLP_j([s; g; a]) of TD-Q's Q networks' shape; the score is their mean."""
+    """Scalars MLP_j([s; g; a]); the score is their mean."""
 
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer."""
-
     ensemble: int = 2
-    """Networks; all are trained, the score is their mean."""
-
+    """Independent networks; the score is their mean."""
     beta: float = 1.0
     """Standard deviations that the lower bound subtracts from the mean."""
-
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
-
-    layer_norm: bool = field(default=True, metadata=LATER)
+    layer_norm: bool = True
     """Whether a LayerNorm follows each activation."""
 
     def __post_init__(self) -> None:

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from toptail.errors import InputError, option
+from toptail.lab.critics.base import Info
 from toptail.lab.critics.fused import binary_nce_pairs
-from toptail.lab.critics.learner import Info
 from toptail.lab.critics.networks import all_pairs, inner
 
 Contrast: TypeAlias = Literal["binary_nce", "symmetric_info_nce"]
@@ -73,7 +73,7 @@ CONTRASTS: Mapping[Contrast, Callable[[jax.Array], tuple[jax.Array, Info]]] = {
 
 
 def require_weight(contrast: Contrast, positive_weight: float) -> None:
-    """Refuse a weight of positives that is no weight, or that the loss does not have."""
+    """Refuse a weight that is not positive, or that the loss does not have."""
     if not 0 < positive_weight < math.inf:
         raise InputError(f"{option('positive_weight', positive_weight)} must be more than 0.")
     if positive_weight != 1 and contrast != "binary_nce":
@@ -86,10 +86,10 @@ def require_weight(contrast: Contrast, positive_weight: float) -> None:
 def weigh_positives(
     found: tuple[jax.Array, Info], phi: jax.Array, psi: jax.Array, weight: float | jax.Array
 ) -> tuple[jax.Array, Info]:
-    """Binary NCE with each positive ``weight`` times, from the one that has it once.
+    """Binary NCE with each positive counted ``weight`` times, from that with weight 1.
 
-    softplus(-x_ii) of the diagonal stands in the mean over B x B pairs once; the other
-    ``weight - 1`` times are added. Logits are phi . psi of rows [e, B, d].
+    The mean over B x B pairs has softplus(-x_ii) of the diagonal once; it is added ``weight - 1``
+    more times. Logits are phi . psi of rows [e, B, d].
     """
     if isinstance(weight, float | int) and weight == 1:
         return found
@@ -103,7 +103,7 @@ def contrast_pairs(
 ) -> tuple[jax.Array, Info]:
     """Contrast the inner products of all B x B pairs of rows [e, B, d].
 
-    In bfloat16 the products are, and binary NCE takes the fused pass.
+    With ``bfloat16`` the products are bfloat16, and binary NCE is fused.
     """
     if not bfloat16:
         return CONTRASTS[contrast](all_pairs(phi, psi))
@@ -116,7 +116,7 @@ def contrast_pairs(
 
 
 def squared_td_error(q: jax.Array, target: jax.Array) -> tuple[jax.Array, Info]:
-    """Mean squared error of the members' values [e, B] to a target [B] that has no gradient."""
+    """Mean squared error of the members' values [e, B] to a target [B] without gradient."""
     error = q - jax.lax.stop_gradient(target)
     loss = jnp.mean(error * error)
     return loss, {"td_rmse": jnp.sqrt(loss)}

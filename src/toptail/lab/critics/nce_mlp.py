@@ -8,8 +8,8 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
+from toptail.lab.critics.base import Batch, Info, Params
 from toptail.lab.critics.joint_mlp import JointMLP
-from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.losses import softplus
 from toptail.lab.critics.networks import require_sizes
 from toptail.lab.critics.registry import Entry, Readout

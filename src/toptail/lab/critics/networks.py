@@ -1,8 +1,15 @@
-"""The two small networks that critics are built from: an MLP, and a pair of encoders."""
+"""The networks that critics are built from: small ones in Flax, and full-size stacks.
+
+A full-size critic is several equal networks: two copies each of phi and psi, or two Q networks and
+a V network, which differ only in their inputs. A `Stack` runs them as one batched matrix product
+per layer, which is fast on a GPU.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Literal, NamedTuple, TypeAlias, cast
 
 import flax.linen as nn
@@ -10,7 +17,8 @@ import jax
 import jax.numpy as jnp
 
 from toptail.errors import check_whole
-from toptail.lab.critics.learner import Params
+from toptail.lab.critics.base import Params
+from toptail.lab.critics.fused import add_bias, bias_gelu_norm
 
 NORM_FLOOR = 1e-12
 """Added to squared norms, so that the gradient of a norm is finite at 0."""
@@ -20,20 +28,18 @@ Side: TypeAlias = Literal["phi", "psi"]
 
 
 def require_sizes(hidden: tuple[int, ...], **counts: int) -> None:
-    """Refuse layers without a width, and numbers of things that are not at least 1."""
+    """Refuse widths of layers and other sizes below 1."""
     for name, value in (*(("hidden", width) for width in hidden), *counts.items()):
         check_whole(name, value, 1)
 
 
 class MLP(nn.Module):
-    """Dense, GELU and (if asked) LayerNorm per hidden layer, then a linear layer."""
+    """Dense, GELU and optionally LayerNorm per hidden layer, then a linear layer."""
 
     hidden: tuple[int, ...]
     """Width of each hidden layer."""
-
     out: int
     """Width of the output."""
-
     layer_norm: bool = False
     """Whether a LayerNorm follows each activation."""
 
@@ -58,7 +64,7 @@ def init_ensemble(network: MLP, key: jax.Array, members: int, inputs: int) -> Pa
 def apply_ensemble(
     network: MLP, params: Params, x: jax.Array, *, features: bool = False
 ) -> jax.Array:
-    """Every member's output for the same input [..., in]: [members, ..., out]."""
+    """Outputs of all members for the same input [..., in]: [members, ..., out]."""
 
     def one(member: Params) -> jax.Array:
         return cast("jax.Array", network.apply({"params": member}, x, features=features))
@@ -71,7 +77,6 @@ class Embeddings(NamedTuple):
 
     phi: jax.Array
     """[members, ..., d] state-action embeddings."""
-
     psi: jax.Array
     """[members, ..., d] goal embeddings."""
 
@@ -82,13 +87,10 @@ class Encoders:
 
     hidden: tuple[int, ...] = (64, 64)
     """Width of each hidden layer."""
-
     embed_dim: int = 16
     """Dimension d of the embeddings."""
-
     ensemble: int = 1
-    """Independent copies of the pair; all are trained, and a score is their mean."""
-
+    """Independent copies of the pair; a score is their mean."""
     layer_norm: bool = False
     """Whether a LayerNorm follows each activation."""
 
@@ -97,12 +99,12 @@ class Encoders:
 
     @property
     def half(self) -> bool:
-        """Whether matrix products are bfloat16: not here, but in the full-size encoders."""
+        """Whether matrix products are bfloat16; only full-size encoders can be."""
         return False
 
     @property
     def network(self) -> MLP:
-        """The network both sides use (their inputs differ)."""
+        """The network of either side; their inputs differ."""
         return MLP(self.hidden, self.embed_dim, self.layer_norm)
 
     def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
@@ -118,8 +120,8 @@ class Encoders:
     ) -> Embeddings:
         """Embed rows [..., dim] of states and actions, and of goals.
 
-        psi is not repeated for goals that broadcast against the pairs, as where many candidates
-        share a goal.
+        Goals that broadcast against the pairs, as where many candidates share a goal, are embedded
+        once.
         """
         return Embeddings(
             apply_ensemble(self.network, params["phi"], join(states, actions)),
@@ -160,3 +162,206 @@ def inner(x: jax.Array, y: jax.Array) -> jax.Array:
 def all_pairs(phi: jax.Array, psi: jax.Array) -> jax.Array:
     """Inner products of every phi with every psi: [e, B, d] twice to [e, B, B]."""
     return phi @ jnp.swapaxes(psi, -1, -2)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Groups of MLPs: Dense, GELU, optionally LayerNorm per hidden layer, then a linear layer."""
+
+    groups: tuple[tuple[str, int], ...]
+    """Name and number of members of each group; the members of a group read the same input."""
+    hidden: tuple[int, ...]
+    """Width of each hidden layer."""
+    out: int
+    """Width of the output."""
+    bfloat16: bool = False
+    """Whether matrix products and activations are bfloat16; parameters are float32 either way."""
+    layer_norm: bool = True
+    """Whether a LayerNorm follows each activation."""
+
+    @property
+    def members(self) -> int:
+        """Networks in the stack."""
+        return sum(count for _, count in self.groups)
+
+    @property
+    def dtype(self) -> jnp.dtype:
+        """Type of matrix products and activations."""
+        dtype: jnp.dtype = jnp.dtype(jnp.bfloat16 if self.bfloat16 else jnp.float32)
+        return dtype
+
+    def init(self, key: jax.Array, inputs: Mapping[str, int]) -> Params:
+        """Fresh parameters; ``inputs`` gives the input width of each group.
+
+        Kernels are uniform with variance 2 / (fan in + fan out), as the reference agents have
+        them; biases start at 0 and scales at 1.
+        """
+        draw = jax.nn.initializers.variance_scaling(1.0, "fan_avg", "uniform", batch_axis=(0,))
+        n, widths = self.members, (*self.hidden, self.out)
+        keys = iter(jax.random.split(key, len(self.groups) + len(self.hidden)))
+        params: Params = {
+            f"kernel_{name}": draw(next(keys), (count, inputs[name], widths[0]))
+            for name, count in self.groups
+        }
+        for i, width in enumerate(widths):
+            if i:
+                params[f"kernel_{i}"] = draw(next(keys), (n, widths[i - 1], width))
+            params[f"bias_{i}"] = jnp.zeros((n, width))
+            if i < len(self.hidden) and self.layer_norm:
+                params[f"scale_{i}"] = jnp.ones((n, width))
+                params[f"shift_{i}"] = jnp.zeros((n, width))
+        return params
+
+    def apply(
+        self, params: Params, inputs: Mapping[str, jax.Array], *, features: bool = False
+    ) -> dict[str, jax.Array]:
+        """Each group's outputs: name to [members, B, out].
+
+        Inputs are [B, in], or [members, B, in] where each member reads its own; B is the same
+        for all groups. ``features`` returns the last hidden layer instead. Outputs have the type
+        of the matrix products.
+        """
+        h = self._first(params, inputs)
+        for i in range(len(self.hidden)):
+            h = self._activated(params, h, i)
+            last = i == len(self.hidden) - 1
+            if last and features:
+                break
+            h = _product(h, params[f"kernel_{i + 1}"], self.dtype)
+        else:
+            h = add_bias(h, params[f"bias_{len(self.hidden)}"])
+        return dict(zip((name for name, _ in self.groups), self._split(h), strict=True))
+
+    def _activated(self, params: Params, h: jax.Array, layer: int) -> jax.Array:
+        if self.layer_norm:
+            parts = ("bias", "scale", "shift")
+            return bias_gelu_norm(h, *(params[f"{part}_{layer}"] for part in parts))
+        return jax.nn.gelu(add_bias(h, params[f"bias_{layer}"]))
+
+    def _split(self, stacked: jax.Array) -> list[jax.Array]:
+        """Each group's part of [members, ...].
+
+        Splitting, unlike slicing, has a single concatenation as its gradient.
+        """
+        counts = [count for _, count in self.groups]
+        parts: list[jax.Array] = jnp.split(stacked, list(accumulate(counts[:-1])))
+        return parts
+
+    def apart(self, params: Params) -> dict[str, tuple[Stack, Params]]:
+        """Each group as a stack of its own with its parameters, so that it can read other rows."""
+        shared = {label: self._split(x) for label, x in params.items() if _is_shared(label)}
+        found = {}
+        for place, (name, count) in enumerate(self.groups):
+            own = {label: parts[place] for label, parts in shared.items()}
+            own[f"kernel_{name}"] = params[f"kernel_{name}"]
+            found[name] = (replace(self, groups=((name, count),)), own)
+        return found
+
+    def _first(self, params: Params, inputs: Mapping[str, jax.Array]) -> jax.Array:
+        """The first product of all members at once; narrow inputs are padded with zeros."""
+        width = max(x.shape[-1] for x in inputs.values())
+        rows, kernels = [], []
+        for name, count in self.groups:
+            x, kernel = (y.astype(self.dtype) for y in (inputs[name], params[f"kernel_{name}"]))
+            missing = width - x.shape[-1]
+            x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
+            rows.append(jnp.broadcast_to(x, (count, *x.shape[-2:])))
+            kernels.append(jnp.pad(kernel, [(0, 0), (0, missing), (0, 0)]))
+        return _product(jnp.concatenate(rows), jnp.concatenate(kernels), self.dtype)
+
+
+def _is_shared(label: str) -> bool:
+    """Whether a parameter is shared by all groups: numbered, unlike the first kernels."""
+    return label.rpartition("_")[2].isdigit()
+
+
+def _product(x: jax.Array, kernel: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    """[n, B, in] times [n, in, out]; a single output column is padded to eight.
+
+    The compiler turns a product with one column into sums that take longer than the hidden layers'
+    products.
+    """
+    out = kernel.shape[-1]
+    kernel = kernel.astype(dtype)
+    if out == 1:
+        kernel = jnp.pad(kernel, [(0, 0), (0, 0), (0, 7)])
+    y = jnp.einsum("nbi,nij->nbj", x.astype(dtype), kernel, preferred_element_type=dtype)
+    return y[..., :out]
+
+
+def flat_rows(*parts: jax.Array) -> tuple[jax.Array, tuple[int, ...]]:
+    """Join rows [..., dim] whose leading axes broadcast into [B, sum of dims]; also their axes."""
+    joined = join(*parts)
+    return joined.reshape(-1, joined.shape[-1]), joined.shape[:-1]
+
+
+@dataclass(frozen=True)
+class StackedEncoders(Encoders):
+    """phi(s, a) and psi(g) at full size: all copies of both as one stack."""
+
+    hidden: tuple[int, ...] = (512, 512, 512)
+    """Width of each hidden layer."""
+    embed_dim: int = 512
+    """Dimension d of the embeddings."""
+    ensemble: int = 2
+    """Independent copies of the pair."""
+    layer_norm: bool = True
+    """Whether a LayerNorm follows each activation."""
+    bfloat16: bool = False
+    """Whether matrix products and activations are bfloat16."""
+
+    @property
+    def half(self) -> bool:
+        """Whether matrix products are bfloat16."""
+        return self.bfloat16
+
+    @property
+    def stack(self) -> Stack:
+        """The networks."""
+        groups = (("phi", self.ensemble), ("psi", self.ensemble))
+        return Stack(groups, self.hidden, self.embed_dim, self.bfloat16, self.layer_norm)
+
+    def beside(self, name: str, members: int) -> Stack:
+        """Networks with one output and the encoders' hidden layers."""
+        return Stack(((name, members),), self.hidden, 1, self.bfloat16, self.layer_norm)
+
+    def init(self, key: jax.Array, state_dim: int, action_dim: int, goal_dim: int) -> Params:
+        """Fresh parameters of both sides."""
+        return self.stack.init(key, {"phi": state_dim + action_dim, "psi": goal_dim})
+
+    def embed(
+        self, params: Params, states: jax.Array, actions: jax.Array, goals: jax.Array
+    ) -> Embeddings:
+        """Embed rows [..., dim] of states and actions, and of goals, in float32."""
+        return self.embed_goals(params, states, actions, goals)[0]
+
+    def embed_goals(
+        self, params: Params, states: jax.Array, actions: jax.Array, *goal_sets: jax.Array
+    ) -> tuple[Embeddings, ...]:
+        """Embed rows of states and actions once, with each of several sets of goals [..., dim].
+
+        phi of the pairs and psi of all sets are computed once each; the results share phi.
+        """
+        lead = jnp.broadcast_shapes(*(x.shape[:-1] for x in (states, actions, *goal_sets)))
+        axes = jnp.zeros((*lead, 0))
+        pairs = flat_rows(states, actions, axes)[0]
+        goals = [flat_rows(goals, axes)[0] for goals in goal_sets]
+        if len(goals) == 1:
+            out = self.stack.apply(params, {"phi": pairs, "psi": goals[0]})
+            phi, psis = out["phi"], [out["psi"]]
+        else:
+            # psi reads more rows than phi: a stack of its own takes them without copies of it.
+            rows, sides = {"phi": pairs, "psi": jnp.concatenate(goals)}, self.stack.apart(params)
+            phi, psi = (net.apply(own, {s: rows[s]})[s] for s, (net, own) in sides.items())
+            psis = jnp.split(psi, len(goals), axis=1)
+
+        def shaped(x: jax.Array) -> jax.Array:
+            return x.reshape(self.ensemble, *lead, self.embed_dim).astype(jnp.float32)
+
+        shared = shaped(phi)
+        return tuple(Embeddings(shared, shaped(psi)) for psi in psis)
+
+    def side(self, params: Params, side: Side, rows: jax.Array) -> jax.Array:
+        """One encoder without the other, of its inputs [n, in]: [members, n, d] in float32."""
+        alone, own = self.stack.apart(params)[side]
+        return alone.apply(own, {side: rows})[side].astype(jnp.float32)

@@ -1,7 +1,7 @@
 """The critics of the controlled world, whose episodes end after one step.
 
 There is nothing to bootstrap from: a TD loss fits the reward of the step. Raw and cosine critics
-are those of long episodes with small encoders; the others are written here.
+are the full-size ones with small encoders; the others are defined here.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from typing import ClassVar, Final, cast
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Critic, Read
+from toptail.lab.critics.base import Batch, Critic, Info, Params, Read
+from toptail.lab.critics.bellman import Heads
 from toptail.lab.critics.cosine import Cosine
-from toptail.lab.critics.heads import Heads
-from toptail.lab.critics.learner import Batch, Info, Params
 from toptail.lab.critics.losses import squared_td_error
 from toptail.lab.critics.networks import (
     MLP,
@@ -41,10 +40,8 @@ class OneStepTDQ(Critic):
 
     hidden: tuple[int, ...] = (64, 64)
     """Width of each hidden layer."""
-
     ensemble: int = 2
     """Independent networks; the score is their mean."""
-
     layer_norm: bool = False
     """Whether a LayerNorm follows each activation."""
 
@@ -116,10 +113,11 @@ class OneStepHeads(Heads):
         return jax.vmap(one)(params["head"], join(*units))
 
     def loss(self, params: Params, batch: Batch, key: jax.Array) -> tuple[jax.Array, Info]:
-        """Contrastive loss on the positives plus squared error of what is fitted."""
+        """Contrastive loss on the positives plus squared error of the fitted scalar."""
         del key
         e = self.embed(params, batch.states, batch.actions, batch.goals)
-        # Every term scales for itself: with one scaling for all, gradients add up in another order.
+        # Each term normalizes its own embeddings: with one normalization gradients would be summed
+        # in another order.
         contrast, info = self.contrast_units(params, units(e))
         if batch.value_goals is not None:
             e = self.embed(params, batch.states, batch.actions, batch.value_goals)
@@ -155,4 +153,4 @@ class OneStepTwoHead(OneStepHeads):
 ONE_STEP: Final[Mapping[str, type[Critic]]] = {
     kind.name: kind for kind in (OneStepTDQ, Raw, Cosine, OneStepHybrid, OneStepTwoHead)
 }
-"""The critics of the controlled world, by the names that the registry has for them there."""
+"""The critics of the controlled world, by ``Entry.one_step``."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
 
+from toptail.lab.critics.base import Batch, Info, Params
 from toptail.lab.critics.embedding import EmbeddingCritic
-from toptail.lab.critics.learner import LATER, Batch, Info, Params
 from toptail.lab.critics.losses import (
     CONTRASTS,
     Contrast,
@@ -46,8 +46,7 @@ class Raw(EmbeddingCritic):
 
     contrast: Contrast = "binary_nce"
     """The contrastive loss."""
-
-    positive_weight: float = field(default=1.0, metadata=LATER)
+    positive_weight: float = 1.0
     """How often each positive counts in binary NCE, where each negative counts once."""
 
     def __post_init__(self) -> None:

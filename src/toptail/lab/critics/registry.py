@@ -1,16 +1,16 @@
-"""Every critic: what it is called, what it is trained by, and what can be read from it.
+"""Every critic: its name, what it is trained by, and its readouts.
 
 A critic is one file of this folder, ``NAME.py``, with its class and a constant ``ENTRY``. Entries
-are read from the source and not imported: who redraws a page from stored files needs no JAX.
+are read from the source, not imported, so that pages can name critics without JAX.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -21,20 +21,20 @@ from toptail.io.files import entries
 if TYPE_CHECKING:
     from toptail.lab.critics.base import Critic
 
-_FORM: Final = re.compile(
+_LABEL: Final = re.compile(
     r"(?P<critic>[^\[\]\s]+)\[(?P<settings>[^\[\]=]+=[^\[\]]+)\](?P<readout>\.\w+)?"
 )
-_ONE: Final = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^=]*[^=\s])\s*")
+_SETTING: Final = re.compile(r"\s*(?P<name>\w+)\s*=\s*(?P<value>[^=]*[^=\s])\s*")
 
 
 def split_label(label: str) -> tuple[str, dict[str, str]]:
-    """The critic of a label, and its settings as they are written; none for a critic's own name."""
+    """The critic of a label such as ``raw[hidden=64]``, and its settings as they are written."""
     if "[" not in label and "]" not in label:
         return label, {}
-    form = _FORM.fullmatch(label)
-    found = [] if form is None else [_ONE.fullmatch(x) for x in form["settings"].split(",")]
-    settings = {each["name"]: each["value"] for each in found if each is not None}
-    if form is None or form["readout"] or len(settings) < len(found):
+    form = _LABEL.fullmatch(label)
+    parts = [] if form is None else [_SETTING.fullmatch(x) for x in form["settings"].split(",")]
+    settings = {part["name"]: part["value"] for part in parts if part is not None}
+    if form is None or form["readout"] or len(settings) < len(parts):
         raise InputError(
             f"'{label}' is not the name of a critic: expected CRITIC[SETTING=VALUE,...] with each "
             "setting once, as in cosine[temperature=0.1]."
@@ -43,13 +43,13 @@ def split_label(label: str) -> tuple[str, dict[str, str]]:
 
 
 def label_of(critic: str, settings: Mapping[str, Any]) -> str:
-    """The one spelling of a critic with settings, by their names; without any, the critic's."""
+    """The label of a critic with settings, sorted by name; the critic's name without settings."""
     listed = ",".join(f"{name}={value_text(settings[name])}" for name in sorted(settings))
     return f"{critic}[{listed}]" if listed else critic
 
 
 def value_text(value: Any) -> str:
-    """A setting's value in a label, which is also the name of a folder."""
+    """A setting's value as a label has it. Labels are names of folders, so that / becomes _."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, float):
@@ -59,50 +59,45 @@ def value_text(value: Any) -> str:
 
 
 def without_settings(scorer: str) -> str:
-    """A scorer's name as the registry has it: ``two_head_joint[alpha=2].f_cos`` less the part."""
-    form = _FORM.fullmatch(scorer)
+    """A scorer's name without settings: ``raw.f_cos`` of ``raw[hidden=64].f_cos``."""
+    form = _LABEL.fullmatch(scorer)
     return scorer if form is None else form["critic"] + (form["readout"] or "")
 
 
 def split_readout(scorer: str) -> tuple[str, str]:
-    """The critic of a scorer with its settings, and the name of the readout; empty if deployed."""
+    """The label of a scorer's critic, and the name of its readout; empty for the deployed one."""
     label, bracket, rest = scorer.rpartition("]")
     critic, _, readout = rest.partition(".")
     return f"{label}{bracket}{critic}", readout
 
 
 def settings_words(scorer: str) -> str:
-    """The settings in a scorer's name as a reader sees them; empty where there are none."""
-    form = _FORM.fullmatch(scorer)
+    """The settings in a scorer's name, in words; empty without settings."""
+    form = _LABEL.fullmatch(scorer)
     if form is None:
         return ""
     return form["settings"].replace("_", " ").replace("=", " ").replace(",", ", ")
 
 
 Group: TypeAlias = Literal["main", "two_head", "control", "factor", "other"]
-"""The paper's four critics; two heads in one checkpoint; objective and network exchanged; the
-objective taken apart; and whatever else somebody wants to compare with them."""
+"""Why a critic is in the registry: the four main critics; two heads in one checkpoint; objective
+and network exchanged; one factor of the objective changed; any other critic."""
 
 Objective: TypeAlias = Literal["bellman", "contrastive", "both", "returns"]
-"""Whose gradient reaches the parameters that a readout is read from: Bellman targets, own goals
-against others, these two, or what followed in the data."""
+"""Which losses train the parameters of a readout: Bellman targets, contrast of own goals with
+others, both of these, or regression to what followed in the data."""
 
 Cell: TypeAlias = tuple[
     Literal["monte_carlo", "bootstrapped"],
     Literal["classification", "regression"],
     Literal["behaviour", "optimal"],
 ]
-"""An objective by its factors: what a target is made of, what is done with it, and whose future
-it is about."""
+"""An objective by its factors: how a target is made, how it is fitted, and whose future it is."""
 
 Ideal: TypeAlias = Literal["q_star", "q_behaviour", "log_ratio", "gamma_d"]
-"""What a critic would score if it were learned perfectly: the optimal value, the value of the
-behaviour that collected the data, log p(g | s, a) - log p(g) of its discounted future states, or
-the mean gamma^d of goals that follow."""
-
-Network: TypeAlias = Literal["mlp", "bilinear", "cosine", "head"]
-"""What computes the deployed scalar: an MLP of (s, a, g), phi . psi, the cosine of the two, or a
-network of both embeddings."""
+"""What a perfectly learned critic would score: the optimal value, the value of the behaviour that
+collected the data, log p(g | s, a) - log p(g) of its discounted future states, or the mean gamma^d
+of goals that follow."""
 
 
 @dataclass(frozen=True)
@@ -110,27 +105,22 @@ class Readout:
     """One scalar of a critic."""
 
     name: str
-    """What the critic calls it."""
-
+    """Its name among the critic's readouts."""
     trained_by: Objective
-    """What it is trained by."""
-
+    """Which losses train it."""
     value: bool = False
-    """Whether it is fitted to Bellman targets, so that r + gamma next means something. A judge
-    that was trained on such targets judges it partly by itself."""
-
+    """Whether it is fitted to Bellman targets, in the units of a return. A judge that is trained
+    on the same targets is not independent of it."""
     title: str = ""
-    """How a reader sees it; unless given, the critic's title, and its name if not deployed."""
-
+    """Name in tables; by default the critic's title, with the readout's name if not deployed."""
     scorer: bool = False
-    """Whether it is a scorer of its own, ``CRITIC.NAME``; the deployed one always is one."""
-
+    """Whether it is a scorer, ``CRITIC.NAME``; the deployed readout always is one."""
     beside: str = ""
-    """Under which name the studies store it beside the deployed one; empty if they do not. For
-    the deployed one, what a table of readouts calls it."""
+    """Name under which its scores are stored with those of the deployed readout; empty if they are
+    not. For the deployed readout, its name in a table of readouts."""
 
     def step_reward(self, reward: str) -> float:
-        """Reward of a step that misses the goal, in the scale of this scalar."""
+        """Reward of a step that misses the goal, in the units of this readout."""
         return -1.0 if self.value and reward == "-1/0" else 0.0
 
 
@@ -140,35 +130,25 @@ class Entry:
 
     name: str
     """Its name in files, columns and flags."""
-
     title: str
-    """How a reader sees it."""
-
+    """Name in tables."""
     place: int
-    """Where it stands in a list of critics."""
-
+    """Where it stands in lists of critics, from 1; critics with equal places are sorted by name."""
     group: Group
-    """Why it is there."""
-
-    network: Network
-    """What computes the deployed scalar."""
-
+    """Why it is in the registry; a new critic is ``other``."""
+    network: str
+    """What computes the deployed readout, in a word: ``mlp`` of (s, a, g), ``bilinear`` phi . psi,
+    ``cosine`` of the two, ``head`` on both embeddings, or any other, such as ``quasimetric``."""
     deployed: str
     """Name of the readout that selection maximizes."""
-
     readouts: tuple[Readout, ...]
-    """Everything that can be read from its parameters."""
-
+    """Every readout of the class, classified."""
     one_step: str | None = None
-    """What it is called in the controlled world, whose episodes have one step; None if it is not
-    there."""
-
+    """Its name in the controlled world, whose episodes have one step; None if it is not there."""
     ideal: Ideal | None = None
-    """What its deployed readout would order actions by if it were learned perfectly; None if
-    nobody knows."""
-
+    """What its deployed readout would score if it were learned perfectly; None if not known."""
     cell: Cell | None = None
-    """The factors of its objective, where its deployed readout has one objective alone."""
+    """The factors of its objective; None where the deployed readout has several objectives."""
 
     def __post_init__(self) -> None:
         def titled(each: Readout) -> Readout:
@@ -179,7 +159,7 @@ class Entry:
 
     @property
     def scorers(self) -> dict[str, Readout]:
-        """Its scorers by name, as columns have them: the deployed readout first."""
+        """Its scorers by their column names, the deployed readout first."""
         own = sorted(self.readouts, key=lambda each: each.name != self.deployed)
         return {
             self.name if each.name == self.deployed else f"{self.name}.{each.name}": each
@@ -189,7 +169,7 @@ class Entry:
 
     @property
     def beside(self) -> dict[str, str]:
-        """What is stored beside the deployed readout: the studies' name to the critic's."""
+        """Readouts stored with the deployed one: stored name to readout's name."""
         others = [each for each in self.readouts if each.name != self.deployed]
         return {each.beside: each.name for each in others if each.beside}
 
@@ -200,44 +180,32 @@ class Entry:
 
 
 def read_entry(path: Path) -> Entry | None:
-    """The ``ENTRY`` in the source of a critic; None if the file has none."""
+    """The ``ENTRY`` in a critic's source, read without importing the file; None without one."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ENTRY":
-            entry = _literal(node.value, path)
+            where, names = f"{path}, line {node.lineno}", {"Entry": Entry, "Readout": Readout}
+            try:
+                source = compile(ast.Expression(node.value), str(path), "eval")
+                entry = eval(source, {"__builtins__": {}, **names})
+            except Exception as error:
+                raise InputError(
+                    f"{where}: ENTRY cannot be read ({error}). It is read without running the "
+                    "file: write it with literals, Entry(...) and Readout(...) alone."
+                ) from None
             if not isinstance(entry, Entry) or entry.name != path.stem:
                 raise InputError(
-                    f"{path}, line {node.lineno}: ENTRY must be an Entry with the name of the "
-                    f"file, '{path.stem}'."
+                    f"{where}: ENTRY must be an Entry with the name of the file, '{path.stem}'."
                 )
             return entry
     return None
 
 
-_PARTS: Final[Mapping[str, Callable[..., Any]]] = {"Entry": Entry, "Readout": Readout}
-
-
-def _literal(node: ast.expr, path: Path) -> Any:
-    """The value of an expression of literals, tuples, entries and readouts."""
-    if isinstance(node, ast.Tuple):
-        return tuple(_literal(each, path) for each in node.elts)
-    make: Callable[[], Any] = partial(ast.literal_eval, node)
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in _PARTS:
-        args = [_literal(each, path) for each in node.args]
-        given = {str(each.arg): _literal(each.value, path) for each in node.keywords}
-        make = partial(_PARTS[ast.unparse(node.func)], *args, **given)
-    try:
-        return make()
-    except (TypeError, ValueError):
-        raise InputError(
-            f"{path}, line {node.lineno}: '{ast.unparse(node)}' cannot stand in an ENTRY, which is "
-            "read without being run: write it with literals, Entry(...) and Readout(...) alone."
-        ) from None
-
-
 def _entries() -> dict[str, Entry]:
-    found = [read_entry(path) for path in entries(Path(__file__).parent, "*.py")]
-    ordered = sorted((each for each in found if each), key=lambda each: (each.place, each.name))
-    return {each.name: each for each in ordered}
+    read = (read_entry(path) for path in entries(Path(__file__).parent, "*.py"))
+    ordered = sorted(
+        (entry for entry in read if entry), key=lambda entry: (entry.place, entry.name)
+    )
+    return {entry.name: entry for entry in ordered}
 
 
 CRITICS: Final[Mapping[str, Entry]] = _entries()
@@ -245,16 +213,16 @@ CRITICS: Final[Mapping[str, Entry]] = _entries()
 
 
 def names(*groups: Group) -> tuple[str, ...]:
-    """Names of all critics, or of some groups'."""
+    """Names of all critics, or of those in some groups."""
     return tuple(e.name for e in CRITICS.values() if not groups or e.group in groups)
 
 
 MAIN: Final = names("main")
-"""The paper's four critics, in its order."""
+"""The four main critics, in order."""
 
 
 def one_step_names() -> tuple[str, ...]:
-    """What the critics of the controlled world are called there."""
+    """Names of the critics of the controlled world."""
     return tuple(e.one_step for e in CRITICS.values() if e.one_step)
 
 
@@ -264,19 +232,16 @@ def _by_scorer() -> dict[str, tuple[Entry, Readout]]:
 
 
 def readout(scorer: str) -> Readout | None:
-    """What a scorer reads, by its name in columns (``raw``); None for a user's scorer.
-
-    A critic with settings (``cosine[temperature=0.1]``) is read as the critic is.
-    """
-    return _found(scorer)[1]
+    """The readout of a scorer, by its column name (``raw``); None for a user's scorer."""
+    return _lookup(scorer)[1]
 
 
 def critic_of(scorer: str) -> Entry | None:
-    """The critic that a scorer is read from; None for a user's scorer."""
-    return _found(scorer)[0]
+    """The critic of a scorer, without its settings; None for a user's scorer."""
+    return _lookup(scorer)[0]
 
 
-def _found(scorer: str) -> tuple[Entry, Readout] | tuple[None, None]:
+def _lookup(scorer: str) -> tuple[Entry, Readout] | tuple[None, None]:
     return _by_scorer().get(without_settings(scorer), (None, None))
 
 
@@ -286,32 +251,32 @@ IDEALS: Final[Mapping[str, str]] = {
     "log_ratio": "Ideal: log-ratio",
     "gamma_d": "Ideal: γ^d",
 }
-"""The ideal critics, which nobody trained, and how a reader sees them."""
+"""The ideal critics, which are computed and not trained, with their names in tables."""
 
 
 def ideal_of(scorer: str) -> str | None:
-    """The ideal of a scorer; None for a user's, or where nobody knows it.
+    """The ideal of a scorer; None for a user's scorer, or where it is not known.
 
-    An ideal is its own. Beside a critic's deployed readout, what a contrast trains has one.
+    An ideal critic is its own ideal. Of a critic's other readouts, f_raw and f_cos have one.
     """
     if scorer in IDEALS:
         return scorer
-    critic, read = _found(scorer)
+    critic, read = _lookup(scorer)
     if critic is None or read is None or read.name == critic.deployed:
         return None if critic is None else critic.ideal
     return "log_ratio" if read.name in ("f_raw", "f_cos") and not read.value else None
 
 
 def title(scorer: str) -> str:
-    """How a reader sees a scorer; a user's keeps its own name."""
-    found, settings = readout(scorer), settings_words(scorer)
-    if found is None:
+    """A scorer's name in tables; a user's scorer keeps its own name."""
+    read, settings = readout(scorer), settings_words(scorer)
+    if read is None:
         return IDEALS.get(scorer, scorer)
-    return f"{found.title} ({settings})" if settings else found.title
+    return f"{read.title} ({settings})" if settings else read.title
 
 
 def entry(name: str) -> Entry:
-    """The critic of that name, or of that label."""
+    """The entry of a critic, given by its name or a label."""
     critic, _ = split_label(name)
     if critic not in CRITICS:
         raise InputError(f"There is no critic '{critic}'; the critics are {', '.join(CRITICS)}.")
@@ -319,7 +284,7 @@ def entry(name: str) -> Entry:
 
 
 def load(name: str) -> type[Critic]:
-    """The class of a critic, given by its name or a label, from its file."""
+    """The class of a critic, given by its name or a label."""
     from toptail.lab.critics.base import Critic
 
     critic = entry(name).name

@@ -8,11 +8,10 @@ from typing import ClassVar
 
 import jax
 
-from toptail.lab.critics.base import Read
+from toptail.lab.critics.base import TARGET, Batch, Info, Params, Read
 from toptail.lab.critics.bellman import BellmanCritic
 from toptail.lab.critics.embedding import Scalar
 from toptail.lab.critics.joint_mlp import ensemble_readouts
-from toptail.lab.critics.learner import TARGET, Batch, Info, Params
 from toptail.lab.critics.networks import Embeddings, inner
 from toptail.lab.critics.registry import Entry, Readout
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
+from toptail.lab.critics.base import Batch, column
 from toptail.lab.critics.bellman import Bellman
-from toptail.lab.critics.learner import Batch, column
 from toptail.lab.critics.registry import Entry, Readout
 from toptail.lab.critics.tdq import TDQ
 

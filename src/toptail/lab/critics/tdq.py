@@ -9,13 +9,11 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from toptail.lab.critics.base import Read
+from toptail.lab.critics.base import TARGET, Batch, Info, Params, Read, column
 from toptail.lab.critics.bellman import Bellman
 from toptail.lab.critics.joint_mlp import JointMLP
-from toptail.lab.critics.learner import TARGET, Batch, Info, Params, column
-from toptail.lab.critics.networks import norm
+from toptail.lab.critics.networks import Stack, flat_rows, norm
 from toptail.lab.critics.registry import Entry, Readout
-from toptail.lab.critics.stack import Stack, flat_rows
 
 ENTRY = Entry(
     name="tdq",

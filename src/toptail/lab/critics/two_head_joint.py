@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from toptail.lab.critics.heads import BellmanHeads
+from toptail.lab.critics.bellman import BellmanHeads
 from toptail.lab.critics.registry import Entry, Readout
 
 ENTRY = Entry(

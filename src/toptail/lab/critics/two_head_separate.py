@@ -8,10 +8,9 @@ from typing import ClassVar
 
 import jax
 
-from toptail.lab.critics.base import Read
-from toptail.lab.critics.contrast import CosineContrast
+from toptail.lab.critics.base import TARGET, Batch, Info, Params, Read
+from toptail.lab.critics.embedding import CosineContrast
 from toptail.lab.critics.joint_mlp import ensemble_readouts
-from toptail.lab.critics.learner import TARGET, Batch, Info, Params
 from toptail.lab.critics.networks import units
 from toptail.lab.critics.registry import Entry, Readout
 from toptail.lab.critics.tdq import TDQ
@@ -45,7 +44,6 @@ class TwoHeadSeparate(CosineContrast):
 
     gciql: TDQ = TDQ()
     """The Bellman head with its own encoder."""
-
     td_weight: float = 1.0
     """Weight of the Bellman loss beside the contrastive one."""
 

@@ -1,4 +1,4 @@
-"""Environments that can be put into a stored row and stepped: the protocol, its adapters, walks."""
+"""Environments that can be put into a stored row and stepped: the protocol, adapters, rollouts."""
 
 from toptail.lab.environments.protocol import Environment, EnvironmentBatch, StoredRow, stored_rows
 

@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.environments.protocol import Copies, EnvironmentBatch, Floats, Mask, StoredRow
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.names import TaskName
-from toptail.lab.tasks.simulator import Simulator
+from toptail.lab.tasks.simulator import MazeBatch, Simulator
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
 _ARM, _CUBE, _BUTTON = 19, 9, 4
 """Numbers of a manipulation observation: of the arm, of each cube, of each button."""
 _CUBE_SCALE, _DRAWER_SCALE, _WINDOW_SCALE = 10.0, 18.0, 15.0
 _TOLERANCE = 0.04
-"""How near cubes, drawer and window must be to where the goal has them, in metres."""
+"""Distance of cubes, drawer and window from their places in the goal, at most, in metres."""
 
 
 def ogbench_batch(task: TaskName, size: int) -> EnvironmentBatch:
@@ -56,7 +55,7 @@ class MazeEnvironments:
         self._batch.restore(qpos, qvel, slots[order])
 
     def observations(self) -> NDArray[Any]:
-        """What is observed in every slot."""
+        """The observation of every slot."""
         return self._batch.observations().astype(np.float32)
 
     def step(self, slots: IntArray, actions: FloatArray) -> tuple[Floats, Mask]:
@@ -100,7 +99,7 @@ class ManipulationEnvironment:
         return self._observed, 0.0, False
 
     def reached(self, goal: NDArray[Any]) -> bool:
-        """Whether everything that can be moved is where the goal has it, by OGBench's tolerance."""
+        """Whether cubes, buttons, drawer and window are as in the goal, by OGBench's tolerance."""
         away, cubes, buttons = np.abs(self._observed - goal), *self._movable()
         after_cubes = _ARM + _CUBE * cubes
         places = away[_ARM:after_cubes].reshape(cubes, _CUBE)[:, :3]

@@ -1,9 +1,9 @@
-"""What an environment must be able to do so that actions can be judged and critics followed in it.
+"""The methods that an environment needs so that actions can be judged and critics followed in it.
 
 Two optional methods are found by their names. ``reached(goal) -> bool`` makes it a task with goals:
 whether the simulation is where this goal observation was recorded, as the task counts success.
 Without it the task has rewards, and a return is what counts. ``act(observations, goals)`` is a
-policy that goes on after a judged action: rows ``[n, observation]`` in, actions ``[n, action]``
+policy that continues after a judged action: rows ``[n, observation]`` in, actions ``[n, action]``
 out; ``goals`` is None in a task without goals.
 """
 
@@ -25,22 +25,22 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class StoredRow:
-    """One recorded row: what an environment is put into."""
+    """One recorded row, into which an environment can be put."""
 
     number: int
     """Its number in the data."""
     observation: FloatArray
-    """What was observed there, ``[observation]``."""
+    """Its observation, ``[observation]``."""
     qpos: FloatArray | None = None
     """The simulator's positions before the row's action, where the data has them."""
     qvel: FloatArray | None = None
-    """The same of its velocities."""
+    """The simulator's velocities."""
     button_states: IntArray | None = None
-    """The same of its buttons."""
+    """The simulator's buttons."""
 
 
 class Environment(Protocol):
-    """One simulation of a task; see the module for what it may have beside."""
+    """One simulation of a task; the module names two optional methods."""
 
     def restore(self, row: StoredRow) -> Any:
         """Go to a stored row, before its action, and return the observation there."""
@@ -50,9 +50,9 @@ class Environment(Protocol):
 
 
 class EnvironmentBatch(Protocol):
-    """Simulations that are stepped together, each in a slot; ``reached`` and ``act`` as above.
+    """Simulations that are stepped together, each in a slot; ``reached`` and ``act`` are optional.
 
-    ``reached(slots, goals)`` is here about slots ``[m]`` and goals ``[m, observation]``.
+    ``reached(slots, goals)`` takes slots ``[m]`` and goals ``[m, observation]``.
     """
 
     @property
@@ -60,31 +60,31 @@ class EnvironmentBatch(Protocol):
         """Number of slots."""
 
     def restore(self, slots: IntArray, rows: Sequence[StoredRow]) -> None:
-        """Put slots ``[m]`` into stored rows, while the others go on."""
+        """Put slots ``[m]`` into stored rows; the other slots are not changed."""
 
     def observations(self) -> NDArray[Any]:
-        """What is observed in every slot, ``[size, observation]``."""
+        """The observation of every slot, ``[size, observation]``."""
 
     def step(self, slots: IntArray, actions: FloatArray) -> tuple[Floats, Mask]:
         """Take actions ``[m, action]`` in slots ``[m]``; return rewards, and which have ended."""
 
 
 def vector(observed: object) -> FloatArray:
-    """What was observed, in one slot or in all, as numbers; anything else is refused."""
+    """Observations of one slot or of all as numbers; anything else is refused."""
     try:
         return np.asarray(observed, dtype=np.float32)
     except (TypeError, ValueError) as error:
         kind = f"a {type(observed).__name__}"
         kind += f" ({', '.join(map(str, observed))})" if isinstance(observed, Mapping) else ""
         raise InputError(
-            f"The environment observes {kind}: expected a vector of numbers. Dictionaries and the "
-            f"like are not supported: name one with {option('env')} FILE.py:make whose restore() "
-            "and step() return a vector."
+            f"The environment observes {kind}: expected a vector of numbers, or a dictionary of a "
+            "gymnasium environment with 'observation'. Anything else is not supported: name one "
+            f"with {option('env')} FILE.py:make whose restore() and step() return a vector."
         ) from error
 
 
 def has_goals(environment: object) -> bool:
-    """Whether a task is about reaching goals; otherwise it is about rewards."""
+    """Whether a task is about reaching goals (it has ``reached``) and not about rewards."""
     return callable(getattr(environment, "reached", None))
 
 
@@ -102,14 +102,13 @@ def stored_rows(trajectories: Trajectories, rows: IntArray) -> list[StoredRow]:
 
 
 MOST = 32
-"""Copies that are made, at most: they are stepped one by one, so that more save no time."""
+"""Copies of an environment, at most: they are stepped one by one, so that more save no time."""
 
 
 class Copies:
-    """Up to ``size`` environments as a batch.
+    """Up to ``size`` environments as a batch, each made when its slot is first used.
 
-    It has ``reached`` and ``act`` where the environment has them. A copy is made when its slot is
-    first used.
+    It has ``reached`` and ``act`` where the environment has them.
     """
 
     def __init__(self, make: Callable[[], Environment], size: int) -> None:
@@ -129,7 +128,7 @@ class Copies:
             self._observe(slot, self._copies[slot].restore(row))
 
     def observations(self) -> FloatArray:
-        """What was last observed in every slot."""
+        """The last observation of every slot."""
         if self._observed is None:
             raise InputError("Nothing was restored yet: there is nothing to observe.")
         return self._observed

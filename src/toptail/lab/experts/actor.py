@@ -1,4 +1,4 @@
-"""A stored walker, run with NumPy alone."""
+"""Trained walkers, stored as safetensors files and run with NumPy alone."""
 
 from __future__ import annotations
 
@@ -63,21 +63,20 @@ def read_tensors(path: Path) -> tuple[Tensors, dict[str, str]]:
 
 @dataclass(frozen=True, eq=False)
 class Walker:
-    """A trained walker: the mode of its action for the observations of its online environment."""
+    """A trained walker: observations of its online environment to the mode of its action."""
 
     body: str
     """Name of the body it moves."""
     mean: NDArray[np.float32]
     """Mean of the networks' inputs, ``[inputs]``."""
     deviation: NDArray[np.float32]
-    """What the inputs' distance from the mean is divided by, ``[inputs]``."""
+    """Standard deviation of the networks' inputs, ``[inputs]``."""
     kernels: tuple[NDArray[np.float32], ...]
     """One matrix per layer."""
     biases: tuple[NDArray[np.float32], ...]
     """One vector per layer."""
     published: bool = False
-    """Whether it was trained by OGBench's recipe: it sees observations as they are, and its hidden
-    layers have no LayerNorm."""
+    """Whether it was trained by OGBench's recipe: without normalized inputs and LayerNorm."""
 
     def __call__(self, observations: NDArray[Any]) -> NDArray[np.float32]:
         """Return the mode of the action, ``[n, action]``, for observations ``[n, observation]``."""
@@ -96,7 +95,7 @@ class Walker:
         return action
 
     def tensors(self) -> Tensors:
-        """Return everything that is stored, by name."""
+        """The stored arrays by name."""
         tensors: Tensors = {"mean": self.mean, "deviation": self.deviation}
         for i, (kernel, bias) in enumerate(zip(self.kernels, self.biases, strict=True)):
             tensors |= {f"{i}/kernel": kernel, f"{i}/bias": bias}
@@ -104,7 +103,7 @@ class Walker:
 
     @classmethod
     def of(cls, body: str, tensors: Tensors, published: bool = False) -> Walker:
-        """Put an actor together from what `tensors` gave."""
+        """The walker with the arrays that `tensors` gave."""
         layers = range(sum(name.endswith("/kernel") for name in tensors))
         kernels = tuple(tensors[f"{i}/kernel"] for i in layers)
         biases = tuple(tensors[f"{i}/bias"] for i in layers)
@@ -134,7 +133,6 @@ def shipped_path(body: str) -> Path:
 
 
 def _gelu(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The tanh form, as the learner has it."""
     root = np.float32(np.sqrt(2 / np.pi))
     value: NDArray[np.float32] = (
         np.float32(0.5) * x * (1 + np.tanh(root * (x + np.float32(0.044715) * x**3)))

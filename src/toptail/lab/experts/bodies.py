@@ -1,4 +1,4 @@
-"""The bodies by name."""
+"""The bodies of walkers, simulated in batches as OGBench's online environments do."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.tasks.batch import humanoid_body
-from toptail.lab.tasks.simulator import load_module
+from toptail.lab.tasks.simulator import humanoid_body, load_module
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -37,9 +36,9 @@ def asset(name: str) -> Path:
 class Body(ABC):
     """``size`` simulations of one body, as the package's online environment simulates it.
 
-    An observation ends with a *command* of two numbers: the direction to walk in, or the way from
-    the ball to the goal. A step leaves *features* from which the reward follows for any command, so
-    that a stored step can be used again under another one.
+    An observation ends with a *command* of two numbers: the direction to walk in, or the vector
+    from the ball to the goal. A step returns *features*, from which the reward of any command
+    follows, so that a stored step can be reused with another command.
     """
 
     name: ClassVar[str]
@@ -50,9 +49,9 @@ class Body(ABC):
     episode_steps: ClassVar[int]
     """Steps after which the package's environment truncates an episode."""
     command_steps: ClassVar[int | None] = None
-    """Steps after which a new direction is drawn; None where the command lasts."""
+    """Steps after which a new direction is drawn; None if the command does not change."""
     truncation_ends: ClassVar[bool] = False
-    """Whether nothing is expected after a truncation, as the official training had it."""
+    """Whether a truncation counts as an end, as in the official training."""
 
     def __init__(self, size: int, threads: int = 1) -> None:
         self._mujoco = load_module("mujoco")
@@ -74,7 +73,7 @@ class Body(ABC):
         return len(self.qpos)
 
     def reset(self, ids: Ids, qpos: Floats, qvel: Floats) -> None:
-        """Put the simulations ``ids``, ascending, into states; nothing of before is left."""
+        """Put the simulations ``ids``, ascending, into states, without their earlier state."""
         self._batch.reset(ids=ids, stage=self._mujoco.mjtStage.mjSTAGE_NONE.value)
         self.qpos[ids] = qpos
         self.qvel[ids] = qvel
@@ -99,12 +98,12 @@ class Body(ABC):
         self._batch.step(nstep=SUBSTEPS)
 
     def progress(self, commands: Floats) -> Floats:
-        """Return the last step's way ``[size]`` along the directions that were commanded."""
+        """Displacement of the last step ``[size]`` along the commanded directions."""
         way: Floats = (self.moved * commands).sum(axis=1)
         return way
 
     def succeeded(self) -> NDArray[np.bool_]:
-        """Tell whose goal is reached now, ``[size]``; False where there is none."""
+        """Whether each goal is reached, ``[size]``; False for bodies without goals."""
         return np.zeros(self.size, bool)
 
     def make_model(self, mujoco: Any) -> Any:
@@ -117,19 +116,19 @@ class Body(ABC):
 
     @abstractmethod
     def step(self, actions: NDArray[Any]) -> tuple[Floats, NDArray[np.bool_]]:
-        """Take one environment step; return features ``[size, 3]`` and who is ended ``[size]``."""
+        """Take one environment step; returns features ``[size, 3]`` and ends ``[size]``."""
 
     @abstractmethod
     def observations(self) -> Floats:
-        """Return what the package's environment shows, ``[size, observation]``."""
+        """The observations of the package's environment, ``[size, observation]``."""
 
     @abstractmethod
     def standing(self) -> NDArray[np.bool_]:
-        """Tell who is surely upright, ``[size]``."""
+        """Which bodies are certainly upright, ``[size]``."""
 
     @abstractmethod
     def fallen(self) -> NDArray[np.bool_]:
-        """Tell who has surely fallen, ``[size]``; between the two a body is neither."""
+        """Which bodies have certainly fallen, ``[size]``; some are neither."""
 
     @staticmethod
     def reward(features: Any, commands: Any, xp: Any = np) -> Any:  # noqa: ARG004
@@ -144,10 +143,10 @@ class Body(ABC):
     @staticmethod
     @abstractmethod
     def inputs(observations: Any, xp: Any = np) -> Any:
-        """Return what the networks see of observations ``[n, observation]``; NumPy or JAX.
+        """The networks' inputs from observations ``[n, observation]``; NumPy or JAX.
 
-        The world is turned about the vertical so that the command points along +x: physics does
-        not know the difference, and there is less to learn.
+        The world is rotated about the vertical so that the command points along +x: physics is the
+        same, and there is less to learn.
         """
 
 
@@ -206,11 +205,11 @@ class Ant(Body):
         return np.concatenate([self.qpos[:, 2:], self.qvel, self.commands], axis=1)
 
     def standing(self) -> NDArray[np.bool_]:
-        """Tell whose torso is within 60 degrees of upright."""
+        """Which torsos are within 60 degrees of upright."""
         return self._uprightness() > 0.5
 
     def fallen(self) -> NDArray[np.bool_]:
-        """Tell whose torso points down."""
+        """Which torsos point down."""
         return self._uprightness() < 0.0
 
     @staticmethod
@@ -325,7 +324,7 @@ class AntBall(Ant):
 
     @staticmethod
     def advance(commands: Any, features: Any) -> Any:
-        """Return the ways that are left after the ball moved."""
+        """The vectors from the ball to the goal after the ball moved."""
         return commands - features[:, 1:]
 
     @staticmethod
@@ -434,11 +433,11 @@ class Humanoid(Body):
         return np.concatenate([humanoid_body(*state), self.commands], axis=1)
 
     def standing(self) -> NDArray[np.bool_]:
-        """Tell whose head is above 1.2."""
+        """Which heads are above 1.2."""
         return self._xpos[:, _HEAD, 2] > _STANDING
 
     def fallen(self) -> NDArray[np.bool_]:
-        """Tell whose head is below 0.8."""
+        """Which heads are below 0.8."""
         return self._xpos[:, _HEAD, 2] < _FALLEN
 
     @staticmethod
@@ -497,7 +496,7 @@ BODIES: dict[str, type[Body]] = {body.name: body for body in (Ant, AntBall, Huma
 
 
 def body_named(name: str) -> type[Body]:
-    """Return the body, or say which there are."""
+    """The body of that name."""
     if name not in BODIES:
         raise InputError(f"There is no body '{name}': expected one of {', '.join(BODIES)}.")
     return BODIES[name]

@@ -1,4 +1,4 @@
-"""Walkers as experts of a maze: what leads a trained body to its goal while data is collected."""
+"""Experts that collect data with trained walkers: walking through mazes, and soccer."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from toptail.errors import InputError
 from toptail.io.files import sha256
 from toptail.lab.experts.actor import Walker, shipped_path
-from toptail.lab.tasks.expert import Expert, Situation
+from toptail.lab.tasks.episodes import Expert, Situation
 from toptail.lab.tasks.maze import Positions
 from toptail.lab.tasks.names import TaskName
 
 CLOSE = 2.0
 """Nearer than this to the ball, the player dribbles."""
 FAR = 10.0
-"""In the arena a goal farther from the ball than this is replaced by one on the way."""
+"""In the arena a goal farther from the ball than this is replaced by a nearer one."""
 STUCK_STEPS, STUCK_RADIUS = 150, 2.0
-"""Who stayed within the radius for so many steps is stuck and walks to a random cell."""
+"""A player that stayed within the radius for so many steps is stuck; it walks to a random cell."""
 FREED = 0.5
-"""Within this distance of that cell the player is free again."""
+"""Distance to that cell at which the player is free again."""
 
 _BODY = slice(2, 15)
 _BALL = slice(15, 17)
@@ -35,8 +35,8 @@ _SPEEDS = slice(22, 42)
 
 
 @dataclass(frozen=True, eq=False)
-class Intentions:
-    """What each player is about to do."""
+class Decision:
+    """What each player does next."""
 
     dribbling: NDArray[np.bool_]
     """Whether the ball is to be moved, ``[episodes]``; else the player walks."""
@@ -44,64 +44,64 @@ class Intentions:
     """Where the ball, or the player, is to go next, ``[episodes, 2]``."""
 
 
-class SoccerMind:
-    """Remembers where the players were, and who is on the way out of a corner."""
+class SoccerStrategy:
+    """Decides for each player whether to walk or to dribble, and where to."""
 
     def __init__(self, arena: bool, stitch: bool) -> None:
         self._arena, self._stitch = arena, stitch
         self._rngs: Sequence[np.random.Generator] = ()
         self._visited: list[Positions] = []
         self._dribblers: NDArray[np.bool_] = np.zeros(0, bool)
-        self._errands: Positions = np.zeros((0, 2))
+        self._detours: Positions = np.zeros((0, 2))
 
     def start(self, rngs: Sequence[np.random.Generator]) -> None:
         """Begin new episodes."""
         self._rngs, self._visited = rngs, []
-        self._errands = np.full((len(rngs), 2), np.nan)  # none
+        self._detours = np.full((len(rngs), 2), np.nan)  # none
 
-    def intend(self, situation: Situation) -> Intentions:
+    def decide(self, situation: Situation) -> Decision:
         """Decide for every episode; called once a step."""
         balls = situation.observations[:, _BALL]
         if self._stitch:
             return self._one_thing(situation, balls)
-        self._notice(situation)
-        busy = ~np.isnan(self._errands[:, 0])
+        self._update_detours(situation)
+        busy = ~np.isnan(self._detours[:, 0])
         near = np.linalg.norm(situation.positions - balls, axis=1) <= CLOSE
-        aims = np.where(busy[:, None], self._errands, balls)
+        aims = np.where(busy[:, None], self._detours, balls)
         walk = self._next(situation, situation.positions, aims)
         dribble = self._next(situation, balls, situation.goals, FAR)
         dribbling = near & ~busy
-        return Intentions(dribbling, np.where(dribbling[:, None], dribble, walk))
+        return Decision(dribbling, np.where(dribbling[:, None], dribble, walk))
 
-    def _one_thing(self, situation: Situation, balls: Positions) -> Intentions:
-        """Dribble where the ball lay in the player's own cell at first, else walk to the goal."""
+    def _one_thing(self, situation: Situation, balls: Positions) -> Decision:
+        """Dribble if the ball was in the player's cell at first, else walk to the goal."""
         if not self._visited:
             cells = (situation.maze.cell(places) for places in (situation.positions, balls))
             self._dribblers = np.equal(*cells)
             self._visited.append(situation.positions)
         walk = self._next(situation, situation.positions, situation.goals)
         dribble = self._next(situation, balls, situation.goals, FAR)
-        return Intentions(self._dribblers, np.where(self._dribblers[:, None], dribble, walk))
+        return Decision(self._dribblers, np.where(self._dribblers[:, None], dribble, walk))
 
-    def _notice(self, situation: Situation) -> None:
-        """End errands that are done, and send those who are stuck on one.
+    def _update_detours(self, situation: Situation) -> None:
+        """End finished detours, and send players that are stuck on one.
 
-        As the package has it, the places before are compared with this one, from the 152nd step on.
+        As in the package, earlier positions are compared with this one from the 152nd step on.
         """
-        here, errands = situation.positions, self._errands
-        errands[np.linalg.norm(errands - here, axis=1) <= FREED] = np.nan
+        here, detours = situation.positions, self._detours
+        detours[np.linalg.norm(detours - here, axis=1) <= FREED] = np.nan
         if len(self._visited) > STUCK_STEPS + 1:
             before = np.stack(self._visited[-STUCK_STEPS - 1 : -1])
             stayed = np.linalg.norm(before - here, axis=2).max(axis=0) <= STUCK_RADIUS
             maze = situation.maze
-            for i in np.flatnonzero(stayed & np.isnan(errands[:, 0])).tolist():
-                errands[i] = maze.centre(self._rngs[i].choice(maze.free))
+            for i in np.flatnonzero(stayed & np.isnan(detours[:, 0])).tolist():
+                detours[i] = maze.centre(self._rngs[i].choice(maze.free))
         self._visited.append(here)
 
     def _next(
         self, situation: Situation, places: Positions, aims: Positions, most: float = np.inf
     ) -> Positions:
-        """The aim itself in the arena, at most ``most`` away; else the next cell on the way."""
+        """The next point of the path: in the arena at most ``most`` away, else the next cell."""
         if not self._arena:
             return situation.maze.subgoal(places, aims)
         way = aims - places
@@ -111,7 +111,7 @@ class SoccerMind:
 
 
 def walking_inputs(situation: Situation, targets: Positions) -> NDArray[Any]:
-    """What the ant that walks was trained on: its body, its speeds, the direction."""
+    """Inputs of the ant that walks: its body, its speeds, the direction."""
     way = targets - situation.positions
     direction = way / (np.linalg.norm(way, axis=1, keepdims=True) + 1e-6)
     rows = situation.observations
@@ -119,7 +119,7 @@ def walking_inputs(situation: Situation, targets: Positions) -> NDArray[Any]:
 
 
 def dribbling_inputs(situation: Situation, targets: Positions) -> NDArray[Any]:
-    """What the ant with the ball was trained on; its targets are the ball's."""
+    """Inputs of the ant that dribbles; the targets are the ball's."""
     rows = situation.observations
     balls = rows[:, _BALL]
     return np.concatenate(
@@ -138,7 +138,7 @@ _BODIES = {"antmaze": "ant", "humanoidmaze": "humanoid"}
 
 
 def guide_of(task: TaskName, walkers: Path | None = None) -> Expert | None:
-    """The expert that collects a task's data with trained walkers; None where none is needed.
+    """The expert that collects a task's data with trained walkers; None for other tasks.
 
     The walkers are the package's own, or ``walkers/BODY/actor.safetensors``.
     """
@@ -168,27 +168,26 @@ def _loaded(path: Path) -> Walker:
 
 
 def _named(path: Path) -> str:
-    """A walker's body and the hash of its file."""
     return f"{_loaded(path).body} {sha256(path)[:16]}"
 
 
 @dataclass(frozen=True)
 class WalkingExpert:
-    """A walker that is told the direction at every step."""
+    """A walker that gets a direction at every step."""
 
     path: Path
     """The stored walker; it is loaded on first use, in each process."""
 
     def start(self, rngs: Sequence[np.random.Generator]) -> None:
-        """Do nothing: the direction is all there is."""
+        """Do nothing: this expert has no state."""
 
     def actions(self, situation: Situation) -> NDArray[Any]:
-        """Show the walker what it was trained on: its body without its place, and the direction."""
+        """The walker's actions for its body without its position, and the direction."""
         body = situation.observations[:, 2:]
         return _loaded(self.path)(np.concatenate([body, situation.directions], axis=1))
 
     def describe(self) -> str:
-        """Return the body and the hash of its file."""
+        """The body and the hash of its file."""
         return _named(self.path)
 
 
@@ -201,25 +200,25 @@ class SoccerExpert:
     antball: Path
     """The stored walker that brings the ball somewhere."""
     arena: bool
-    """Whether there are no walls to walk around."""
+    """Whether the maze is the arena, without walls."""
     stitch: bool
-    """Whether an episode does one thing only: it walks, or it dribbles."""
+    """Whether an episode only walks or only dribbles."""
 
     @cached_property
-    def _mind(self) -> SoccerMind:
-        return SoccerMind(self.arena, self.stitch)
+    def _strategy(self) -> SoccerStrategy:
+        return SoccerStrategy(self.arena, self.stitch)
 
     def start(self, rngs: Sequence[np.random.Generator]) -> None:
-        """Forget the episodes before."""
-        self._mind.start(rngs)
+        """Begin new episodes."""
+        self._strategy.start(rngs)
 
     def actions(self, situation: Situation) -> NDArray[Any]:
-        """Let each episode's walker act."""
-        meant = self._mind.intend(situation)
-        walking = _loaded(self.ant)(walking_inputs(situation, meant.targets))
-        dribbling = _loaded(self.antball)(dribbling_inputs(situation, meant.targets))
-        return np.where(meant.dribbling[:, None], dribbling, walking)
+        """The action of each episode's walker."""
+        decision = self._strategy.decide(situation)
+        walking = _loaded(self.ant)(walking_inputs(situation, decision.targets))
+        dribbling = _loaded(self.antball)(dribbling_inputs(situation, decision.targets))
+        return np.where(decision.dribbling[:, None], dribbling, walking)
 
     def describe(self) -> str:
-        """Return both bodies and the hashes of their files."""
+        """Both bodies and the hashes of their files."""
         return f"{_named(self.ant)}, {_named(self.antball)}"

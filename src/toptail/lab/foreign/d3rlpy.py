@@ -22,8 +22,7 @@ from toptail.lab.foreign.networks import (
     floats,
     relu,
 )
-from toptail.lab.foreign.pickled import read_pickle
-from toptail.lab.foreign.torch_files import read_torch
+from toptail.lab.foreign.pickled import read_pickle, read_torch
 
 _ADVICE: Final = "expected a model of d3rlpy 2 with a continuous Q-function, saved by algo.save"
 
@@ -47,10 +46,10 @@ _ACTIVATIONS: Final[dict[str, Layer]] = {
 
 
 def read_d3rlpy(path: Path) -> ForeignCritic:
-    """The critic of a model: the mean of its Q-functions, which is what ``predict_value`` gives.
+    """The critic of a model: the mean of its Q-functions, as ``predict_value`` has it.
 
     A model of observations scores (s, a), whatever the goal; one whose observations are as wide as
-    a state and a goal together is shown both, one behind the other.
+    a state and a goal together gets both, side by side.
     """
     check_readable(path)
     model = read_pickle(path.read_bytes(), path)
@@ -70,12 +69,11 @@ def read_d3rlpy(path: Path) -> ForeignCritic:
         observations = _scaler(params["observation_scaler"])
         actions = _scaler(params["action_scaler"])
 
-    def score(states: Rows, given: Rows, goals: Rows) -> Rows:
-        """Score rows."""
+    def score(states: Rows, taken: Rows, goals: Rows) -> Rows:
         seen = _observed(states, goals, int(observed), path)
-        if given.shape[1] != acted:
-            raise InputError(f"{path} is of {acted} actions, and is shown {given.shape[1]}.")
-        rows = np.concatenate([observations(seen), actions(given)], axis=1)
+        if taken.shape[1] != acted:
+            raise InputError(f"{path} is of {acted} actions, and is shown {taken.shape[1]}.")
+        rows = np.concatenate([observations(seen), actions(taken)], axis=1)
         mean: Rows = np.mean([network(rows).mean(axis=-1) for network, _ in networks], axis=0)
         return mean
 
@@ -88,7 +86,7 @@ def _require(what: str, kind: object, known: tuple[str, ...]) -> None:
 
 
 def _observed(states: Rows, goals: Rows, width: int, path: Path) -> Rows:
-    """What the model observes: states, or states and goals."""
+    """The model's observations: states, or states and goals."""
     if states.shape[1] == width:
         return states
     both = np.concatenate([states, goals], axis=1)
@@ -103,7 +101,7 @@ def _observed(states: Rows, goals: Rows, width: int, path: Path) -> Rows:
 def _network(
     tensors: Mapping[str, Any], member: str, encoder: Mapping[str, Any]
 ) -> tuple[Layer, int]:
-    """A Q-function's layers, and how many numbers it takes."""
+    """A Q-function's layers, and the width of its input."""
     prefix = f"{member}._encoder._layers."
     places = sorted({int(n.removeprefix(prefix).split(".")[0]) for n in tensors if prefix in n})
     weights, biases = (
@@ -124,7 +122,7 @@ def _network(
 
 
 def _activation(encoder: Mapping[str, Any], *, last: bool) -> Layer:
-    """What follows a layer; the encoder's last one may have its own, or none."""
+    """The activation after a layer; the encoder's last one may have its own, or none."""
     name = encoder["activation"]
     if last and encoder.get("exclude_last_activation"):
         name = "none"
@@ -136,7 +134,7 @@ def _activation(encoder: Mapping[str, Any], *, last: bool) -> Layer:
 
 
 def _scaler(stored: Mapping[str, Any]) -> Callable[[Rows], Rows]:
-    """What is done to observations or actions first."""
+    """The scaling of observations or actions."""
     kind, params = stored["type"], stored["params"]
     _require("scaler", kind, ("none", "standard", "min_max"))
     if kind == "standard":

@@ -1,4 +1,7 @@
-"""HDF5 files by h5py, which is optional: arrays that lie in the file itself, and no others."""
+"""Data sets of other libraries as files of this one: Minari, D4RL, and OGBench's layout.
+
+HDF5 files are read by h5py, which is optional: arrays that lie in the file itself, and no others.
+"""
 
 from __future__ import annotations
 
@@ -19,23 +22,21 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError, check_share, option, refusing
 from toptail.io.arrays import read_arrays
-from toptail.io.files import check_memory, check_readable, entries
+from toptail.io.files import check_readable, entries
 from toptail.io.json_files import read_object, write_json
+from toptail.lab.foreign.pickled import require_plausible
 from toptail.lab.tasks.files import load_file, read_record, record_path, save_file, split_path
 from toptail.lab.tasks.trajectories import Trajectories
 
 Arrays = dict[str, NDArray[Any]]
+
 _MOST_NAMES: Final = 1_000_000
+"""Names in an HDF5 file: groups inside groups can have very many in a small file."""
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """An HDF5 file as h5py shows it, with nothing in it that leads out of it.
-
-    Links are not followed, since they may lead into other files, and neither are data that lie
-    outside the file. Sizes are summed over all names before anything is read: a small file may
-    unpack to a large one, and one part may have many names.
-    """
+    """An HDF5 file without links to other places, whose arrays have plausible sizes."""
     check_readable(path)
     try:
         h5py = importlib.import_module("h5py")
@@ -44,12 +45,12 @@ def opened(path: Path) -> Iterator[Any]:
             f"{path}: reading HDF5 needs h5py, which is not installed: pip install 'toptail[hdf5]'."
         ) from None
     with refusing(path, "is not a readable HDF5 file"), h5py.File(path, "r") as file:
-        size = 0
-        for count, (_, member) in enumerate(_members(file, "")):
+        size, packed = 0, path.stat().st_size
+        for number, (_, member) in enumerate(_members(file, "")):
             size += 0 if member is None else math.prod(member.shape) * member.dtype.itemsize
-            if count == _MOST_NAMES:  # groups inside groups can have any number in a small file
+            require_plausible(size, packed)
+            if number > _MOST_NAMES:
                 raise ValueError(f"it has more than {_MOST_NAMES:,} names")
-        check_memory(path, size)
         yield file
 
 
@@ -80,26 +81,26 @@ _KINDS: Final = {"button_states": np.int64}
 
 @dataclass(frozen=True)
 class Imported:
-    """Episodes as they were found."""
+    """Episodes of another library."""
 
     episodes: Sequence[Arrays]
-    """For each the arrays of a data set but ``terminals``, one row per time step."""
+    """The arrays of each except ``terminals``, one row per time step."""
     notes: tuple[str, ...] = ()
-    """What was done to them, in sentences."""
+    """Changes to them, in sentences."""
 
     def checked(self, source: str) -> Imported:
         """Without episodes of a single row, which have no transition; all of one width."""
         for name in self.episodes[0] if self.episodes else ():
-            widths = {e[name].shape[1] for e in self.episodes if name in e}
+            widths = sorted({e[name].shape[1] for e in self.episodes if name in e})
             if len(widths) > 1:
-                told = ", ".join(map(str, sorted(widths)))
-                raise InputError(f"{source}: '{name}' is of different width in episodes ({told}).")
-        kept = [episode for episode in self.episodes if len(episode["observations"]) > 1]
-        short = len(self.episodes) - len(kept)
-        if not kept:
+                text = ", ".join(map(str, widths))
+                raise InputError(f"{source}: '{name}' is of different width in episodes ({text}).")
+        long = [episode for episode in self.episodes if len(episode["observations"]) > 1]
+        short = len(self.episodes) - len(long)
+        if not long:
             raise InputError(f"{source} has no episode of two rows or more.")
         note = (f"{short} episodes of a single row were left out.",) if short else ()
-        return Imported(kept, (*self.notes, *note))
+        return Imported(long, (*self.notes, *note))
 
 
 def trajectories(episodes: Sequence[Mapping[str, NDArray[Any]]], source: str) -> Trajectories:
@@ -133,7 +134,7 @@ def as_rows(array: NDArray[Any], name: str, source: str) -> NDArray[Any]:
 
 
 def padded(array: NDArray[Any], rows: int) -> NDArray[Any]:
-    """An array with its last row repeated; a last row's action leads nowhere."""
+    """An array with its last row repeated up to a number of rows."""
     return np.concatenate([array, np.repeat(array[-1:], rows - len(array), axis=0)])
 
 
@@ -142,7 +143,7 @@ _ENDS: Final = ("terminals", "timeouts")
 
 
 def read_d4rl(path: Path) -> Imported:
-    """The episodes of an HDF5 file; an episode ends where ``terminals`` or ``timeouts`` say so."""
+    """The episodes of an HDF5 file; an episode ends at its ``terminals`` or ``timeouts``."""
     with opened(path) as file:
         return _cut(arrays_of(file), path)
 
@@ -168,11 +169,11 @@ def _cut(found: Arrays, path: Path) -> Imported:
         named[part] = part if part in found else inside
     if not {named["qpos"], named["qvel"]} <= set(found):
         del named["qpos"], named["qvel"]
-    kept = {p: as_rows(found[n], n, str(path)) for p, n in named.items() if n in found}
-    rows = {len(array) for array in (*kept.values(), *ends)}
+    parts = {p: as_rows(found[n], n, str(path)) for p, n in named.items() if n in found}
+    rows = {len(array) for array in (*parts.values(), *ends)}
     if len(rows) > 1:
         raise InputError(f"{path}: its arrays are not of one length: {sorted(rows)}.")
-    return Imported(split_rows(kept, np.logical_or.reduce(ends)))
+    return Imported(split_rows(parts, np.logical_or.reduce(ends)))
 
 
 HOME: Final = "MINARI_DATASETS_PATH"
@@ -180,7 +181,7 @@ HOME: Final = "MINARI_DATASETS_PATH"
 METADATA_FILE: Final = "metadata.json"
 _ADVICE: Final = "expected a data set's folder as Minari leaves it"
 _OBSERVATION: Final = "observation"
-"""The part that is taken of observations made of several: a goal-conditioned state."""
+"""The part of dictionary observations that is imported."""
 
 
 def find_minari(name: str) -> Path:
@@ -203,7 +204,7 @@ def read_minari(folder: Path) -> Imported:
         stored = _of_arrow(folder) if facts.get("data_format") == "arrow" else _of_hdf5(folder)
         box = _box(facts.get("action_space"))
         episodes = [_laid(episode, str(folder), box) for episode in stored]
-        note = () if box is None else (f"Actions of the box {_told(box)} were brought to ±1.",)
+        note = () if box is None else (f"Actions of the box {_text(box)} were brought to ±1.",)
         return Imported(episodes, note)
 
 
@@ -271,19 +272,19 @@ def _laid(stored: Arrays, source: str, box: NDArray[Any] | None) -> Arrays:
 
 
 def _box(space: Any) -> NDArray[np.float32] | None:
-    """The lowest and the highest action, where they are others than ±1."""
+    """The lowest and the highest action; None if these are ±1."""
     if not isinstance(space, str):
         return None
-    told = json.loads(space)
-    if told.get("type") != "Box":
-        raise ValueError(f"its actions are of the type {told.get('type')}, not numbers in a box")
-    ends = np.array([told["low"], told["high"]], np.float32).reshape(2, -1)
+    about = json.loads(space)
+    if about.get("type") != "Box":
+        raise ValueError(f"its actions are of the type {about.get('type')}, not numbers in a box")
+    ends = np.array([about["low"], about["high"]], np.float32).reshape(2, -1)
     if not np.isfinite(ends).all() or (ends[0] >= ends[1]).any():
         raise ValueError("its actions have no bounds")
     return None if np.array_equal(ends, [[-1.0] * ends.shape[1], [1.0] * ends.shape[1]]) else ends
 
 
-def _told(box: NDArray[np.float32]) -> str:
+def _text(box: NDArray[np.float32]) -> str:
     return ", ".join(f"{low:g} to {high:g}" for low, high in box.T)
 
 
@@ -292,19 +293,19 @@ KINDS: Final[Mapping[str, Callable[[str], Imported]]] = {
     "d4rl": lambda name: read_d4rl(Path(name).expanduser()),
     "ogbench": lambda name: read_npz(Path(name).expanduser()),
 }
-"""What stands before the colon -> who reads what stands behind it."""
+"""The kind before the colon -> the reader of the text behind it."""
 
 
 @dataclass(frozen=True)
 class ImportResult:
-    """What an import wrote."""
+    """The files that an import wrote."""
 
     paths: tuple[Path, Path]
     """The training and the validation file."""
     episodes: tuple[int, int]
     """Episodes of each."""
     notes: tuple[str, ...]
-    """What was done to the data, in sentences."""
+    """Changes to the data, in sentences."""
 
 
 def import_data(source: str, out: Path, val_share: float = 0.1) -> ImportResult:
@@ -353,8 +354,7 @@ def _require_free(path: Path, data: Trajectories) -> None:
 
 
 def _write(path: Path, data: Trajectories, notes: tuple[str, ...]) -> None:
-    """A data set file and the record of where it comes from."""
-    record_path(path).unlink(missing_ok=True)  # of a file that was there before
+    record_path(path).unlink(missing_ok=True)  # of an earlier file
     save_file(path, data)
     record: dict[str, Any] = {
         "file": path.name,

@@ -32,7 +32,7 @@ class Dense:
 
     @property
     def inputs(self) -> int:
-        """Numbers that it takes."""
+        """Width of its input."""
         return int(self.kernel.shape[-2])
 
     def __call__(self, x: Rows) -> Rows:
@@ -50,7 +50,7 @@ class LayerNorm:
     bias: Rows
     """``[..., width]``."""
     epsilon: float
-    """What is added to the variance."""
+    """Added to the variance."""
 
     def __call__(self, x: Rows) -> Rows:
         """Apply the layer."""
@@ -88,11 +88,11 @@ class FlaxMLP:
     """A perceptron of Flax: Dense, GELU and, if it has them, LayerNorm, then a last Dense."""
 
     layers: tuple[Layer, ...]
-    """What is applied, in order."""
+    """The layers, in order."""
     inputs: int
-    """Numbers that it takes."""
+    """Width of its input."""
     outputs: int
-    """Numbers that it gives."""
+    """Width of its output."""
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> FlaxMLP:
@@ -118,7 +118,7 @@ def floats(array: Any) -> Rows:
     """An array of a checkpoint as float32; anything else is an error."""
     if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
         raise ValueError("a parameter that is no array of floating-point numbers")
-    return array.astype(np.float32)
+    return array.astype(np.float32, copy=False)
 
 
 def mrn(x: Rows, y: Rows) -> Rows:
@@ -160,8 +160,8 @@ class ForeignCritic:
     score: Score
     """Its scores, one a row."""
     agent: str
-    """What it calls itself: ``crl``, ``gciql``, ``cql``, ..."""
+    """Its agent: ``crl``, ``gciql``, ``cql``, ..."""
     seed: int | None = None
-    """Its training seed, where the files say it."""
+    """Its training seed, where the files have it."""
     step_reward: float = 0.0
     """Reward of a step that misses the goal, in the scale of the score."""

@@ -2,7 +2,7 @@
 
 The names of the parameters say which agent it is: CRL and GCIQL have a critic Q(s, a, g), QRL a
 quasimetric and, trained with DDPG+BC, a model of its latent dynamics; GCIVL, HIQL, and QRL without
-that model know V(s, g) only, and score an action by where one simulated step of it leads.
+that model have V(s, g) only, and score an action by the state after one simulated step.
 """
 
 from __future__ import annotations
@@ -15,31 +15,29 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toptail.errors import InputError, refusing
 from toptail.io.files import check_readable
 from toptail.io.json_files import read_object
+from toptail.lab.environments.ogbench import ogbench_batch
+from toptail.lab.environments.protocol import EnvironmentBatch, StoredRow, stored_rows
 from toptail.lab.foreign.networks import FlaxMLP, ForeignCritic, Rows, Score, floats, iqe, mrn
 from toptail.lab.foreign.pickled import read_pickle
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.files import find, load_file, split_path
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.simulator import Simulator, available_cores
 from toptail.lab.tasks.trajectories import Trajectories
 
-_WHOLE: Final = ("pointmaze", "antmaze", "antsoccer")
-"""Families whose observation is the simulator's whole state."""
+_WHOLE: Final = {"pointmaze": 2, "antmaze": 15, "antsoccer": 22}
+"""Families whose observation is the simulator's whole state -> how many numbers are positions."""
 _BLOCK: Final = 1_024
-"""Simulations stepped together."""
+"""Simulations stepped together, where an environment has as many."""
 
 
 class Stepper:
-    """An environment that is put into a state and takes one action.
+    """One step of an environment from any state.
 
-    Mazes whose observation is the simulator's whole state are stepped many at a time. In any other
-    environment a state must be an observation of the task's data set, whose row has the
-    simulator's state, and is stepped alone.
+    Where the observation is not the simulator's whole state, a state must be an observation of the
+    task's data set, whose row has that state.
     """
 
     def __init__(self, name: str) -> None:
@@ -57,31 +55,18 @@ class Stepper:
             )
         pairs = np.concatenate([states, actions], axis=1)
         own, back = np.unique(pairs, axis=0, return_inverse=True)
-        whole = self.task.has_batches and self.task.family in _WHOLE
-        step = self._together if whole else self._one_by_one
-        return step(own[:, :width], own[:, width:])[back].astype(np.float32)
+        result, batch = np.empty((len(own), width), np.float32), self._batch
+        for start in range(0, len(own), batch.size):
+            part = own[start : start + batch.size]
+            slots = np.arange(len(part))
+            batch.restore(slots, [self._row(state) for state in part[:, :width]])
+            batch.step(slots, part[:, width:])
+            result[start : start + len(part)] = batch.observations()[slots]
+        return result[back]
 
     @cached_property
-    def _batch(self) -> MazeBatch:
-        return MazeBatch(self.task.environment, _BLOCK, available_cores())
-
-    def _together(self, states: Rows, actions: Rows) -> NDArray[np.float64]:
-        """Step mazes in blocks; the last block is filled up with its first row."""
-        positions = self._batch.qpos.shape[1]
-        result = np.empty(states.shape)
-        for start in range(0, len(states), _BLOCK):
-            rows = np.minimum(np.arange(start, start + _BLOCK), len(states) - 1)
-            qpos, qvel = states[rows, :positions], states[rows, positions:]
-            velocities = qvel if qvel.shape[1] else np.zeros((_BLOCK, self._batch.qvel.shape[1]))
-            self._batch.restore(qpos, velocities)
-            self._batch.step(actions[rows])
-            count = min(_BLOCK, len(states) - start)
-            result[start : start + count] = self._batch.observations()[:count]
-        return result
-
-    @cached_property
-    def _simulator(self) -> Simulator:
-        return Simulator(self.task)
+    def _batch(self) -> EnvironmentBatch:
+        return ogbench_batch(self.task, _BLOCK)
 
     @cached_property
     def _splits(self) -> list[tuple[Trajectories, dict[bytes, int]]]:
@@ -92,24 +77,24 @@ class Stepper:
             (data, {row.tobytes(): i for i, row in enumerate(data.observations)}) for data in found
         ]
 
-    def _one_by_one(self, states: Rows, actions: Rows) -> NDArray[np.float64]:
-        """Step one simulator from the rows of the data that have these observations."""
-        result = np.empty(states.shape)
-        for i, (state, action) in enumerate(zip(states, actions, strict=True)):
-            key = np.ascontiguousarray(state, np.float32).tobytes()
-            place = next(((d, rows[key]) for d, rows in self._splits if key in rows), None)
-            if place is None:
-                raise InputError(
-                    f"A state that is no observation of {self.task.name}'s data cannot be stepped "
-                    "from: there its observation does not say the simulator's whole state."
-                )
-            self._simulator.restore(*place)
-            result[i] = self._simulator.step(action)
-        return result
+    def _row(self, state: Rows) -> StoredRow:
+        """The row that an environment is put into."""
+        if self.task.has_batches and self.task.family in _WHOLE:
+            qpos, qvel = np.split(state, [_WHOLE[self.task.family]])
+            return StoredRow(0, state, qpos, qvel if qvel.size else np.zeros_like(qpos))
+        key = np.ascontiguousarray(state, np.float32).tobytes()
+        place = next(((data, rows[key]) for data, rows in self._splits if key in rows), None)
+        if place is None:
+            raise InputError(
+                f"A state that is no observation of {self.task.name}'s data cannot be stepped "
+                "from: there its observation does not say the simulator's whole state."
+            )
+        (row,) = stored_rows(place[0], np.array([place[1]]))
+        return row
 
 
 FLAGS: Final = "flags.json"
-"""What OGBench's main.py leaves beside a checkpoint: the agent's settings and the environment."""
+"""The file that OGBench's main.py writes beside a checkpoint: agent settings and environment."""
 
 _SEED: Final = re.compile(r"sd(\d+)")
 Pairwise: TypeAlias = Callable[[Rows, Rows], Rows]
@@ -118,7 +103,7 @@ Pairwise: TypeAlias = Callable[[Rows, Rows], Rows]
 
 @dataclass(frozen=True)
 class _Flags:
-    """What the flags beside a checkpoint say; empty where there are none."""
+    """The content of the flags beside a checkpoint; empty without such a file."""
 
     content: Mapping[str, Any]
     path: Path
@@ -126,10 +111,8 @@ class _Flags:
     @classmethod
     def beside(cls, checkpoint: Path) -> _Flags:
         path = checkpoint.parent / FLAGS
-        found = (
-            read_object(path, "delete it, or bring the one of this run") if path.exists() else {}
-        )
-        return cls(found, path)
+        advice = "delete it, or bring the one of this run"
+        return cls(read_object(path, advice) if path.exists() else {}, path)
 
     @property
     def agent(self) -> Mapping[str, Any]:
@@ -138,7 +121,7 @@ class _Flags:
 
     @property
     def seed(self) -> int | None:
-        """The training seed; where the flags do not say, the folder's name may: ``sd003_...``."""
+        """The training seed of the flags, or of the folder's name, ``sd003_...``."""
         seed = self.content.get("seed")
         if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0:
             return seed
@@ -214,7 +197,7 @@ def _joint(params: Mapping[str, Any]) -> Score:
 
 
 def _latent_step(phi: FlaxMLP, dynamics: FlaxMLP, distance: Pairwise) -> Score:
-    """QRL: minus the distance from where the latent model goes, as its actor is trained by."""
+    """QRL: minus the distance after a step of the latent model, as its actor is trained by."""
 
     def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
         here, there = phi(joined(phi, states)), phi(joined(phi, goals))
@@ -261,7 +244,7 @@ def smallest(scores: Rows) -> Rows:
 
 
 def joined(network: FlaxMLP, *parts: Rows) -> Rows:
-    """Rows side by side, as many numbers as a network takes."""
+    """Rows side by side; their width must be that of a network's input."""
     rows = np.concatenate(parts, axis=-1)
     if rows.shape[-1] != network.inputs:
         sizes = " + ".join(str(part.shape[-1]) for part in parts)

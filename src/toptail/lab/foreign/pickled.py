@@ -1,30 +1,33 @@
-"""Pickles read as data: their instructions are followed one by one, and nothing is ever called.
+"""Pickles and files of ``torch.save`` read as data: no instruction of theirs is ever called.
 
 Python's own unpickler imports what a file names and calls it, which is as good as running the
-file. With a ``find_class`` that gives stubs only, it still makes room for whatever number of
-remembered parts a file names (a pickle of 8 bytes asks for 34 GB), and looks up keys that take
-forever to hash (a tuple of itself twice, 60 times), before any stub is asked. This reader knows
-arrays and plain containers, refuses every other name, and counts shared parts as often as they
-are used.
+file. With a ``find_class`` that returns stubs only, it still makes room for whatever number of
+memo entries a file names (a pickle of 8 bytes asks for 34 GB), and hashes keys that take forever
+(a tuple of itself twice, 60 times), before any stub is asked. This reader follows the instructions
+itself, knows arrays and plain containers, and refuses every other name. Parts that are used many
+times are shared, never copied.
 """
 
 from __future__ import annotations
 
+import io
 import math
 import pickletools
-from collections.abc import Callable, Collection, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import refusing
-from toptail.io.files import check_memory
 
 Array = NDArray[Any]
 Storages = Callable[[Any], Array]
-"""A persistent id of PyTorch's -> the flat array that it stands for."""
+"""A persistent id of PyTorch -> the flat array of that storage."""
 
 _KINDS: Final = frozenset(
     ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1", "?")
@@ -36,7 +39,7 @@ class RefusedPickleError(ValueError):
 
 
 class PickledName(NamedTuple):
-    """A name that a pickle asks for; what it stands for is never looked up."""
+    """A name in a pickle; the object of that name is never looked up."""
 
     module: str
     name: str
@@ -55,109 +58,120 @@ class _Kind:
 
 @dataclass
 class _Unfilled:
-    """An array whose content comes with a later instruction."""
+    """An array whose content comes with a later instruction, and its places in the memo."""
 
     keys: list[int] = field(default_factory=list)
-    """Where it is remembered by then."""
 
 
 class _Module:
-    """An object of TorchScript's, whose tensors were looked at when they were made."""
+    """An object of TorchScript; its tensors are checked when they are made."""
 
 
 def read_pickle(data: bytes, where: object, storages: Storages | None = None) -> Any:
     """The arrays and plain containers of a pickle; anything else is an ``InputError``.
 
-    ``where`` is what the sentence calls the file. Where ``storages`` is given, tensors of PyTorch
-    are read, too, with their numbers from there.
+    ``where`` names the file in the message. With ``storages``, tensors of PyTorch are read, too,
+    with their numbers from there.
     """
     advice = "only arrays and plain containers are read, since unpickling runs code"
-
-    def check(size: int) -> None:
-        check_memory(where, size)
-
     with refusing(where, "cannot be read as a pickle", advice):
-        machine = _Machine(storages, check)
+        machine = _Machine(storages)
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name == "STOP":
-                check(_size(machine.stack[-1]))
                 return machine.stack[-1]
             machine.follow(opcode.name, argument)
         raise RefusedPickleError("it has no end")
 
 
-def _size(top: Any) -> int:
-    """Bytes of all arrays, texts and containers; shared ones count as often as they are used."""
-    sizes: dict[int, int] = {}
-    opened: set[int] = set()
-    waiting = [top]
-    while waiting:
-        value = waiting[-1]
-        parts = () if id(value) in sizes else _parts(value)
-        missing = [part for part in parts if id(part) not in sizes]
-        if missing and id(value) in opened:
-            raise RefusedPickleError("a part that contains itself")
-        if missing:
-            opened.add(id(value))
-            waiting += missing
-            continue
-        if id(value) not in sizes:
-            own = value.nbytes if isinstance(value, np.ndarray) else 8 + 16 * len(parts)
-            own = len(value) if isinstance(value, str | bytes | bytearray) else own
-            sizes[id(value)] = own + sum(sizes[id(part)] for part in parts)
-        waiting.pop()
-    return sizes[id(top)]
-
-
-def _parts(value: Any) -> Collection[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list | tuple) else ()
+_CONSTANTS: Final = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+_EMPTY: Final[dict[str, type]] = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple}
+_TUPLES: Final = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+_LITERALS: Final = frozenset(
+    (
+        *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
+        *("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"),
+        *("SHORT_BINBYTES", "BINBYTES", "BINBYTES8", "BYTEARRAY8"),
+    )
+)
 
 
 class _Machine:
-    """A pickle's stack, memory and marks."""
+    """A pickle's stack, memo and marks."""
 
-    def __init__(self, storages: Storages | None, check: Callable[[int], None]) -> None:
+    def __init__(self, storages: Storages | None) -> None:
         self.stack: list[Any] = []
         self._marks: list[int] = []
-        self._memory: dict[int, Any] = {}
+        self._memo: dict[int, Any] = {}
         self._storages = storages
-        self._check, self._copied = check, 0
+        self._encoded: dict[int, tuple[str, bytes]] = {}
 
     def follow(self, name: str, argument: Any) -> None:
         """Carry out one instruction."""
+        stack = self.stack
+        match name:
+            case "PROTO" | "FRAME":
+                pass
+            case "PUT" | "BINPUT" | "LONG_BINPUT" | "MEMOIZE":
+                self._remember(len(self._memo) if argument is None else int(argument))
+            case "GET" | "BINGET" | "LONG_BINGET":
+                stack.append(self._memo[int(argument)])
+            case "GLOBAL":
+                stack.append(PickledName(*argument.split(" ", 1)))
+            case "STACK_GLOBAL":
+                last, module = stack.pop(), stack.pop()
+                stack.append(PickledName(_a(str, module), _a(str, last)))
+            case "MARK":
+                self._marks.append(len(stack))
+            case "TUPLE":
+                stack.append(tuple(self._since_mark()))
+            case "LIST":
+                stack.append(self._since_mark())
+            case "DICT":
+                stack.append(_pairs(self._since_mark()))
+            case "APPEND":
+                last = stack.pop()
+                _a(list, stack[-1]).append(last)
+            case "APPENDS":
+                items = self._since_mark()
+                _a(list, stack[-1]).extend(items)
+            case "SETITEM":
+                value, key = stack.pop(), stack.pop()
+                _a(dict, stack[-1]).update(_pairs((key, value)))
+            case "SETITEMS":
+                pairs = _pairs(self._since_mark())
+                _a(dict, stack[-1]).update(pairs)
+            case "REDUCE" | "NEWOBJ":
+                arguments, what = _a(tuple, stack.pop()), stack.pop()
+                stack.append(self._made(what, arguments))
+            case "BUILD":
+                self._fill(stack.pop())
+            case "BINPERSID":
+                if self._storages is None:
+                    raise RefusedPickleError("a reference to what is not in the file")
+                stack.append(self._storages(stack.pop()))
+            case "POP":
+                stack.pop()
+            case _:
+                self._push(name, argument)
+
+    def _push(self, name: str, argument: Any) -> None:
         if name in _CONSTANTS:
             self.stack.append(_CONSTANTS[name])
         elif name in _LITERALS:
             self.stack.append(argument)
         elif name in _EMPTY:
             self.stack.append(_EMPTY[name]())
-        elif name in ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"):
-            self._remember(len(self._memory) if argument is None else int(argument))
-        elif name in ("GET", "BINGET", "LONG_BINGET"):
-            self.stack.append(self._memory[int(argument)])
-        elif name in _TUPLES:
-            self._take(_TUPLES[name])
-        elif name == "GLOBAL":
-            self.stack.append(PickledName(*argument.split(" ", 1)))
-        elif (act := _ACTS.get(name)) is not None:
-            act(self)
-        elif name not in ("PROTO", "FRAME"):
+        elif name in _TUPLES and _TUPLES[name] <= len(self.stack):
+            at = len(self.stack) - _TUPLES[name]
+            self.stack[at:] = [tuple(self.stack[at:])]
+        else:
             raise RefusedPickleError(f"the instruction {name}")
 
     def _remember(self, key: int) -> None:
         top = self.stack[-1]
         if isinstance(top, _Unfilled):
             top.keys.append(key)
-        self._memory[key] = top
-
-    def _take(self, count: int) -> None:
-        """Make a tuple of the last so many."""
-        if count > len(self.stack):
-            raise RefusedPickleError("a tuple of more than there is")
-        at = len(self.stack) - count
-        self.stack[at:] = [tuple(self.stack[at:])]
+        self._memo[key] = top
 
     def _since_mark(self) -> list[Any]:
         at = self._marks.pop()
@@ -165,86 +179,41 @@ class _Machine:
         del self.stack[at:]
         return taken
 
-    def mark(self) -> None:
-        """Remember how high the stack is."""
-        self._marks.append(len(self.stack))
-
-    def collect(self) -> None:
-        """A tuple of everything since the mark."""
-        self.stack.append(tuple(self._since_mark()))
-
-    def gather(self) -> None:
-        """A list of everything since the mark."""
-        self.stack.append(self._since_mark())
-
-    def pair_up(self) -> None:
-        """A dictionary of everything since the mark."""
-        self.stack.append(_pairs(self._since_mark()))
-
-    def append(self) -> None:
-        """Put one more into a list."""
-        last = self.stack.pop()
-        _a(list, self.stack[-1]).append(last)
-
-    def extend(self) -> None:
-        """Put everything since the mark into a list."""
-        items = self._since_mark()
-        _a(list, self.stack[-1]).extend(items)
-
-    def set_one(self) -> None:
-        """Put one more into a dictionary."""
-        value, key = self.stack.pop(), self.stack.pop()
-        _a(dict, self.stack[-1]).update(_pairs((key, value)))
-
-    def set_many(self) -> None:
-        """Put everything since the mark into a dictionary."""
-        pairs = _pairs(self._since_mark())
-        _a(dict, self.stack[-1]).update(pairs)
-
-    def name(self) -> None:
-        """A name, of a module and what it has."""
-        name, module = self.stack.pop(), self.stack.pop()
-        self.stack.append(PickledName(_a(str, module), _a(str, name)))
-
-    def make(self) -> None:
-        """What a call would give: an array or a container, made here."""
-        given, what = _a(tuple, self.stack.pop()), self.stack.pop()
-        maker = _MAKERS.get(what) if isinstance(what, PickledName) else None
-        if maker is None and self._storages is not None and _is_scripted(what):
-            maker = _Module
-        if maker is None:
+    def _made(self, what: Any, arguments: tuple[Any, ...]) -> Any:
+        """The array or container that a call would return, made here."""
+        if not isinstance(what, PickledName):
             raise RefusedPickleError(f"it asks for {_called(what)}")
-        made = maker(*given)
-        self._copied += len(made) if isinstance(made, bytes) else 0  # of a text that stays
-        self._check(self._copied)
-        self.stack.append(made)
+        if what == _ENCODE:
+            return self._bytes(*arguments)
+        if what in _MAKERS:
+            return _MAKERS[what](*arguments)
+        if self._storages is not None and _is_scripted(what):
+            return _Module()
+        raise RefusedPickleError(f"it asks for {what}")
 
-    def fill(self) -> None:
+    def _bytes(self, text: Any, encoding: Any) -> bytes:
+        """Bytes, as old protocols have them; those of one text are made once."""
+        if encoding != "latin1":
+            raise RefusedPickleError("bytes in another encoding than Latin-1")
+        if id(text) not in self._encoded:
+            self._encoded[id(text)] = text, _a(str, text).encode("latin-1")
+        return self._encoded[id(text)][1]
+
+    def _fill(self, state: Any) -> None:
         """Give an array its content, or a type its byte order."""
-        state, what = self.stack.pop(), self.stack[-1]
+        what = self.stack[-1]
         if isinstance(what, _Kind):
             what.order = _order(_a(tuple, state))
         elif isinstance(what, _Unfilled):
             _, shape, kind, fortran, raw = _a(tuple, state)
             self.stack[-1] = _array(shape, kind, raw, bool(fortran))
-            self._memory.update(dict.fromkeys(what.keys, self.stack[-1]))
+            self._memo.update(dict.fromkeys(what.keys, self.stack[-1]))
             what.keys.clear()
         elif not (isinstance(what, _Module) or (isinstance(what, dict) and _is_metadata(state))):
             raise RefusedPickleError(f"a state for {_called(what)}")
 
-    def look_up(self) -> None:
-        """A storage of PyTorch's."""
-        if self._storages is None:
-            raise RefusedPickleError("a reference to what is not in the file")
-        self.stack.append(self._storages(self.stack.pop()))
-
-    def drop(self) -> None:
-        """Forget the last one."""
-        self.stack.pop()
-
 
 def _a(kind: type, value: Any) -> Any:
-    """The value, which must be of a kind."""
     if not isinstance(value, kind):
         raise RefusedPickleError(f"{_called(value)} where a {kind.__name__} is expected")
     return value
@@ -294,7 +263,7 @@ def _array(shape: Any, kind: Any, raw: Any, fortran: bool) -> Array:
 
 
 def _jax_array(fun: Any, _args: Any, state: Any, _about: Any = None) -> Array:
-    """An array of JAX's, which holds the parts of one of NumPy's."""
+    """An array of JAX, which is pickled as the parts of a NumPy array."""
     if fun not in _UNFILLED:
         raise RefusedPickleError(f"it asks for {_called(fun)}")
     _, shape, kind, fortran, raw = _a(tuple, state)
@@ -309,13 +278,6 @@ def _from_buffer(raw: Any, kind: Any, shape: Any, order: Any) -> Array:
     return _array(shape, kind, raw, order == "F")
 
 
-def _encoded(text: Any, encoding: Any) -> bytes:
-    """Bytes, as the pickles of old protocols have them."""
-    if encoding != "latin1":
-        raise RefusedPickleError("bytes in another encoding than Latin-1")
-    return bytes(_a(str, text).encode("latin-1"))
-
-
 def _mapping(items: Any = None) -> dict[Any, Any]:
     """The dictionary itself: copies could be asked for without end."""
     mapping: dict[Any, Any] = {} if items is None else _a(dict, items)
@@ -323,12 +285,12 @@ def _mapping(items: Any = None) -> dict[Any, Any]:
 
 
 def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_options: object) -> Array:
-    sizes, steps = ([int(_a(int, n)) for n in _a(tuple, given)] for given in (size, stride))
+    sizes, steps = ([int(_a(int, n)) for n in _a(tuple, numbers)] for numbers in (size, stride))
     return strided(_a(np.ndarray, storage), int(_a(int, offset)), sizes, steps)
 
 
 def strided(flat: Array, start: int, sizes: Sequence[int], steps: Sequence[int]) -> Array:
-    """A tensor's numbers as they lie in a storage, which may hold those of others, too."""
+    """A tensor as a view of a storage, which other tensors may share."""
     if start < 0 or len(sizes) != len(steps) or min([*sizes, *steps], default=0) < 0:
         raise RefusedPickleError("a tensor that does not fit its storage")
     if math.prod(sizes) > flat.size:  # a step of 0 would make many of few
@@ -346,8 +308,8 @@ def _parameter(tensor: Any, *_options: object) -> Any:
     return _a(np.ndarray, tensor)
 
 
-def _is_scripted(what: object) -> bool:
-    """Whether it names an object of TorchScript's that is no compiled one."""
+def _is_scripted(what: PickledName) -> bool:
+    """Whether it names an object of TorchScript that is no compiled one."""
     name = str(what)
     return name.startswith("__torch__.") and not name.startswith("__torch__.torch.classes.")
 
@@ -358,12 +320,13 @@ def _tagged(value: Any, tag: Any) -> Any:
     return value
 
 
+_ENCODE: Final = PickledName("_codecs", "encode")
 _UNFILLED: Final = tuple(
     PickledName(f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")
 )
 
 _MAKERS: Final[dict[Any, Callable[..., Any]]] = {
-    **dict.fromkeys(_UNFILLED, lambda *_given: _Unfilled()),
+    **dict.fromkeys(_UNFILLED, lambda *_: _Unfilled()),
     **{PickledName(f"numpy.{core}.multiarray", "scalar"): _scalar for core in ("core", "_core")},
     **{
         PickledName(f"numpy.{core}.numeric", "_frombuffer"): _from_buffer
@@ -373,7 +336,6 @@ _MAKERS: Final[dict[Any, Callable[..., Any]]] = {
     PickledName("jax._src.array", "_reconstruct_array"): _jax_array,
     PickledName("flax.core.frozen_dict", "FrozenDict"): _mapping,
     PickledName("collections", "OrderedDict"): _mapping,
-    PickledName("_codecs", "encode"): _encoded,
     PickledName("torch._utils", "_rebuild_tensor_v2"): _tensor,
     PickledName("torch._utils", "_rebuild_parameter"): _parameter,
     PickledName("torch.jit._pickle", "restore_type_tag"): _tagged,
@@ -382,31 +344,67 @@ _MAKERS: Final[dict[Any, Callable[..., Any]]] = {
         for kind in ("int", "double", "bool", "tensor")
     },
 }
-"""The names that stand for something, and what is made in their place."""
+"""The names that are known, and what is made in the place of a call."""
 
-_CONSTANTS: Final = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
-_EMPTY: Final[dict[str, type]] = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple}
-_TUPLES: Final = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
-_LITERALS: Final = frozenset(
-    (
-        *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
-        *("UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"),
-        *("SHORT_BINBYTES", "BINBYTES", "BINBYTES8", "BYTEARRAY8"),
-    )
-)
-_ACTS: Final[dict[str, Callable[[_Machine], None]]] = {
-    "MARK": _Machine.mark,
-    "TUPLE": _Machine.collect,
-    "LIST": _Machine.gather,
-    "DICT": _Machine.pair_up,
-    "APPEND": _Machine.append,
-    "APPENDS": _Machine.extend,
-    "SETITEM": _Machine.set_one,
-    "SETITEMS": _Machine.set_many,
-    "STACK_GLOBAL": _Machine.name,
-    "REDUCE": _Machine.make,
-    "NEWOBJ": _Machine.make,
-    "BUILD": _Machine.fill,
-    "BINPERSID": _Machine.look_up,
-    "POP": _Machine.drop,
+_STORAGES: Final = {
+    "FloatStorage": "<f4",
+    "DoubleStorage": "<f8",
+    "HalfStorage": "<f2",
+    "LongStorage": "<i8",
+    "IntStorage": "<i4",
+    "ShortStorage": "<i2",
+    "CharStorage": "<i1",
+    "ByteStorage": "<u1",
+    "BoolStorage": "|b1",
+    "BFloat16Storage": "<u2",  # not as numbers, which NumPy lacks, but of this size
 }
+
+
+def read_torch(content: bytes, path: Path) -> Any:
+    """Tensors and plain containers that ``torch.save`` wrote, as arrays; ``path`` is their file."""
+    with (
+        refusing(path, "holds no file of PyTorch", "expected what torch.save writes since 1.6"),
+        opened_archive(io.BytesIO(content), len(content)) as archive,
+    ):
+        return read_tensors(archive, f"{root_of(archive)}data", path)
+
+
+def require_plausible(size: int, packed: int) -> None:
+    """Refuse a file of ``packed`` bytes whose parts take more than 1,000 times that, and 1 GB."""
+    if size > max(1_000 * packed, 1 << 30):
+        raise ValueError(f"it unpacks to {size / 1e9:,.1f} GB or more from {packed / 1e6:,.1f} MB")
+
+
+@contextmanager
+def opened_archive(file: Path | io.BytesIO, packed: int) -> Iterator[zipfile.ZipFile]:
+    """An archive of PyTorch whose parts have plausible sizes."""
+    with zipfile.ZipFile(file) as archive:
+        require_plausible(sum(member.file_size for member in archive.infolist()), packed)
+        yield archive
+
+
+def root_of(archive: zipfile.ZipFile) -> str:
+    """The folder of an archive of PyTorch in which everything lies, with a slash behind it."""
+    (index,) = (name for name in dict.fromkeys(archive.namelist()) if name.endswith("data.pkl"))
+    root = index.removesuffix("data.pkl")
+    order = f"{root}byteorder"
+    if order in archive.namelist() and archive.read(order) != b"little":
+        raise ValueError("its numbers are not in the usual byte order")
+    return root
+
+
+def read_tensors(archive: zipfile.ZipFile, index: str, path: Path) -> Any:
+    """The content of ``INDEX.pkl`` in an archive, with its tensors' numbers from ``INDEX/``."""
+    known: dict[str, bytes] = {}
+
+    def storage(reference: Any) -> Array:
+        word, kind, key, _, count = reference
+        if word != "storage" or not isinstance(kind, PickledName) or not isinstance(key, str):
+            raise ValueError("it refers to something other than numbers")
+        if key not in known:
+            known[key] = archive.read(f"{index}/{key}")
+        if not 0 <= int(count) * np.dtype(_STORAGES[kind.name]).itemsize <= len(known[key]):
+            raise ValueError("it has a storage of more numbers than are in the file")
+        return np.frombuffer(known[key] or b"\0" * 8, _STORAGES[kind.name], int(count))
+
+    return read_pickle(archive.read(f"{index}.pkl"), path, storage)

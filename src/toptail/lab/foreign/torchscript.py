@@ -16,10 +16,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from toptail.errors import InputError, refusing
-from toptail.io.files import check_memory, check_readable
+from toptail.io.files import check_readable
 from toptail.lab.foreign.networks import ForeignCritic, Rows
-from toptail.lab.foreign.pickled import Array, strided
-from toptail.lab.foreign.torch_files import read_tensors, root_of
+from toptail.lab.foreign.pickled import (
+    Array,
+    opened_archive,
+    read_tensors,
+    require_plausible,
+    root_of,
+    strided,
+)
 
 _TENSORS: Final = """
 abs acos add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax any arange argmax argmin
@@ -62,11 +68,11 @@ len list pop range reverse sorted str update values
 """
 
 OPERATORS: Final = frozenset(f"{_TENSORS} {_SHAPES} {_NUMBERS_AND_LISTS}".split())
-"""Names of operators that are let in, with all their overloads."""
+"""Names of allowed operators, with all their overloads: arithmetic, shapes, lists; no files."""
 
 
 def is_allowed(name: str) -> bool:
-    """Whether an operator, ``add``, or what does the same in place, ``add_``, is let in."""
+    """Whether an operator, ``add``, or its variant in place, ``add_``, is allowed."""
     return name in OPERATORS or (name.endswith("_") and name[:-1] in OPERATORS)
 
 
@@ -87,32 +93,34 @@ _KNOWN: Final = frozenset(
         *("inf", "int", "nan", "number", "str"),
     )
 )
-"""Types and constants of TorchScript, and what numbers are made by."""
+"""Types and constants of TorchScript, and conversions to numbers."""
 _LOUD: Final = frozenset(("print", "fork", "awaitable", "rpc_async", "rpc_remote", "rpc_sync"))
-"""What TorchScript knows besides, and no code may call or define."""
+"""Functions of TorchScript that no code may call or define."""
 _OF_PRIM: Final = frozenset(
     (
         *("NumToTensor", "RaiseException", "data", "device", "dtype", "is_nested", "layout"),
         *("max", "min", "requires_grad", "type", "unchecked_unwrap_optional"),
     )
 )
-_KEPT: Final = ("version", ".data/version", "byteorder", "data.pkl", "constants.pkl")
+_COPIED: Final = ("version", ".data/version", "byteorder", "data.pkl", "constants.pkl")
 
 IsOperator = Callable[[str], bool]
 """Whether PyTorch has an operator of a name."""
 
 
 def written_anew(path: Path, is_operator: IsOperator) -> bytes:
-    """An archive of TorchScript with its code and tensors checked, and nothing else in it."""
+    """A copy of a TorchScript archive that has its checked code and tensors, and nothing else."""
     target = io.BytesIO()
-    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(target, "w") as copy:
-        check_memory(path, sum(member.file_size for member in archive.infolist()))
+    with (
+        opened_archive(path, path.stat().st_size) as archive,
+        zipfile.ZipFile(target, "w") as copy,
+    ):
         root = root_of(archive)
         for index in ("data", "constants"):
             read_tensors(archive, f"{root}{index}", path)
         for name in dict.fromkeys(archive.namelist()):
             inner = name.removeprefix(root)
-            if inner in _KEPT or inner.startswith(("data/", "constants/")):
+            if inner in _COPIED or inner.startswith(("data/", "constants/")):
                 copy.writestr(f"archive/{inner}", archive.read(name))
             elif inner.startswith("code/") and inner.endswith(".py"):
                 code = checked_code(archive.read(name).decode("ascii"), is_operator)
@@ -121,7 +129,7 @@ def written_anew(path: Path, is_operator: IsOperator) -> bytes:
 
 
 def checked_code(text: str, is_operator: IsOperator) -> str:
-    """The same code without warnings; raises where it asks for more than arithmetic."""
+    """The same code without warnings; raises where it does more than arithmetic."""
     tree = _Silent().visit(ast.parse(text))
     nodes = list(ast.walk(tree))
     defined = {name for node in nodes for name in _defined(node)}
@@ -144,7 +152,7 @@ def checked_code(text: str, is_operator: IsOperator) -> str:
 
 
 class _Silent(ast.NodeTransformer):
-    """Leaves out warnings, which would reach the terminal, and texts that do nothing."""
+    """Removes warnings, which would be printed, and bare strings."""
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
         value = node.value
@@ -153,7 +161,7 @@ class _Silent(ast.NodeTransformer):
 
 
 def _defined(node: ast.AST) -> list[str]:
-    """The name that a node gives to something."""
+    """The names that a node defines."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         return [node.id]
     if isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -162,7 +170,7 @@ def _defined(node: ast.AST) -> list[str]:
 
 
 def _dotted(node: ast.expr) -> list[str]:
-    """The parts of ``a.b.c``; the first is empty where it is no name."""
+    """The parts of ``a.b.c``; the first is empty for an expression that is no name."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.insert(0, node.attr)
@@ -171,7 +179,7 @@ def _dotted(node: ast.expr) -> list[str]:
 
 
 def _check_name(parts: list[str], is_operator: IsOperator) -> None:
-    """Raise unless it is an operator that is let in, something of the archive, or an attribute."""
+    """Raise unless it is an allowed operator, defined in the archive, or an attribute."""
     root, *inner = parts
     if root == "torch":
         fine = len(inner) == 1 and is_allowed(inner[0])
@@ -189,7 +197,7 @@ _ATEN: Final = "torch.ops.aten."
 _OF_SIZES: Final = (
     *("add", "sub", "mul", "neg", "floordiv", "mod", "truediv", "eq", "ne", "lt", "le", "gt", "ge"),
 )
-"""What Python's ``operator`` may do to sizes."""
+"""Functions of Python's ``operator`` that may be applied to sizes."""
 _TYPES: Final = dict(
     zip(
         (1, 2, 3, 4, 5, 6, 7, 8, 12),
@@ -197,17 +205,16 @@ _TYPES: Final = dict(
         strict=True,
     )
 )
-"""PyTorch's numbers of its types -> what PyTorch and NumPy call them."""
+"""PyTorch's number of a type -> its name in PyTorch and NumPy."""
 _FORMATS: Final = {1: "contiguous_format", 4: "preserve_format"}
 
 
 @dataclass(frozen=True)
 class ExportedProgram:
-    """Operators in their order, and the tensors that they begin with."""
+    """Operators in their order, the names of inputs and output, and the stored tensors."""
 
     nodes: Sequence[Mapping[str, Any]]
     inputs: tuple[str, ...]
-    """Names of what it is given."""
     output: str
     tensors: Mapping[str, Array]
 
@@ -216,14 +223,14 @@ class ExportedProgram:
         stored = {name: torch.tensor(array) for name, array in self.tensors.items()}
         steps = [(_function(torch, node["target"]), node) for node in self.nodes]
 
-        def run(*given: Any) -> Any:
-            known = stored | dict(zip(self.inputs, given, strict=True))
+        def run(*tensors: Any) -> Any:
+            known = stored | dict(zip(self.inputs, tensors, strict=True))
             for function, node in steps:
-                told = [(a["name"], _argument(torch, a["arg"], known)) for a in node["inputs"]]
+                named = {a["name"]: _argument(torch, a["arg"], known) for a in node["inputs"]}
                 if node["target"].startswith(_ATEN):
-                    result = function(**dict(told))
+                    result = function(**named)
                 else:
-                    result = function(*(value for _, value in told))
+                    result = function(*named.values())
                 known.update(_named(node["outputs"], result))
             return known[self.output]
 
@@ -231,10 +238,9 @@ class ExportedProgram:
 
 
 def read_program(path: Path) -> ExportedProgram:
-    """The program of a ``.pt2`` file; raises where it asks for more than arithmetic."""
-    with zipfile.ZipFile(path) as archive:
+    """The program of a ``.pt2`` file; raises where it does more than arithmetic."""
+    with opened_archive(path, path.stat().st_size) as archive:
         names = archive.namelist()
-        check_memory(path, sum(member.file_size for member in archive.infolist()))
         root = "".join(n.removesuffix("archive_format") for n in names if "archive_format" in n)
         if f"{root}models/model.json" not in names:
             raise ValueError("it is of an older format; export it again with a newer PyTorch")
@@ -247,12 +253,12 @@ def read_program(path: Path) -> ExportedProgram:
         _check(str(node["target"]))
     inputs, tensors = [], {}
     for spec in signature["input_specs"]:
-        ((kind, told),) = spec.items()
+        ((kind, about),) = spec.items()
         if kind == "user_input":
-            inputs.append(str(told["arg"]["as_tensor"]["name"]))
+            inputs.append(str(about["arg"]["as_tensor"]["name"]))
         else:
-            tensors[str(told["arg"]["name"])] = stored[told[f"{kind}_name"]]
-    check_memory(path, sum(array.nbytes for array in tensors.values()))
+            tensors[str(about["arg"]["name"])] = stored[about[f"{kind}_name"]]
+    require_plausible(sum(array.nbytes for array in tensors.values()), path.stat().st_size)
     if [*map(list, signature["output_specs"])] != [["user_output"]]:
         raise ValueError("it has other outputs than one tensor")
     output = signature["output_specs"][0]["user_output"]["arg"]["as_tensor"]["name"]
@@ -261,15 +267,14 @@ def read_program(path: Path) -> ExportedProgram:
 
 def _stored(archive: zipfile.ZipFile, root: str, kind: str) -> dict[str, Array]:
     """The weights or the constants of a program, which lie in files of plain numbers."""
-    folder = f"{root}data/{kind}/"
-    found = {}
-    for name, told in json.loads(archive.read(f"{folder}model_{kind}_config.json"))[
-        "config"
-    ].items():
-        meta = told["tensor_meta"]
-        if told["use_pickle"] is not False or meta is None:
+    folder, found, files = f"{root}data/{kind}/", {}, dict[str, bytes]()
+    listed = json.loads(archive.read(f"{folder}model_{kind}_config.json"))["config"]
+    for name, about in listed.items():
+        meta = about["tensor_meta"]
+        if about["use_pickle"] is not False or meta is None:
             raise ValueError(f"its '{name}' is pickled or no tensor, which is not let in")
-        raw = archive.read(f"{folder}{told['path_name']}")
+        file = f"{folder}{about['path_name']}"
+        raw = files[file] if file in files else files.setdefault(file, archive.read(file))
         flat = np.frombuffer(raw or bytes(8), _TYPES[meta["dtype"]])
         sizes, steps = ([int(n["as_int"]) for n in meta[part]] for part in ("sizes", "strides"))
         found[name] = strided(flat, int(meta["storage_offset"]["as_int"]), sizes, steps)
@@ -285,7 +290,7 @@ def _check(target: str) -> None:
 
 
 def _function(torch: Any, target: str) -> Callable[..., Any]:
-    """What a target stands for."""
+    """The function that a target names."""
     if not target.startswith(_ATEN):
         function: Callable[..., Any] = getattr(operator, target.removeprefix("_operator."))
         return function
@@ -297,9 +302,9 @@ def _function(torch: Any, target: str) -> Callable[..., Any]:
     return chosen
 
 
-def _argument(torch: Any, told: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
-    """What an operator is given: something known by its name, or a constant."""
-    ((kind, value),) = told.items()
+def _argument(torch: Any, stored: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
+    """An argument of an operator: a known result by its name, or a constant."""
+    ((kind, value),) = stored.items()
     if kind in ("as_int", "as_ints", "as_bool", "as_bools", "as_string"):
         return value
     if kind in ("as_float", "as_floats"):  # infinities are texts
@@ -322,9 +327,11 @@ def _argument(torch: Any, told: Mapping[str, Any], known: Mapping[str, Any]) -> 
 
 
 def _named(outputs: Sequence[Mapping[str, Any]], result: Any) -> Iterator[tuple[str, Any]]:
-    """What an operator gave, by the names that it has from then on."""
-    for told, value in zip(outputs, (result,) if len(outputs) == 1 else result or (), strict=True):
-        ((kind, names),) = told.items()
+    """The results of an operator, by their names."""
+    for stored, value in zip(
+        outputs, (result,) if len(outputs) == 1 else result or (), strict=True
+    ):
+        ((kind, names),) = stored.items()
         if kind == "as_tensors":
             yield from zip((name["name"] for name in names), value, strict=True)
         elif kind != "as_none":
@@ -336,7 +343,7 @@ BATCH: Final = 4_096
 
 
 class _Module(NamedTuple):
-    """A loaded module, and how many inputs it takes."""
+    """A loaded module, and its number of inputs."""
 
     forward: Any
     inputs: int
@@ -346,8 +353,8 @@ def read_torchscript(path: Path) -> ForeignCritic:
     """A critic whose ``forward(states, actions, goals)`` or ``forward(states, actions)`` scores.
 
     ``.pt2`` is a program of ``torch.export``, anything else TorchScript. Neither needs the
-    Python code that made it, and both may do arithmetic only (``operators.py``). An answer for each
-    row may have a last dimension of 1.
+    Python code that made it, and both may do arithmetic only (`OPERATORS`). Scores may have a last
+    dimension of 1.
     """
     check_readable(path)
     torch = _torch(path)
@@ -364,11 +371,10 @@ def read_torchscript(path: Path) -> ForeignCritic:
         )
 
     def score(states: Rows, actions: Rows, goals: Rows) -> Rows:
-        """Score rows, some at a time."""
-        given = (states, actions, goals)[: module.inputs]
+        inputs = (states, actions, goals)[: module.inputs]
         parts = []
         for start in range(0, len(states), BATCH):
-            rows = [torch.tensor(x[start : start + BATCH]) for x in given]  # its own to change
+            rows = [torch.tensor(x[start : start + BATCH]) for x in inputs]  # copies
             with torch.no_grad():
                 parts.append(module.forward(*rows).float().numpy())
         scores = np.concatenate(parts)

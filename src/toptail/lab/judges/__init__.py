@@ -1,5 +1,1 @@
-"""Who says what a candidate is worth."""
-
-from toptail.lab.judges.closed_form import ClosedFormJudge
-
-__all__ = ["ClosedFormJudge"]
+"""What candidates are worth: exact values, ideal critics, a reference ensemble, rollouts."""

@@ -1,10 +1,10 @@
 r"""PointMaze's collecting behaviour as a Markov chain on a grid, solved without sampling.
 
-What ``toptail data collect`` does is known: with a hidden goal in cell G the point is at x, the
+``toptail data collect`` acts as follows: with a hidden goal in cell G and the point at x, the
 action is a = clip(u_G(x) + 0.5 z, -1, 1) with u_G(x) the unit vector towards the next cell's centre
-and z standard normal, and it moves by 0.2 a, stopped by walls. Within 1 of the goal a new one is
-drawn: one of the cells that are no straight corridor, and in it a place uniform within 1 of the
-centre on each axis. So (x, G, place) is a Markov chain, observed through x alone.
+and z standard normal, and the point moves by 0.2 a, stopped by walls. Within 1 of the goal a new
+one is drawn: one of the cells that are no straight corridor, and in it a place uniform within 1 of
+the centre on each axis. So (x, G, place) is a Markov chain, observed through x alone.
 
 Here x lives on the nodes of a grid. A step goes to three nodes on each axis, with the mean of the
 true step and its variance (or, where three nodes cannot have it, the smallest that they can); nodes
@@ -12,8 +12,8 @@ inside walls stand for the nearest free one. The goal's place takes the `PLACES`
 rule on each axis.
 
 The chain is stepped from the package's starts to the last row: `Behaviour.rho` is how often data
-has the point at x with the hidden goal G. The action says something of that goal: P(G | s, a) goes
-with P(G | s) beta(a | s, G). What follows later is solved for in `toptail.lab.judges.ideals`.
+has the point at x with the hidden goal G. The action is evidence of that goal: P(G | s, a) is
+proportional to P(G | s) beta(a | s, G). `toptail.lab.judges.ideals` solves for the future.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.spatial import KDTree
 from scipy.special import log_ndtr, ndtr
 
-from toptail.lab.judges.euclidean import Geodesic
+from toptail.lab.judges.euclidean import EuclideanPaths
 from toptail.lab.judges.point import POINT_RADIUS, STEP, TOLERANCE, Points
 from toptail.lab.tasks.maze import UNIT, Maze, Positions
 from toptail.lab.tasks.trajectories import IntArray
@@ -41,10 +41,10 @@ PLACES = 7
 GOAL_REACH = 1.0
 """How far from its cell's centre a goal lies, on each axis, at most."""
 SETTLED = 1e-4
-"""A step that moves less than this share of the rows: those that follow are alike."""
+"""The chain is stationary once a step changes less than this share of the rows."""
 _LOOK = 10
 _EDGE = 1e-5
-"""Actions so close to the box's edge were clipped."""
+"""Actions this close to the box's edge were clipped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Behaviour:
     """The chain of one maze."""
 
     maze: Maze
-    """Where the walls are."""
+    """The walls."""
     noise: float = 0.5
     """Standard deviation of the noise on an action."""
     rows: int = 1_001
@@ -64,11 +64,11 @@ class Behaviour:
 
     @cached_property
     def _lattice(self) -> tuple[NDArray[np.bool_], Points, IntArray]:
-        """Which lattice points are nodes ``[y, x]``, the nodes, and the node nearest to each."""
+        """Which lattice points are nodes ``[y, x]``, the nodes, and each point's nearest node."""
         rows, columns = self.maze.walls.shape
         x, y = (np.arange(n * round(UNIT / self.spacing)) for n in (columns, rows))
         at = np.stack(np.meshgrid(x, y), axis=-1) * self.spacing - UNIT * 1.5
-        free = Geodesic(self.maze).wall_distance(at) >= POINT_RADIUS - 1e-9
+        free = EuclideanPaths(self.maze).wall_distance(at) >= POINT_RADIUS - 1e-9
         nodes = at[free]
         return free, nodes, np.asarray(KDTree(nodes).query(at)[1], np.int64)
 
@@ -125,7 +125,7 @@ class Behaviour:
 
     @cached_property
     def layout(self) -> tuple[Points, Points]:
-        """Where a goal lies around its cell's centre ``[p, 2]``, and how likely ``[p]``.
+        """Places of a goal around its cell's centre ``[p, 2]``, and their probabilities ``[p]``.
 
         By Gauss's rule, which has nodes near the corners: a goal there is found late, while the
         point lingers at the centre.
@@ -164,7 +164,7 @@ class Behaviour:
         return at / (self.rows - 1), arrived.transpose(0, 2, 1) / (self.rows - 1)
 
     def _with_new_goals(self, arrived: Table) -> Table:
-        """The chain's state ``[c, n, places]`` after those who reached their goal drew another."""
+        """The chain's state ``[c, n, places]`` after reached goals were replaced by new ones."""
         new, fresh = arrived.copy(), np.zeros(len(self.nodes), np.float32)
         for state, reached in zip(new, self.reached, strict=True):
             near = np.flatnonzero(reached.any(axis=0))
@@ -184,7 +184,7 @@ class Behaviour:
     def arrivals(self) -> Points:
         """Share of steps that arrive at a node, by hidden goal and its place, ``[c, places, n]``.
 
-        A goal that is reached there still counts as it was.
+        A goal that is reached there still counts as the old goal.
         """
         return self._flows[1]
 
@@ -209,7 +209,7 @@ class Behaviour:
 
     @cached_property
     def policy(self) -> scipy.sparse.csr_array:
-        """The chain of the policy beta(a | x), which forgets its goal at every step, ``[n, n]``."""
+        """The chain of the policy beta(a | x), which draws a new goal at every step, ``[n, n]``."""
         share = self.rho / np.maximum(self.marginal, 1e-300)
         parts = zip(share, self.steps, strict=True)
         total = sum(scipy.sparse.diags_array(part) @ step for part, step in parts)

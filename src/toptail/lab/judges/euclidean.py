@@ -1,24 +1,23 @@
-r"""The Euclidean judge of PointMaze: the Euclidean length of the shortest way, untrained.
+r"""The Euclidean judge of PointMaze: the Euclidean length of the shortest path, untrained.
 
 A candidate is worth
 
 .. math:: \gamma^{\,d(s', g) / 0.2}
 
 with s' the state that one simulated step with the action leads to, and d the Euclidean length of
-the shortest way from s' to the goal's position that the point can go. This is not the task's value:
-an action moves the point by 0.2 in each coordinate, so that diagonals are faster, and the
-environment's tolerance of 1 around the goal does not count here. `toptail.lab.judges.exact` has
-the value; this one is what earlier results were judged by.
+the point's shortest path from s' to the goal's position. This is not the task's value: an action
+moves the point by 0.2 in each coordinate, so that diagonals are faster, and the environment's
+tolerance of 1 around the goal is ignored. `toptail.lab.judges.exact` has the value.
 
 The point has a radius of 0.7, so its centre stays that far from walls and goes around a wall's
 corner on an arc. Here the arc is a chain of chords with vertices at distance r = 0.7, and every
-piece of a way stays at least r cos(chord angle / 2) from walls. What is computed is therefore never
-longer than the exact shortest way at clearance r, and never shorter than that at the slightly
-smaller clearance. With eight chords per corner the two clearances differ by 0.5 %.
+piece of a path stays at least r cos(chord angle / 2) from walls. The computed length is therefore
+at most that of the shortest path at clearance r, and at least that at the slightly smaller
+clearance. With eight chords per corner the two clearances differ by 0.5 %.
 
-A shortest way goes straight from the start to a vertex, from vertex to vertex, and straight to
-the goal. Contacts are soft, so that the point may be found a few hundredths closer to a wall
-than its radius: it is then first moved straight out of the wall, and that length counts, too.
+A shortest path goes straight from the start to a vertex, from vertex to vertex, and straight to
+the goal. Contacts are soft, so that the point may be a few hundredths closer to a wall than its
+radius: it is then first moved straight out of the wall, and that length is added.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from toptail.errors import InputError
 from toptail.lab.judges.point import (
-    GEODESIC,
+    EUCLIDEAN,
     POINT_RADIUS,
     STEP,
     Points,
@@ -50,19 +49,19 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Geodesic:
-    """Shortest ways through a maze at a distance from its walls."""
+class EuclideanPaths:
+    """Shortest paths through a maze at a distance from its walls."""
 
     maze: Maze
-    """Where the walls are."""
+    """The walls."""
     radius: float = POINT_RADIUS
     """Distance r of the vertices from the walls' corners; below half a cell."""
     chords: int = _CHORDS
-    """Straight pieces that a quarter of a circle around a corner is made of."""
+    """Chords of a quarter of a circle around a corner."""
 
     @property
     def clearance(self) -> float:
-        """Distance from the walls that every piece of a way keeps: r cos(chord angle / 2)."""
+        """Distance from the walls that every piece of a path keeps: r cos(chord angle / 2)."""
         return float(self.radius * np.cos(np.pi / 4 / self.chords))
 
     @cached_property
@@ -72,7 +71,7 @@ class Geodesic:
 
     @cached_property
     def vertices(self) -> Points:
-        """Points where a shortest way may turn, ``[v, 2]``."""
+        """Points where a shortest path may turn, ``[v, 2]``."""
         at, outward = self.corners
         angle = np.linspace(0.0, np.pi / 2, self.chords + 1)
         arc = np.stack([np.cos(angle), np.sin(angle)], axis=1) * self.radius
@@ -81,13 +80,13 @@ class Geodesic:
 
     @cached_property
     def between(self) -> Points:
-        """Shortest ways between vertices, ``[v, v]``; infinite where there is none."""
+        """Shortest paths between vertices, ``[v, v]``; infinite where there is none."""
         v = self.vertices
         length = np.linalg.norm(v[:, None] - v[None], axis=2)
         length[~self.visible(v[:, None], v[None])] = np.inf
         np.fill_diagonal(length, 0.0)
-        ways: Points = dijkstra(np.where(np.isfinite(length), length, 0.0), directed=False)
-        return ways
+        paths: Points = dijkstra(np.where(np.isfinite(length), length, 0.0), directed=False)
+        return paths
 
     def wall_distance(self, points: Points) -> Points:
         """Distance of each point (``[..., 2]``) to the nearest wall; 0 inside one."""
@@ -98,9 +97,9 @@ class Geodesic:
         return nearest
 
     def visible(self, a: Points, b: Points) -> NDArray[np.bool_]:
-        """Whether the straight way between points keeps the clearance; leading axes broadcast.
+        """Whether the straight path between points keeps the clearance; leading axes broadcast.
 
-        Both ends must keep it themselves. Then the way does so unless it passes a wall's corner
+        Both ends must keep it themselves. Then the path does so unless it passes a wall's corner
         too closely or crosses a wall.
         """
         direction = b - a
@@ -113,7 +112,7 @@ class Geodesic:
         return free
 
     def _crosses(self, a: Points, direction: Points) -> NDArray[np.bool_]:
-        """Whether a straight way enters a wall through one of the lines between cells."""
+        """Whether a straight path enters a wall through one of the lines between cells."""
         walls = self.maze.walls.ravel()
         crossed = np.zeros(np.broadcast_shapes(a.shape, direction.shape)[:-1], dtype=bool)
         for axis in (0, 1):
@@ -156,17 +155,17 @@ class Geodesic:
         return moved, np.linalg.norm(moved - points, axis=1)
 
     def to_goal(self, goal: Points) -> Points:
-        """Shortest way from each vertex to a goal ``[2]`` that keeps the clearance: ``[v]``."""
+        """Shortest path from each vertex to a goal ``[2]`` that keeps the clearance: ``[v]``."""
         direct = np.linalg.norm(self.vertices - goal, axis=1)
         direct[~self.visible(self.vertices, goal)] = np.inf
-        ways: Points = (self.between + direct).min(axis=1, initial=np.inf)
-        return ways
+        paths: Points = (self.between + direct).min(axis=1, initial=np.inf)
+        return paths
 
     def distance(self, starts: Positions, goal: Positions) -> Points:
-        """Length of the shortest way from each start ``[n, 2]`` to one goal ``[2]``: ``[n]``.
+        """Length of the shortest path from each start ``[n, 2]`` to one goal ``[2]``: ``[n]``.
 
-        Fast where the starts are near each other: only vertices that can be on some start's
-        shortest way are looked at.
+        Fast where the starts are near each other: vertices that cannot be on the shortest path of
+        any start are skipped.
         """
         (to,), (extra,) = self.moved_out(goal[None].astype(np.float64))
         at, moved = self.moved_out(starts.astype(np.float64))
@@ -181,22 +180,22 @@ class Geodesic:
         """The shortest |at - vertex| + rest over the vertices that each point sees."""
         total = np.linalg.norm(at[:, None] - self.vertices[None], axis=2) + rest
         best = np.full(len(at), np.inf)
-        # Vertices in the order of what they promise; done when no promise beats what is found.
+        # Vertices in the order of their lower bounds, until none can improve a length.
         for vertex in np.argsort(total.min(axis=0)):
-            trying = np.flatnonzero(total[:, vertex] < best)
-            if not len(trying):
+            shorter = np.flatnonzero(total[:, vertex] < best)
+            if not len(shorter):
                 if total[:, vertex].min() >= best.max():
                     break
                 continue
-            seen = self.visible(at[trying], self.vertices[vertex][None])
-            best[trying[seen]] = total[trying[seen], vertex]
+            visible = self.visible(at[shorter], self.vertices[vertex][None])
+            best[shorter[visible]] = total[shorter[visible], vertex]
         return best
 
 
 def euclidean_origin(gamma: float) -> dict[str, Any]:
-    """What decides the judge's values, as JSON has it."""
+    """Everything that decides the judge's values, as JSON."""
     return {
-        "judge": GEODESIC,  # so that values stored under the older name fit
+        "judge": EUCLIDEAN,
         "formula": "gamma ** (length of the shortest way after one simulated step / step)",
         "gamma": gamma,
         "step": STEP,
@@ -218,11 +217,11 @@ def euclidean_values(
     Larger is better, in (0, 1]. Only for PointMaze without teleports, where the state is the
     point's position.
     """
-    ways, queries = Geodesic(Maze.of(make_env(point_environment(task)))), len(candidates)
+    paths, queries = EuclideanPaths(Maze.of(make_env(point_environment(task)))), len(candidates)
     after = next_positions(task, states[:, None], candidates)
     values = np.empty(after.shape[:2], dtype=np.float32)
     for query in range(queries):
-        distance = ways.distance(after[query], goals[query])
+        distance = paths.distance(after[query], goals[query])
         values[query] = gamma ** (distance / STEP)
         if tick is not None:
             tick((query + 1) / queries)

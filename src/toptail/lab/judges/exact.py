@@ -11,16 +11,16 @@ with N(x, g) the fewest whole steps from x to within 1 of g; so 1 + N counts the
 the simulator's rollouts do. `discounted` has the convention of -1 for every step, too.
 
 Away from walls N steps reach a square of half-side 0.2 N, so lengths are in the maximum norm: along
-any way of length L the point can be placed every 0.2, and N = ceil(L / 0.2). In every norm a
-shortest way is a chain of straight pieces between corners. What remains is what a corner does, and
-there the walls help: pressed against the end of a wall, the point is moved out and on. Search in
-the dynamics of one corner says that, in whichever phase it comes along the wall (x growing, the
-corner at 0), the point can be at x = t + 0.1185 and y = 0.844 - t after a way of length t from
-there, both at once and to 0.01. So ways turn at 0.422 from a corner in both coordinates, and go on
-0.1185 further along than they came. The errors against search in the dynamics of whole mazes and in
+any path of length L the point can be placed every 0.2, and N = ceil(L / 0.2). In every norm a
+shortest path is a chain of straight pieces between corners. What remains is the effect of a corner,
+where the walls help: pressed against the end of a wall, the point is moved out and on. A search in
+the dynamics of one corner says that, however it comes along the wall (x growing, the corner at 0),
+the point can be at x = t + 0.1185 and y = 0.844 - t after a path of length t from there, both at
+once and to 0.01. So paths turn at 0.422 from a corner in both coordinates, and continue 0.1185
+further along than they came. The errors against search in the dynamics of whole mazes and in
 the simulator are in ``docs/references.md``.
 
-What others build upon:
+The functions:
 
 - ``PointSteps.of(task).lengths(starts, goals)``: L, shaped as the leading axes of both broadcast
   (``[n, 2]`` with ``[n, 2]`` gives ``[n]``, ``[n, 1, 2]`` with ``[m, 2]`` a table ``[n, m]``), and
@@ -35,7 +35,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -47,7 +46,6 @@ from toptail.lab.judges.euclidean import euclidean_origin, euclidean_values
 from toptail.lab.judges.point import (
     EUCLIDEAN,
     EXACT,
-    GEODESIC,
     STEP,
     TOLERANCE,
     Points,
@@ -59,12 +57,12 @@ from toptail.lab.tasks.maze import UNIT, Maze, Positions
 from toptail.lab.tasks.simulator import make_env
 
 CORNER = 0.422
-"""Distance in each coordinate from a wall's corner at which the fastest way turns."""
+"""Distance in each coordinate from a wall's corner at which the fastest path turns."""
 PUSH = 0.1185
-"""How much further a way gets that goes straight on where a wall ends: pressed against its corner,
-the point is moved on."""
+"""Extra length of a path that continues straight where a wall ends: the wall's corner pushes the
+point on."""
 _PRESS = 0.187
-"""How much longer a way must be along one axis than along the other to press against a wall."""
+"""How much longer a path must be along one axis than along the other to press against a wall."""
 _ROUNDING = 1e-9
 _BLOCK = 16_384
 
@@ -74,17 +72,17 @@ class PointSteps:
     """Fewest steps between positions in a maze."""
 
     maze: Maze
-    """Where the walls are."""
+    """The walls."""
     corner: float = CORNER
-    """How near, in each coordinate, ways come to a wall's corner; below half a cell."""
+    """Distance of paths from a wall's corner, in each coordinate; below half a cell."""
     push: float = PUSH
-    """How much further a way gets that goes straight on where a wall ends."""
+    """Extra length of a path that continues straight where a wall ends."""
     tolerance: float = TOLERANCE
     """Euclidean distance at which a goal is reached; at most 1."""
 
     @classmethod
     def of(cls, task: str) -> PointSteps:
-        """Those of a PointMaze data set, by its name or the paper's."""
+        """The steps of a PointMaze data set, by its name or short name."""
         return cls(Maze.of(make_env(point_environment(task))))
 
     def steps(self, starts: Positions, goals: Positions) -> NDArray[np.int64]:
@@ -93,7 +91,7 @@ class PointSteps:
         return np.ceil(lengths / STEP - _ROUNDING).astype(np.int64)
 
     def lengths(self, starts: Positions, goals: Positions) -> Points:
-        """Length of the shortest way into each goal's tolerance, in the maximum norm."""
+        """Length of the shortest path into each goal's tolerance, in the maximum norm."""
         shape = np.broadcast_shapes(starts.shape[:-1], goals.shape[:-1])
         at, to = (np.asarray(x, np.float64).reshape(-1, 2) for x in (starts, goals))
         i, j = (
@@ -115,9 +113,9 @@ class PointSteps:
 
     @cached_property
     def boxes(self) -> Points:
-        """What ways go around, ``[b, 2, 2]``: the low and the high corner of each wall, moved out.
+        """Obstacles, ``[b, 2, 2]``: the low and the high corner of each wall, enlarged by `corner`.
 
-        Cells in a row or a column are one wall.
+        Wall cells in a row or a column are one obstacle.
         """
         left, runs = self.maze.walls.copy(), []
         for i, j in np.argwhere(left):
@@ -132,7 +130,7 @@ class PointSteps:
 
     @cached_property
     def _corners(self) -> tuple[Points, Points]:
-        """Where ways may turn ``[c, 2]``, and the signs of the direction away from the wall."""
+        """Where paths may turn ``[c, 2]``, and the signs of the direction away from the wall."""
         at, outward = wall_corners(self.maze)
         turns = at + self.corner * outward
         free = ~self._inside(turns)
@@ -140,15 +138,15 @@ class PointSteps:
 
     @property
     def vertices(self) -> Points:
-        """Points where a shortest way may turn, ``[v, 2]``."""
+        """Points where a shortest path may turn, ``[v, 2]``."""
         return self._corners[0]
 
     @cached_property
     def exits(self) -> Points:
-        """Where ways go on from nodes, ``[3 v, 2]``.
+        """Where paths continue from nodes, ``[3 v, 2]``.
 
-        A node is a vertex and how one arrives there: moving outward along x, along y, or neither
-        (`_along`). Who moves outward along an axis is pushed on along it.
+        A node is a vertex with the direction of arrival: moving outward along x, along y, or
+        neither (`_along`). A point that moves outward along an axis is pushed on along it.
         """
         at, outward = self._corners
         pushes = self.push * np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
@@ -156,21 +154,21 @@ class PointSteps:
 
     @cached_property
     def between(self) -> Points:
-        """Shortest ways from nodes to nodes, ``[3 v, 3 v]``; infinite where there is none."""
+        """Shortest paths from nodes to nodes, ``[3 v, 3 v]``; infinite where there is none."""
         legs = self._to_nodes(self.exits)
-        ways: Points = dijkstra(np.where(np.isfinite(legs), legs, 0.0))
-        return ways
+        paths: Points = dijkstra(np.where(np.isfinite(legs), legs, 0.0))
+        return paths
 
     def _to_nodes(self, at: Points) -> Points:
-        """Straight ways from points ``[n, 2]`` to nodes, infinite where there are none."""
+        """Straight paths from points ``[n, 2]`` to nodes, infinite where there are none."""
         legs, (vertices, outward) = self._to_vertices(at), self._corners
         arriving = _along((vertices - at[:, None]) * outward)
         return np.concatenate([np.where(arriving == t, legs, np.inf) for t in range(3)], axis=1)
 
     def _to_vertices(self, at: Points) -> Points:
-        """Straight ways from points ``[n, 2]`` to vertices, infinite where hidden: ``[n, v]``.
+        """Straight paths from points ``[n, 2]`` to vertices, infinite where hidden: ``[n, v]``.
 
-        A way has nothing to go around at a corner if it comes from the quadrant away from it.
+        Paths from the quadrant away from a corner do not turn there.
         """
         legs = np.full((len(at), len(self.vertices)), np.inf)
         for v, (vertex, outward) in enumerate(zip(*self._corners, strict=True)):
@@ -181,7 +179,7 @@ class PointSteps:
         return legs
 
     def _from_nodes(self, to: Points) -> Points:
-        """Shortest ways from nodes into the tolerance of goals ``[n, 2]``: ``[n, 3 v]``."""
+        """Shortest paths from nodes into the tolerance of goals ``[n, 2]``: ``[n, 3 v]``."""
         edges, rest = self._edges(to), np.full((len(to), len(self.exits)), np.inf)
         for v, vertex in enumerate(self.vertices):
             last = self._direct(np.broadcast_to(vertex, to.shape), to, edges)
@@ -193,13 +191,13 @@ class PointSteps:
         return rest
 
     def _direct(self, at: Points, to: Points, edges: Points) -> Points:
-        """Straight ways from points into the tolerance of goals, pair by pair; inf if hidden."""
+        """Straight paths from points into the tolerance of goals, pair by pair; inf if hidden."""
         away = np.hypot(*(to - at).T)
         found = np.where(away <= self.tolerance, 0.0, np.inf)
         self._shorten(found, at, self._touched(at, to), np.arange(len(at)))
         for edge in edges:
             self._shorten(found, at, edge, np.flatnonzero(np.isfinite(edge[:, 0])))
-        # Straight to the goal until its circle is met is a way, too, where the first is blocked.
+        # Where that is blocked, the straight path to the goal until its circle is one, too.
         share = 1 - self.tolerance / np.maximum(away, self.tolerance)
         self._shorten(found, at, at + (to - at) * share[:, None], np.flatnonzero(np.isinf(found)))
         return found
@@ -207,7 +205,7 @@ class PointSteps:
     def _shorten(
         self, found: Points, at: Points, targets: Points, pairs: NDArray[np.int64]
     ) -> None:
-        """Put straight ways to targets in the place of longer ones, where nothing hides them."""
+        """Replace longer paths by straight paths to targets where these are visible."""
         length = np.abs(targets[pairs] - at[pairs]).max(axis=1)
         better = length < found[pairs]
         pairs, length = pairs[better], length[better]
@@ -225,10 +223,10 @@ class PointSteps:
         return np.asarray(at + np.sign(to - at) * np.minimum(gap, np.maximum(side, 0.0)[:, None]))
 
     def _edges(self, to: Points) -> Points:
-        """Where the tolerance of goals sticks out behind a wall's corner, ``[2, n, 2]``; else NaN.
+        """Where goals' circles cross the edges of a corner's obstacle, ``[2, n, 2]``; NaN if not.
 
-        A goal around a corner is reached from behind it as soon as the way along the wall meets
-        its circle. At most one corner lies in a circle, since corners are further apart.
+        A goal behind a corner is reached as soon as the path along the wall meets its circle. At
+        most one corner lies in a circle, since corners are further apart.
         """
         edges = np.full((2, len(to), 2), np.nan)
         for corner, outward in zip(*self._corners, strict=True):
@@ -240,9 +238,9 @@ class PointSteps:
         return edges
 
     def visible(self, a: Points, b: Points) -> NDArray[np.bool_]:
-        """Whether nothing is on the straight way between points ``[n, 2]``, pair by pair.
+        """Whether no obstacle is on the straight path between points ``[n, 2]``, pair by pair.
 
-        A box is on it unless one of three directions parts them: x, y, or across the way.
+        An obstacle is not on it if one of three directions separates them: x, y, or across.
         """
         free = np.arange(len(a))
         middle, half = ((a + b) / 2).T.copy(), ((b - a) / 2).T.copy()
@@ -286,7 +284,7 @@ def discounted(steps: ArrayLike, gamma: float, step_reward: float = 0.0) -> Poin
 
 
 def exact_origin(gamma: float) -> dict[str, Any]:
-    """What decides the judge's values, as JSON has it."""
+    """Everything that decides the judge's values, as JSON."""
     return {
         "judge": "exact",
         "formula": "gamma ** (1 + fewest whole steps to the tolerance after one simulated step)",
@@ -310,22 +308,22 @@ def exact_values(
     Larger is better, in (0, gamma]. Only for PointMaze without teleports, where the state is the
     point's position.
     """
-    ways, (queries, n) = PointSteps.of(task), candidates.shape[:2]
+    paths, (queries, n) = PointSteps.of(task), candidates.shape[:2]
     values = np.empty((queries, n), dtype=np.float32)
     block = max(1, _BLOCK * 8 // n)
     for first in range(0, queries, block):
         rows = slice(first, first + block)
         after = next_positions(task, states[rows, None], candidates[rows])
-        values[rows] = discounted(1 + ways.steps(after, goals[rows, None]), gamma)
+        values[rows] = discounted(1 + paths.steps(after, goals[rows, None]), gamma)
         if tick is not None:
             tick(min(1.0, (first + block) / queries))
     return values
 
 
 def _along(outward: Points) -> NDArray[np.int64]:
-    """The axis along which ways ``[..., 2]`` arrive moving outward: 0 or 1, and 2 if along none.
+    """The axis along which paths ``[..., 2]`` arrive moving outward: 0 or 1, and 2 for neither.
 
-    There must be time to press against the wall on the way.
+    They must be long enough to press against the wall.
     """
     x, y = np.moveaxis(outward, -1, 0)
     along = np.where(x >= np.abs(y) + _PRESS, 0, 2)
@@ -333,7 +331,6 @@ def _along(outward: Points) -> NDArray[np.int64]:
 
 
 def _run(line: NDArray[np.bool_]) -> int:
-    """How many entries are true before the first that is not."""
     return int(np.argmin(np.append(line, False)))
 
 
@@ -346,24 +343,19 @@ def _blocks(function: Callable[[Points], Points], points: Points, width: int) ->
 
 
 @dataclass(frozen=True)
-class WayJudge:
-    """An untrained judge of PointMaze's candidates."""
+class PointJudge:
+    """A judge of PointMaze's candidates that is computed, not trained."""
 
     name: str
     """Its name."""
     origin: Callable[[float], dict[str, Any]]
-    """What decides its values for a discount, as JSON has it."""
+    """Discount to everything that decides its values, as JSON."""
     values: Callable[..., NDArray[np.float32]]
-    """Task, states, candidates, goals, discount and a tick to values: see `exact_values`."""
-
-    def file(self, folder: Path) -> Path:
-        """Where its values lie in a folder: under an older name, where they have one there."""
-        older = folder / f"{GEODESIC}.npz"
-        return older if self.name == EUCLIDEAN and older.is_file() else folder / f"{self.name}.npz"
+    """The values of candidates, with the arguments of `exact_values`."""
 
 
-WAYS: Final[Mapping[str, WayJudge]] = {
-    EXACT: WayJudge(EXACT, exact_origin, exact_values),
-    EUCLIDEAN: WayJudge(EUCLIDEAN, euclidean_origin, euclidean_values),
+POINT_JUDGES: Final[Mapping[str, PointJudge]] = {
+    EXACT: PointJudge(EXACT, exact_origin, exact_values),
+    EUCLIDEAN: PointJudge(EUCLIDEAN, euclidean_origin, euclidean_values),
 }
-"""The judges by name; the one that leads is first."""
+"""The judges by name, the preferred one first."""

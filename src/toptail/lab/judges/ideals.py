@@ -6,13 +6,13 @@ With s' the simulated step from s by a, and the data of a collected ``navigate``
     Q* = gamma^(1 + N): N the fewest steps from s' to within 1 of g (`toptail.lab.judges.exact`).
 ``q_behaviour``
     gamma E[gamma^T] of the policy beta(a | s) of the data, T its steps from s' to within 1 of g. It
-    is what bootstrapping evaluates: the state forgets the goal that the collector had in mind.
+    is what bootstrapping evaluates: the state does not contain the collector's goal.
 ``log_ratio``
     log p(g | s, a) - log p(g): p(g | s, a) is the density of the contrastive positives, geometric
-    with gamma and cut at the trajectory's end. Here the hidden goal counts: the action tells of it.
+    with gamma and cut at the trajectory's end. The hidden goal matters: actions are evidence of it.
 ``gamma_d``
-    What squared error to gamma^d at positives, and to 0 at as many goals of any trajectory,
-    converges to: E[gamma^d] p(g | s, a) / (p(g | s, a) + p(g)), the mean over positives at g.
+    The minimizer of squared error to gamma^d at positives, and to 0 at as many random goals:
+    E[gamma^d] p(g | s, a) / (p(g | s, a) + p(g)), the mean over positives at g.
 
 Cut at the end of trajectories of L steps, the positives' offsets have the weights
 gamma^(d-1) ((1 - gamma)(1 - d/L) + 1/L) over all rows. `cut_discount` is the geometric
@@ -37,7 +37,7 @@ from scipy.sparse.linalg import splu
 
 from toptail.lab.judges.behaviour import SPACING, Behaviour, Table
 from toptail.lab.judges.exact import PointSteps, discounted, exact_origin
-from toptail.lab.judges.point import TOLERANCE, Points, knows_ways, next_positions
+from toptail.lab.judges.point import TOLERANCE, Points, is_point_maze, next_positions
 from toptail.lab.tasks.maze import Positions
 from toptail.lab.tasks.names import parse_name, published_recipe
 from toptail.lab.tasks.trajectories import IntArray
@@ -47,7 +47,7 @@ _NO_CHANCE = 1e-6
 
 
 def _no_tick(_share: float) -> None:
-    """Tell nobody."""
+    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class Occupancy:
 
 @dataclass(frozen=True, eq=False)
 class Hitting:
-    """How soon the policy that forgets its goal comes within the tolerance of a place."""
+    """How soon the policy beta(a | s) comes within the tolerance of a place."""
 
     behaviour: Behaviour
     """The chain."""
@@ -139,17 +139,17 @@ class Hitting:
         for goal, rows in zip(different, groups, strict=True):
             away = np.linalg.norm(self.behaviour.nodes - goal, axis=1)
             ball = np.flatnonzero(away <= max(TOLERANCE, float(away.min())))
-            # What the table has in the ball is the first visit there, and then what follows.
+            # The table's sums over the ball are those of the first visit, and of what follows it.
             once = scipy.linalg.solve(self.table[np.ix_(ball, ball)], np.ones(len(ball)))
             value = self.table[start[rows][:, :, None], ball] @ once
-            value[np.isin(start[rows], ball)] = 1.0  # not what rounding makes of it
+            value[np.isin(start[rows], ball)] = 1.0  # exactly
             found[rows] = (value * share[rows]).sum(axis=1)
-        # No more digits than the table has: places within the tolerance are equally good.
+        # No more digits than the table's, so that places within the tolerance are equally good.
         return found.astype(np.float32).astype(np.float64)
 
 
 def _continued(first: Table, jump: Table) -> Table:
-    """The sums where new goals follow: first, and after each jump to a new goal again."""
+    """The sums with new goals: until the first one is reached, and again after each."""
     some = np.flatnonzero(jump.any(axis=0))
     inner = np.eye(len(some), dtype=np.float32) - jump[np.ix_(some, some)]
     again = scipy.linalg.solve(inner, first[some])
@@ -175,8 +175,8 @@ def _first_reach(
 ) -> tuple[IntArray, Table]:
     """Nodes where a goal may be reached, and E z^T there, summed with weights [places, n].
 
-    ``table`` has the sums over d >= 1 of the chain in which nothing is reached: what it has at a
-    set of nodes is the first visit to the set, and then whatever follows, d >= 0.
+    ``table`` has the sums over d >= 1 of the chain in which no goal is reached: its sums at a set
+    of nodes are those of the first visit to the set, and of what follows it, d >= 0.
     """
     nodes = np.flatnonzero(reached.any(axis=0))
     total = np.zeros((len(table), len(nodes)), np.float32)
@@ -198,12 +198,12 @@ def cut_discount(gamma: float, steps: int) -> float:
 
 def knows_ideals(task: str) -> bool:
     """Whether the ideal critics of a data set are known: PointMaze's, collected as ``navigate``."""
-    return knows_ways(task) and parse_name(task).kind == "navigate"
+    return is_point_maze(task) and parse_name(task).kind == "navigate"
 
 
 @dataclass(frozen=True, eq=False)
 class PointIdeals:
-    """The ideal critics of one data set; each is solved when it is first asked."""
+    """The ideal critics of one data set; each is solved on its first use."""
 
     task: str
     """The data set's name."""
@@ -279,7 +279,7 @@ class PointIdeals:
         }
 
     def origin(self, name: str) -> dict[str, Any]:
-        """What decides an ideal critic's scores, as JSON has it, and how exact they are."""
+        """Everything that decides an ideal critic's scores, as JSON, and how exact they are."""
         if name == "q_star":
             return {**exact_origin(self.gamma), "ideal": name}
         return {
@@ -298,5 +298,5 @@ _LEAST = 1e-12
 
 @cache
 def point_ideals(task: str, gamma: float, spacing: float = SPACING) -> PointIdeals:
-    """The ideal critics of a data set, solved once for all who ask."""
+    """The ideal critics of a data set, solved once per process."""
     return PointIdeals(task, gamma, spacing)

@@ -1,4 +1,4 @@
-"""PointMaze's point: in which mazes its ways are known, and where an action takes it."""
+"""PointMaze's point: its constants, its walls, and one simulated step."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.tasks.batch import MazeBatch
 from toptail.lab.tasks.maze import POINT_REACH, UNIT, Maze
-from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
+from toptail.lab.tasks.names import is_ogbench, parse_name
+from toptail.lab.tasks.simulator import MazeBatch
 
 Points = NDArray[np.float64]
 
 EXACT, EUCLIDEAN = "exact", "euclidean"
-"""The judges that know the ways of PointMaze, as files and tables name them."""
-GEODESIC = "geodesic"
-"""The Euclidean judge's name in results that are older than the exact one."""
+"""Names of PointMaze's judges in files and tables."""
 
 POINT_RADIUS = 0.7
 """Radius of PointMaze's agent."""
@@ -29,19 +27,19 @@ TOLERANCE = 1.0
 _SIMULATIONS = 64
 
 
-def knows_ways(task: str) -> bool:
-    """Whether the ways of a data set are known: PointMaze's, without teleports."""
-    if PAPER_TASKS.get(task, task) not in OGBENCH_NAMES:
-        return False  # of a data set of one's own nobody knows the maze
+def is_point_maze(task: str) -> bool:
+    """Whether a data set is PointMaze's, without teleports: then its exact value is known."""
+    if not is_ogbench(task):
+        return False
     name = parse_name(task)
     return name.family == "pointmaze" and name.variant != "teleport"
 
 
 def point_environment(task: str) -> str:
-    """The environment's id of a PointMaze data set whose ways are known; others are refused."""
-    if not knows_ways(task):
+    """The environment's id of a PointMaze data set; other data sets are refused."""
+    if not is_point_maze(task):
         raise InputError(
-            f"Ways are known of a point only, in mazes without teleports, and '{task}' is no such "
+            f"Shortest paths are known in PointMaze without teleports, and '{task}' is no such "
             "PointMaze: use the other judges."
         )
     return parse_name(task).environment
@@ -63,7 +61,7 @@ def wall_corners(maze: Maze) -> tuple[Points, Points]:
 
 @cache
 def _simulations(environment: str) -> MazeBatch:
-    """Made once: starting the simulator takes longer than stepping it."""
+    """The simulations, made once: starting the simulator takes longer than stepping it."""
     return MazeBatch(environment, _SIMULATIONS)
 
 

@@ -1,7 +1,7 @@
 r"""The reference ensemble: independently seeded value functions that judge by their mean.
 
-It may judge only where it can tell candidates apart and its members agree. Both are measured on
-the pools before any audited critic is scored:
+It is admitted as a judge only if it can tell candidates apart and its members agree. Both are
+measured on the pools before any audited critic is scored:
 
 resolvability
     With the member's value v_mi of candidate i and c_mi = v_mi - mean_i v_mi, a pool is resolved
@@ -41,7 +41,7 @@ def ensemble_value(members: NDArray[np.floating[Any]]) -> Floats:
 def resolved(members: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
     """Whether each pool is resolved: ``[members, ..., candidates]`` in, ``[...]`` out."""
     if len(members) < 2:
-        raise InputError("One member has nobody to differ from: expected at least two.")
+        raise InputError("An ensemble that judges needs at least two members, and this has one.")
     values = members.astype(np.float64)
     centered = values - values.mean(axis=-1, keepdims=True)
     shared = centered.mean(axis=0).std(axis=-1)
@@ -128,7 +128,7 @@ def admission(
 
 
 def _over_pools(per_pool: NDArray[Any]) -> Floats:
-    """Mean over the pools of each query that have a number, ``[queries]``."""
+    """Mean over each query's pools, without NaN, ``[queries]``; NaN if all are."""
     values = per_pool.astype(np.float64)
     known = ~np.isnan(values)
     total = np.where(known, values, 0.0).sum(axis=1)

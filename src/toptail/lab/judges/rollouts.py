@@ -1,4 +1,9 @@
-"""Take one candidate's step in a simulation, let somebody go on, and see what it returns."""
+"""The judge by rollouts: a candidate's step in a simulation, a policy that continues, its return.
+
+It serves any environment and any continuation policy. `candidate_returns` judges every candidate of
+some queries; `rollout_returns` judges any list of (query, candidate, repetition), which a study
+with a design of its own makes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
-from toptail.lab.environments.walks import Maker, WalkRules, WalkStarts, walk
+from toptail.lab.environments.rollout import BatchMaker, RolloutRules, RolloutStarts, roll_out
 from toptail.lab.tasks.trajectories import FloatArray, IntArray, Trajectories
 
 if TYPE_CHECKING:
@@ -18,20 +23,20 @@ if TYPE_CHECKING:
 
 Returns = NDArray[np.float64]
 
-GoesOn: TypeAlias = Callable[[IntArray, FloatArray, Any], FloatArray]
-"""(keys [m, 3] of query, repetition and steps taken, observations [m, o], goals [m, o] or None)
--> actions [m, a]: the policy that acts after the judged action."""
+ContinuationPolicy: TypeAlias = Callable[[IntArray, FloatArray, Any], FloatArray]
+"""The policy that acts after the judged action: (keys [m, 3] of query, repetition and steps taken,
+observations [m, o], goals [m, o] or None) -> actions [m, a]."""
 
 SLOTS = 2_048
 """Simulations that are stepped together, at most."""
 BLOCK, GPU_BLOCK = 256, SLOTS
-"""Rows of one call of the behaviour model. Calls of one size round alike, so a return does not
-depend on which rollouts ran beside it. Small calls keep the activations in a processor's cache; an
-accelerator, which mostly waits to be asked, takes all rows at once."""
+"""Rows of one call of the behaviour model on a CPU and on a GPU. Calls of one size round alike, so
+that a return does not depend on the rollouts beside it. Small calls keep the activations in a
+CPU's cache; a GPU takes all rows at once."""
 
 
-class Continuation(Protocol):
-    """A policy that draws from keys: `DiffusionPolicy`, never a critic."""
+class KeyedPolicy(Protocol):
+    """A policy that draws from keys, such as `DiffusionPolicy`."""
 
     def sample_rows(
         self, keys: jax.Array, states: ArrayLike, goals: ArrayLike, steps: int | None = None
@@ -40,7 +45,7 @@ class Continuation(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Starts:
+class CandidateStarts:
     """Rollouts to make, one per row."""
 
     rows: IntArray
@@ -50,50 +55,49 @@ class Starts:
     actions: FloatArray
     """The action to judge, ``[n, action]``: the first one that is taken."""
     query: IntArray
-    """Number of the query, which stands for the state and the goal, ``[n]``."""
+    """Number of the query, that is, of the state and the goal, ``[n]``."""
     repeat: IntArray
-    """Number of the repetition, ``[n]``: with the query, which random numbers are seen."""
+    """Number of the repetition, ``[n]``; query and repetition decide the random numbers."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, at: IntArray) -> Starts:
-        """Some of the rollouts."""
+    def take(self, at: IntArray) -> CandidateStarts:
+        """The rollouts with these numbers."""
         return replace(self, **{name: array[at] for name, array in self.arrays().items()})
 
     def arrays(self) -> dict[str, Any]:
-        """What there is one of for each rollout, by name."""
+        """The arrays with one row for each rollout, by name."""
         every = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: array for name, array in every.items() if array is not None}
 
     def distinct(self) -> tuple[IntArray, IntArray]:
-        """The rollouts that differ ``[m]``, and which of them each rollout is ``[n]``.
+        """Numbers of the rollouts that differ ``[m]``, and which of these each rollout is ``[n]``.
 
-        Two rollouts of the same query, repetition and action are one and the same, whoever
-        picked the action.
+        Two rollouts of the same query, repetition and action are the same.
         """
         bits = np.ascontiguousarray(self.actions, np.float32).view(np.int32)
         columns = np.column_stack([self.query, self.repeat, self.rows, bits])
         _, first, inverse = np.unique(columns, axis=0, return_index=True, return_inverse=True)
-        kept = np.sort(first)  # in the order given: the caller may know which are long
-        return kept, np.searchsorted(kept, first[inverse.ravel()])
+        firsts = np.sort(first)  # in the order of the rows: the caller may put long ones first
+        return firsts, np.searchsorted(firsts, first[inverse.ravel()])
 
 
-class ModelGoesOn:
-    """The behaviour model goes on: step t of a rollout sees ``row_keys(key, query, repeat, t)``.
+class ModelContinuation:
+    """A behaviour model as continuation: step t draws from ``row_keys(key, query, repeat, t)``.
 
     The judged action is step 1. Candidates of one query see the same random numbers.
     """
 
-    def __init__(self, policy: Continuation, key: jax.Array, ddim_steps: int) -> None:
+    def __init__(self, policy: KeyedPolicy, key: jax.Array, ddim_steps: int) -> None:
         from toptail.lab.training.config import on_gpu  # only here: most rollouts need no JAX
 
         self._policy, self._key, self._steps = policy, key, ddim_steps
         self._block = GPU_BLOCK if on_gpu() else BLOCK
 
-    def __call__(self, keys: IntArray, seen: FloatArray, goals: FloatArray) -> FloatArray:
+    def __call__(self, keys: IntArray, observed: FloatArray, goals: FloatArray) -> FloatArray:
         """Draw actions in calls of one size; the last is filled up by repetition."""
-        from toptail.lab.proposals.sampling import row_keys
+        from toptail.lab.proposals.denoiser import row_keys
 
         block, n = self._block, len(keys)
         padded = np.pad(np.arange(n), (0, -n % block), mode="edge")
@@ -102,16 +106,16 @@ class ModelGoesOn:
             rows = padded[i : i + block]
             query, repeat, taken = keys[rows].T
             own = row_keys(self._key, query, repeat, taken + 1)
-            drawn.append(self._policy.sample_rows(own, seen[rows], goals[rows], self._steps))
+            drawn.append(self._policy.sample_rows(own, observed[rows], goals[rows], self._steps))
         return np.concatenate(drawn)[:n]
 
 
 def rollout_returns(
-    make: Maker,
+    make: BatchMaker,
     trajectories: Trajectories,
-    starts: Starts,
-    goes_on: GoesOn,
-    rules: WalkRules,
+    starts: CandidateStarts,
+    continuation: ContinuationPolicy,
+    rules: RolloutRules,
     tick: Callable[[float], None] | None = None,
 ) -> Returns:
     r"""Discounted success of each rollout; in a task without goals its discounted return.
@@ -119,12 +123,11 @@ def rollout_returns(
     .. math:: G = \gamma^t, \quad t = \min\{1 \le t \le H : \text{goal reached after t steps}\},
 
     and 0 where there is no such t. Success is looked at after each step, so the judged action alone
-    reaches the goal with t = 1; where the restored state is, t = 0, does not count, as no action
-    can change it.
+    reaches the goal with t = 1; the restored state, t = 0, does not count, as no action can change
+    it.
 
-    From the restored row the judged action is taken first, then ``goes_on`` acts at the states that
-    are reached. Equal rollouts are made once, at most `SLOTS` at a time. ``tick`` is told the share
-    that has ended.
+    From the restored row the judged action is taken first, then ``continuation`` acts. Equal
+    rollouts are made once, at most `SLOTS` at a time. ``tick`` gets the share that has ended.
 
     Returns
     -------
@@ -136,27 +139,27 @@ def rollout_returns(
     first, copy = starts.distinct()
     own = starts.take(first)
 
-    def policy(walks: IntArray, taken: IntArray, seen: FloatArray) -> FloatArray:
-        actions = own.actions[walks]
+    def policy(numbers: IntArray, taken: IntArray, observed: FloatArray) -> FloatArray:
+        actions = own.actions[numbers]
         later = np.flatnonzero(taken > 0)
         if later.size:
-            on = walks[later]
+            on = numbers[later]
             keys = np.stack([own.query[on], own.repeat[on], taken[later]], axis=1)
             goals = None if own.goals is None else own.goals[on]
-            actions[later] = goes_on(keys, seen[later], goals)
+            actions[later] = continuation(keys, observed[later], goals)
         return actions
 
-    each = WalkStarts(trajectories, own.rows, own.goals)
+    each = RolloutStarts(trajectories, own.rows, own.goals)
     slots = min(SLOTS, len(own))
-    return walk(make, each, policy, rules, tick, slots).discounted[copy]
+    return roll_out(make, each, policy, rules, tick, slots).discounted[copy]
 
 
 def candidate_returns(
-    make: Maker,
-    starts: WalkStarts,
+    make: BatchMaker,
+    starts: RolloutStarts,
     candidates: FloatArray,
-    goes_on: GoesOn,
-    rules: WalkRules,
+    continuation: ContinuationPolicy,
+    rules: RolloutRules,
     repeats: int,
     tick: Callable[[float], None] | None = None,
 ) -> Returns:
@@ -173,15 +176,15 @@ def candidate_returns(
     repeat, query = number // (queries * n), number // n % queries
     goals = None if starts.goals is None else starts.goals[query].astype(np.float32)
     actions = np.tile(candidates.reshape(queries * n, width), (repeats, 1))
-    each = Starts(starts.rows[query], goals, actions, query, repeat)
-    returns = rollout_returns(make, starts.trajectories, each, goes_on, rules, tick)
+    each = CandidateStarts(starts.rows[query], goals, actions, query, repeat)
+    returns = rollout_returns(make, starts.trajectories, each, continuation, rules, tick)
     return returns.reshape(repeats, queries, n)
 
 
-def _check(starts: Starts, trajectories: Trajectories) -> None:
+def _check(starts: CandidateStarts, trajectories: Trajectories) -> None:
     lengths = {len(array) for array in starts.arrays().values()}
     if len(lengths) != 1:
-        raise InputError(f"Rollouts need as many of everything, not {sorted(lengths)} rows.")
+        raise InputError(f"The arrays of rollouts have different lengths: {sorted(lengths)} rows.")
     if len(starts) and not 0 <= starts.rows.min() <= starts.rows.max() < len(trajectories):
         raise InputError(
             f"Rollouts start in rows up to {starts.rows.max()}, but {trajectories.source} has "

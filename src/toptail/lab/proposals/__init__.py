@@ -1,5 +1,1 @@
-"""Where candidates come from."""
-
-from toptail.lab.proposals.gaussian import clipped_gaussian
-
-__all__ = ["clipped_gaussian"]
+"""Where candidates come from: without training, from a diffusion model, or from actors."""

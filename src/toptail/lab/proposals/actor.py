@@ -1,4 +1,4 @@
-"""A behaviour-regularized actor (DDPG+BC): one action per query, led by a frozen critic."""
+"""Behaviour-regularized actors (DDPG+BC), each trained against a frozen critic."""
 
 from __future__ import annotations
 
@@ -13,10 +13,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.errors import InputError, check_whole, option
-from toptail.lab.critics.base import Critic, TrainedCritic
-from toptail.lab.critics.learner import TARGET, Batch, Info, Learner, Params, trained_only
-from toptail.lab.critics.stack import Stack, flat_rows
-from toptail.lab.training.lanes import with_numbers
+from toptail.lab.critics.base import (
+    TARGET,
+    Batch,
+    Critic,
+    Info,
+    Learner,
+    Params,
+    TrainedCritic,
+    trained_only,
+)
+from toptail.lab.critics.networks import Stack, flat_rows
+from toptail.lab.training.batches import with_numbers
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps
 from toptail.lab.training.offline import GoalSampling, OfflineData
 from toptail.progress import Tick
@@ -34,23 +42,17 @@ class ActorConfig:
 
     steps: int = 100_000
     """Optimizer steps."""
-
     alpha: float = 0.1
     """Weight of behaviour cloning; 0.1 is OGBench's for contrastive RL on AntMaze."""
-
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer of the actor."""
-
     batch_size: int = 1024
     """Rows per step."""
-
     learning_rate: float = 3e-4
     """Adam's step size."""
-
     uniform_goals: bool = True
     """Whether goals are uniform over the rest of the trajectory, as OGBench's actors have them;
     otherwise their distance is geometric."""
-
     gamma: float = 0.99
     """Discount of the geometric distances."""
 
@@ -61,7 +63,7 @@ class ActorConfig:
             raise InputError(f"{option('alpha', self.alpha)} must be 0 or more.")
 
     def training(self, critic: TrainedCritic) -> TrainConfig:
-        """The training of an actor for this critic, as the loop wants it."""
+        """The training of an actor for this critic."""
         readout = critic.readout or critic.critic.deployed
         actor = Actor(critic.critic, readout, self.hidden, self.alpha)
         sampling = GoalSampling(self.gamma, 0.0, 1.0, self.uniform_goals)
@@ -70,7 +72,7 @@ class ActorConfig:
 
 @dataclass(frozen=True)
 class Actor(Learner):
-    """pi(s, g), trained to raise the score of a critic that stays as it is.
+    """pi(s, g), trained to raise the score of a frozen critic.
 
     With f the critic's readout, a the data's action and means over the batch,
 
@@ -80,21 +82,17 @@ class Actor(Learner):
     second part is the negative log-likelihood of a under a Gaussian around pi with variance 1, up
     to a constant.
 
-    The critic's parameters stand beside the actor's under `TARGET`, where the loop keeps what
-    gets no gradient.
+    The critic's parameters are under `TARGET` among the actor's, so that they get no gradient.
     """
 
     name: ClassVar[str] = "actor"
 
     critic: Critic
-    """The family of the frozen critic, with its settings."""
-
+    """The frozen critic with its settings."""
     readout: str
     """Name of the critic's readout to follow."""
-
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer."""
-
     alpha: float = 0.1
     """Weight of behaviour cloning."""
 
@@ -132,10 +130,8 @@ class TrainedActor:
 
     actor: Actor
     """Its settings."""
-
     params: Params
     """Its own parameters, without the critic's."""
-
     info: dict[str, float]
     """Loss, mean score and mean |a - pi|^2, each a mean over the last chunk of steps."""
 

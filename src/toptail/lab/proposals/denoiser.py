@@ -1,17 +1,18 @@
-"""The goal-conditioned DDPM behaviour model: an MLP that says which noise an action holds."""
+"""The goal-conditioned DDPM behaviour model: its network, its loss and its samplers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError, option
-from toptail.lab.critics.learner import (
+from toptail.lab.critics.base import (
     TARGET,
     Batch,
     Info,
@@ -20,7 +21,7 @@ from toptail.lab.critics.learner import (
     half_kernels,
     trained_only,
 )
-from toptail.lab.critics.stack import Stack, flat_rows
+from toptail.lab.critics.networks import Stack, flat_rows
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,9 @@ class Schedule:
 
     levels: int = 100
     """T, the number of noise levels; ancestral sampling takes one step per level."""
-
     left: float = 0.05
-    """Share of the action's amplitude that is left at level T, where sampling starts from pure
-    noise. Nearer to 0 the start is more exact, but errors of the predictor are divided by it."""
+    """Share of the action's amplitude at level T, where sampling starts from pure noise. Nearer to
+    0 the start is more exact, but errors of the predictor are divided by it."""
 
     def __post_init__(self) -> None:
         if self.levels < 1:
@@ -71,7 +71,7 @@ class Schedule:
 
 
 HELD_OUT_LEVELS = 16
-"""Noise levels at which a held-out action is looked at."""
+"""Noise levels of the held-out score."""
 
 
 @dataclass(frozen=True)
@@ -82,23 +82,19 @@ class Diffusion(Learner):
     the goal, and is sampled with the moving average (EMA) of its parameters, which stand under
     `TARGET`.
 
-    It says where actions come from, not what they are worth.
+    It proposes actions; it does not value them.
     """
 
     name: ClassVar[str] = "diffusion"
 
     hidden: tuple[int, ...] = (512, 512, 512)
     """Width of each hidden layer."""
-
     levels: int = 100
     """T, the number of noise levels of the cosine `Schedule`."""
-
     time_dim: int = 32
     """Width of the sinusoidal embedding of the level; even."""
-
     ema_decay: float = 0.999
     """Share of the moving average of the parameters that stays after each step."""
-
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
 
@@ -113,7 +109,7 @@ class Diffusion(Learner):
             )
         if not self.hidden:
             raise InputError("The denoiser needs at least one hidden layer.")
-        _ = self.schedule  # refuses numbers of levels that make no schedule
+        Schedule(self.levels)  # refuses an impossible number of levels
 
     @property
     def schedule(self) -> Schedule:
@@ -131,7 +127,7 @@ class Diffusion(Learner):
         return {**params, TARGET: jax.tree.map(jnp.copy, params)}
 
     def compute_params(self, params: Params) -> Params:
-        """What the loss reads: not the average, and kernels in bfloat16 where the products are."""
+        """The trained parameters without the average; kernels in bfloat16 if products are."""
         trained = trained_only(params)
         return half_kernels(trained) if self.bfloat16 else trained
 
@@ -150,8 +146,8 @@ class Diffusion(Learner):
 
         eps = sin(angle_t) x_t + cos(angle_t) F(x_t, t, s, g) with F the network, whose target is
         then of order 1 at every level. The action that follows, cos(angle_t) x_t - sin(angle_t) F,
-        divides F's error by nothing, where a network that gives eps itself has its error at the
-        last level divided by 0.05: DDIM's few long steps do not recover from that.
+        does not amplify F's error, whereas the error of a network for eps itself is divided by 0.05
+        at the last level, from which DDIM's few long steps do not recover.
 
         ``params`` are the trained parameters or their average, ``noised`` [n, a] the actions x_t,
         ``level`` [n] or [] their levels t, and ``context`` [n, s + g] states beside goals.
@@ -218,7 +214,7 @@ class Diffusion(Learner):
     ) -> dict[str, jax.Array]:
         """How usual the action is: minus its denoising error, averaged over levels and noise.
 
-        All rows meet the same noise, so that actions differ by themselves alone.
+        All rows have the same noise, so that scores differ by the actions alone.
         """
         level = jnp.asarray(np.linspace(1, self.levels, HELD_OUT_LEVELS).round(), jnp.int32)
         noise = jax.random.normal(jax.random.key(0), (HELD_OUT_LEVELS, actions.shape[-1]))
@@ -227,3 +223,103 @@ class Diffusion(Learner):
             return self.errors(params[TARGET], states, actions, goals, *one)
 
         return {"score": -jnp.mean(jax.lax.map(at, (level, noise)), axis=0)}
+
+
+Predict: TypeAlias = Callable[[jax.Array, jax.Array], jax.Array]
+"""(noised actions [n, a], their common level []) -> their noise [n, a]."""
+
+
+class Path(NamedTuple):
+    """The levels that sampling visits, and the coefficients of its k steps: each [k]."""
+
+    level: jax.Array
+    """Level t that the step starts from; int32, falling."""
+    keep: jax.Array
+    """cos(angle_t)"""
+    spread: jax.Array
+    """sin(angle_t)"""
+    next_keep: jax.Array
+    """cos(angle_s), with s < t the level that the step leads to."""
+    direction: jax.Array
+    """sqrt(sin^2(angle_s) - sigma^2): how much of the predicted noise stays."""
+    sigma: jax.Array
+    """Standard deviation of the fresh noise."""
+
+
+def path(schedule: Schedule, steps: int | None) -> Path:
+    """The path of ancestral sampling (``steps`` None), or of DDIM with that many steps.
+
+    With abar = cos^2(angle), a step from level t to level s < t adds fresh noise of variance
+
+        sigma^2 = eta^2 (1 - abar_s) / (1 - abar_t) (1 - abar_t / abar_s)
+
+    (Song et al., 2021). With eta = 1 and s = t - 1 this is the posterior variance of the DDPM
+    (Ho et al., 2020); DDIM is eta = 0 on levels that are evenly spaced from T to 0.
+    """
+    if steps is not None and not 1 <= steps <= schedule.levels:
+        raise InputError(
+            f"DDIM takes between 1 and {schedule.levels} steps through this model's noise levels, "
+            f"not {steps}."
+        )
+    count = schedule.levels if steps is None else steps
+    levels = np.rint(np.linspace(schedule.levels, 0, count + 1)).astype(np.int32)
+    now, then = schedule.angle[levels[:-1]], schedule.angle[levels[1:]]
+    variance = np.zeros(count)
+    if steps is None:
+        variance = (np.sin(then) / np.sin(now)) ** 2 * (1 - (np.cos(now) / np.cos(then)) ** 2)
+    columns = (
+        np.cos(now),
+        np.sin(now),
+        np.cos(then),
+        np.sqrt(np.maximum(np.sin(then) ** 2 - variance, 0)),
+        np.sqrt(variance),
+    )
+    return Path(jnp.asarray(levels[:-1]), *(jnp.asarray(x, jnp.float32) for x in columns))
+
+
+def denoise(
+    predict: Predict, way: Path, keys: jax.Array, dim: int, *, fresh_noise: bool
+) -> jax.Array:
+    """Draw one action per key.
+
+    Row i uses ``keys[i]`` alone: fold_in(keys[i], 0) for the noise it starts from, and
+    fold_in(keys[i], t) for the fresh noise of the step from level t. The predicted action is
+    clipped to [-1, 1] in every step, and the noise is read again from the clipped one. Without
+    ``fresh_noise`` the path's sigma is not used, and no noise is drawn on the way.
+
+    Returns
+    -------
+    Actions [n, dim] in [-1, 1].
+    """
+
+    def noise(number: jax.Array | int) -> jax.Array:
+        return jax.vmap(lambda key: jax.random.normal(jax.random.fold_in(key, number), (dim,)))(
+            keys
+        )
+
+    def step(x: jax.Array, at: Path) -> tuple[jax.Array, None]:
+        action = jnp.clip((x - at.spread * predict(x, at.level)) / at.keep, -1.0, 1.0)
+        held = (x - at.keep * action) / at.spread
+        x = at.next_keep * action + at.direction * held
+        return (x + at.sigma * noise(at.level) if fresh_noise else x), None
+
+    actions, _ = jax.lax.scan(step, noise(0), way)
+    return jnp.clip(actions, -1.0, 1.0)
+
+
+@jax.jit
+def row_keys(key: jax.Array, *numbers: ArrayLike) -> jax.Array:
+    """One key per row, from integers that identify the row.
+
+    ``row_keys(key, query, repeat, step)`` with arrays [n] gives rows of the same query, repeat
+    and step the same key in any batch: common random numbers. The arrays broadcast.
+    """
+    columns = jnp.broadcast_arrays(*(jnp.asarray(x, jnp.uint32) for x in numbers))
+    keys = jnp.broadcast_to(key, columns[0].shape)
+
+    def fold(keys: jax.Array, column: jax.Array) -> jax.Array:
+        return jax.vmap(jax.random.fold_in)(keys.ravel(), column.ravel()).reshape(column.shape)
+
+    for column in columns:
+        keys = fold(keys, column)
+    return keys

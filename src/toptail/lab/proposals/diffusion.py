@@ -1,4 +1,4 @@
-"""Sampling a trained behaviour model: pools of candidates, and one action per row of a rollout."""
+"""Trained behaviour models: sampling candidates and rollouts, their loss, and their runs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toptail.errors import InputError
-from toptail.lab.critics.learner import TARGET, Params
-from toptail.lab.proposals.denoiser import Diffusion
-from toptail.lab.proposals.sampling import denoise, path, row_keys
-from toptail.lab.training.checkpoint import load_params
+from toptail.lab.critics.base import TARGET, Params
+from toptail.lab.proposals.denoiser import Diffusion, denoise, path, row_keys
+from toptail.lab.training.checkpoints import load_params
 from toptail.lab.training.config import LearnerConfig
 from toptail.lab.training.offline import GoalSampling, OfflineData
-from toptail.lab.training.policy import invalid_reason
 from toptail.lab.training.run_files import PARAMS, read_run
-from toptail.lab.training.runs import stored_config
+from toptail.lab.training.runs import invalid_reason, stored_config
 from toptail.stats.resample import bootstrap_sums, cluster_sums, percentile_interval
 
 Rows: TypeAlias = NDArray[np.float32]
 
 BLOCK = 16_384
-"""Rows of one compiled call, at most; fewer rows are filled up to a power of two."""
+"""Rows of one compiled call, at most; fewer rows are padded to a power of two."""
 
 SMALLEST_BLOCK = 16
 """Rows of one compiled call, at least."""
@@ -39,7 +37,6 @@ class DiffusionPolicy:
 
     model: Diffusion
     """The model's settings."""
-
     params: Params
     """One seed's parameters, with their moving average."""
 
@@ -71,9 +68,9 @@ class DiffusionPolicy:
     ) -> Rows:
         """Draw ``count`` actions for each query.
 
-        Candidate j of query i has the key ``row_keys(key, i, j)``: more candidates, or more
-        queries behind these, leave the draws as they are. Without a number of ``steps`` of DDIM,
-        this is ancestral DDPM sampling through all levels.
+        Candidate j of query i has the key ``row_keys(key, i, j)``: more candidates or more queries
+        do not change the first draws. ``steps`` is the number of DDIM steps; by default sampling is
+        ancestral DDPM through all levels.
 
         Returns
         -------
@@ -90,10 +87,10 @@ class DiffusionPolicy:
     def sample_rows(
         self, keys: jax.Array, states: ArrayLike, goals: ArrayLike, steps: int | None = None
     ) -> Rows:
-        """Draw one action [n, a] per row from its own key: see `sampling.row_keys`.
+        """Draw one action [n, a] per row from its own key: see `row_keys`.
 
-        A row's noise depends on its key alone. Its action does too, up to the rounding with which
-        matrix products of different sizes differ; in batches of one size it is the same bits.
+        A row's noise depends on its key alone. So does its action, up to the rounding of matrix
+        products of different sizes; in batches of one size it has the same bits.
         """
         context = self._context(states, goals)
         if keys.shape != (len(context),):
@@ -104,7 +101,7 @@ class DiffusionPolicy:
         return self._draw(keys, context, steps)
 
     def _context(self, states: ArrayLike, goals: ArrayLike) -> Rows:
-        """States and goals side by side [n, s + g], if they are what the model was trained on."""
+        """States and goals side by side [n, s + g]; refused if they do not fit the model."""
         s, g = (np.asarray(x, np.float32) for x in (states, goals))
         if s.ndim != 2 or g.ndim != 2 or len(s) != len(g):
             raise InputError(
@@ -125,7 +122,7 @@ class DiffusionPolicy:
         return context
 
     def _draw(self, keys: jax.Array, context: Rows, steps: int | None) -> Rows:
-        """Block by block, so that memory is bounded and few shapes are ever compiled."""
+        """Draw in blocks, so that memory is bounded and few shapes are compiled."""
         blocks = []
         for start in range(0, len(context), BLOCK):
             rows = context[start : start + BLOCK]
@@ -164,7 +161,7 @@ def _sample_block(
 
 
 ROWS = 16_384
-"""Rows that a loss is measured on, unless told."""
+"""Rows that a loss is measured on, by default."""
 
 RESAMPLES = 2_000
 """Bootstrap draws behind an interval."""
@@ -175,26 +172,21 @@ class RowErrors(NamedTuple):
 
     error: NDArray[np.float64]
     """[n] weighted squared error of the predicted noise: see `Diffusion.errors`."""
-
     trajectory: NDArray[np.int64]
     """[n] code 0, 1, ... of the trajectory that each row is from."""
 
 
 class LossGap(NamedTuple):
-    """The EMA model's loss on the data it was trained on and on held-out data."""
+    """The EMA model's loss on its training data and on held-out data."""
 
     train: float
     """Mean denoising error on the training split."""
-
     held_out: float
     """Mean denoising error on the held-out split."""
-
     gap: float
-    """Held-out less training: how much of the fit is memory."""
-
+    """Held-out less training loss."""
     low: float
     """Lower end of the gap's 95 % interval; whole trajectories are resampled, in each split."""
-
     high: float
     """Upper end of that interval."""
 
@@ -209,9 +201,9 @@ def held_out_loss(
 ) -> RowErrors:
     """The training loss of the EMA parameters, row by row, on any data set.
 
-    Transitions, goals, levels and noise are drawn as in training; each row meets one level, and
-    the levels are spread evenly over the rows. Two models with the same key meet the same rows,
-    which are drawn with replacement, and the same noise.
+    Transitions, goals, levels and noise are drawn as in training; each row has one level, and the
+    levels are spread evenly over the rows. Two models with the same key get the same rows, which
+    are drawn with replacement, and the same noise.
     """
     error, last = _errors(policy.model, sampling, rows, policy.params[TARGET], data, key)
     _, code = np.unique(np.asarray(last), return_inverse=True)
@@ -280,9 +272,9 @@ class DiffusionRun(LearnerConfig):
 def load_policy(
     folder: str | Path, task: str | None = None, config_hash: str | None = None
 ) -> DiffusionPolicy:
-    """Load a finished run's policy; an invalid or unexpected run is refused, with the reason.
+    """Load the policy of a finished run; an invalid or unexpected run is refused.
 
-    Its parameters are put on the device once: a rollout asks it at every step.
+    Its parameters are put on the device once, since a rollout samples at every step.
     """
     run = read_run(folder)
     reason = invalid_reason(run, task, config_hash)

@@ -12,20 +12,19 @@ from toptail.jobs.job import Job, Resources
 from toptail.lab.critics.registry import split_label
 from toptail.lab.proposals.denoiser import Diffusion
 from toptail.lab.proposals.diffusion import DiffusionRun
-from toptail.lab.tasks.datasets import TaskDataset
-from toptail.lab.tasks.files import load
+from toptail.lab.tasks.files import TaskDataset, load
 from toptail.lab.training.config import (
     LearnerConfig,
     RunConfig,
     checkpoint_every,
     keep_compiled,
+    labelled,
     log_every,
     on_gpu,
 )
-from toptail.lab.training.group import Watch
-from toptail.lab.training.options import labelled
-from toptail.lab.training.policy import find_fault
+from toptail.lab.training.run_batch import Watch
 from toptail.lab.training.run_files import RECORD, Run, read_run, run_folder
+from toptail.lab.training.runs import find_fault
 from toptail.lab.training.session import train_runs
 from toptail.lab.training.task_data import TaskData
 
@@ -111,8 +110,7 @@ class TrainingJob:
             home=self.out,
             outputs=[run_folder(home, seed) for seed in self.seeds],
             work=work,
-            finished=lambda: not self.missing(),
-            inputs=[source],
+            done=lambda: not self.missing(),
             resources=Resources(1.0, 1.0 if on_gpu() else 0.0),
         )
 

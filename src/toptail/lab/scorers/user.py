@@ -1,4 +1,4 @@
-"""Scorers that a user brings: of a file of Python's, or of another library's checkpoint."""
+"""Scorers that a user brings: Python functions, live objects, and files of Python code."""
 
 from __future__ import annotations
 
@@ -6,43 +6,188 @@ import ast
 import importlib.util
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from toptail.errors import InputError, option
+from toptail.errors import InputError, NotDoneError, brief, option
 from toptail.io.files import sha256
 from toptail.lab.critics.registry import CRITICS
-from toptail.lab.scorers.base import Scorer
-from toptail.lab.scorers.checked import checked, others_code
-from toptail.lab.scorers.foreign import READERS, foreign_scorers, is_foreign
+from toptail.lab.scorers.ascent import climb
+from toptail.lab.scorers.base import Rows, Scorer
 from toptail.pools.columns import group_seeds, split_seed
+
+CHECKPOINTS: Final = ("ogbench", "d3rlpy", "torchscript")
+"""Kinds of checkpoints of other libraries: ``KIND:PATH``, see `toptail.lab.scorers.user`."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(@\d+)?")
 _MODULES: dict[tuple[Path, str], ModuleType] = {}
 """Files that were run, by path and content."""
 
 
+@contextmanager
+def user_code(where: str, what: str, advice: str = "") -> Iterator[None]:
+    """Run a user's code: an exception becomes an `InputError`, printed text goes to stderr.
+
+    ``sys.exit`` inside it is an error, too, and Ctrl-C is noted with the place.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except KeyboardInterrupt as error:
+        error.add_note(f"in {where}")
+        raise
+    except NotDoneError:
+        raise
+    except BaseException as error:
+        kind = f"{type(error).__name__}: {brief(error)}"
+        raise InputError(f"{where} {what} ({kind}){advice}.") from error
+
+
+_ARGUMENTS: Final = {
+    **dict.fromkeys(("states", "state", "observations", "observation", "obs", "s"), 0),
+    **dict.fromkeys(("actions", "action", "a"), 1),
+    **dict.fromkeys(("goals", "goal", "g"), 2),
+}
+"""What the name of an argument says: 0 states, 1 actions, 2 goals."""
+_GOAL_FREE: Final = (
+    "; the task is taken as goal-free, as its environment has no method reached(goal), so that "
+    "goals have no numbers: add that method, or score states and actions alone"
+)
+
+
+def _wanted(function: Callable[..., Any]) -> tuple[list[int], dict[str, int]]:
+    """Which of states, actions and goals a function takes: by position, and by keyword.
+
+    An argument with a known name gets what it says, any other one the next that is left. A default
+    other than None makes it a setting. Where two names say the same, order alone decides.
+    """
+    try:
+        every = list(inspect.signature(function).parameters.values())
+    except ValueError:  # built-in functions have no signature
+        return [0, 1, 2], {}
+    if any(p.kind is p.VAR_POSITIONAL for p in every):
+        return [0, 1, 2], {}
+    named = [p for p in every if p.kind is not p.VAR_KEYWORD]
+    unset = [p.name for p in named if p.default is p.empty or p.default is None]
+    known = {name: _ARGUMENTS[name.lower()] for name in unset if name.lower() in _ARGUMENTS}
+    if len({*known.values()}) < len(known):
+        known = {}
+    left = [i for i in range(3) if i not in known.values()]
+    wanted = known | dict(zip([n for n in unset if n not in known], left, strict=False))
+    first = takewhile(lambda p: p.name in wanted and p.kind is not p.KEYWORD_ONLY, named)
+    return [wanted.pop(p.name) for p in list(first)], wanted
+
+
+class UserScore:
+    """A user's function as a score: wrong types, shapes and numbers are errors that say where.
+
+    It is called with what the names of its arguments say, see `_wanted`: Q(s, a) gets no goals.
+    """
+
+    def __init__(self, function: Callable[..., Any], where: str) -> None:
+        self._function, self._where = function, where
+        self._placed, self._keyed = _wanted(function)
+        self._towards_goals = 2 in (*self._placed, *self._keyed.values())
+
+    def __call__(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
+        """Score rows."""
+        found, result = self._numbers(self._function, states, actions, goals)
+        if result.shape != (len(states),):
+            raise InputError(
+                f"{self._where} returned scores of shape {result.shape} for {len(states)} rows: "
+                f"expected ({len(states)},), one score per row."
+            )
+        finite = np.isfinite(result)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise InputError(
+                f"{self._where} returned {found[row]} for row {row} (state "
+                f"{states[row].tolist()}): every score must be a finite number in float32."
+            )
+        return result
+
+    def _numbers(self, function: Callable[..., Any], *rows: Rows) -> tuple[Any, Rows]:
+        """What a function returns for rows, and the same in float32."""
+        advice = _GOAL_FREE if self._towards_goals and not rows[2].shape[1] else ""
+        with user_code(self._where, f"failed on {len(rows[0])} rows", advice):
+            # Copies: what the function writes into them must not reach the next scorer.
+            copies = [each.copy() for each in rows]
+            by_name = {name: copies[i] for name, i in self._keyed.items()}
+            found = np.asarray(function(*(copies[i] for i in self._placed), **by_name))
+            if found.dtype.kind in "cmMSU":
+                raise TypeError(f"scores of type {found.dtype}, which are no numbers")
+            with np.errstate(over="ignore"):  # infinite then, which is refused
+                return found, found.astype(np.float32)
+
+
+class DifferentiableScore(UserScore):
+    """A user's function with an attribute ``gradient``: rows in, d score / d action out."""
+
+    def ascend(
+        self, states: Rows, actions: Rows, goals: Rows, steps: int, rate: float
+    ) -> tuple[Rows, Rows]:
+        """Gradient ascent from actions ``[n, starts, a]``: where it ends, and the scores there."""
+        return climb(self, self._gradient, states, actions, goals, steps, rate)
+
+    def _gradient(self, states: Rows, actions: Rows, goals: Rows) -> Rows:
+        gradient: Callable[..., Any] = self._function.gradient  # type: ignore[attr-defined]
+        _, found = self._numbers(gradient, states, actions, goals)
+        if found.shape != actions.shape or not np.isfinite(found).all():
+            raise InputError(
+                f"{self._where}: gradient returned an array of shape {found.shape} for actions of "
+                f"shape {actions.shape}: expected finite numbers of the same shape."
+            )
+        return found
+
+
+def as_score(function: Callable[..., Any], where: str) -> UserScore:
+    """A user's function as a score; with an attribute ``gradient`` one that can be climbed."""
+    kind = DifferentiableScore if callable(getattr(function, "gradient", None)) else UserScore
+    return kind(function, where)
+
+
+def live_scorer(name: str, critic: object) -> Scorer:
+    """A scorer of a Python object: a function, or an object with a method ``score``."""
+    _require_free(f"{name}=...", name, ())
+    function = critic if callable(critic) else getattr(critic, "score", None)
+    if not callable(function):
+        raise InputError(
+            f"The scorer '{name}' is of the type {type(critic).__name__}: expected a function of "
+            "states, actions and goals, an object with such a method 'score', or the text of one "
+            "(path/to/file.py:function, KIND:CHECKPOINT, or the folder of a run)."
+        )
+    called = getattr(function, "__qualname__", type(critic).__name__)
+    origin = {"function": f"{getattr(function, '__module__', '')}.{called}"}
+    reward = _step_reward(name, function, critic)
+    return Scorer(name, as_score(function, name), origin, reward, opaque=True)
+
+
 def user_scorers(
     texts: Iterable[str], reserved: Collection[str], stored: Iterable[str] = ()
 ) -> list[Scorer]:
-    """The scorers of each text, if their names go together with the ``stored`` columns'.
+    """The scorers of each text, if their names go together with the ``stored`` columns.
 
     A text is ``[NAME=]path/to/file.py:make_score``, see `user_scorer`, or a checkpoint of another
-    library, ``[NAME=]ogbench:PATH``, see `foreign_scorers`.
+    library, ``[NAME=]ogbench:PATH``, see `toptail.lab.scorers.user`.
     """
-    scorers = [scorer for text in texts for scorer in _brought(text, reserved)]
+    scorers = [scorer for text in texts for scorer in _of_text(text, reserved)]
     require_names([scorer.column for scorer in scorers], stored)
     return scorers
 
 
-def _brought(text: str, reserved: Collection[str]) -> list[Scorer]:
+def _of_text(text: str, reserved: Collection[str]) -> list[Scorer]:
     name, rest = named(text)
-    if not is_foreign(rest):
+    if rest.partition(":")[0] not in CHECKPOINTS:
         return [user_scorer(text, reserved)]
+    from toptail.lab.scorers.foreign import foreign_scorers
+
     if name is not None:
         _require_free(text, name, reserved)
     scorers = foreign_scorers(name, rest)
@@ -52,14 +197,14 @@ def _brought(text: str, reserved: Collection[str]) -> list[Scorer]:
 
 
 def named(text: str) -> tuple[str | None, str]:
-    """The name that stands before an equals sign, and the rest; arguments have such signs, too."""
+    """The name before an equals sign, and the rest; an equals sign of an argument is no such."""
     head, paren, tail = text.partition("(")
     name, equals, rest = head.partition("=")
     return (name, rest + paren + tail) if equals else (None, text)
 
 
 def require_names(columns: Sequence[str], stored: Iterable[str] = ()) -> None:
-    """Refuse two columns of one name, and names that are a scorer's alone and with seeds."""
+    """Refuse two columns of one name, and a name both with and without seeds."""
     repeated = [column for column in columns if columns.count(column) > 1]
     if repeated:
         raise InputError(f"Two scorers are called '{repeated[0]}': give each a name of its own.")
@@ -71,35 +216,40 @@ def user_scorer(text: str, reserved: Collection[str] = ()) -> Scorer:
 
     The object is a function ``score(states, actions, goals)`` of NumPy rows, or a function
     without required arguments that returns one; with arguments, ``file.py:make(run="a", epoch=5)``,
-    it is called with these, which are literals, and must return one. Its attribute ``step_reward``,
-    if it has one, is the reward of a step that misses the goal (0 otherwise). The name is the
-    file's unless given; ``NAME@SEED`` makes it a training seed of NAME. Names of critics and
-    ``reserved`` ones are refused: a user's scorer must not pass for what was trained here.
+    it is called with these literals and must return one. Its attribute ``step_reward`` is the
+    reward of a step that misses the goal (0 without it). The name is the file's unless given;
+    ``NAME@SEED`` makes it a training seed of NAME. Names of the library's critics and ``reserved``
+    ones are refused: a user's scorer must not pass for a critic that was trained here.
     """
-    given, rest = named(text)
+    own, rest = named(text)
     path, call = _parsed(text, rest)
-    name = path.stem if given is None else given
+    name = path.stem if own is None else own
     _require_free(text, name, reserved)
     where = f"{path}:{call.text}"
     found = getattr(user_module(path), call.function, None)
     if not callable(found):
         raise InputError(f"{path} has no function '{call.function}': name one that is there.")
     function = _made(found, where, call)
-    reward = getattr(function, "step_reward", getattr(found, "step_reward", 0.0))
+    origin = {"file": path.name, "function": call.text, "file_sha256": sha256(path)}
+    reward = _step_reward(where, function, found)
+    return Scorer(name, as_score(function, where), origin, reward, opaque=True)
+
+
+def _step_reward(where: str, *objects: object) -> float:
+    found = (each.step_reward for each in objects if hasattr(each, "step_reward"))
+    reward = next(found, 0.0)
     if not isinstance(reward, int | float) or not np.isfinite(reward):
         raise InputError(f"{where}: step_reward is {reward!r}, expected a finite number.")
-    origin = {"file": path.name, "function": call.text, "file_sha256": sha256(path)}
-    return Scorer(name, checked(function, where), origin, float(reward), opaque=True)
+    return float(reward)
 
 
 class _Call(NamedTuple):
-    """A function's name, and what it is called with."""
+    """A function's name and its arguments; ``keywords`` is None where it is not called."""
 
     text: str
     function: str
-    given: tuple[Any, ...] = ()
-    named: dict[str, Any] | None = None
-    """None where nothing says that it is called."""
+    values: tuple[Any, ...] = ()
+    keywords: dict[str, Any] | None = None
 
 
 def _parsed(text: str, rest: str) -> tuple[Path, _Call]:
@@ -108,7 +258,7 @@ def _parsed(text: str, rest: str) -> tuple[Path, _Call]:
     file, colon, function = head.rpartition(":")
     path = Path(file).expanduser()
     if not colon or not function.isidentifier() or path.suffix != ".py":
-        kinds = ", ".join(f"{kind}:PATH" for kind in READERS)
+        kinds = ", ".join(f"{kind}:PATH" for kind in CHECKPOINTS)
         raise InputError(
             f"{option('scorer', text)}: expected path/to/file.py:function, or "
             f"NAME=path/to/file.py:function, or a checkpoint ({kinds})."
@@ -116,28 +266,28 @@ def _parsed(text: str, rest: str) -> tuple[Path, _Call]:
     return path, _arguments(text, function, paren + tail)
 
 
-def _arguments(text: str, function: str, given: str) -> _Call:
-    """A call whose arguments are literals, so that nothing is run to read them."""
-    if not given:
+def _arguments(text: str, function: str, call_text: str) -> _Call:
+    """Parse a call whose arguments are literals, without running anything."""
+    if not call_text:
         return _Call(function, function)
     try:
-        call = ast.parse(f"{function}{given}", mode="eval").body
+        call = ast.parse(f"{function}{call_text}", mode="eval").body
         if not isinstance(call, ast.Call) or ast.unparse(call.func) != function:
             raise ValueError("no call")
         if any(word.arg is None for word in call.keywords):
             raise ValueError("a dictionary of arguments")
-        named = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        keywords = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
         values = tuple(ast.literal_eval(value) for value in call.args)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise InputError(
             f"{option('scorer', text)}: the arguments of {function} must be literals, as in "
             f'{function}(run="a", epoch=5).'
         ) from None
-    return _Call(f"{function}{given}", function, values, named)
+    return _Call(f"{function}{call_text}", function, values, keywords)
 
 
 def _require_free(text: str, name: str, reserved: Collection[str]) -> None:
-    """Refuse a name that is none, that a study uses for something else, or that is a critic's."""
+    """Refuse a name that is malformed, reserved, or a critic's of this library."""
     scorer = split_seed(name)[0]
     if not _NAME.fullmatch(name) or scorer in reserved:
         others = f", and not {', '.join(reserved)}" if reserved else ""
@@ -154,7 +304,7 @@ def _require_free(text: str, name: str, reserved: Collection[str]) -> None:
 
 
 def user_module(path: Path) -> ModuleType:
-    """A user's file as a module of its own, run once for all that name it: see `fresh_modules`."""
+    """A user's file as a module, run once for all scorers and environments: see `fresh_modules`."""
     if not path.is_file():
         raise InputError(f"{path} does not exist: expected a Python file with a score function.")
     where = path.resolve(), sha256(path)
@@ -173,17 +323,17 @@ def _run(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise InputError(f"{path} cannot be loaded as a Python file.")
     module = importlib.util.module_from_spec(spec)
-    with others_code(f"{path}", "cannot be loaded", ": run it by itself to see where"):
+    with user_code(f"{path}", "cannot be loaded", ": run it by itself to see where"):
         spec.loader.exec_module(module)
     return module
 
 
 def _made(found: Callable[..., Any], where: str, call: _Call) -> Callable[..., Any]:
-    """The score function itself, or what a function that makes one returns."""
-    if call.named is None and _scores(found):
+    """The score function itself, or the result of a function that makes one."""
+    if call.keywords is None and _has_required_arguments(found):
         return found
-    with others_code(where, "failed"):
-        made = found(*call.given, **(call.named or {}))
+    with user_code(where, "failed"):
+        made = found(*call.values, **(call.keywords or {}))
     if not callable(made):
         raise InputError(
             f"{where} returned {type(made).__name__}: expected a function of states, actions and "
@@ -193,12 +343,11 @@ def _made(found: Callable[..., Any], where: str, call: _Call) -> Callable[..., A
     return function
 
 
-def _scores(found: Callable[..., Any]) -> bool:
-    """Whether a function needs arguments, as one that scores does."""
+def _has_required_arguments(found: Callable[..., Any]) -> bool:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
         parameters = list(inspect.signature(found).parameters.values())
-    except (TypeError, ValueError):  # something built in does not say
+    except (TypeError, ValueError):  # built-in functions have no signature
         return True
     required = [p for p in parameters if p.kind in kinds and p.default is p.empty]
     return bool(required) or any(p.kind is p.VAR_POSITIONAL for p in parameters)

@@ -20,7 +20,7 @@ from toptail.provenance import commit
 
 @contextmanager
 def alone(folder: Path, tick: Tick = no_tick) -> Iterator[None]:
-    """Hold a study's folder; another call that wants to work in it waits until this one is done."""
+    """Lock a study's folder; another call that works in it waits until this one is done."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; {option('out')} needs a folder.")
     waiting = f"waiting for another process in {folder}"
@@ -30,17 +30,16 @@ def alone(folder: Path, tick: Tick = no_tick) -> Iterator[None]:
 
 @dataclass
 class RunFolder:
-    """A study's folder, and what one call of the study did in it."""
+    """A study's folder, and counts of what one call computed in it."""
 
     path: Path
     """The folder."""
-
+    study: str = ""
+    """The study that works in it, which ``config.json`` names."""
     asked: int = 0
-    """Number of trained critics or columns of scores that this call needed."""
-
+    """Results that this call needed: trained critics, or columns of scores."""
     made: int = 0
-    """How many of them this call computed; the others were stored already."""
-
+    """Results that this call computed; the others were stored already."""
     tables: list[str] = field(default_factory=list)
     """Names of the tables written by this call."""
 
@@ -50,13 +49,15 @@ class RunFolder:
     ) -> Iterator[None]:
         """Store the configuration, and the record before and after the work.
 
-        Several calls may fill one folder, perhaps on different machines. The records of earlier
-        calls are kept under ``earlier``.
+        Several calls may work on one folder, perhaps on different machines: the records of the
+        others are preserved under ``earlier``.
         """
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path} is a file; {option('out')} needs a folder.")
         start = time.monotonic()
-        write_json(self.path / "config.json", {"hash": digest(config), "config": config})
+        named = {"study": self.study} if self.study else {}
+        content = {**named, "hash": digest(config), "config": config}
+        write_json(self.path / "config.json", content)
         record: dict[str, Any] = {
             "command": command or " ".join(sys.argv),
             "state": "running",
@@ -77,7 +78,7 @@ class RunFolder:
         self._write_record(record)
 
     def _write_record(self, record: Mapping[str, Any]) -> None:
-        """Store a record and keep those of other calls, which may have been added meanwhile."""
+        """Store a record together with those of other calls."""
         last: dict[str, Any] | None = read_json_if_exists(self.path / "record.json")
         others = [] if last is None else [*last.pop("earlier", []), last]
         same = ("command", "config_hash", "versions", "commit", "machine")

@@ -1,15 +1,15 @@
-"""Stored files of a study, and whether they may be used again: one policy for all studies.
+"""Stored files with a header and a hash, and when one may be used again.
 
-A file is made from inputs, which its header names by their hashes and settings. A file that was
-made from the wanted inputs is read and not made again. For any other file the caller decides:
-``refuse`` raises an error that names it, because it may hold declared criteria, input of the user
-or hours of computing; ``remake`` replaces it, because it only saves time.
+The header of a file names its inputs by hashes and settings. A file that is undamaged and was made
+from the wanted inputs is read and not made again. What happens to any other file is one of two
+policies. ``refuse``: an error names it, and it is never overwritten; for files that a user
+declared, supplied, or spent hours on. ``remake``: it is made again; for files that only save time.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +22,9 @@ from toptail.errors import InputError
 from toptail.io.arrays import HashedFormat, read_arrays
 from toptail.io.files import entries, staged_folder
 from toptail.io.json_files import read_json
-from toptail.lab.store.compact import Way, pack, unpack
 from toptail.lab.training.run_files import differences, digest
 
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]
-
-KEPT = "kept"
-"""What the header of a file that was made small says about that."""
 
 Stale: TypeAlias = Literal["refuse", "remake"]
 """What happens to a file that is damaged or was made from something else."""
@@ -43,19 +39,16 @@ _FORMAT = HashedFormat(
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """What one file of a study holds: scores, candidates, or values."""
+    """Content of one stored file: scores, candidates, or values."""
 
     header: Mapping[str, Any]
-    """What the arrays are and what they were made from, as JSON has it."""
-
+    """What the arrays are and what they were made from, as JSON."""
     arrays: Mapping[str, NDArray[Any]]
     """The arrays by name."""
 
     @property
     def sha256(self) -> str:
-        """Hash of header and arrays; of those that were kept, where the file was made small."""
-        if KEPT in self.header:
-            return str(self.header[KEPT]["sha256"])
+        """Hash of header and arrays."""
         return _FORMAT.sha256(self.header, self.arrays)
 
     def under(self, prefix: str) -> dict[str, NDArray[Any]]:
@@ -72,38 +65,10 @@ class Stored:
         """Write the file, whole or not at all."""
         _FORMAT.write(path, self.header, self.arrays)
 
-    def keep(
-        self,
-        path: Path,
-        ways: Mapping[str, Way] | None = None,
-        left_out: Collection[str] = (),
-        **more: Any,
-    ) -> None:
-        """Write the file small: see `toptail.lab.store.compact` for what stays exact.
-
-        It is read as any other, and has this one's hash, which other files may name. Its header
-        says under `KEPT` what it was made of, which arrays were left out, and ``more``. A file that
-        was kept already is written as it is, less what is left out now.
-        """
-        arrays = {name: array for name, array in self.arrays.items() if name not in left_out}
-        packed, infos = pack(arrays, {n: way for n, way in (ways or {}).items() if n in arrays})
-        before = self.header.get(KEPT, {})
-        for name, old in before.get("arrays", {}).items():
-            if name in infos and "error" in old:  # what was changed twice may be off by both
-                infos[name]["error"] = infos[name].get("error", 0.0) + old["error"]
-        gone = {*before.get("left_out", ()), *(self.arrays.keys() - arrays.keys())}
-        about = {"sha256": self.sha256, "left_out": sorted(gone), "arrays": infos}
-        _FORMAT.write(path, {**self.header, KEPT: {**before, **more, **about}}, packed, small=True)
-
-    @classmethod
-    def _of(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Stored:
-        """What a file holds, made small or not."""
-        return cls(header, unpack(arrays, header[KEPT]["arrays"]) if KEPT in header else arrays)
-
     @classmethod
     def read(cls, path: Path, made_from: Mapping[str, Any] | None = None) -> Stored:
         """Read a file; one that was changed, or made from something else, is refused."""
-        stored = _FORMAT.read(path, cls._of)
+        stored = _FORMAT.read(path, cls)
         require_fit(path, stored.header, made_from or {})
         return stored
 
@@ -111,9 +76,9 @@ class Stored:
 def need(
     path: Path, made_from: Mapping[str, Any], make: Callable[[], Stored], stale: Stale = "refuse"
 ) -> Stored:
-    """The file at ``path`` if its header has the entries of ``made_from``, or else a new one.
+    """Read the file at ``path`` if its header has the entries of ``made_from``; else make it.
 
-    Others may be there, too. ``make`` makes a file whose header has them.
+    The header may have further entries. ``make`` returns content whose header has these entries.
     """
     stored = fitting(path, made_from, stale)
     if stored is None:
@@ -123,7 +88,7 @@ def need(
 
 
 def fitting(path: Path, made_from: Mapping[str, Any], stale: Stale = "refuse") -> Stored | None:
-    """The file at ``path`` if it was made from this; None if it is to be made (see `need`)."""
+    """The file at ``path`` if it was made from these inputs; None if it must be made."""
     if not path.is_file():
         return None
     try:
@@ -135,7 +100,7 @@ def fitting(path: Path, made_from: Mapping[str, Any], stale: Stale = "refuse") -
 
 
 def one_of(path: Path, arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
-    """One array of the file at ``path``, or a sentence about those that there are."""
+    """One array of the file at ``path``; the error of a missing one names the others."""
     if name not in arrays:
         raise InputError(f"{path}: there is no array '{name}'; it has {', '.join(arrays)}.")
     return arrays[name]
@@ -154,7 +119,7 @@ def require_fit(path: Path, header: Mapping[str, Any], made_from: Mapping[str, A
 
 
 def plain(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A mapping as JSON has it: tuples become lists, keys become text."""
+    """A mapping as JSON stores it: tuples become lists, keys become text."""
     result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
     return result
 
@@ -166,9 +131,9 @@ def columns(folder: Path) -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class Unit:
-    """One piece of work whose result is a folder named by a hash of what it was made from.
+    """A result that is a folder, named by a hash of what it was made from.
 
-    Another input is another folder, so that a unit is there or not, and never stale.
+    Other inputs give another folder: a unit exists or not, and is never stale.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""Collecting a data set: episodes in parallel, each seeded on its own, resumable."""
+"""Collecting a data set: episodes in parallel, each with its own seed, resumable."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
@@ -17,18 +17,24 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from toptail.errors import InputError, NotDoneError
 from toptail.io.arrays import read_arrays, write_arrays
 from toptail.io.files import remove_at_once, sweep
 from toptail.io.json_files import read_object, write_json
 from toptail.jobs.job import Job
-from toptail.lab.tasks.expert import DirectionExpert, Expert
+from toptail.lab.tasks.episodes import (
+    DirectionExpert,
+    Episode,
+    Expert,
+    Navigator,
+    Player,
+    check_navigable,
+    check_playable,
+)
 from toptail.lab.tasks.files import read_record, record_path, save_file, split_path
 from toptail.lab.tasks.names import Recipe, Split, TaskName, parse_name, published_recipe
-from toptail.lab.tasks.navigation import Episode, Navigator, check_navigable
-from toptail.lab.tasks.simulator import load_module, make_env, package_randomness
+from toptail.lab.tasks.simulator import load_module
 from toptail.lab.tasks.trajectories import Trajectories
 from toptail.provenance import commit
 
@@ -37,10 +43,10 @@ _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 @contextmanager
 def worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
-    """Fresh processes: forking one that has started threads of MuJoCo or JAX is not safe.
+    """A pool of spawned processes: forking after MuJoCo or JAX started threads is not safe.
 
-    If the block fails, nothing that was submitted is waited for. A worker that was ended from
-    outside is a :class:`NotDoneError`.
+    If the block fails, the workers are killed. A worker that was killed from outside raises a
+    :class:`NotDoneError`.
     """
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(size, mp_context=context, initializer=_leave_with_parent)
@@ -48,7 +54,7 @@ def worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
     except BaseException as error:
         for worker in list((pool._processes or {}).values()):
-            worker.kill()  # what it was writing is a temporary file
+            worker.kill()  # files are written whole or not at all
         pool.shutdown(wait=True, cancel_futures=True)
         if isinstance(error, BrokenProcessPool):
             raise NotDoneError(
@@ -61,9 +67,9 @@ def worker_pool(size: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def deaf_to_interrupts() -> Iterator[None]:
-    """Let processes that start meanwhile never see Ctrl-C, which is for the one that started them.
+    """Block Ctrl-C in the processes that start inside the block.
 
-    On a terminal it goes to all of them, and each would print a traceback.
+    A terminal sends it to all processes, and each would print a traceback.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -77,7 +83,7 @@ def deaf_to_interrupts() -> Iterator[None]:
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Let processes that start meanwhile multiply matrices on one thread each."""
+    """Processes that start inside the block use one thread each for matrix products."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
@@ -91,7 +97,7 @@ def one_thread_each() -> Iterator[None]:
 
 
 def _leave_with_parent() -> None:
-    """End this worker when the process that started it is gone, even if it was killed."""
+    """End this worker when its parent process ends, even if it was killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -102,130 +108,19 @@ def _leave_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-_SMOOTHING = 0.5
-_CUBE_XYZ = slice(14, 17)
-_MAX_ATTEMPTS = 100
-"""Scene episodes that lose the block are repeated; more than this in a row means a defect."""
-
-
-def check_playable(task: TaskName) -> None:
-    """Refuse manipulation data that is collected in a way that is not implemented here."""
-    playable = task.environment in ("cube-single-v0", "cube-double-v0", "scene-v0")
-    if task.kind != "play" or not (playable or task.family == "puzzle"):
-        raise InputError(
-            f"'{task.name}' cannot be collected here: expected the play data of cube-single, "
-            "cube-double, scene or a puzzle."
-        )
-
-
-class Player:
-    """Collects play episodes of a manipulation task, one after another."""
-
-    def __init__(self, task: TaskName, rows: int, noise: float) -> None:
-        self._task = task
-        self._rows = rows
-        self._env = make_env(
-            task.environment,
-            mode="data_collection",
-            terminate_at_goal=False,
-            max_episode_steps=rows,
-        )
-        # The first reset builds the model and differs from every later one in what it computes
-        # on the way: take it now, so that an episode does not depend on who was first.
-        self._env.reset(seed=0)
-        self._oracles = _plan_oracles(task, self._env, noise)
-
-    def collect(self, seeds: Sequence[np.random.SeedSequence]) -> list[Episode]:
-        """Collect one episode per seed; each depends on its own seed alone."""
-        return [self._collect_one(seed) for seed in seeds]
-
-    def _collect_one(self, seed: np.random.SeedSequence) -> Episode:
-        for attempt in seed.spawn(_MAX_ATTEMPTS):
-            with package_randomness(attempt) as reset_seed:
-                episode, after = self._play(reset_seed, np.random.default_rng(attempt.spawn(1)[0]))
-            if self._task.family != "scene" or block_in_sight(after[:, _CUBE_XYZ]):
-                return episode
-        raise RuntimeError(f"{_MAX_ATTEMPTS} Scene episodes in a row lost the block.")
-
-    def _play(
-        self, reset_seed: int, rng: np.random.Generator
-    ) -> tuple[Episode, NDArray[np.float64]]:
-        """Play one episode; also return the simulator's positions after each step."""
-        observation, info = self._env.reset(seed=reset_seed)
-        p_stack = _stacking_probability(self._task, rng)
-        oracle = self._oracles[info["privileged/target_task"]]
-        oracle.reset(observation, info)
-        plans = 0
-        kept: dict[str, list[NDArray[Any]]] = {}
-        after = []
-        for _ in range(self._rows):
-            action = np.clip(oracle.select_action(observation, info), -1, 1).astype(np.float32)
-            row = {"observations": observation.astype(np.float32), "actions": action}
-            observation, _, _, _, info = self._env.step(action)
-            row["qpos"] = info["prev_qpos"].astype(np.float32)
-            row["qvel"] = info["prev_qvel"].astype(np.float32)
-            if self._task.has_buttons:
-                row["button_states"] = info["prev_button_states"].astype(np.int64)
-            for name, value in row.items():
-                kept.setdefault(name, []).append(value)
-            after.append(info["qpos"])
-            if oracle.done:
-                plans += 1
-                fresh = self._env.unwrapped.set_new_target(p_stack=p_stack)
-                oracle = self._oracles[fresh[1]["privileged/target_task"]]
-                oracle.reset(*fresh)
-        arrays = {name: np.stack(values) for name, values in kept.items()}
-        return Episode(arrays, plans), np.stack(after)
-
-
-def block_in_sight(block: NDArray[np.floating[Any]]) -> bool:
-    """Whether Scene's block (positions ``[steps, 3]``) stayed in the visible area.
-
-    It is lost with y ≥ 0.29, or with y ≤ −0.3 outside the height it has inside the drawer.
-    """
-    y, z = block[:, 1], block[:, 2]
-    lost = (y >= 0.29) | ((y <= -0.3) & ((z < 0.06) | (z > 0.08)))
-    return not bool(lost.any())
-
-
-def _stacking_probability(task: TaskName, rng: np.random.Generator) -> float:
-    """Return an episode's probability of stacking one cube on another."""
-    if task.variant == "single":
-        return 0.0
-    if task.variant == "double":
-        return float(rng.uniform(0.0, 0.25))
-    return 0.5
-
-
-def _plan_oracles(task: TaskName, env: Any, noise: float) -> dict[str, Any]:
-    """Return the package's oracle for each kind of target that the environment sets."""
-    targets = {"cube": ("cube",), "puzzle": ("button",)}.get(
-        task.family, ("cube", "button", "drawer", "window")
-    )
-    oracles = {}
-    for target in targets:
-        module = load_module(f"ogbench.manipspace.oracles.plan.{target}_plan")
-        options: dict[str, Any] = {"noise": noise, "noise_smoothing": _SMOOTHING}
-        if task.family == "puzzle":
-            options["gripper_always_closed"] = True
-        oracle_class = getattr(module, f"{target.capitalize()}PlanOracle")
-        oracles[target] = oracle_class(env=env, **options)
-    return oracles
-
-
 Progress = Callable[[int, int], None]
-"""Called with the episodes that are done and all that are wanted."""
+"""Called with the number of finished episodes, and of all episodes."""
 
 _SPLITS: tuple[Split, ...] = ("train", "val")
 _MAZE_GROUP = 25
-"""Maze episodes that are stepped together: a second of PointMaze, ten seconds of AntMaze."""
+"""Maze episodes that are stepped together."""
 _MOST_ROWS = 10_000_000
-"""Rows of an episode: room for their noise is made before the first step."""
+"""Rows of an episode, at most: their noise is drawn before the first step."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """What to collect. Every episode depends on the name, the seed and its own number alone."""
+    """What to collect; an episode depends on the name, the seed and its number alone."""
 
     name: str
     """An OGBench data set name."""
@@ -242,11 +137,11 @@ class Collection:
 
     @property
     def task(self) -> TaskName:
-        """The name, taken apart."""
+        """The parts of the name."""
         return parse_name(self.name)
 
     def counts(self) -> dict[Split, int]:
-        """Return the number of episodes of each split."""
+        """Number of episodes of each split."""
         train = _recipe(self.task).episodes if self.episodes is None else self.episodes
         val = max(1, train // 10) if self.val_episodes is None else self.val_episodes
         if train < 1 or val < 1 or self.seed < 0:
@@ -265,7 +160,7 @@ class Collector(Protocol):
 
 
 def check_collectable(collection: Collection) -> None:
-    """Say why a data set cannot be collected, if it cannot."""
+    """Raise an `InputError` with the reason if a data set cannot be collected."""
     task = collection.task
     if not task.is_maze:
         check_playable(task)
@@ -279,7 +174,7 @@ def check_collectable(collection: Collection) -> None:
 
 
 def make_collector(collection: Collection) -> Collector:
-    """Make what collects a task's episodes, or say why it cannot be collected."""
+    """The collector of a task's episodes."""
     check_collectable(collection)
     task, rows, noise = collection.task, _rows(collection), _recipe(collection.task).noise
     if not task.is_maze:
@@ -292,10 +187,10 @@ def collect(
 ) -> dict[Split, Path]:
     """Collect a data set and write ``out`` and its validation file.
 
-    Finished episodes are kept in a folder beside ``out`` until all are there, so that the same
-    call goes on where an interrupted one stopped. The files do not depend on ``workers``. With
-    more than one worker, a script must call this under ``if __name__ == "__main__"``, because
-    the worker processes import it.
+    Finished episodes are stored in the folder ``out.parts`` until all are there, so that the same
+    call resumes an interrupted one. The files do not depend on ``workers``. With more than one
+    worker, a script must call this under ``if __name__ == "__main__"``, because the worker
+    processes import it.
 
     Returns
     -------
@@ -311,7 +206,7 @@ def collect(
     counts = collection.counts()
     paths = {split: split_path(out, split) for split in counts}
     if _is_collected(collection, counts, paths) and not parts.exists():
-        sweep(out.parent)  # what a call left that was killed when all but that was done
+        sweep(out.parent)  # temporary files of a call that was killed at its end
         return paths
     _open_parts(collection, out, parts)
 
@@ -332,7 +227,7 @@ def collect(
 
 
 def collection_jobs(collection: Collection, out: Path, work: Callable[[], object]) -> list[Job]:
-    """Groups of episodes as pieces, and last the two files, which ``work`` makes of them."""
+    """One job per group of episodes, and a last one that writes the two files by ``work``."""
     check_collectable(collection)
     parts, counts = out.with_name(f"{out.name}.parts"), collection.counts()
     paths = {split: split_path(out, split) for split in counts}
@@ -347,11 +242,11 @@ def collection_jobs(collection: Collection, out: Path, work: Callable[[], object
 
         return Job(
             name=f"collect {files[0].stem}",
-            content=_plan(collection) | {"episodes": len(files), "out": str(out)},
+            content=_origin(collection) | {"episodes": len(files), "out": str(out)},
             home=out.parent,
             outputs=files,
             work=collect_them,
-            finished=lambda: collected or all(file.exists() for file in files),
+            done=lambda: collected or all(file.exists() for file in files),
         )
 
     jobs = [piece(group) for group in _groups(collection, counts)]
@@ -359,11 +254,11 @@ def collection_jobs(collection: Collection, out: Path, work: Callable[[], object
         *jobs,
         Job(
             name=f"collect {out.name}",
-            content=_plan(collection) | {"episodes": counts, "out": str(out)},
+            content=_origin(collection) | {"episodes": counts, "out": str(out)},
             home=out.parent,
             outputs=list(paths.values()),
             work=work,
-            finished=lambda: _is_collected(collection, counts, paths) and not parts.exists(),
+            done=lambda: _is_collected(collection, counts, paths) and not parts.exists(),
             needs=[job.id for job in jobs],
             last=True,
         ),
@@ -371,7 +266,7 @@ def collection_jobs(collection: Collection, out: Path, work: Callable[[], object
 
 
 def _recipe(task: TaskName) -> Recipe:
-    """The published size and noise, which is known of whatever can be collected."""
+    """The published size and noise; known for every task that can be collected."""
     recipe = published_recipe(task)
     if recipe is None:
         raise InputError(f"The size of the published {task.name} is not known here.")
@@ -387,7 +282,7 @@ def _rows(collection: Collection) -> int:
     return rows
 
 
-def _plan(collection: Collection) -> dict[str, Any]:
+def _origin(collection: Collection) -> dict[str, Any]:
     """Return everything that the content of an episode depends on, besides its number."""
     expert = collection.expert
     return {
@@ -403,31 +298,31 @@ def _plan(collection: Collection) -> dict[str, Any]:
 def _is_collected(
     collection: Collection, counts: dict[Split, int], paths: dict[Split, Path]
 ) -> bool:
-    """Whether both files are there, and their records say that this collection made them."""
-    load_module("mujoco")  # a missing simulator is said before anything is written
+    """Whether both files exist, with records of this collection."""
+    load_module("mujoco")  # refuses a missing simulator before anything is written
     for split, path in paths.items():
         record = (read_record(path) or {}) if path.exists() else {}
-        made_by = _plan(collection) | {"episodes": counts[split]}
+        made_by = _origin(collection) | {"episodes": counts[split]}
         if any(record.get(key) != value for key, value in made_by.items()):
             return False
     return True
 
 
 def _open_parts(collection: Collection, out: Path, parts: Path) -> None:
-    """Make the folder of finished episodes, or go on with the one that is there."""
-    plan, plan_file = _plan(collection), parts / "plan.json"
-    if not plan_file.exists():
+    """Make the folder of finished episodes; refuse one of another collection."""
+    origin, origin_file = _origin(collection), parts / "origin.json"
+    if not origin_file.exists():
         for path in (split_path(out, split) for split in _SPLITS):
             if path.exists():
                 raise InputError(f"{path} is already there: delete it or choose another file.")
         parts.mkdir(parents=True, exist_ok=True)
-        write_json(plan_file, plan)
+        write_json(origin_file, origin)
         return
-    found = read_object(plan_file, f"delete the folder {parts} to collect again")
-    for key, value in plan.items():
-        if found.get(key) != value:
+    stored = read_object(origin_file, f"delete the folder {parts} to collect again")
+    for key, value in origin.items():
+        if stored.get(key) != value:
             raise InputError(
-                f"{parts} holds episodes of another collection ({key} is {found.get(key)!r} there "
+                f"{parts} holds episodes of another collection ({key} is {stored.get(key)!r} there "
                 f"and {value!r} here): delete that folder or choose another output file."
             )
 
@@ -438,17 +333,16 @@ class _Group:
 
     split: Split
     episodes: range
-    """All of the group's episodes, whether the data set wants them or ends before."""
+    """Numbers of the episodes; the last group may go beyond the end of the data set."""
     wanted: range
-    """Those that the data set wants."""
+    """Those of the data set."""
     missing: int
-    """How many of the wanted ones are not there yet."""
+    """How many of them have no file yet."""
 
 
 def _missing_groups(
     collection: Collection, counts: dict[Split, int], parts: Path
 ) -> Iterator[_Group]:
-    """Yield the groups of episodes that are not complete."""
     for group in _groups(collection, counts):
         missing = sum(not _part(parts, group.split, episode).exists() for episode in group.wanted)
         if missing:
@@ -458,8 +352,8 @@ def _missing_groups(
 def _groups(collection: Collection, counts: dict[Split, int]) -> Iterator[_Group]:
     """Yield all groups of episodes.
 
-    They are fixed by the episodes' numbers: an expert that is a network may round differently
-    in another company, so a group is always collected as a whole.
+    Groups are fixed by the episodes' numbers, and collected as a whole: a network's rounding
+    depends on the number of rows.
     """
     size = _MAZE_GROUP if collection.task.is_maze else 1
     for split, count in counts.items():
@@ -490,7 +384,6 @@ def _run(
 
 
 def _collect_group(collection: Collection, parts: Path, group: _Group) -> None:
-    """Collect a group of episodes and write each into a file of its own."""
     split = _SPLITS.index(group.split)
     seeds = [
         np.random.SeedSequence([collection.seed, split, episode]) for episode in group.episodes
@@ -503,12 +396,11 @@ def _collect_group(collection: Collection, parts: Path, group: _Group) -> None:
 
 @lru_cache(maxsize=1)
 def _collector_of_this_process(collection: Collection) -> Collector:
-    """Making an environment costs a second: a process does it once for a collection."""
+    """The collector, made once per process: making an environment takes a second."""
     return make_collector(collection)
 
 
 def _merge(collection: Collection, parts: Path, split: Split, count: int, path: Path) -> None:
-    """Put the episodes one after another into one file, and write its record."""
     episodes = [read_arrays(_part(parts, split, episode)) for episode in range(count)]
     goals = [int(episode.pop("goals")[0]) for episode in episodes]
     arrays: dict[str, Any] = {
@@ -524,7 +416,7 @@ def _merge(collection: Collection, parts: Path, split: Split, count: int, path: 
         "source": "collected by toptail",
         "split": split,
         "content_sha256": trajectories.sha256,
-        **_plan(collection),
+        **_origin(collection),
         "episodes": count,
         "goals_per_episode": goals,
         "commit": commit(),

@@ -1,4 +1,4 @@
-"""Is it the same data? Numbers per trajectory, and their differences between two files."""
+"""Comparing a data set with its recipe and with other files, by statistics of trajectories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toptail.lab.tasks.trajectories import IntArray, Trajectories
 
 
 def reference_episodes(task: TaskName, episodes: int, rows: int, seed: int) -> Trajectories:
-    """Collect PointMaze episodes by the published recipe, step by step."""
+    """Collect PointMaze episodes by the published recipe, step by step in the environment."""
     recipe = published_recipe(task)
     if task.family != "pointmaze" or recipe is None:
         raise InputError(
@@ -46,7 +46,7 @@ def _episode(
     candidates = vertices if kind == "navigate" else _cells_four_away(env.unwrapped, start, free)
     info = {"init_ij": start, "goal_ij": candidates[rng.integers(len(candidates))]}
     observation, _ = env.reset(seed=reset_seed, options={"task_info": info})
-    kept: dict[str, list[Any]] = {}
+    rows: dict[str, list[Any]] = {}
     done = False
     while not done:
         here, goal = env.unwrapped.get_xy(), env.unwrapped.cur_goal_xy
@@ -58,12 +58,12 @@ def _episode(
         done = terminated or truncated
         row |= {"terminals": done, "qpos": after["prev_qpos"], "qvel": after["prev_qvel"]}
         for name, value in row.items():
-            kept.setdefault(name, []).append(value)
+            rows.setdefault(name, []).append(value)
         if kind == "navigate" and after["success"]:
             centre = env.unwrapped.ij_to_xy(vertices[rng.integers(len(vertices))])
             env.unwrapped.set_goal(goal_xy=tuple(np.array(centre) + rng.uniform(-1, 1, 2)))
     types: dict[str, Any] = {"terminals": bool}
-    return {name: np.array(kept[name], dtype=types.get(name, np.float32)) for name in kept}
+    return {name: np.array(rows[name], dtype=types.get(name, np.float32)) for name in rows}
 
 
 def _cells(maze_map: NDArray[Any]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
@@ -99,9 +99,9 @@ _INNER = 1.0
 def describe(
     trajectories: Trajectories, maze: Maze | None, family: str = ""
 ) -> dict[str, PerTrajectory]:
-    """Return statistics of each trajectory, by name: actions, and in mazes steps and cells.
+    """Statistics of each trajectory, by name: of actions, and in mazes of steps and cells.
 
-    Of a family that walks, also how it holds itself.
+    For ants and humanoids also of the body's posture.
     """
     length = np.abs(trajectories.actions.reshape(len(trajectories), -1))
     found = {
@@ -128,7 +128,7 @@ def describe(
 
 
 def _posture(observations: NDArray[np.floating], family: str) -> dict[str, NDArray[Any]]:
-    """Height of the head or torso in every row, and whether the body lies there."""
+    """Height of the head or torso in every row, and whether the body has fallen."""
     if family == "humanoidmaze":
         height = observations[:, 23]
         return {"height of the head": height, "share of rows fallen": height < 0.8}
@@ -140,16 +140,15 @@ def _posture(observations: NDArray[np.floating], family: str) -> dict[str, NDArr
 
 
 def step_lengths(trajectories: Trajectories) -> PerTrajectory:
-    """Return ‖xy_{t+1} − xy_t‖ for every row; on a last row the number means nothing."""
+    """‖xy_{t+1} − xy_t‖ of every row; not meaningful on the last row of a trajectory."""
     xy = trajectories.observations[:, :2].astype(np.float64)
     return np.asarray(np.linalg.norm(np.diff(xy, axis=0, append=xy[-1:]), axis=1))
 
 
 def visited_cells(positions: NDArray[np.floating], maze: Maze) -> IntArray:
-    """Return the cells that a path ``[rows, 2]`` visits, in order and without repetition.
+    """The cells that a path ``[rows, 2]`` visits, in order, without immediate repetition.
 
-    Only the inner part of a cell counts, so that a path along a border does not seem to go
-    to and fro.
+    Only the inner part of a cell counts, so that a path along a border does not alternate.
     """
     cells = maze.cell(positions)
     inner = np.all(np.abs(positions - maze.centre(cells)) <= _INNER, axis=1)
@@ -160,10 +159,10 @@ def visited_cells(positions: NDArray[np.floating], maze: Maze) -> IntArray:
 
 
 def shortest_path_legs(cells: IntArray, maze: Maze) -> int:
-    """Count the fewest shortest paths that a sequence of cells is made of.
+    """The smallest number of shortest paths that a sequence of cells can be cut into.
 
-    A file does not store its goals. But the way to each goal is a shortest path, so this count
-    is at most one more than the goals that were reached, and it can be computed for any file.
+    Files do not store goals. But the path to each goal is a shortest path, so this number is at
+    most one more than the number of goals that were reached.
     """
     if len(cells) < 2:
         return 0
@@ -181,7 +180,7 @@ class Difference:
 
     name: str
     mean: float
-    """Mean over the trajectories of the file in question."""
+    """Mean over the trajectories of the first file."""
     other_mean: float
     """Mean over the trajectories of the other file."""
     low: float
@@ -210,17 +209,17 @@ def occupancy_distance(ours: Trajectories, theirs: Trajectories, maze: Maze) -> 
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that the recipe says, and what the file has."""
+    """A number that the recipe fixes, and the number in the file."""
 
     name: str
     found: str
     expected: str
     holds: bool | None
-    """None where it is only a matter of size."""
+    """None where the file is only of another size."""
 
 
 def recipe_facts(trajectories: Trajectories, task: TaskName, maze: Maze | None) -> list[Fact]:
-    """Check what the published recipe says for certain about a training file."""
+    """What the published recipe fixes about a file, compared with the file."""
     facts = []
     recipe = published_recipe(task)
     if recipe is not None:
@@ -281,6 +280,5 @@ def _difference(name: str, ours: PerTrajectory, theirs: PerTrajectory) -> Differ
 
 
 def _per_trajectory(trajectories: Trajectories, values: NDArray[np.floating]) -> PerTrajectory:
-    """Return the mean of a row-wise number over each trajectory."""
     sums = np.add.reduceat(values.astype(np.float64), trajectories.starts)
     return np.asarray(sums / trajectories.lengths)

@@ -34,25 +34,18 @@ class ControlledWorld:
 
     radius: float = 0.40
     """Radius R of the support disk that every logged action lies in."""
-
     box: float = 1.0
     """Actions are restricted to [-box, box] in each coordinate."""
-
     state_range: float = 2.0
     """States and goals of the data are uniform in [-state_range, state_range]^2."""
-
     aligned_share: float = 0.5
     """Share of logged actions that point at their goal; the others are uniform in the disk."""
-
     aligned_noise: float = 0.25
     """Standard deviation, in units of R, of the Gaussian noise on a goal-aligned action."""
-
     query_share: float = 0.6
     """Query goals are uniform in the disk of radius query_share * R around the state 0."""
-
     proposal_scale: float = 1.2
     """Standard deviation, in units of R, of the Gaussian that candidates are drawn from."""
-
     sigma: float = 0.0
     """Standard deviation of the transition noise; 0 is the deterministic world of the tables."""
 
@@ -79,16 +72,12 @@ class Transitions(NamedTuple):
 
     states: Floats
     """[n, 2] where the step began."""
-
     actions: Floats
     """[n, 2] what was done, always inside the support disk."""
-
     goals: Floats
     """[n, 2] the goal the action was drawn for: the contrastive positive."""
-
     next_states: Floats
     """[n, 2] where the step ended."""
-
     rewards: Floats
     """[n] -||s' - g||."""
 
@@ -98,7 +87,6 @@ class Queries(NamedTuple):
 
     states: Floats
     """[m, 2] all zero."""
-
     goals: Floats
     """[m, 2] inside the disk of radius query_share * R, so the optimum is on support."""
 

@@ -1,4 +1,4 @@
-"""Data set files: found, checked on load, written whole."""
+"""Files of data sets: finding, loading with checks, and writing them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Arrays = dict[str, NDArray[Any]]
 
 REQUIRED = ("observations", "actions", "terminals")
 STATE_TOLERANCE = 1e-3
-"""How far an observation may be from the simulator state it should repeat."""
+"""Largest difference of an observation and the simulator state that it repeats."""
 _BOUND = 1.0 + 1e-6
 
 
 def check_arrays(arrays: Arrays, source: str, task: TaskName | None) -> None:
-    """Raise :class:`InputError` with one sentence unless the arrays are a sound data set."""
+    """Raise :class:`InputError` unless the arrays are a valid data set."""
     for name in REQUIRED:
         if name not in arrays:
             raise InputError(
@@ -62,7 +62,7 @@ def _check_types(arrays: Arrays, source: str) -> None:
 
 
 def _check_rows(arrays: Arrays, source: str) -> None:
-    rows = arrays["observations"].shape[:1]  # of a single number: none
+    rows = arrays["observations"].shape[:1]
     flat = {"terminals": 1}
     if arrays["actions"].dtype.kind == "i":
         flat["actions"] = arrays["actions"].ndim  # Powderworld: one number per row
@@ -160,7 +160,7 @@ def _check_simulator_state(arrays: Arrays, source: str, task: TaskName | None) -
 def _repeated_state(
     arrays: Arrays, task: TaskName
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any], str]]:
-    """Yield the parts of an observation that repeat simulator state, beside that state."""
+    """Yield parts of the observations that repeat simulator state, the state, and its name."""
     observations, qpos, qvel = arrays["observations"], arrays["qpos"], arrays["qvel"]
     if task.family == "pointmaze":
         yield observations, qpos, "qpos"
@@ -193,11 +193,11 @@ class Dataset:
     val: Trajectories
     """The validation split, ``NAME-val.npz``."""
     task: TaskName | None
-    """The data set's name, or None where neither the file's name nor its record has one."""
+    """The data set's name, from the file's name or its record; None if it is not OGBench's."""
 
 
 def data_folders() -> list[Path]:
-    """Return the folders that are searched for data sets; the first is the one to write into."""
+    """The folders that are searched for data sets; files are written into the first."""
     extra = [part for part in os.environ.get(FOLDER_VARIABLE, "").split(os.pathsep) if part]
     return [*(Path(part).expanduser() for part in extra), DEFAULT_FOLDER.expanduser()]
 
@@ -208,7 +208,7 @@ def split_path(path: Path, split: Split) -> Path:
 
 
 def task_of(path: Path) -> TaskName | None:
-    """Return the OGBench name that a file's name or the record beside it has, or None."""
+    """The OGBench name of a file, by its name or its record; None if it has none."""
     return _named(path.stem.removesuffix("-val")) or _named((read_record(path) or {}).get("name"))
 
 
@@ -245,8 +245,8 @@ def find(name_or_path: str | Path, folders: Sequence[Path] | None = None) -> Pat
 def load(name_or_path: str | Path, folders: Sequence[Path] | None = None) -> Dataset:
     """Load and check both splits of a data set.
 
-    It is given by an OGBench name, one of the paper's eight names, or the path of the training
-    file; names are looked for in `data_folders` unless folders are given.
+    It is given by an OGBench name, a short name, or the path of the training file; names are
+    looked for in ``folders``, by default `data_folders`.
     """
     path = find(name_or_path, folders)
     train = load_file(path)
@@ -276,8 +276,8 @@ def load_file(path: str | Path, task: TaskName | None = None) -> Trajectories:
     _refuse_what_is_no_npz(path)
     arrays = read_arrays(path)
     check_arrays(arrays, str(path), task if task is not None else task_of(path))
-    kept: dict[str, Any] = {name: arrays[name] for name in ARRAYS if name in arrays}
-    trajectories = Trajectories(**kept, source=str(path))
+    known: dict[str, Any] = {name: arrays[name] for name in ARRAYS if name in arrays}
+    trajectories = Trajectories(**known, source=str(path))
     recorded = str((read_record(path) or {}).get("content_sha256", trajectories.sha256))
     if recorded != trajectories.sha256:
         raise InputError(
@@ -291,13 +291,13 @@ def load_file(path: str | Path, task: TaskName | None = None) -> Trajectories:
 def save_file(path: Path, trajectories: Trajectories) -> None:
     """Write trajectories in OGBench's layout, compressed as the published files are."""
     arrays = trajectories.arrays()
-    # By its name alone: a record beside it may be of the file before.
+    # By its name alone: there may be a record of an earlier file.
     check_arrays(arrays, str(path), _named(path.stem.removesuffix("-val")))
     write_arrays(path, arrays, compressed=True)
 
 
 def record_path(path: Path) -> Path:
-    """Return the file that says where a data set file comes from: ``NAME.npz.json``."""
+    """The file that says where a data set comes from: ``NAME.npz.json``."""
     return path.with_name(f"{path.name}.json")
 
 
@@ -308,12 +308,12 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def _refuse_what_is_no_npz(path: Path) -> None:
-    """Name the usual wrong files by their first bytes, before anything parses them."""
+    """Refuse files of other kinds, recognized by their first bytes."""
     if not path.is_file():
         raise InputError(f"{path} does not exist: expected an .npz file in OGBench's layout.")
     with path.open("rb") as file:
         head = file.read(64)
-    found = {
+    kinds = {
         b"PK": None,
         b"\x80": "a pickled file, which is never loaded",
         b"\x93NUMPY": "a single array (.npy)",
@@ -321,7 +321,48 @@ def _refuse_what_is_no_npz(path: Path) -> None:
         b"version https://git-lfs": "a Git LFS pointer, not the file itself",
         b"\x89HDF": "an HDF5 file",
     }
-    what = next((text for magic, text in found.items() if head.startswith(magic)), "not a zip file")
+    what = next((text for magic, text in kinds.items() if head.startswith(magic)), "not a zip file")
     if what is not None:
         what = "empty" if not head else what
         raise InputError(f"{path} is {what}: expected an .npz file in OGBench's layout.")
+
+
+@dataclass(frozen=True, eq=False)
+class TaskDataset:
+    """A data set with the names of its task."""
+
+    name: str
+    """Name of the data set: OGBench's, or the file's."""
+    key: str
+    """Name in tables."""
+    navigation: bool
+    """Whether gamma^d is a value: see `is_navigation`."""
+    data: Dataset
+    """Both splits."""
+
+    @classmethod
+    def load(cls, name_or_path: str) -> TaskDataset:
+        """Load and check a data set by its name, its short name, or its path."""
+        path = find(name_or_path)
+        task = task_of(path)
+        name = path.stem if task is None else task.name
+        data = load(path)
+        if data.train.observations.ndim != 2 or data.train.actions.ndim != 2:
+            raise InputError(
+                f"{path} has observations of shape {data.train.observations.shape[1:]} and actions "
+                f"of shape {data.train.actions.shape[1:]}: critics score vectors only."
+            )
+        return cls(name, name if task is None else task.title, is_navigation(task), data)
+
+    def split(self, name: Split) -> Trajectories:
+        """One of the splits."""
+        return self.data.val if name == "val" else self.data.train
+
+
+def is_navigation(task: TaskName | None) -> bool:
+    """Whether gamma^d is a value: in mazes, and in data sets that are not OGBench's.
+
+    In play data the recorded path to a goal is no attempt to reach it, so its length says nothing.
+    Other data sets are taken to be navigation.
+    """
+    return task is None or task.is_maze

@@ -1,4 +1,4 @@
-"""A maze's cells: where they are, which are free, and the shortest way between them."""
+"""The cells of a maze, which of them are free, and shortest paths between them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Maze:
 
     @classmethod
     def of(cls, env: Any) -> Maze:
-        """Take the map of one of the package's maze environments."""
+        """The maze of an OGBench environment."""
         return cls(np.asarray(env.unwrapped.maze_map) == 1)
 
     @cached_property
@@ -68,19 +68,19 @@ class Maze:
 
     @cached_property
     def steps(self) -> IntArray:
-        """Cells to walk from one cell to another, ``[from, to]``; −1 where there is no way."""
-        ways = np.zeros((self.walls.size, self.walls.size))
-        for cell in range(self.walls.size):  # the last cell of a way may be a wall
-            ways[self._free_neighbours(cell), cell] = 1.0
-        steps = shortest_path(ways, unweighted=True)
+        """Length of a shortest path in cells, ``[from, to]``; −1 where there is none."""
+        edges = np.zeros((self.walls.size, self.walls.size))
+        for cell in range(self.walls.size):  # the last cell of a path may be a wall
+            edges[self._free_neighbours(cell), cell] = 1.0
+        steps = shortest_path(edges, unweighted=True)
         return np.where(np.isinf(steps), -1.0, steps).astype(np.int64)
 
     @cached_property
     def next_cell(self) -> IntArray:
-        """The next cell of a shortest way, ``[from, to]``; the same cell where there is none.
+        """The next cell of a shortest path, ``[from, to]``; the same cell where there is none.
 
-        Among several shortest ways, the package's own choice: the first neighbour in the order
-        up, left, down, right.
+        Among several shortest paths, that of the package: the first neighbour in the order up,
+        left, down, right.
         """
         cells = self.walls.size
         table = np.tile(np.arange(cells)[:, None], (1, cells))
@@ -93,7 +93,7 @@ class Maze:
         return table
 
     def subgoal(self, positions: Positions, goals: Positions) -> NDArray[np.float64]:
-        """Return the centre of the next cell on the way to each goal, ``[n, 2]``."""
+        """The centre of the next cell of the path to each goal, ``[n, 2]``."""
         return self.centre(self.next_cell[self.cell(positions), self.cell(goals)])
 
     def clear_of_walls(self, positions: Positions, radius: float) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""The names of OGBench's data sets, the paper's eight tasks, and each name's recipe."""
+"""The names of OGBench's data sets, and how OGBench collected each of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from toptail.errors import InputError
 
 Split = Literal["train", "val"]
 
-PAPER_TASKS: dict[str, str] = {
+SHORT_NAMES: dict[str, str] = {
     "PointMaze": "pointmaze-medium-navigate-v0",
     "AntMaze": "antmaze-medium-navigate-v0",
     "HumanoidMaze": "humanoidmaze-medium-navigate-v0",
@@ -19,7 +19,7 @@ PAPER_TASKS: dict[str, str] = {
     "Scene": "scene-play-v0",
     "Puzzle": "puzzle-3x3-play-v0",
 }
-"""The paper's name of each of its eight tasks, and the data set it stands for here."""
+"""Short names that may be given in place of a data set's name, and that tables show."""
 
 _VARIANTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("pointmaze", ("medium", "large", "giant", "teleport"), ("navigate", "stitch")),
@@ -45,7 +45,7 @@ OGBENCH_NAMES: tuple[str, ...] = tuple(
     for variant in variants
     for kind in kinds
 )
-"""Every data set that OGBench publishes for offline goal-conditioned learning."""
+"""Every data set of OGBench for offline goal-conditioned learning."""
 
 # Columns of `observations` and `actions`; the environments without an entry are images or grids.
 _DIMENSIONS: dict[str, tuple[int, int]] = {
@@ -70,7 +70,7 @@ MAZES = ("pointmaze", "antmaze", "humanoidmaze", "antsoccer")
 
 @dataclass(frozen=True)
 class TaskName:
-    """A data set's name, taken apart: ``pointmaze-medium-navigate-v0``."""
+    """The parts of a data set's name, such as ``pointmaze-medium-navigate-v0``."""
 
     name: str
     """The data set's name, without folder, split or file ending."""
@@ -93,12 +93,12 @@ class TaskName:
 
     @property
     def walks(self) -> bool:
-        """Whether a trained walker moves the agent, so that data depends on the walker, too."""
+        """Whether a trained walker moves the agent; then the data depends on the walker."""
         return self.is_maze and self.family != "pointmaze"
 
     @property
     def has_batches(self) -> bool:
-        """Whether many copies of the simulator can be stepped together: a maze, no teleports."""
+        """Whether many simulations can be stepped together: mazes without teleports."""
         return self.is_maze and self.variant != "teleport"
 
     @property
@@ -112,14 +112,19 @@ class TaskName:
         return _DIMENSIONS.get(self.family, _DIMENSIONS.get(f"{self.family}-{self.variant}"))
 
     @property
-    def paper_name(self) -> str | None:
-        """The paper's name for this data set, if it is one of its eight."""
-        return next((paper for paper, name in PAPER_TASKS.items() if name == self.name), None)
+    def title(self) -> str:
+        """Name in tables: the short name if there is one."""
+        return next((short for short, name in SHORT_NAMES.items() if name == self.name), self.name)
+
+
+def is_ogbench(name: str) -> bool:
+    """Whether a name, or a short name, is that of a data set of OGBench."""
+    return SHORT_NAMES.get(name, name) in OGBENCH_NAMES
 
 
 def parse_name(name: str) -> TaskName:
-    """Take an OGBench data set name apart; one of the paper's names is taken as well."""
-    name = PAPER_TASKS.get(name, name)
+    """The parts of an OGBench name, or of the data set of a short name."""
+    name = SHORT_NAMES.get(name, name)
     if name not in OGBENCH_NAMES:
         raise InputError(
             f"'{name}' is not the name of an OGBench data set: expected a name such as "
@@ -140,7 +145,7 @@ class Recipe:
     episodes: int
     """Training episodes; the validation file has a tenth as many."""
     rows: int
-    """Rows of each episode, of which the last one's action leads nowhere."""
+    """Rows of each episode; the action of the last row is not followed by a row."""
     noise: float
     """Standard deviation of the noise on the expert's action (or on the oracle's plan)."""
 
@@ -164,7 +169,7 @@ _SIZES: dict[tuple[str, str], tuple[int, int]] = {
 
 
 def published_recipe(task: TaskName) -> Recipe | None:
-    """Return the size and noise of the published data set, or None where it is not known here."""
+    """The size and noise of the published data set; None where they are not known here."""
     if task.kind == "play" and task.family in ("cube", "scene", "puzzle"):
         episodes = _PLAYED.get(f"{task.family}-{task.variant}", 1000)
         return Recipe(episodes, rows=1001, noise=0.1)

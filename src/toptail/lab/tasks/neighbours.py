@@ -1,9 +1,8 @@
-r"""Exact nearest neighbours among the rows of a data set, by the method that suits its dimension.
+"""Exact nearest neighbours among the rows of a data set, by a method that fits its dimension.
 
-A k-d tree visits few rows in two dimensions and almost all of them in thirty; a product of
-matrices visits all of them, fast. Both only find candidates here: the distances that decide are
-computed from differences in float64, and ties go to the lower row, so that both give the same
-rows.
+A k-d tree visits few rows in two dimensions and almost all of them in thirty; a matrix product
+visits all of them, fast. Both only find candidates: the deciding distances are computed from
+differences in float64, with ties to the lower row, so that both methods give the same rows.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def nearest_rows(
     trajectory: IntArray | None = None,
     method: Method | None = None,
 ) -> IntArray:
-    r"""Rows nearest to each anchor row in Euclidean distance, the anchor itself left out.
+    """Rows nearest to each anchor row in Euclidean distance, without the anchor itself.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ def nearest_rows(
     count
         How many neighbours each.
     trajectory
-        ``[rows]``: where given, all rows of the anchor's trajectory are left out, too.
+        ``[rows]``: if given, all rows of the anchor's trajectory are excluded, too.
     method
         ``tree`` or ``product``; by default a tree up to :data:`TREE_DIMENSIONS` dimensions.
 
@@ -65,9 +64,9 @@ def nearest_rows(
 def nearest_to_points(
     points: NDArray[Any], targets: NDArray[Any], count: int, method: Method | None = None
 ) -> IntArray:
-    """Rows nearest to free points ``[m, ...]``, which need not be rows themselves.
+    """Rows nearest to any points ``[m, ...]``, which need not be rows.
 
-    As :func:`nearest_rows`, but no row is left out.
+    As :func:`nearest_rows`, but no row is excluded.
     """
     x, at = _vectors(points), _vectors(targets)
     if x.shape[1] != at.shape[1]:
@@ -85,7 +84,7 @@ def nearest_to_points(
 
 
 Groups = tuple[IntArray, IntArray]
-"""The group of each row, and of each target: rows of the target's own group are left out."""
+"""The group of each row and of each target: rows of the target's group are excluded."""
 
 
 def _nearest(

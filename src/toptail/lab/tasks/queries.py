@@ -1,4 +1,4 @@
-"""Frozen validation queries (state, goal), in groups by distance, in a file with a hash."""
+"""Frozen validation queries (state, goal), grouped by distance, stored with a hash."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class QueryConfig:
 
 @dataclass(frozen=True, eq=False)
 class FrozenQueries:
-    """Fixed (state, goal) pairs; the logged action is kept as an anchor."""
+    """Fixed (state, goal) pairs, with the action that the data takes there."""
 
     states: FloatArray
     """``[queries, observation]``."""
@@ -79,7 +79,7 @@ class FrozenQueries:
 
     @property
     def sha256(self) -> str:
-        """Hash of everything above: two studies with the same hash ask the same queries."""
+        """Hash of all fields: equal hashes are equal queries."""
         return _FORMAT.sha256(self._header(), self._arrays())
 
     def save(self, path: Path) -> None:
@@ -130,7 +130,7 @@ def freeze_queries(val: Trajectories, config: QueryConfig) -> FrozenQueries:
 
 
 def group_bounds(val: Trajectories) -> dict[str, tuple[int, int]]:
-    """Distances of the groups: the usual ones, or shares of what short trajectories allow."""
+    """Bounds of the groups for short trajectories; empty where the default bounds fit."""
     longest, usual = int(val.lengths.max()) - 1, QueryConfig()
     if longest >= usual.far[0]:
         return {}
@@ -144,12 +144,12 @@ def group_bounds(val: Trajectories) -> dict[str, tuple[int, int]]:
 
 
 def load_queries(path: Path) -> FrozenQueries:
-    """Read frozen queries, and refuse a file whose content is not what was frozen."""
+    """Read frozen queries; a file that was changed is refused."""
     return _FORMAT.read(path, _built)
 
 
 def _built(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> FrozenQueries:
     bounds: dict[str, Any] = {name: tuple(header[name]) for name in ("near", "medium", "far")}
     config = QueryConfig(per_group=header["per_group"], seed=header["seed"], **bounds)
-    kept: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
-    return FrozenQueries(**kept, config=config, data_sha256=header["data"])
+    fields: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
+    return FrozenQueries(**fields, config=config, data_sha256=header["data"])

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toptail.errors import InputError
-from toptail.lab.tasks.names import TaskName
+from toptail.lab.tasks.maze import POINT_REACH, Maze, Positions
+from toptail.lab.tasks.names import MAZES, TaskName
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 
 
@@ -65,7 +66,7 @@ def package_randomness(seed: np.random.SeedSequence) -> Iterator[int]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Ignore the warnings of a machine without a display, and of gymnasium's float32 boxes."""
+    """Ignore warnings about a missing display and about gymnasium's float32 boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*DISPLAY environment variable.*")
         warnings.filterwarnings("ignore", message=".*precision lowered by casting to float32.*")
@@ -75,17 +76,17 @@ def quiet() -> Iterator[None]:
 FloatArray = NDArray[np.float64]
 
 MAZE_TOLERANCE = 1e-4
-"""How exactly the mazes' next observation is found again; what remains is float32 storage."""
+"""Largest error of a maze's next observation after a restore; it comes from float32 storage."""
 
 _GRIPPER_CONTACT = 18
 
 
 class Simulator:
-    """One environment of a task that can be put into the state of any recorded row.
+    """One environment of a task that can be restored to the state of any recorded row.
 
-    A row stores positions, velocities and button states in float32. Everything else that the
-    simulator carries from step to step (the constraint solver's warm start, the clock) starts
-    from zero, so two restores of one row go on bit for bit alike.
+    A row stores positions, velocities and button states in float32. The rest of the simulator's
+    state (the constraint solver's warm start, the clock) starts from zero, so that two restores of
+    one row continue with the same bits.
     """
 
     def __init__(self, task: TaskName) -> None:
@@ -101,7 +102,7 @@ class Simulator:
             self._env.reset(seed=seed)
 
     def restore(self, trajectories: Trajectories, row: int) -> FloatArray:
-        """Go to a row, before its action, and return the observation there."""
+        """Restore the state before the action of a row; returns the observation."""
         state = trajectories.simulator_state(np.array([row]))
         qpos, qvel = state.qpos[0].astype(np.float64), state.qvel[0].astype(np.float64)
         if (len(qpos), len(qvel)) != (self._env.model.nq, self._env.model.nv):
@@ -130,11 +131,11 @@ class Simulator:
         return np.asarray(self._env.step(action)[0], dtype=np.float64)
 
     def _turn_kinematics_back(self) -> None:
-        """Give the cube tasks the hand position of one physics step ago.
+        """Set the hand of the cube tasks to its position one physics step ago.
 
-        In these environments nothing is recomputed after a step, so observations and controls
-        use the hand's position before the step's last physics step. That one is known exactly:
-        the last physics step added dt · velocity to the positions.
+        These environments do not recompute kinematics after a step, so that observations and
+        controls use the hand's position before the last physics step, which added dt · velocity
+        to the positions.
         """
         model, data, mujoco = self._env.model, self._env.data, self._mujoco
         qpos = data.qpos.copy()
@@ -165,3 +166,137 @@ def restore_errors(task: TaskName, trajectories: Trajectories, rows: IntArray) -
         recorded = trajectories.observations[row + 1].astype(np.float64)
         errors[i] = np.max(np.abs(found - recorded) / np.maximum(1.0, np.abs(recorded)))
     return errors
+
+
+_SUBSTEPS = 5
+# The humanoid's bodies, as its observation lists them: hands and feet.
+_TORSO, _HEAD = 1, 2
+_LIMBS = (16, 10, 13, 7)
+
+
+class MazeBatch:
+    """``size`` simulations of one maze environment.
+
+    A step gives the same bits as the environments' own ``step``, for any number of threads (0 is
+    one per core). There are no rewards and no ends of episodes. ``environment`` is a gymnasium id
+    such as ``pointmaze-medium-v0``: a maze or the soccer arena, without teleports.
+    """
+
+    def __init__(self, environment: str, size: int, threads: int = 1) -> None:
+        self.family, variant = environment.split("-")[:2]
+        if self.family not in MAZES or variant == "teleport":
+            raise InputError(
+                f"'{environment}' cannot be stepped in batches: expected one of "
+                f"{', '.join(MAZES)} without teleports."
+            )
+        self._mujoco = load_module("mujoco")
+        self.env = make_env(environment, terminate_at_goal=False)
+        self.maze = Maze.of(self.env)
+        self.goal_tolerance = float(self.env.unwrapped._goal_tol)
+        """Distance within which the environment counts a goal as reached."""
+        self._batch = load_module("mujoco.batch").Batch(self.env.unwrapped.model, size, threads)
+        self.qpos: FloatArray = self._batch.bind("qpos")
+        self.qvel: FloatArray = self._batch.bind("qvel")
+        self._control: FloatArray = self._batch.bind("ctrl")
+        self._warmstart: FloatArray = self._batch.bind("qacc_warmstart")
+        if self.family == "humanoidmaze":
+            self._xpos: FloatArray = self._batch.bind("xpos")
+            self._xmat: FloatArray = self._batch.bind("xmat")
+            self._sensors: FloatArray = self._batch.bind("sensordata")
+
+    @property
+    def size(self) -> int:
+        """Number of simulations."""
+        return len(self.qpos)
+
+    @property
+    def action_size(self) -> int:
+        """Columns of an action."""
+        return int(self._control.shape[1])
+
+    def restore(
+        self, qpos: NDArray[Any], qvel: NDArray[Any], ids: NDArray[np.int64] | None = None
+    ) -> None:
+        """Put simulations into states, ``[n, nq]`` and ``[n, nv]``.
+
+        ``ids [n]``, ascending, are the simulations to restore; by default all. Nothing of their
+        earlier state is left, so that equal states give equal rollouts to the last bit.
+        """
+        self._batch.reset(ids=ids, stage=self._mujoco.mjtStage.mjSTAGE_NONE.value)
+        at = slice(None) if ids is None else ids
+        self.qpos[at] = qpos
+        self.qvel[at] = qvel
+        self._batch.forward(ids=ids)
+
+    def step(self, actions: NDArray[Any], ids: NDArray[np.int64] | None = None) -> None:
+        """Take one environment step with actions ``[size, action]``.
+
+        If ``ids``, ascending, are given, only these are stepped for certain: the others may move,
+        and must be restored before they are used again.
+        """
+        if self.family == "pointmaze":
+            self._step_points(actions)
+        elif self.family == "humanoidmaze":
+            # The package reads positions and sensors after the step: bring them up to date.
+            self._control[:] = actions
+            stage = self._mujoco.mjtStage.mjSTAGE_VEL.value
+            self._batch.step(ids=ids, nstep=_SUBSTEPS, stage=stage)
+        else:
+            self._control[:] = actions
+            self._batch.step(ids=ids, nstep=_SUBSTEPS)
+
+    def observations(self) -> FloatArray:
+        """Return the observation of every simulation, ``[size, observation]``."""
+        if self.family == "pointmaze":
+            return self.qpos.copy()
+        if self.family == "humanoidmaze":
+            state = (self.qpos, self.qvel, self._xpos, self._xmat, self._sensors)
+            return np.concatenate([self.qpos[:, :2], humanoid_body(*state)], axis=1)
+        return np.concatenate([self.qpos, self.qvel], axis=1)
+
+    def positions(self) -> Positions:
+        """Return the agents' positions, ``[size, 2]``."""
+        return self.qpos[:, :2].copy()
+
+    def goal_seekers(self) -> Positions:
+        """Return the positions of what must reach the goal: the ball in soccer, else the agent."""
+        return self.qpos[:, -7:-5].copy() if self.family == "antsoccer" else self.positions()
+
+    def _step_points(self, actions: NDArray[Any]) -> None:
+        """Move the points, and simulate those that may touch a wall.
+
+        The package adds 0.2 · action to the position, clears the velocity and lets MuJoCo push
+        the point out of the walls. Away from walls, which is most steps, MuJoCo would not move it:
+        these steps are not simulated.
+        """
+        self.qpos += 0.2 * actions
+        self.qvel[:] = 0.0
+        clear = self.maze.clear_of_walls(self.qpos, POINT_REACH)
+        self._warmstart[clear] = 0.0
+        if not clear.all():
+            self._batch.step(ids=~clear, nstep=_SUBSTEPS)
+
+
+def humanoid_body(
+    qpos: FloatArray,
+    qvel: FloatArray,
+    xpos: FloatArray,
+    xmat: FloatArray,
+    sensors: FloatArray,
+) -> FloatArray:
+    """The humanoid's observation without its position, ``[n, 67]``, from MuJoCo's arrays.
+
+    Joints, head height, hands and feet as the torso sees them, the torso's vertical, the centre of
+    mass's velocity, all velocities.
+    """
+    rotation = xmat.reshape(len(qpos), -1, 3, 3)[:, _TORSO]
+    limbs = xpos[:, _LIMBS] - xpos[:, [_TORSO]]
+    parts = [
+        qpos[:, 7:],
+        xpos[:, _HEAD, 2:],
+        (limbs @ rotation).reshape(len(qpos), -1),
+        rotation[:, 2],
+        sensors[:, :3],
+        qvel,
+    ]
+    return np.concatenate(parts, axis=1)

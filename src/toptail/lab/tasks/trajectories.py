@@ -21,7 +21,7 @@ ARRAYS = ("observations", "actions", "terminals", "qpos", "qvel", "button_states
 
 @dataclass(frozen=True)
 class SimulatorState:
-    """What the simulator has to be set to in order to be at some rows."""
+    """The simulator's state at some rows."""
 
     qpos: FloatArray
     """Positions, ``[rows, nq]``."""
@@ -36,8 +36,8 @@ class Trajectories:
     """Trajectories one after another, as OGBench stores them.
 
     Row ``t`` holds the observation, the action taken there, and the simulator's state *before*
-    that action. A trajectory of T rows has T − 1 transitions, since its last row's action leads
-    nowhere; ``terminals`` marks that last row.
+    that action. A trajectory of T rows has T − 1 transitions; ``terminals`` marks its last row,
+    whose action is not followed by a row.
     """
 
     observations: NDArray[Any]
@@ -124,7 +124,7 @@ class Trajectories:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of the content (names, types, shapes, numbers), whatever file it came from."""
+        """Hash of the arrays' names, types, shapes and numbers, independent of the file."""
         digest = hashlib.sha256()
         for name, array in self.arrays().items():
             digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())

@@ -1,4 +1,4 @@
-"""In-distribution triples (state, action, goal), their negatives, and same-trajectory pairs."""
+"""Triples (state, action, goal) of the data, their negatives, and same-trajectory pairs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def sample_triples(
     max_offset: int = MAX_OFFSET,
     gamma: float = GAMMA,
 ) -> Triples:
-    """Draw triples as the paper does.
+    """Draw triples from the data.
 
     A transition (s = o_t, a = a_t) is drawn uniformly, with replacement, from all rows that are
     not the last of their trajectory; the goal is g = o_{t+d} with d uniform in
@@ -80,7 +80,7 @@ def sample_triples(
 
 
 def negatives(triples: Triples, count: int, rng: np.random.Generator) -> IntArray:
-    """Draw for each triple goals of other triples that lie on other trajectories.
+    """Draw goals of triples on other trajectories, for each triple.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def negatives(triples: Triples, count: int, rng: np.random.Generator) -> IntArra
 
 
 def hard_negatives(triples: Triples, trajectories: Trajectories) -> IntArray:
-    """Return for each triple the goal of the triple with the nearest state elsewhere.
+    """For each triple the goal of the triple with the nearest state on another trajectory.
 
     Nearest means Euclidean distance between observations, among the sampled triples on other
     trajectories; ties go to the triple that was drawn first.
@@ -117,7 +117,7 @@ def hard_negatives(triples: Triples, trajectories: Trajectories) -> IntArray:
     IntArray
         Rows of the hard negative goals, ``[n]``.
     """
-    from scipy.spatial.distance import cdist  # configurations import this module: it stays light
+    from scipy.spatial.distance import cdist  # only here: configurations import this module
 
     if len(np.unique(triples.trajectory)) < 2:
         raise TooFewTrajectoriesError(
@@ -141,7 +141,7 @@ class Pairs:
     """Triples, each with a second future state of the same trajectory."""
 
     triples: Triples
-    """Those triples that have a second possible goal."""
+    """The triples that have a second goal."""
     other_goal_rows: IntArray
     """Row t + d' of the second goal, ``[n]``, with d' ≠ d."""
 
@@ -152,13 +152,13 @@ def same_trajectory_pairs(
     rng: np.random.Generator,
     max_offset: int = MAX_OFFSET,
 ) -> Pairs:
-    """Draw a second goal for each triple, by the rule of the first one but at another distance.
+    """Draw a second goal for each triple, as the first one but at another distance.
 
     d' is uniform in {1, …, min(max_offset, ℓ)} without d; triples one step before the end of
     their trajectory have no such goal and are left out.
     """
     longest = np.minimum(max_offset, trajectories.remaining(triples.rows))
-    kept = triples.take(longest >= 2)
+    paired = triples.take(longest >= 2)
     offsets = rng.integers(1, longest[longest >= 2] - 1, endpoint=True)
-    offsets += offsets >= kept.distance
-    return Pairs(kept, kept.rows + offsets)
+    offsets += offsets >= paired.distance
+    return Pairs(paired, paired.rows + offsets)

@@ -1,5 +1,6 @@
-"""The fused loop: data on the device, a scan over steps, a map over seeds.
+"""Training: data on the device, a scan over steps, a map over seeds.
 
-Import from the files: those that only read what runs left (`records`, `run_files`, `metrics`) load
-without JAX.
+Files, in reading order: `loop` (one run as a pure function), `offline` (data and goals), `config`,
+`programs` (compiled programs), `session` and `run_batch` (runs with folders, resumable), `batches`
+(runs without folders). `config` and `run_files` load without JAX.
 """

@@ -1,4 +1,8 @@
-"""What decides a run's result, apart from its seed and its data."""
+"""Everything that decides a run's result, apart from its seed and its data.
+
+`RunConfig` is the configuration of a critic's runs; `RunOptions` are the flags that it is made of.
+JAX is imported inside functions, because the flags of ``toptail train`` are listed without it.
+"""
 
 from __future__ import annotations
 
@@ -7,82 +11,69 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-
-import jax
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, get_args, get_type_hints
 
 from toptail.errors import InputError, check_whole, option
-from toptail.lab.training.run_files import differences, digest
+from toptail.lab.critics.registry import label_of, split_label
+from toptail.lab.training.run_files import digest
 
 if TYPE_CHECKING:
-    from toptail.lab.critics.base import Critic
+    from toptail.lab.critics.base import Critic, Learner
     from toptail.lab.critics.bellman import Reward
-    from toptail.lab.critics.learner import Learner
     from toptail.lab.training.loop import TrainConfig
 
-# Only here: the flags of `toptail train` come from this file, and are listed without JAX.
-
-FORMAT = 1
+FORMAT = 2
 """Raised when a setting changes its meaning."""
 
 GOALS = ("current", "future", "positive_gamma", "positive_window")
-"""Settings that are not the learner's but of how its goals are drawn: see `GoalSampling`."""
+"""Settings of the goals' sampling (see `GoalSampling`), which are not the learner's."""
 
 LARGEST_BATCH = 2**24
-"""Rows per step, at most: a contrastive loss compares each with each."""
+"""Rows per step, at most: the compiler ends the process where sizes overflow."""
 
 LAST_SEED = 2**32 - 1
-"""The largest seed that a key can be made of."""
+"""The largest seed of a JAX key."""
+
+WIDTH, DEPTH = 512, 3
+"""Hidden layers of a critic, by default."""
 
 
 @dataclass(frozen=True)
 class LearnerConfig(ABC):
-    """One learner on one task. Every seed of it is a run."""
+    """One learner on one task; each seed of it is a run."""
 
     task: str
     """Name of the data set."""
-
     critic: str
-    """Name of the learner: a critic of the registry, or of another kind of learner."""
-
+    """Name of the learner: a critic of the registry, or ``diffusion``."""
     steps: int
     """Optimizer steps."""
-
     batch_size: int = 1024
     """Rows per step."""
-
     learning_rate: float = 3e-4
     """Adam's step size."""
-
     gamma: float = 0.99
     """Discount, of the goals' distances and of the value target."""
-
     reward: Reward = "-1/0"
-    """The reward that value goals give; without effect on critics that do not read it."""
-
+    """Reward of the value goals; critics that do not read rewards keep the default."""
     bfloat16: bool = False
     """Whether matrix products and activations are bfloat16."""
-
     log_every: int = 500
     """Steps between two lines of ``metrics.jsonl``; one compiled program runs that many."""
-
     settings: tuple[tuple[str, Any], ...] = ()
-    """Settings of the learner and of its goals that are not the default: names of its fields, of
-    fields of the settings inside them, and of `GOALS`."""
-
+    """Settings of the learner and of `GOALS` that differ from the default, sorted by name. Settings
+    that the learner does not have are dropped, so that equal runs have equal configurations."""
     label: str = ""
-    """What it is called in folders and tables where that is not the critic's name: the critic with
-    the settings that tell it from others. It decides nothing, and no record of settings has it."""
+    """Name in folders and tables if it is not the critic's: the critic with some settings, as in
+    ``cosine[temperature=0.1]``. It decides nothing and is not recorded."""
 
     def __post_init__(self) -> None:
-        from toptail.lab.critics.full import setting_names
-
         for name in ("steps", "batch_size", "log_every"):
             check_whole(name, getattr(self, name), 1)
-        if self.batch_size > LARGEST_BATCH:  # the compiler ends the process where sizes overflow
+        if self.batch_size > LARGEST_BATCH:
             raise InputError(
                 f"{option('batch_size', self.batch_size)} must be at most {LARGEST_BATCH}."
             )
@@ -92,17 +83,27 @@ class LearnerConfig(ABC):
             )
         if not 0 < self.gamma < 1:
             raise InputError(f"{option('gamma', self.gamma)} must lie between 0 and 1.")
-        # Only what the learner has may count, or a flag for one critic would rename another.
-        learner = self.build()
-        known = {*setting_names(learner), *goal_settings(learner)}
-        kept = tuple(sorted((name, value) for name, value in self.settings if name in known))
-        object.__setattr__(self, "settings", kept)
+        learner = self.build()  # refuses settings that have no meaning
+        object.__setattr__(self, "settings", self._changed())
         if not learner.reads_rewards:
             object.__setattr__(self, "reward", type(self).reward)
 
+    def _changed(self) -> tuple[tuple[str, Any], ...]:
+        """The settings that change the learner or its goals, sorted by name."""
+        from toptail.lab.critics.full import setting_values
+        from toptail.lab.training.offline import GoalSampling
+
+        given = dict(self.settings)
+        object.__setattr__(self, "settings", ())
+        default = self.build()
+        goals = {name: getattr(GoalSampling, name) for name in goal_settings(default)}
+        pairs = (*setting_values(default), *goals.items())
+        return tuple(sorted({(name, given[name]) for name, value in pairs
+                             if name in given and given[name] != value}))  # fmt: skip
+
     @property
     def name(self) -> str:
-        """What it is called in folders and tables."""
+        """Name in folders and tables."""
         return self.label or self.critic
 
     @abstractmethod
@@ -111,7 +112,7 @@ class LearnerConfig(ABC):
 
     @cached_property
     def training(self) -> TrainConfig:
-        """The run as the loop wants it."""
+        """Learner, optimizer and sampler, for the training loop."""
         from toptail.lab.training.loop import TrainConfig
         from toptail.lab.training.offline import GoalSampling
 
@@ -122,19 +123,17 @@ class LearnerConfig(ABC):
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """Everything that decides the result, as JSON has it.
+        """Everything that decides the result, as JSON.
 
-        Beside the run's own settings it holds every field of the learner and of the sampler, so
-        that a default that changes later cannot go unnoticed.
+        It holds every field of the learner and of the sampler, so that a changed default shows.
         """
-        from toptail.lab.critics.learner import recorded
-
+        sampling: Any = self.training.sample
         full = {
             "format": FORMAT,
             **{name: value for name, value in asdict(self).items() if name != "label"},
             "settings": dict(self.settings),
-            "critic_fields": recorded(self.training.learner),
-            "sampler_fields": recorded(self.training.sample),
+            "critic_fields": self.training.learner.settings(),
+            "sampler_fields": asdict(sampling),
         }
         content: dict[str, Any] = json.loads(json.dumps(full, allow_nan=False))
         return content
@@ -146,27 +145,12 @@ class LearnerConfig(ABC):
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Self:
-        """Build the configuration that a stored `content` describes.
-
-        A temperature that its settings leave out is the one that its critic had: the default was
-        another one once.
-        """
-        own = {k: v for k, v in content.items() if k not in _DERIVED}
-        fields = content["critic_fields"]
-        then = {"temperature": fields["temperature"]} if "temperature" in fields else {}
-        own["settings"] = _pairs({**then, **content["settings"]})
+        """The configuration with a stored `content`."""
+        derived = ("format", "critic_fields", "sampler_fields")
+        own = {name: value for name, value in content.items() if name not in derived}
+        pairs = content["settings"].items()
+        own["settings"] = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in pairs)
         return cls(**own)
-
-    def as_recorded(self, content: Mapping[str, Any]) -> Self:
-        """Spelled as in a stored ``content`` of the same meaning, so that the hashes are equal.
-
-        Itself where that cannot be: a default that the content left unsaid is another one now.
-        """
-        spelled = replace(self, settings=_pairs(content["settings"]))
-        return spelled if spelled.content == content else self
-
-
-_DERIVED = ("format", "critic_fields", "sampler_fields")
 
 
 @dataclass(frozen=True)
@@ -183,21 +167,13 @@ class RunConfig(LearnerConfig):
 
 
 def goal_settings(learner: Learner) -> tuple[str, ...]:
-    """Which settings of the goals have an effect on a learner."""
+    """Which of `GOALS` have an effect on a learner."""
     shares = ("current", "future") if learner.reads_rewards else ()
     return (*shares, "positive_gamma", "positive_window") if learner.reads_positives else shares
 
 
-def changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Say in what two contents differ, apart from which settings were left at their defaults.
-
-    What ``settings`` say is in ``critic_fields`` too, with every setting that they leave out.
-    """
-    return differences({**one, "settings": None}, {**other, "settings": None})
-
-
 def require_seeds(seeds: Sequence[int]) -> None:
-    """Refuse seeds that are no seeds, or the same."""
+    """Refuse no seeds, seeds out of range, and the same seed twice."""
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0 or max(seeds) > LAST_SEED:
         raise InputError(
             f"{option('seeds', tuple(seeds))} must be different whole numbers from 0 to "
@@ -205,43 +181,199 @@ def require_seeds(seeds: Sequence[int]) -> None:
         )
 
 
-def _pairs(settings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Settings as JSON has them, hashable."""
-    return tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in settings.items())
-
-
-GPU_LOG_EVERY, CPU_LOG_EVERY = 500, 50
-"""Steps between two lines of metrics, unless given."""
-
-GPU_CHECKPOINT_EVERY, CPU_CHECKPOINT_EVERY = 50_000, 1_000
-"""Steps between two checkpoints, unless given."""
-
-
 def on_gpu() -> bool:
-    """Whether there is an accelerator: then bfloat16 is the default."""
+    """Whether JAX has an accelerator: then bfloat16 is the default."""
+    import jax
+
     return jax.default_backend() != "cpu"
 
 
 def log_every() -> int:
-    """Steps between two lines of metrics on this device."""
-    return GPU_LOG_EVERY if on_gpu() else CPU_LOG_EVERY
+    """Steps between two lines of metrics on this device, by default."""
+    return 500 if on_gpu() else 50
 
 
 def checkpoint_every() -> int:
-    """Steps between two checkpoints on this device."""
-    return GPU_CHECKPOINT_EVERY if on_gpu() else CPU_CHECKPOINT_EVERY
+    """Steps between two checkpoints on this device, by default."""
+    return 50_000 if on_gpu() else 1_000
 
 
 def keep_compiled() -> None:
-    """Keep the programs that a GPU's compiler makes, so that whatever runs again runs the same.
+    """Store the programs of a GPU's compiler, so that a resumed run ends with the same bits.
 
-    That compiler chooses kernels by timing them, and may choose others the next time; then the
-    last bits of a run that was stopped would differ from those of one that was not. A folder
-    that the user has told JAX to keep programs in is used instead.
+    That compiler chooses kernels by timing them, and may choose others the next time. A cache
+    folder that the user has configured in JAX is used instead.
     """
+    import jax
+
     if not on_gpu() or getattr(jax.config, "jax_compilation_cache_dir", None):
         return
     caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     jax.config.update("jax_compilation_cache_dir", str(caches / "toptail" / "compiled"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSize:
+    """How long and how precisely to train, and how large the networks are."""
+
+    steps: int
+    """Optimizer steps."""
+    batch_size: int = RunConfig.batch_size
+    """Rows per step."""
+    learning_rate: float = RunConfig.learning_rate
+    """Adam's step size."""
+    precision: Literal["float32", "bfloat16"] | None = None
+    """Type of matrix products and activations; bfloat16 on a GPU and float32 on a CPU unless
+    given."""
+    log_every: int | None = None
+    """Steps between two lines of metrics; 500 on a GPU and 50 on a CPU unless given."""
+    hidden: int | None = None
+    """Width of the hidden layers; 512 unless given."""
+    depth: int | None = None
+    """Number of hidden layers; 3 unless given."""
+    embed_dim: int | None = None
+    """Dimension of phi and psi; 512 unless given."""
+    ensemble: int | None = None
+    """Copies of each network; 2 unless given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(RunSize):
+    """Size and settings of critics; None is the critic's or the device's default."""
+
+    layer_norm: bool | None = None
+    """Whether a LayerNorm follows each hidden layer; default on."""
+    temperature: float | None = None
+    """Temperature of the cosine logits; default 0.05."""
+    learn_temperature: bool | None = None
+    """Whether the temperature is learned, starting from the given one; default off."""
+    contrast: Literal["binary_nce", "symmetric_info_nce"] | None = None
+    """Contrastive loss; default binary_nce."""
+    positive_weight: float | None = None
+    """How often a positive counts in binary NCE, where a negative counts once; default 1."""
+    alpha: float | None = None
+    """Weight of f_cos in Q_hybrid; default 1."""
+    td_weight: float | None = None
+    """Weight of the Bellman loss added to a contrastive one; default by the value's range."""
+    reward: Literal["-1/0", "0/1"] | None = None
+    """Reward of the value target: -1 until the goal, or 1 at the goal; default -1/0."""
+    expectile: float | None = None
+    """Expectile of V in the value target; default 0.9, or the critic's own."""
+    gamma: float | None = None
+    """Discount of the value target and of the goals' distances; default 0.99."""
+    positive_gamma: float | None = None
+    """Discount of the distances of contrastive positives alone; default gamma."""
+    positive_window: int | None = None
+    """Contrastive positives are uniform over 1 to so many steps ahead; default geometric."""
+    current: float | None = None
+    """Share of value goals that are the current state; default 0.2."""
+    future: float | None = None
+    """Share of value goals that are a future state of the trajectory; default 0.5. The rest are
+    random states of the data."""
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that were given, by the names of the critics' fields."""
+        for name in ("hidden", "depth"):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), 1)
+        own = set(SETTINGS) - {*_OF_ALL_CRITICS, "hidden", "reward"}
+        given = {name: getattr(self, name) for name in own}
+        if self.hidden is not None or self.depth is not None:
+            given["hidden"] = (self.hidden or WIDTH,) * (self.depth or DEPTH)
+        return {name: value for name, value in given.items() if value is not None}
+
+    def shared(self) -> dict[str, Any]:
+        """Options that every learner's configuration has, by name."""
+        half = on_gpu() if self.precision is None else self.precision == "bfloat16"
+        return {
+            "batch_size": self.batch_size,
+            "learning_rate": self.learning_rate,
+            "bfloat16": half,
+            "log_every": log_every() if self.log_every is None else self.log_every,
+        }
+
+    def configs(self, task: str, critics: Sequence[str]) -> list[RunConfig]:
+        """One configuration per critic or label; a setting that none of them has is refused."""
+        configs = [self.config(task, critic) for critic in critics]
+        more = {name for name in ("reward", "gamma") if getattr(self, name) is not None}
+        self._require_effect(configs, {*self.settings(), *more})
+        return configs
+
+    def config(self, task: str, label: str) -> RunConfig:
+        """The configuration of a critic, with the settings of its label (``raw[hidden=64]``)."""
+        critic, written = split_label(label)
+        own = typed_settings(label, written)
+        options = replace(self, **own)
+        config = RunConfig(
+            task=task,
+            critic=critic,
+            steps=options.steps,
+            gamma=RunConfig.gamma if options.gamma is None else options.gamma,
+            reward=options.reward or RunConfig.reward,
+            settings=tuple(options.settings().items()),
+            label=label_of(critic, own) if own else "",
+            **options.shared(),
+        )
+        self._require_effect([config], {name for name in own if name not in _OF_ALL_CRITICS})
+        return config
+
+    @staticmethod
+    def _require_effect(configs: Sequence[RunConfig], given: set[str]) -> None:
+        from toptail.lab.critics.full import setting_values
+
+        known = {"gamma", "depth"}  # gamma is a setting of every sampler, depth a part of hidden
+        for learner in (config.build() for config in configs):
+            known |= {*dict(setting_values(learner)), *goal_settings(learner)}
+            known |= {"reward"} if learner.reads_rewards else set()
+        for name in sorted(given - known):
+            critics = ", ".join(config.name for config in configs)
+            raise InputError(
+                f"{option(name)} has no effect on {critics}: leave it out, or train a critic that "
+                "has this setting."
+            )
+
+
+_OF_ALL_CRITICS: Final = ("steps", "batch_size", "learning_rate", "gamma", "depth")
+
+SETTINGS: Final = tuple(
+    name for name in get_type_hints(RunOptions) if name not in ("precision", "log_every")
+)
+"""Settings that a label or ``--set`` may have."""
+
+
+def labelled(config: RunConfig, label: str) -> RunConfig:
+    """A copy of a configuration with the critic and the settings of a label."""
+    critic, written = split_label(label)
+    own, layers = typed_settings(label, written), dict(config.settings).get("hidden", ())
+    size = {"hidden": layers[0], "depth": len(layers)} if layers else {}
+    given = RunOptions(**{"steps": config.steps, **size, **own}).settings()
+    runs = {name: value for name, value in own.items() if name in {f.name for f in fields(config)}}
+    settings = tuple({**dict(config.settings), **given}.items())
+    return replace(config, critic=critic, **runs, settings=settings, label=label)
+
+
+def typed_settings(label: str, written: Mapping[str, str]) -> dict[str, Any]:
+    """The settings of a label, converted to the types of the options."""
+    kinds, settings = get_type_hints(RunOptions), {}
+    for name, text in written.items():
+        if name not in SETTINGS:
+            raise InputError(
+                f"{label}: no critic has a setting '{name}'; the settings are "
+                f"{', '.join(SETTINGS)}."
+            )
+        kind = (get_args(kinds[name]) or (kinds[name],))[0]  # X of X | None
+        try:
+            settings[name] = _value_in(text, kind)
+        except (KeyError, ValueError):
+            expected = " or ".join(get_args(kind)) or ("on or off" if kind is bool else "a number")
+            raise InputError(f"{label}: {name} is '{text}', not {expected}.") from None
+    return settings
+
+
+def _value_in(text: str, kind: Any) -> Any:
+    if get_args(kind):
+        words = {word.replace("/", "_"): word for word in get_args(kind)}  # as folders have them
+        return words[text.replace("/", "_")]
+    return {"on": True, "off": False}[text] if kind is bool else kind(text)

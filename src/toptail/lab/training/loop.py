@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from toptail.lab.critics.learner import Batch, Info, Learner, Params, trained_only
+from toptail.lab.critics.base import Batch, Info, Learner, Params, trained_only
 
 Sampler: TypeAlias = Callable[[jax.Array, Any, int], Batch]
 """(key, data set, batch size) -> batch, drawn inside the jitted step."""
@@ -25,20 +25,16 @@ def uniform_rows(key: jax.Array, data: Batch, size: int) -> Batch:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """What to train, and how."""
+    """A learner and its optimizer, batch size and sampler."""
 
     learner: Learner
-    """A critic, or whatever else has a loss, with its settings."""
-
+    """A critic or another learner, with its settings."""
     steps: int = 10_000
     """Optimizer steps."""
-
     batch_size: int = 256
     """Rows per step."""
-
     learning_rate: float = 1e-3
     """Adam's step size."""
-
     sample: Sampler = uniform_rows
     """How a batch is drawn from the data set."""
 
@@ -53,13 +49,10 @@ class TrainState(NamedTuple):
 
     key: jax.Array
     """The run's key; step t uses fold_in(key, t), so that chunking cannot change a draw."""
-
     step: jax.Array
     """Optimizer steps done."""
-
     params: Params
     """The learner's parameters."""
-
     opt_state: optax.OptState
     """Adam's moments."""
 
@@ -101,8 +94,8 @@ def run_steps(
 ) -> tuple[TrainState, Info]:
     """Scan ``steps`` steps; the info comes back per step: each entry [steps].
 
-    The copy that the loss computes with is carried along, so that it is made where the parameters
-    are updated.
+    The scan carries the copy that the loss computes with (`Learner.compute_params`), so that it is
+    made in the pass that updates the parameters.
     """
 
     def body(carry: tuple[TrainState, Params], _: None) -> tuple[tuple[TrainState, Params], Info]:
@@ -118,12 +111,12 @@ def run_steps(
 
 
 def _copies(learner: Learner, params: Params) -> Params:
-    """What the loss computes with, None where that is the parameter itself.
+    """The copies that the loss computes with; None where a parameter is used as it is.
 
-    Carried beside itself it would be copied in every step, by a kernel of its own for each vector.
+    A parameter that the scan carried twice would be copied in every step.
     """
     compute = learner.compute_params(params)
-    own = {name: params[name] for name in compute}  # which may leave out a target
+    own = {name: params[name] for name in compute}  # compute may lack the target
     copies: Params = jax.tree.map(lambda it, copy: None if copy is it else copy, own, compute)
     return copies
 

@@ -1,8 +1,8 @@
-"""Recorded trajectories on the device, and batches with goals drawn inside the jitted step."""
+"""Trajectories on the device, and batches whose goals are drawn inside the jitted step."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from toptail.errors import InputError, check_whole, option
+from toptail.lab.critics.base import Batch
 from toptail.lab.critics.bellman import Reward
-from toptail.lab.critics.learner import LATER, Batch
 from toptail.lab.tasks.trajectories import Trajectories
 
 
@@ -20,24 +20,21 @@ class OfflineData(NamedTuple):
 
     observations: jax.Array
     """[rows, o] float32"""
-
     actions: jax.Array
     """[rows, a] float32"""
-
     last: jax.Array
     """[rows] int32: the last row of each row's trajectory."""
-
     transitions: jax.Array
     """[transitions] int32: rows that have a next row."""
 
     @property
     def states(self) -> jax.Array:
-        """States are observations; here for their width."""
+        """The observations, under the name that `init_state` reads their width by."""
         return self.observations
 
     @property
     def goals(self) -> jax.Array:
-        """Goals are observations too."""
+        """Goals are observations."""
         return self.observations
 
 
@@ -57,19 +54,16 @@ def device_data(trajectories: Trajectories) -> OfflineData:
 
 
 class Drawn(NamedTuple):
-    """Rows of the data set, each [size]."""
+    """Drawn rows of the data set, each [size]."""
 
     row: jax.Array
     """Transitions."""
-
     goal: jax.Array
     """Contrastive goals."""
-
     value_goal: jax.Array
     """Value goals."""
-
     anywhere: jax.Array
-    """Rows of any trajectory, drawn without regard to the transition."""
+    """Rows of any trajectory, independent of the transition."""
 
 
 @dataclass(frozen=True)
@@ -84,25 +78,19 @@ class GoalSampling:
 
     gamma: float = 0.99
     """Discount; a geometric distance d has P(d) = (1 - gamma) gamma^(d - 1), d = 1, 2, ..."""
-
     current: float = 0.2
     """Share of value goals that are the current state (reward and end of episode at once)."""
-
     future: float = 0.5
     """Share of value goals that are a future state; the rest are random states."""
-
     uniform_future: bool = False
     """Whether the future value goals are uniform over the rest of the trajectory, not geometric."""
-
     reward: Reward = "-1/0"
     """The reward that value goals give."""
-
-    positive_gamma: float | None = field(default=None, metadata=LATER)
-    """Discount of the distance of contrastive positives; ``gamma`` unless given."""
-
-    positive_window: int | None = field(default=None, metadata=LATER)
-    """Longest distance of contrastive positives that are uniform over 1, 2, ..., within the
-    trajectory, as evaluation triples are drawn; geometric ones unless given."""
+    positive_gamma: float | None = None
+    """Discount of the distance of contrastive positives; ``gamma`` by default."""
+    positive_window: int | None = None
+    """If given, contrastive positives are uniform over distances 1, 2, ... up to this one, within
+    the trajectory, as evaluation triples are; by default they are geometric."""
 
     def __post_init__(self) -> None:
         if self.positive_gamma is not None and not 0 < self.positive_gamma < 1:

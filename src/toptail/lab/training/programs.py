@@ -1,34 +1,99 @@
-"""The compiled parts of a session: fresh states, and a chunk of steps for all seeds."""
+"""Compiled programs of a batch of runs, and whether they fit the device's memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from toptail.lab.critics.learner import Info, Params
+from toptail.errors import NotDoneError
+from toptail.lab.critics.base import Info, Params
+from toptail.lab.tasks.trajectories import Trajectories
 from toptail.lab.training.loop import TrainConfig, TrainState, init_state, run_steps
 from toptail.lab.training.offline import OfflineData
 
+_MEMINFO = Path("/proc/meminfo")
+
+
+def tree_bytes(tree: Any) -> int:
+    """Bytes of all arrays of a tree, or of arrays with its shapes."""
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+def data_shapes(trajectories: Trajectories) -> OfflineData:
+    """The shapes that a data set will have on the device."""
+    rows = len(trajectories)
+
+    def shape(dtype: Any, *dims: int) -> Any:
+        return jax.ShapeDtypeStruct(dims, dtype)
+
+    return OfflineData(
+        observations=shape(jnp.float32, rows, *trajectories.observations.shape[1:]),
+        actions=shape(jnp.float32, rows, *trajectories.actions.shape[1:]),
+        last=shape(jnp.int32, rows),
+        transitions=shape(jnp.int32, len(trajectories.transitions)),
+    )
+
+
+def free_bytes(device: jax.Device | None = None) -> int | None:
+    """Free memory of the device, or of the machine on a CPU; None where it is not known."""
+    device = device or jax.devices()[0]
+    stats = device.memory_stats()
+    if stats and "bytes_limit" in stats:
+        return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
+    if device.platform != "cpu" or not _MEMINFO.is_file():
+        return None
+    lines = (line.split() for line in _MEMINFO.read_text().splitlines())
+    kilobytes = {parts[0]: int(parts[1]) for parts in lines if len(parts) > 1}
+    available = kilobytes.get("MemAvailable:")
+    return None if available is None else 1024 * available
+
+
+def program_bytes(compiled: Any) -> int:
+    """Memory of a compiled program in addition to its arguments, by the compiler's analysis."""
+    stats = compiled.memory_analysis()
+    if stats is None:
+        return 0
+    new = stats.output_size_in_bytes - stats.alias_size_in_bytes
+    return int(stats.temp_size_in_bytes + max(new, 0))
+
+
+def check_fits(what: str, needed: int, free: int | None) -> None:
+    """Raise :class:`NotDoneError` where less is free than needed."""
+    if free is None or needed <= free:
+        return
+    raise NotDoneError(
+        f"{what} needs {_gigabytes(needed)} of memory and {_gigabytes(free)} are free on "
+        f"{jax.devices()[0]}: {_gigabytes(needed - free)} are missing; train fewer seeds at a "
+        "time, choose a smaller batch size, or use a larger device."
+    )
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:,.2f} GB"
+
+
 Advance: TypeAlias = Callable[[TrainState, OfflineData], tuple[TrainState, Info]]
-"""(joint state, data) -> (joint state some steps later, info: each entry [seeds, steps])."""
+"""(state, data) -> (state some steps later, info); states have one row per run, info [runs, steps].
+"""
 
 
 def width(seeds: int) -> int:
-    """Rows of the joint state of so many seeds.
+    """Rows of the state of a batch of so many seeds: at least two.
 
-    XLA compiles a map of width 1 differently from a wider one, so a seed that runs alone is
-    given a twin: then it ends with the same bits as in company.
+    XLA compiles a map of width 1 differently from a wider one. A seed that runs alone therefore
+    gets a twin, and ends with the same bits as in a larger batch.
     """
     return max(seeds, 2)
 
 
 def with_twin(seeds: Sequence[int]) -> list[int]:
-    """The seed of each row of a joint state."""
+    """The seed of each row of a batch's state: a single seed twice."""
     return [*seeds, *seeds][: width(len(seeds))]
 
 
@@ -39,12 +104,12 @@ def take_row(params: Params, row: int) -> Params:
 
 
 def state_shapes(config: TrainConfig, rows: int, data: OfflineData) -> TrainState:
-    """Shapes of a joint state; ``data`` may hold shapes alone."""
+    """Shapes of a batch's state; ``data`` may hold shapes alone."""
     return _state_shapes(config, rows, shapes_of(data))
 
 
 def fresh_state(config: TrainConfig, seeds: Sequence[int], data: OfflineData) -> TrainState:
-    """The joint state of seeds before their first step, one row per seed and twin."""
+    """The state of a batch before its first step, one row per seed."""
     state: TrainState = _init(config)(keys_of(with_twin(seeds)), data)
     return state
 
@@ -56,7 +121,7 @@ def keys_of(seeds: Sequence[int]) -> jax.Array:
 
 @lru_cache(maxsize=4)
 def compile_chunk(config: TrainConfig, steps: int, rows: int, shapes: OfflineData) -> Any:
-    """Compile ``steps`` steps of a joint state of ``rows`` rows, before there is any memory in use.
+    """Compile ``steps`` steps of a batch of ``rows`` rows, given only shapes.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from scipy.stats import binomtest
 
-from toptail_paper.controlled.theory.check import FloatArray, TheoryCheck
+from toptail_paper.controlled.theory.support import FloatArray, TheoryCheck
 
 
 def pick_in_bad_probability(p: float, k: ArrayLike) -> FloatArray:

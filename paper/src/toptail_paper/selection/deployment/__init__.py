@@ -1,6 +1,6 @@
 """Deployment scope: what a critic does inside an actor, and as an objective at every step."""
 
 from toptail_paper.selection.deployment.config import DeploymentConfig
-from toptail_paper.selection.deployment.run import run_deployment
+from toptail_paper.selection.deployment.run import Deployment
 
-__all__ = ["DeploymentConfig", "run_deployment"]
+__all__ = ["Deployment", "DeploymentConfig"]

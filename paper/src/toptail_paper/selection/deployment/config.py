@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from toptail.errors import InputError
 from toptail.lab.critics.registry import entry, split_readout
 from toptail.lab.proposals.actor import ActorConfig
-from toptail.lab.tasks.names import OGBENCH_NAMES, PAPER_TASKS, parse_name
+from toptail.lab.tasks.names import is_ogbench, parse_name
 
 Kind: TypeAlias = Literal["value", "contrastive"]
 """What an actor follows: a readout that is fitted to Bellman targets, or any other."""
@@ -32,10 +32,8 @@ class EpisodeConfig:
     per_goal: int = 20
     """Episodes of each evaluation goal (the mazes have five), each with its own start and goal
     noise, the environment's."""
-
     limit: int | None = None
     """Steps after which an episode has failed; None is the environment's own limit."""
-
     seed: int = 0
     """Seed of starts and goals."""
 
@@ -50,17 +48,13 @@ class SearchConfig:
 
     ks: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
     """Sizes K, rising. The candidates of a smaller K are the first ones of a larger."""
-
     noise: float = 0.3
     """Standard deviation of the Gaussian noise on every coordinate, before clipping to [-1, 1]."""
-
     keep_base: bool = False
     """Whether the first candidate is the behaviour sample itself. Otherwise it is noisy like the
     others, as in the paper, and K = 1 executes behaviour plus noise whatever the critic."""
-
     ddim_steps: int = 10
     """Steps of the deterministic sampler that draws the behaviour sample."""
-
     seed: int = 0
     """Key of the draws, which all critics and all K share."""
 
@@ -77,10 +71,8 @@ class SpreadConfig:
 
     actions: int = 256
     """Actions drawn uniformly from [-1, 1]^a, the same for all states."""
-
     per_group: int = 100
     """States and goals of each distance group, drawn from the validation split."""
-
     seed: int = 0
     """Seed of states, goals and actions."""
 
@@ -95,30 +87,24 @@ class DeploymentConfig:
 
     actor: ActorConfig = field(default_factory=ActorConfig)
     """How the actors are trained."""
-
     alphas: tuple[tuple[Kind, float], ...] = ()
     """Weight of behaviour cloning by what an actor follows; `actor` has it for all where empty."""
-
     episodes: EpisodeConfig = EpisodeConfig()
     """What success is counted over, by actors and by the search alike."""
-
     search: SearchConfig = SearchConfig()
     """Best-of-K at every step."""
-
     searched: tuple[str, ...] = ("tdq", "raw")
     """Critics that the search is run with, by default the paper's: one value, one compatibility.
     Actors and spreads are made for all."""
-
     policy_seed: int = 42
     """Seed of the behaviour model's run."""
-
     spread: SpreadConfig = SpreadConfig()
     """The measurement that explains what the search does."""
 
     @classmethod
     def for_task(cls, task: str) -> DeploymentConfig:
         """The settings of a task: the paper's, with OGBench's own weights of behaviour cloning."""
-        if PAPER_TASKS.get(task, task) not in OGBENCH_NAMES:
+        if not is_ogbench(task):
             return cls()
         name = parse_name(task)
         alphas = OGBENCH_ALPHAS.get(name.family, {}) if name.kind != "explore" else {}

@@ -12,34 +12,31 @@ from numpy.typing import NDArray
 
 from toptail.errors import InputError
 from toptail.lab.environments.ogbench import MazeEnvironments
-from toptail.lab.environments.walks import Maker, WalkRules, WalkStarts, walk
+from toptail.lab.environments.rollout import BatchMaker, RolloutRules, RolloutStarts, roll_out
 from toptail.lab.tasks.queries import FrozenQueries
 from toptail.lab.tasks.simulator import make_env, package_randomness
 from toptail.lab.tasks.trajectories import IntArray, Trajectories
 from toptail.stats import wilson
 from toptail_paper.selection.deployment.config import EpisodeConfig
-from toptail_paper.selection.rollout_design import audited_queries
+from toptail_paper.selection.rollout_data import audited_queries
 
 Act: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """Observations [n, o] of all episodes at one step, to actions [n, a]; called once per step."""
 
 Share: TypeAlias = Callable[[float], None]
-"""Told the share of the work that is done."""
+"""Called with the share of the work that is done."""
 
 
 @dataclass(frozen=True, eq=False)
 class Episodes:
     """Where n episodes start, and where they should lead."""
 
-    make: Maker
+    make: BatchMaker
     """Makes the simulations."""
-
-    starts: WalkStarts
+    starts: RolloutStarts
     """State and goal of each episode, as the simulation has them."""
-
     goal: NDArray[Any]
     """[n] number of the evaluation goal, from 1, or the distance group of recorded goals."""
-
     limit: int
     """Steps after which an episode has failed."""
 
@@ -55,7 +52,9 @@ class Episodes:
     def take(self, at: IntArray) -> Episodes:
         """Some of the episodes, or some several times."""
         assert self.starts.goals is not None
-        starts = WalkStarts(self.starts.trajectories, self.starts.rows[at], self.starts.goals[at])
+        starts = RolloutStarts(
+            self.starts.trajectories, self.starts.rows[at], self.starts.goals[at]
+        )
         return Episodes(self.make, starts, self.goal[at], self.limit)
 
     def parts(self, times: int) -> Iterator[IntArray]:
@@ -89,20 +88,20 @@ def evaluation_episodes(environment: str, config: EpisodeConfig) -> Episodes:
     resets = Trajectories(
         observed, still, np.ones(len(goal), dtype=bool), qpos, qvel, source=environment
     )
-    starts = WalkStarts(resets, np.arange(len(goal)), goals)
+    starts = RolloutStarts(resets, np.arange(len(goal)), goals)
     return Episodes(cache(partial(MazeEnvironments, environment)), starts, goal, limit)
 
 
 def recorded_episodes(
-    make: Maker, val: Trajectories, queries: FrozenQueries, config: EpisodeConfig
+    make: BatchMaker, val: Trajectories, queries: FrozenQueries, config: EpisodeConfig
 ) -> Episodes:
     """Episodes of an environment without evaluation goals: from recorded states to recorded goals.
 
     ``per_goal`` queries of each distance group, in the order in which rollouts take them.
     """
     at = audited_queries(queries, config.per_goal)
-    starts = WalkStarts(val, queries.rows[at], queries.goals[at])
-    limit = WalkRules().horizon if config.limit is None else config.limit
+    starts = RolloutStarts(val, queries.rows[at], queries.goals[at])
+    limit = RolloutRules().horizon if config.limit is None else config.limit
     return Episodes(make, starts, queries.group[at], limit)
 
 
@@ -132,8 +131,8 @@ def follow(episodes: Episodes, act: Act, tick: Share | None = None) -> IntArray:
             tick(taken[0] / episodes.limit)
         return act(every)[walks]
 
-    rules = WalkRules(episodes.limit)
-    return walk(episodes.make, episodes.starts, policy, rules, slots=slots).reached
+    rules = RolloutRules(episodes.limit)
+    return roll_out(episodes.make, episodes.starts, policy, rules, slots=slots).reached
 
 
 def follow_in_parts(

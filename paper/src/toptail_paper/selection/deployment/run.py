@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from toptail.errors import InputError
 from toptail.io.files import sha256
-from toptail.lab.check.environments import TaskWorld
-from toptail.lab.critics.registry import MAIN
+from toptail.io.json_files import read_json, write_json
+from toptail.lab.check.environments import TaskEnvironment
+from toptail.lab.critics.base import TrainedCritic
+from toptail.lab.critics.registry import MAIN, split_readout
 from toptail.lab.proposals.actor import TrainedActor, train_actor
 from toptail.lab.proposals.diffusion import DiffusionPolicy, load_policy
-from toptail.lab.tasks.files import Dataset, load
+from toptail.lab.store.units import plain, require_fit
+from toptail.lab.tasks.files import Dataset
 from toptail.lab.tasks.names import parse_name
-from toptail.lab.tasks.queries import FrozenQueries
-from toptail.lab.training.checkpoint import save_params
+from toptail.lab.tasks.queries import FrozenQueries, QueryConfig, freeze_queries
+from toptail.lab.tasks.trajectories import Trajectories
+from toptail.lab.training.checkpoints import save_params
 from toptail.lab.training.offline import OfflineData, device_data
-from toptail.lab.training.run_files import read_run, run_folder
-from toptail.lab.training.runs import require_data
+from toptail.lab.training.run_files import Run, read_run, run_folder
+from toptail.lab.training.runs import load_run, require_data
 from toptail.progress import Tick, no_tick
-from toptail_paper.selection.deployment.config import DeploymentConfig
+from toptail.stats.best_of_k import Floats
+from toptail_paper.selection.deployment.config import DeploymentConfig, SpreadConfig
 from toptail_paper.selection.deployment.episodes import (
     Act,
     Episodes,
@@ -34,99 +40,200 @@ from toptail_paper.selection.deployment.episodes import (
     recorded_episodes,
     success,
 )
-from toptail_paper.selection.deployment.results import (
-    DeployedCritic,
-    ResultFile,
-    load_deployed,
-)
-from toptail_paper.selection.deployment.search import search_episodes
-from toptail_paper.selection.deployment.spread import score_spread
+from toptail_paper.selection.deployment.search import EXACT, search_episodes
 
 
-def run_deployment(
-    task: str,
-    runs: str | Path,
-    out: str | Path,
-    critics: Sequence[str] = MAIN,
-    seeds: Sequence[int] = (42,),
-    tick: Tick = no_tick,
-    config: DeploymentConfig | None = None,
-    dataset: Dataset | None = None,
-    world: TaskWorld | None = None,
-    queries: FrozenQueries | None = None,
-) -> None:
-    """Make ``OUT/TASK/deployment/``: ``spread.json``, ``actors.json`` and ``closed_loop.json``.
+@dataclass(frozen=True, eq=False)
+class DeployedCritic:
+    """A trained critic and the run that it comes from."""
+
+    name: str
+    """``raw``, or ``two_head_joint.f_cos`` for one of its readouts."""
+    seed: int
+    """Seed of the run."""
+    run: Run
+    """The run's folder and record."""
+    trained: TrainedCritic
+    """The critic in float32, with its readout."""
+
+    @property
+    def column(self) -> str:
+        """``NAME@SEED``."""
+        return f"{self.name}@{self.seed}"
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What a result says about where its critic came from."""
+        record = self.run.record
+        return {name: record[name] for name in ("config_hash", "params_sha256")}
+
+
+def load_deployed(runs: Path, task: str, name: str, seed: int) -> DeployedCritic:
+    """Load ``RUNS/TASK/CRITIC/seed-N``; its scores are computed in float32: see `load_run`."""
+    critic, readout = split_readout(name)
+    folder = run_folder(runs / task / critic, seed)
+    trained = load_run(folder, task, in_float32=True)
+    run, family = read_run(folder), trained.critic
+    if readout and readout not in family.readouts():
+        raise InputError(
+            f"The critic '{critic}' has no readout '{readout}'; it has "
+            f"{', '.join(family.readouts())}."
+        )
+    return DeployedCritic(name, seed, run, replace(trained, readout=readout or None))
+
+
+class ResultFile:
+    """One JSON file: a header of settings, then ``critics`` -> name -> seed -> entry.
+
+    A stored entry is not made again. A file with other settings, or an entry of other runs, is
+    refused rather than overwritten.
+    """
+
+    def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
+        self.path = path
+        self._content: dict[str, Any] = {**plain(header), "critics": {}}
+        if path.is_file():
+            self._content = read_json(path)
+            require_fit(path, self._content, header)
+
+    def has(self, critic: DeployedCritic) -> bool:
+        """Whether the entry of this critic and seed exists; one of another run is refused."""
+        entry = self._content["critics"].get(critic.name, {}).get(str(critic.seed))
+        if entry is None:
+            return False
+        require_fit(self.path, {critic.column: entry["run"]}, {critic.column: critic.origin})
+        return True
+
+    def add(self, critic: DeployedCritic, entry: Mapping[str, Any]) -> None:
+        """Store an entry; the file is whole at every moment."""
+        if self.path.is_file():  # another process may have added its critics meanwhile
+            self._content = read_json(self.path)
+        seeds = self._content["critics"].setdefault(critic.name, {})
+        seeds[str(critic.seed)] = {"run": critic.origin, **entry}
+        write_json(self.path, self._content)
+
+
+BLOCK = 50
+"""States that are scored in one call."""
+
+
+class Spread(NamedTuple):
+    """Spread of a score at each state, in units of the score's size there."""
+
+    range: Floats
+    """[m] (max_a f - min_a f) / |mean_a f|"""
+    deviation: Floats
+    """[m] std_a f / |mean_a f|"""
+
+
+def spread_of(scores: NDArray[Any]) -> Spread:
+    """Spread of scores [m, n] over the n actions of each state."""
+    size = np.abs(scores.mean(axis=1))
+    return Spread(np.ptp(scores, axis=1) / size, scores.std(axis=1) / size)
+
+
+def score_spread(
+    config: SpreadConfig,
+    critic: TrainedCritic,
+    val: Trajectories,
+    drawn: QueryConfig | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Median and quartiles of both spreads over states, for all of them and by distance group.
+
+    A spread can be large because the score passes through 0 there; the median over states does
+    not depend on how large. ``drawn`` has the bounds of the distance groups, where they are not the
+    usual ones.
+    """
+    groups = replace(drawn or QueryConfig(), per_group=config.per_group, seed=config.seed)
+    queries = freeze_queries(val, groups)
+    rng = np.random.default_rng([config.seed, 1])
+    actions = rng.uniform(-1, 1, (config.actions, queries.actions.shape[1])).astype(np.float32)
+    spread = spread_of(_scores(critic, queries, actions))
+    masks = {"all": np.ones(len(queries), dtype=bool)}
+    masks |= {name: queries.group == name for name in queries.config.groups()}
+    return {
+        name: {"states": int(mask.sum())}
+        | {kind: _quartiles(values[mask]) for kind, values in spread._asdict().items()}
+        for name, mask in masks.items()
+    }
+
+
+def _scores(critic: TrainedCritic, queries: FrozenQueries, actions: NDArray[np.float32]) -> Floats:
+    """Score every action at every query: [queries, actions]."""
+    blocks = []
+    with jax.default_matmul_precision(EXACT):
+        for start in range(0, len(queries), BLOCK):
+            own = slice(start, start + BLOCK)
+            states, goals = (
+                x[own, None].astype(np.float32) for x in (queries.states, queries.goals)
+            )
+            blocks.append(critic.score(states, actions[None], goals))
+    return np.concatenate(blocks).astype(np.float64)
+
+
+def _quartiles(values: Floats) -> dict[str, float]:
+    low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
+    return {"median": float(median), "lower_quartile": float(low), "upper_quartile": float(high)}
+
+
+@dataclass(frozen=True, eq=False)
+class Deployment:
+    """The deployment checks of one task: ``spread.json``, ``actors.json``, ``closed_loop.json``.
 
     Each file has a header of settings, then one entry per critic and seed, which is stored when
     it is finished: the same call goes on where it was stopped.
-
-    Parameters
-    ----------
-    task
-        Name of the data set, of a maze unless there is a ``world``.
-    runs, out
-        Where ``TASK/CRITIC/seed-N`` and ``TASK/diffusion/seed-N`` were trained, and the study's
-        folder.
-    critics, seeds
-        Critics, or their readouts as ``two_head_joint.f_cos``; the actor of a critic has its
-        critic's seed.
-    tick
-        Told what is being done (``actor raw@42``) and the share of it that is done.
-    config, dataset
-        All settings, and the task's data where the caller has it already.
-    world, queries
-        An environment with goals in place of the maze, and the frozen queries of the validation
-        split, from whose states its episodes start.
     """
-    data = load(task) if dataset is None else dataset
-    settings = config or DeploymentConfig.for_task(task)
-    work = _Work(task, Path(runs), Path(out), settings, tick, data, world, queries)
-    loaded = [load_deployed(work.runs, work.task, name, seed) for name in critics for seed in seeds]
-    for critic in loaded:  # the actors must be trained on the data that their critics were
-        run, train = critic.run, data.train
-        require_data(run.folder, run.record["data"]["train"], train.source, train.sha256)
-    for check in (work.spread, work.actor, work.search):
-        for critic in loaded:
-            check(critic)
 
+    task: str
+    """Name of the data set, of a maze unless there is a ``world``."""
+    runs: Path
+    """Where ``TASK/CRITIC/seed-N`` and ``TASK/diffusion/seed-N`` were trained."""
+    folder: Path
+    """Where the files go."""
+    dataset: Dataset
+    """The task's data."""
+    config: DeploymentConfig
+    """All settings."""
+    tick: Tick = no_tick
+    """Called with what is being done (``actor raw@42``) and its share."""
+    world: TaskEnvironment | None = None
+    """An environment with goals in place of the maze."""
+    queries: FrozenQueries | None = None
+    """With a ``world``: the frozen queries of the validation split, where its episodes start."""
 
-class _Work:
-    """What the checks of one task share, each made when it is first needed."""
+    def run(self, critics: Sequence[str] = MAIN, seeds: Sequence[int] = (42,)) -> None:
+        """Make the checks of critics, or of their readouts as ``two_head_joint.f_cos``.
 
-    def __init__(
-        self,
-        task: str,
-        runs: Path,
-        out: Path,
-        config: DeploymentConfig,
-        tick: Tick,
-        data: Dataset,
-        world: TaskWorld | None,
-        queries: FrozenQueries | None,
-    ) -> None:
-        self.task = task if world is not None else parse_name(task).name
-        self.runs, self.config, self._tick, self.dataset = runs, config, tick, data
-        self.world, self.queries = world, queries
-        self.folder = out / self.task / "deployment"
+        The actor of a critic has its critic's seed.
+        """
+        pairs = [(name, seed) for name in critics for seed in seeds]
+        loaded = [load_deployed(self.runs, self.task, name, seed) for name, seed in pairs]
+        for critic in loaded:  # the actors must be trained on the data of their critics
+            run, train = critic.run, self.dataset.train
+            require_data(run.folder, run.record["data"]["train"], train.source, train.sha256)
+        for check in (self.spread, self.actor, self.search):
+            for critic in loaded:
+                check(critic)
 
     @cached_property
     def episodes(self) -> Episodes:
+        """The evaluation goals of the maze, or recorded goals of the world."""
         if self.world is None or self.world.make is None or self.queries is None:
             return evaluation_episodes(parse_name(self.task).environment, self.config.episodes)
         given = self.dataset.val, self.queries, self.config.episodes
         return recorded_episodes(self.world.make, *given)
 
     @cached_property
-    def rows(self) -> OfflineData:
+    def _rows(self) -> OfflineData:
         return device_data(self.dataset.train)
 
     @cached_property
-    def policy_folder(self) -> Path:
+    def _policy_folder(self) -> Path:
         return run_folder(self.runs / self.task / "diffusion", self.config.policy_seed)
 
     @cached_property
-    def policy(self) -> DiffusionPolicy:
-        return load_policy(self.policy_folder, self.task)
+    def _policy(self) -> DiffusionPolicy:
+        return load_policy(self._policy_folder, self.task)
 
     def spread(self, critic: DeployedCritic) -> None:
         """Spread of the score over the action cube."""
@@ -153,7 +260,7 @@ class _Work:
         def tick(_: str, share: float) -> None:
             part(share)
 
-        trained = train_actor(own, critic.trained, self.rows, critic.seed, tick)
+        trained = train_actor(own, critic.trained, self._rows, critic.seed, tick)
         path = self.folder / "actors" / critic.name / f"seed-{critic.seed}.safetensors"
         save_params(path, trained.params)
         walk = self._part("episodes of the actor", critic)
@@ -174,13 +281,13 @@ class _Work:
         settings = {
             "search": asdict(config.search),
             "episodes": asdict(config.episodes),
-            "policy": read_run(self.policy_folder).record.get("params_sha256"),
+            "policy": read_run(self._policy_folder).record.get("params_sha256"),
         }
         results = self._results("closed_loop", settings)
         if not results.has(critic):
             tick = self._part("best-of-K", critic)
             found = search_episodes(
-                config.search, critic.trained, self.policy, self.episodes, tick=tick
+                config.search, critic.trained, self._policy, self.episodes, tick=tick
             )
             results.add(critic, {"limit": self.episodes.limit, "k": found})
 
@@ -195,8 +302,7 @@ class _Work:
         return ResultFile(self.folder / f"{name}.json", header)
 
     def _part(self, what: str, critic: DeployedCritic) -> Callable[[float], None]:
-        """Told the share of one check of one critic that is done."""
-        return partial(self._tick, f"{what} {critic.column}")
+        return partial(self.tick, f"{what} {critic.column}")
 
 
 def acting(trained: TrainedActor, goals: NDArray[np.float32]) -> Act:

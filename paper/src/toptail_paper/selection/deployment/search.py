@@ -10,11 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from toptail.lab.critics.base import Critic, TrainedCritic, in_blocks
-from toptail.lab.critics.learner import TARGET, Params
-from toptail.lab.proposals.denoiser import Diffusion
+from toptail.lab.critics.base import TARGET, Critic, Params, TrainedCritic, in_blocks
+from toptail.lab.proposals.denoiser import Diffusion, denoise, path, row_keys
 from toptail.lab.proposals.diffusion import DiffusionPolicy
-from toptail.lab.proposals.sampling import denoise, path, row_keys
 from toptail.lab.tasks.trajectories import IntArray
 from toptail_paper.selection.deployment.config import SearchConfig
 from toptail_paper.selection.deployment.episodes import (

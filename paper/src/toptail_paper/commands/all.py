@@ -1,0 +1,210 @@
+"""``toptail-paper all``: collect, train, score, roll out and tabulate whole tasks.
+
+Each job is one command of ``toptail`` or ``toptail-paper``, which goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import tyro
+
+from toptail.commands.engine import JobFlags, own_words
+from toptail.commands.lists import names
+from toptail.commands.options import Flag, Words
+from toptail.commands.requirements import need_training
+from toptail.commands.terminal import say
+from toptail.commands.train import BEHAVIOUR
+from toptail.errors import InputError, NotDoneError
+from toptail.lab.critics.registry import MAIN
+from toptail.lab.critics.registry import names as critics_in
+from toptail.lab.tasks.names import parse_name
+
+if TYPE_CHECKING:
+    from toptail.jobs.job import Job
+
+CONTROLS: Final = {"pointmaze": critics_in("control")}
+"""Families whose tables have the function-class controls."""
+
+FIRST_STAGES: Final = "queries,pools,reference,exact,euclidean,scores"
+"""Stages of the selection study that need the main critics and the behaviour model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class All(JobFlags):
+    """Run everything about whole tasks: data, critics, both studies on them.
+
+    Training and scoring share the accelerator; collecting and rollouts use the cores meanwhile.
+    Stopped at any moment, the same command goes on. Logs are in OUT/.jobs.
+    """
+
+    task: Annotated[Words, tyro.conf.arg(metavar="A,B,...")]
+    """Data sets that can be collected here: OGBench names, or the paper's."""
+    out: Path
+    """Folder of the studies: OUT/semantics and OUT/selection/TASK."""
+    runs: Path
+    """Folder of the trained runs."""
+    data: Path
+    """Folder of the collected data sets."""
+    steps: int | None = None
+    """Optimizer steps of every critic and behaviour model; the studies' own unless given."""
+    minutes: float | None = None
+    """Stop after so many minutes; no limit unless given."""
+    accelerator: int = 2
+    """Jobs that share the accelerator: while one compiles, another trains."""
+    no_two_heads: Flag = False
+    """Leave the two-head critics out."""
+    no_deployment: Flag = False
+    """Leave actors and closed loops out."""
+
+    def run(self) -> int:
+        """Run the missing jobs."""
+        need_training("all")
+        if self.accelerator < 1 or (self.minutes is not None and not self.minutes > 0):
+            raise InputError("--accelerator and --minutes must be more than 0.")
+        if self.by_jobs() or self.engine == "ray":
+            return 0
+        from toptail.jobs.executors import Processes
+        from toptail.jobs.job import Resources
+
+        jobs, words = self.jobs(), own_words()
+        seconds = None if self.minutes is None else 60 * self.minutes
+        room = Resources(1.0, self.accelerator)
+        start = [sys.executable, "-m", "toptail_paper", *words, "--job"]
+        executor = Processes(lambda job: [*start, job.id], room, seconds)
+        executor.run(jobs, lambda stage, _share: say(stage))
+        say(f"All {len(jobs)} jobs are done.")
+        return 0
+
+    def jobs(self) -> list[Job]:
+        """The jobs of all tasks, in the order in which they start where they can."""
+        from toptail.lab.experts.walking import guide_of
+        from toptail.lab.tasks.collect import Collection, check_collectable
+
+        tasks = dict.fromkeys(parse_name(task).name for task in names(self.task))
+        if not tasks:
+            raise InputError("--task names no data set.")
+        found: list[Job] = []
+        for name in tasks:
+            check_collectable(Collection(name, expert=guide_of(parse_name(name))))
+            # The tasks share the folder of the semantics study: one after another.
+            shared = [job.id for job in found if job.name.startswith("semantics")][-1:]
+            found += self._task(name, shared)
+        return found
+
+    def _job(
+        self, name: str, words: list[str], needs: list[str], outputs: list[Path], *, gpu: bool
+    ) -> Job:
+        from toptail.jobs.job import Job, Resources
+
+        return Job(
+            name=name,
+            content={"command": words},
+            home=self.out,
+            outputs=outputs,
+            work=lambda: self._call(name, words),
+            needs=needs,
+            resources=Resources(0.0, 1.0) if gpu else Resources(),
+        )
+
+    def _call(self, name: str, words: list[str]) -> None:
+        from toptail import cli
+        from toptail_paper.cli import PAPER
+
+        os.environ["TOPTAIL_DATA"] = str(self.data.resolve())
+        os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+        program = PAPER if words[0] == "study" else cli.TOPTAIL
+        sys.argv = [program.name, *words]  # records name the command line
+        code = cli.main(words, program)
+        if code:
+            raise NotDoneError(f"{name} ended with code {code}.")
+
+    def _task(self, name: str, shared: list[str]) -> Iterator[Job]:
+        """One task's jobs; its semantics wait for the jobs ``shared`` in the same folder."""
+        from toptail.lab.tasks.files import split_path
+        from toptail.lab.training.run_files import RECORD, run_folder
+
+        task, file = parse_name(name), self.data / f"{name}.npz"
+        label = task.title
+        words = ["data", "collect", name, "--out", str(file)]
+        both = [split_path(file, split) for split in ("train", "val")]
+        collected = self._job(f"collect {label}", words, [], both, gpu=False)
+        yield collected
+
+        trainings = {}
+        for critic, seeds in self._trainings(name):
+            words = ["train", "--task", name, "--out", str(self.runs), "--critics", critic]
+            words += ["--seeds", ",".join(map(str, seeds)), "--steps", str(self._steps(name))]
+            home = self.runs / name / critic
+            records = [run_folder(home, seed) / RECORD for seed in seeds]
+            trainings[critic] = self._job(
+                f"train {label} {critic}", words, [collected.id], records, gpu=True
+            )
+        first = [job for critic, job in trainings.items() if critic in (*MAIN, BEHAVIOUR)]
+        every = [job.id for job in trainings.values()]
+        yield from first
+        if task.is_maze:
+            yield from self._selection(name, label, [job.id for job in first], every)
+        yield from (job for job in trainings.values() if job not in first)
+        folder = self.out / "semantics"
+        words = ["study", "semantics", "--task", name, "--runs", str(self.runs)]
+        files = [folder / "scores" / name / "draws.npz", folder / "report.html"]
+        words += ["--out", str(folder)]
+        yield self._job(f"semantics {label}", words, [*every, *shared], files, gpu=True)
+
+    def _steps(self, name: str) -> int:
+        from toptail_paper.semantics.train import SemanticsTraining
+
+        own = SemanticsTraining()
+        usual = own.steps if parse_name(name).is_maze else own.play_steps
+        return usual if self.steps is None else self.steps
+
+    def _trainings(self, name: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Critics and behaviour model of a task with their seeds; first what others wait for."""
+        from toptail_paper.selection.config import SelectionConfig
+        from toptail_paper.semantics.config import SemanticsConfig
+
+        task = parse_name(name)
+        semantics, selection = SemanticsConfig((name,)), SelectionConfig.for_task(name)
+        seeds = semantics.seeds
+        if not task.is_maze:
+            yield from ((critic, seeds) for critic in MAIN)
+            return
+        yield BEHAVIOUR, semantics.diffusion_seeds
+        yield "tdq", (*seeds, semantics.oracle_seed, *selection.reference.seeds)
+        yield from ((critic, seeds) for critic in reversed(MAIN) if critic != "tdq")
+        if not self.no_two_heads:
+            yield from ((critic, seeds) for critic in critics_in("two_head"))
+        yield from ((critic, seeds) for critic in CONTROLS.get(task.family, ()))
+
+    def _selection(
+        self, name: str, label: str, first: list[str], every: list[str]
+    ) -> Iterator[Job]:
+        """The stages of the selection study, as early as what they need exists."""
+        folder = self.out / "selection" / name
+        study = ["study", "selection", "--task", name, "--runs", str(self.runs)]
+        study += ["--out", str(folder.parent), "--stage"]
+        main = [folder / "scores" / f"{critic}@42.npz" for critic in MAIN]
+        scored = self._job(f"selection {label}", [*study, FIRST_STAGES], first, main, gpu=True)
+        yield scored
+        rollouts = [folder / "rollouts.npz"]
+        rolled = self._job(
+            f"rollouts {label}", [*study, "rollouts"], [scored.id], rollouts, gpu=False
+        )
+        yield rolled
+        before = [scored.id, rolled.id]
+        if not self.no_deployment:
+            files = [folder / "deployment" / f"{each}.json" for each in ("actors", "closed_loop")]
+            words = [*study, "deployment"]
+            deployed = self._job(f"deployment {label}", words, [scored.id], files, gpu=True)
+            yield deployed
+            before.append(deployed.id)
+        # Critics that were trained later are scored, and their picks rolled out.
+        words = [*study, "scores,rollouts,tables"]
+        report = [folder / "report.html"]
+        yield self._job(f"tables of {label}", words, [*before, *every], report, gpu=False)

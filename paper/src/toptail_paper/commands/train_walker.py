@@ -1,0 +1,134 @@
+"""``toptail-paper train-walker``: a walker of one's own, stopped and continued at will."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Annotated, Any
+
+import tyro
+
+from toptail.commands.progress import progress_bar
+from toptail.commands.terminal import show
+from toptail.errors import Exit
+
+
+@dataclass(frozen=True)
+class TrainWalker:
+    """Train a walker: the low-level expert that collects AntMaze, HumanoidMaze or AntSoccer.
+
+    A tenth of the simulations always runs the package's own starts with the collection noise; what
+    they do is shown as it goes: return, speed along the direction, falls. In the end the best
+    candidates are evaluated side by side, and one is kept by a rule. Stopped in the middle, the
+    same command goes on; more minutes train a finished walker further.
+    """
+
+    body: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ant|antball|humanoid")]
+    """What walks: the ant, the ant that brings a ball, the humanoid."""
+    minutes: float
+    """How long, over all parts of a training that was stopped; the last evaluation comes after."""
+    out: Path
+    """Folder for actor.safetensors, record.json, curve.jsonl and checkpoint.safetensors."""
+    seed: int | None = None
+    """Seed of networks, starts and draws; 0 unless given."""
+    envs: int | None = None
+    """Simulations that are stepped together; unless given 1024, and 64 without an accelerator."""
+    threads: int | None = None
+    """Threads that step them; unless given one per core, but for one core."""
+
+    def run(self) -> int:
+        """Train, and say which walker was kept and what it does."""
+        from toptail.lab.training.config import keep_compiled
+
+        keep_compiled()
+        try:
+            record = self._trained()
+        except KeyboardInterrupt:
+            sys.stderr.write(f"toptail: interrupted; the same command goes on in {self.out}\n")
+            return Exit.INTERRUPTED
+        self._print(record)
+        return 0
+
+    def _trained(self) -> Mapping[str, Any]:
+        from toptail_paper.walkers.train import train_expert
+
+        seen = ""
+
+        def watch(point: Mapping[str, Any]) -> None:
+            nonlocal seen
+            seen = f" · {self._numbers(point)}"
+            if not sys.stderr.isatty():
+                sys.stderr.write(f"{self.body} {_standing(point, self.minutes)}{seen}\n")
+                sys.stderr.flush()
+
+        with _interruptible() as interrupted, progress_bar(lines=False) as bar:
+
+            def tick(stage: str, share: float) -> None:
+                if interrupted():
+                    raise KeyboardInterrupt
+                bar(f"{stage}{seen}", min(share, 1.0))
+
+            return train_expert(
+                self.body,
+                self.minutes,
+                self.out,
+                self.seed,
+                envs=self.envs,
+                threads=self.threads,
+                tick=tick,
+                watch=watch,
+            )
+
+    def _print(self, record: Mapping[str, Any]) -> None:
+        kept = record["candidates"][record["chosen"]]
+        count = len(record["candidates"])
+        show(
+            f"{record['body']}: {record['env_steps']:,} steps in {record['seconds'] / 60:.1f} "
+            f"minutes; kept of {count} candidates ({record['rule']}): the one of minute "
+            f"{kept['during']['minutes']:.1f}."
+        )
+        final = kept["final"]
+        show(f"{final['episodes']} episodes of {final['steps']:,} steps: {self._numbers(final)}.")
+        show(str(self.out / "actor.safetensors"))
+
+    def _numbers(self, point: Mapping[str, Any]) -> str:
+        texts = {"return": "return {:,.4g}", "speed": "{:.2f} m/s", "falls": "{:.2f} falls/1,000"}
+        if self.body == "antball":
+            texts["success"] = "{:.0%} of goals"
+        return " · ".join(
+            text.format(point[name]) for name, text in texts.items() if point[name] is not None
+        )
+
+
+def _standing(point: Mapping[str, Any], minutes: float) -> str:
+    return (
+        f"{point['minutes']:.2f}/{minutes:g} min · {point['env_steps']:,} steps · "
+        f"{point['env_steps_per_second']:,} steps/s · {point['updates_per_second']:,} updates/s"
+    )
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Yield a function that tells whether Ctrl-C was pressed; a second one interrupts at once.
+
+    Where SIGINT is ignored from the start, as in the background of a script, it stays ignored.
+    """
+    asked = Event()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield asked.is_set
+        return
+
+    def ask(_signal: int, _frame: object) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,152 @@
+"""The study's verdicts: its pools and picks through the same audit that any table goes through."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toptail.audit.picks import picks_content
+from toptail.audit.run import pools_content
+from toptail.audit.settings import Settings
+from toptail.errors import InputError
+from toptail.io.json_files import write_json
+from toptail.lab.critics.registry import IDEALS
+from toptail.pools import ScoredPools
+from toptail.progress import Tick, no_tick
+from toptail.results import write_report
+from toptail_paper.selection.files import REFERENCE
+from toptail_paper.selection.judge_tables import deployment_table, judges_table, rollout_cells
+from toptail_paper.selection.load import TaskSelection, read_selection
+from toptail_paper.selection.planned_rollouts import audit_planned
+from toptail_paper.selection.rollout_data import RANDOM, TRAINING_SEED
+from toptail_paper.selection.tables import (
+    PICK_NORM,
+    RESAMPLES,
+    MeasuredPicks,
+    factored_table,
+    fixed_query_table,
+    function_class_table,
+    pick_norm_table,
+    search_error_table,
+)
+from toptail_paper.study.search_error import LABEL
+from toptail_paper.study.tables import write_tables
+
+AUDIT = "audit"
+"""Folder of the audit under the first judge; the others are in ``audit_JUDGE``."""
+ROLLOUTS = "audit_rollouts"
+"""Folder of the audit of the simulator's picks."""
+PLANNED = "audit_planned"
+"""Folder of the audit by planned rollouts."""
+PICKS_RESAMPLES = 20_000
+"""Resamples of the rollouts' audit, at least; there are few queries and many selectors."""
+
+
+def to_pools(folder: str | Path | TaskSelection, judge: str) -> ScoredPools:
+    """The pools of a task as the audit reads them, with one judge's values.
+
+    A row is one pool of one query (label ``QUERY/POOL``); its cluster is the query's trajectory,
+    in which pools and queries are nested, and its group the distance group. A judge with several
+    members gives one value column for each (``value_reference_0``, ...): independent replicates
+    of one noisy judge. The logged action is not part of a pool, and ideal critics are not audited.
+    """
+    data = folder if isinstance(folder, TaskSelection) else read_selection(folder)
+    queries, pools, size = data.on_support.shape
+    flat = (queries * pools, size)
+    members = data.members(judge)
+    values = {
+        name: member.reshape(flat)
+        for name, member in zip(value_columns(judge, len(members)), members, strict=True)
+    }
+    result = ScoredPools.from_arrays(
+        {c: data.candidate_scores(c).reshape(flat) for c in data.scores if c not in IDEALS},
+        values,
+        support=data.on_support.reshape(flat),
+        query=np.array([f"{q}/{p}" for q in range(queries) for p in range(pools)]),
+        cluster=np.repeat(data.trajectory, pools),
+        group=np.repeat(data.group, pools),
+        source=f"{data.task}, judged by {judge}",
+    )
+    return replace(result, called={"group": "distance group", "cluster": "trajectory"})
+
+
+def value_columns(judge: str, members: int) -> list[str]:
+    """Names of a judge's value columns: one, or one for each member."""
+    if members == 1:
+        return [f"value_{judge}"]
+    return [f"value_{judge}_{member}" for member in range(members)]
+
+
+def audit_pools(data: TaskSelection, judge: str, resamples: int = 10_000) -> dict[str, Any]:
+    """Audit every scorer under one judge; members of an ensemble are its replicates."""
+    columns = value_columns(judge, len(data.values[judge]))
+    return pools_content(
+        to_pools(data, judge),
+        Settings(k=data.k, resamples=resamples, pools_per_query=data.on_support.shape[1]),
+        command=f"toptail-paper study selection --task {data.task}",
+        **({"values": columns[0]} if len(columns) == 1 else {"replicates": columns}),
+    )
+
+
+def write_audits(data: TaskSelection, resamples: int = 10_000) -> dict[str, dict[str, Any]]:
+    """Write the audit of every judge into the task's folder; return those written, by judge.
+
+    The first judge's report is ``audit/``, another's ``audit_JUDGE/``, and that of the simulator's
+    picks ``audit_rollouts/``, that of its planned rollouts ``audit_planned/``.
+    """
+    results: dict[str, dict[str, Any]] = {}
+    for judge in data.judges if data.scores else []:
+        results[judge] = audit_pools(data, judge, resamples)
+        folder = AUDIT if judge == data.judges[0] else f"{AUDIT}_{judge}"
+        write_report(results[judge], data.folder / folder)
+    if data.picks is not None:
+        results["rollouts"] = picks_content(
+            data.picks,
+            baseline=RANDOM,
+            # Dozens of pairs are compared: fewer resamples could not give a small p-value.
+            resamples=max(resamples, PICKS_RESAMPLES),
+            command=f"toptail-paper study selection --task {data.task}",
+        )
+        write_report(results["rollouts"], data.folder / ROLLOUTS)
+    if data.planned is not None:
+        results["planned"] = audit_planned(data, data.planned, resamples)
+        write_report(results["planned"], data.folder / PLANNED)
+    return results
+
+
+def write_results(
+    folder: str | Path, tick: Tick | None = None, resamples: int = RESAMPLES
+) -> list[str]:
+    """Store the audits, ``tables/*.json`` and ``curves.json`` in ``OUT/TASK``; returns the tables.
+
+    Every interval has so many resamples of whole trajectories.
+    """
+    data, tick = read_selection(folder), tick or no_tick
+    if not data.scores or not data.values:
+        missing = "scores" if not data.scores else "values"
+        raise InputError(
+            f"{data.folder / missing} holds no file: there is nothing to tabulate before some "
+            "critic has scored and some judge has valued the candidates."
+        )
+    measured = MeasuredPicks(data, resamples=resamples, tick=tick)
+    tick("auditing", 0.1)
+    audits = write_audits(data, resamples)
+    deltas = rollout_cells(audits.get("rollouts"), TRAINING_SEED)
+    judges = judges_table(data, measured.means, deltas)
+    admitted = judges["statuses"].get(REFERENCE, {}).get("admitted", False)
+    tables: dict[str, dict[str, Any] | None] = {
+        "fixed-query": fixed_query_table(measured, deltas, reliable=admitted),
+        "function-class": function_class_table(measured),
+        "factored": factored_table(measured),
+        "judges": judges,
+        "deployment": deployment_table(data),
+        LABEL: search_error_table(measured),
+        PICK_NORM: pick_norm_table(measured),
+    }
+    made = {name: content for name, content in tables.items() if content is not None}
+    write_tables(data.folder / "tables", made)
+    write_json(data.folder / "curves.json", measured.curves())
+    return sorted(made)

@@ -1,0 +1,511 @@
+"""The library's functions: ``read``, ``audit``, ``audit_picks`` and ``choose``.
+
+Arguments that most calls need are plain keywords; the others come in small groups, whose fields
+are the flags of the command line. NumPy apart, nothing is imported before a function is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from toptail.audit.settings import Rule, Settings, Unit
+from toptail.errors import InputError, check_whole
+from toptail.progress import caller
+
+if TYPE_CHECKING:
+    from toptail.judging.labels import Judges
+    from toptail.pools import ScoredPools
+    from toptail.pools.columns import Columns
+    from toptail.results.result import AuditResult, ChoiceResult, PicksResult
+
+LEAST_RESAMPLES: Final = 100
+"""With fewer, the ends of a 95 % interval are the extremes of what was drawn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableColumns:
+    """Which columns of a table hold what."""
+
+    scores: str | Sequence[str] | None = None
+    """Score columns; a scorer ``raw`` stands for its seeds ``raw@42``, ``raw@43``. By default those
+    named ``score...``, else every number column that is not a value and does not look like an
+    index, a length, a count, a seed or an id."""
+    values: str | None = None
+    """The value column to judge by; by default ``value`` or ``correct``."""
+    query: str | None = None
+    """Which candidates form one pool; by default ``query``."""
+    candidate: str | None = None
+    """Labels of candidates, unique inside a query; by default ``candidate``, where there is one."""
+    group: str | None = None
+    """Labels of queries to report by; by default ``group``, where there is one."""
+    cluster: str | None = None
+    """Labels of queries to resample by; by default ``cluster``, where there is one."""
+    support: str | None = None
+    """True where a candidate is on the data support; by default ``support``."""
+    filters: str | Sequence[str] | None = None
+    """Number columns that :func:`toptail.choose` may filter by (a density, a likelihood). A
+    true/false column ``support`` need not be named; one that holds other numbers must be."""
+    answer: str | None = None
+    """Answers that :func:`toptail.choose` may vote on; by default ``answer``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HowJudged:
+    """How candidates got their values, where not each has one exact value in the table."""
+
+    replicates: Sequence[str] | None = None
+    """Two or more value columns that are independent replicates of one noisy judge: their mean is
+    the value, and the oracle is chosen on one half and valued on the other."""
+    p_judged: str | None = None
+    """The column of chances with which candidates were chosen for judging, by default ``p_judged``.
+    With it values may be missing: curves are right on average."""
+    cheap: str | None = None
+    """The value column of a cheap judge of every candidate, where ``values`` has those of some."""
+    unjudged: float | Literal["bounds"] | None = None
+    """What a candidate without a value counts as, or ``bounds`` for the worst and the best case."""
+    plan: Any = None
+    """A plan of :func:`toptail.plan`, its table or its file."""
+    answers: Any = None
+    """The judged values of that plan: a table with ``query``, ``candidate`` and ``value``. By
+    default the plan's own column ``value``."""
+    pairs: Any = None
+    """Instead of values: a table of judged pairs with ``query``, ``a``, ``b``, ``wins`` and
+    ``p_judged``. A candidate's value is its chance to beat a random other one of its query."""
+    value_range: tuple[float, float] | None = None
+    """The lowest and the highest value that a candidate can have, if there are such. Then fewer
+    than 40 queries can be enough, and harm beyond any candidate seen is counted."""
+
+    def __post_init__(self) -> None:
+        if self.pairs is not None:  # chances to win
+            object.__setattr__(self, "value_range", (0.0, 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """What the verdict of an audit calls harm, in shares of the headroom."""
+
+    delta: float = Rule.delta
+    """A fall of more than this is harm."""
+    rho: float = Rule.rho
+    """A harm above this must be ruled out before a scorer is called safe."""
+    unit: Unit = Settings.unit
+    """Whose headroom: ``pooled``, that of all queries together; ``query``, each query's own, where
+    queries without headroom are left out."""
+
+
+@dataclass(frozen=True)
+class BaselineTable:
+    """An older table that an audit compares its scorers with, at the queries of both tables."""
+
+    source: Any
+    """The table, anything that an audit takes."""
+    scores: Mapping[str, str] | None = None
+    """Scorer of the older table -> its name in the new one, where the names differ."""
+    margin: float = 0.02
+    """A loss of at most this share of the older table's headroom counts as no loss."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossFit:
+    """How :func:`toptail.choose` computes its cross-fitted value."""
+
+    folds: int = 5
+    """Parts of the queries: each is valued by what the others chose."""
+    repeats: int = 10
+    """How often queries are split into parts."""
+
+
+def read(
+    source: Any,
+    *,
+    scores: str | Sequence[str] | None = None,
+    values: str | None = None,
+    query: str | None = None,
+    group: str | None = None,
+    cluster: str | None = None,
+    columns: TableColumns = TableColumns(),
+    judged: HowJudged = HowJudged(),
+) -> ScoredPools:
+    """Read scored candidates into the container that all other functions take.
+
+    Parameters
+    ----------
+    source
+        The path of a file (Parquet, CSV, JSON, JSON Lines, Arrow, npz, a log of
+        lm-evaluation-harness, Inspect or RewardBench), a folder or an address of partitioned
+        Parquet, any data frame (whatever speaks Arrow, a lazy frame, a Hugging Face data set), a
+        mapping of columns, a list of rows, a mapping of arrays ``[queries, candidates]``, or a
+        :class:`toptail.ScoredPools`.
+    scores, values, query, group, cluster
+        The most common of ``columns``.
+    columns
+        All columns that can be named, :class:`toptail.TableColumns`.
+    judged
+        How candidates got their values, :class:`toptail.HowJudged`; needed where not every
+        candidate has one.
+
+    Examples
+    --------
+    >>> read({"score": [[0.1, 0.7]], "value": [[0.0, 1.0]], "query": [3]}).queries
+    1
+    """
+    named = _with(columns, scores, values, query, group, cluster)
+    return _pools(source, named, judged)[0]
+
+
+def audit(
+    source: Any,
+    *,
+    scores: str | Sequence[str] | None = None,
+    values: str | None = None,
+    query: str | None = None,
+    group: str | None = None,
+    cluster: str | None = None,
+    k: Sequence[int] | None = None,
+    level: float = Rule.level,
+    seed: int = Settings.seed,
+    resamples: int = Settings.resamples,
+    min_pool: int | None = None,
+    columns: TableColumns = TableColumns(),
+    judged: HowJudged = HowJudged(),
+    thresholds: Thresholds = Thresholds(),
+    baseline: Any = None,
+) -> AuditResult:
+    """Tell whether each scorer is safe to maximize.
+
+    Safe here is about taking the best of K of pools like these: not about AI safety, and not
+    about training against the score.
+
+    Parameters
+    ----------
+    source, scores, values, query, group, cluster, columns, judged
+        As in :func:`toptail.read`. A large folder of Parquet is read as a stream.
+    k
+        Candidate counts to show beside 1, 2, 4, ... and k_max, the smallest pool: the verdict
+        looks at those and at no other.
+    level
+        Confidence of intervals and of the verdict.
+    seed
+        Seed of the resamples; the same seed gives the same result to the last bit, with any
+        number of cores, on machines with one kind of CPU and the same versions.
+    resamples
+        Resamples of whole queries (or clusters), shared by all scorers.
+    min_pool
+        Leave out smaller pools; by default those below the 5 % quantile of sizes.
+    thresholds
+        What is harm, :class:`toptail.Thresholds`.
+    baseline
+        An older table, anything that ``source`` may be, or a :class:`toptail.BaselineTable`: each
+        scorer is compared with the one of the same name there.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used, or the columns or K asked for do not fit the table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value = np.tile([0.0, 1.0, 2.0, 3.0], (50, 1))
+    >>> audit({"score": value, "value": value}).verdicts["score"].status
+    'safe'
+    >>> audit({"score": value[:2], "value": value[:2]}).verdicts["score"].status
+    'inconclusive'
+    """
+    from toptail.audit.baseline import baseline_content
+    from toptail.audit.run import pools_content
+    from toptail.judging.plan import level_at, look_of
+    from toptail.results.result import AuditResult
+
+    check_whole("resamples", resamples, LEAST_RESAMPLES)
+    named = _with(columns, scores, values, query, group, cluster)
+    look, looks = (1, 1) if judged.plan is None else look_of(judged.plan)
+    Rule(thresholds.delta, thresholds.rho, level)  # checks the level before it is spent on looks
+    spent = level_at(level, look, looks) if looks > 1 else level
+    settings = Settings(
+        rule=Rule(thresholds.delta, thresholds.rho, spent),
+        k=k,
+        seed=seed,
+        resamples=resamples,
+        unit=thresholds.unit,
+        min_pool=min_pool,
+        value_range=judged.value_range,
+        unjudged=judged.unjudged,
+        cheap=judged.cheap,
+    )
+    pools, values = _pools(source, named, judged, stream=baseline is None)
+    compared: dict[str, Any] = {}
+    warnings: list[str] = []
+    if baseline is not None:
+        older = baseline if isinstance(baseline, BaselineTable) else BaselineTable(baseline)
+        content, warnings = baseline_content(
+            pools,
+            _older_pools(older, named, judged),
+            settings,
+            values=values,
+            replicates=judged.replicates,
+            scores=older.scores,
+            margin=older.margin,
+        )
+        compared = {"baseline": content}
+    content = pools_content(
+        pools,
+        settings,
+        values=values,
+        replicates=judged.replicates,
+        command=caller().command,
+        tick=caller().tick,
+    )
+    content["warnings"] += warnings
+    if looks > 1:
+        content["judging"]["look"] = {"at": look, "of": looks, "level": level}
+    elif look > 1:
+        content["warnings"].append(
+            f"This is batch {look} of a plan without declared looks: the level holds only if "
+            "no earlier batch was audited."
+        )
+    return AuditResult(content | compared)
+
+
+def audit_picks(
+    source: Any,
+    *,
+    query: str | None = None,
+    selector: str | None = None,
+    values: str | None = None,
+    cluster: str | None = None,
+    group: str | None = None,
+    p_judged: str | None = None,
+    baseline: str | None = None,
+    seed: int = Settings.seed,
+    resamples: int = Settings.resamples,
+    level: float = Rule.level,
+    power: float = 0.8,
+) -> PicksResult:
+    """Compare selectors by how their picks turned out.
+
+    Parameters
+    ----------
+    source
+        :class:`toptail.JudgedPicks`, the path of a file, or any table as :func:`toptail.read`
+        takes it, with the columns ``query``, ``selector``, ``value``, and optional
+        ``replicate``, ``key``, ``cluster`` and ``group``.
+    query, selector, values, cluster, group
+        The columns of queries, selectors and values, of labels of queries to resample by, and
+        of labels of queries to report by, where they have other names.
+    p_judged
+        The column of chances with which picks were chosen for judging, by default the one of that
+        name; with it values may be missing.
+    baseline
+        The selector to compare with first; ``random`` by default where there is one.
+    seed, resamples, level
+        As in :func:`toptail.audit`.
+    power
+        The probability with which the smallest detectable difference would be detected.
+    """
+    from toptail.audit.picks import picks_content
+    from toptail.pools.picks import PickColumns
+    from toptail.pools.read import to_picks
+    from toptail.results.result import PicksResult
+
+    check_whole("resamples", resamples, LEAST_RESAMPLES)
+    columns = PickColumns(
+        query=query,
+        selector=selector,
+        values=values,
+        cluster=cluster,
+        group=group,
+        p_judged=p_judged,
+    )
+    content = picks_content(
+        to_picks(source, columns),
+        seed=seed,
+        resamples=resamples,
+        level=level,
+        power=power,
+        baseline=baseline,
+        command=caller().command,
+    )
+    return PicksResult(content)
+
+
+def choose(
+    source: Any,
+    *,
+    selectors: str | Sequence[Any] | None = None,
+    k_max: int | None = None,
+    cost: float = 0.0,
+    margin: float = 0.02,
+    abstain: float | None = None,
+    scores: str | Sequence[str] | None = None,
+    values: str | None = None,
+    query: str | None = None,
+    cluster: str | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    resamples: int = 400,
+    min_pool: int | None = None,
+    columns: TableColumns = TableColumns(),
+    judged: HowJudged = HowJudged(),
+    crossfit: CrossFit = CrossFit(),
+) -> ChoiceResult:
+    """Choose what to deploy: selector, parameters and K, with its value and how stable that is.
+
+    The choice is made on all queries, and again with queries weighed at random: intervals of the
+    deployed selector's value and of its gain over plain best-of-K allow for the choice.
+
+    Parameters
+    ----------
+    source, scores, values, query, cluster, columns, judged
+        As in :func:`toptail.read`; ``judged.unjudged`` must be a number. Intervals stay inside
+        ``judged.value_range``, which is known without being named where every value is 0 or 1.
+    selectors
+        What to try: words such as ``"trim"`` or ``"trim:0.1"``, selectors, or functions from
+        columns of a pool to weights. By default all that the columns of the table allow.
+    k_max
+        The largest number of candidates to look at; by default the smallest pool.
+    cost
+        Price of a candidate in units of the value, which is subtracted everywhere.
+    margin
+        A simpler selector is chosen within this share of the headroom of the best.
+    abstain
+        What no answer is worth; without it selectors that abstain are shown and not chosen.
+    level, resamples
+        Confidence of the intervals, and how often the choice is made again for them.
+    seed
+        Seed of all draws; the same seed gives the same result to the last bit.
+    min_pool
+        As in :func:`toptail.audit`.
+    crossfit
+        How the cross-fitted value is computed, :class:`toptail.CrossFit`.
+
+    Raises
+    ------
+    InputError
+        If an argument cannot be used, or a selector needs a column that is not there.
+
+    Examples
+    --------
+    >>> import toptail
+    >>> pools = toptail.builtin_pools(queries=100, candidates=16)
+    >>> result = choose(pools, scores="cursed", selectors=["trim", "filter"], resamples=100)
+    >>> result.selector.called, result.selector.k
+    ('filter', 16)
+    """
+    from toptail.pools.columns import listed
+    from toptail.results.result import ChoiceResult
+    from toptail.select.comparison import ChoiceSettings
+    from toptail.select.content import choice_content
+    from toptail.select.read import further_columns, read_options
+
+    settings = ChoiceSettings(
+        k_max=k_max,
+        cost=cost,
+        margin=margin,
+        abstain=abstain,
+        folds=crossfit.folds,
+        repeats=crossfit.repeats,
+        resamples=resamples,
+        level=level,
+        seed=seed,
+    )
+    named = _with(columns, scores, values, query, None, cluster)
+    filters = listed(named.filters) or []
+    judges, parts = _parts(named, judged)
+    parts["further"] = further_columns(filters, named.answer)
+    pools, values = _joined(source, judges, parts)
+    data = read_options(
+        source,
+        parts,
+        filters=filters,
+        answer=named.answer,
+        values=values,
+        replicates=judged.replicates,
+        settings=Settings(
+            min_pool=min_pool,
+            unjudged=judged.unjudged,
+            cheap=judged.cheap,
+            seed=seed,
+            value_range=judged.value_range,
+        ),
+        pools=pools,
+    )
+    wanted = [selectors] if isinstance(selectors, str) else selectors
+    content, selector = choice_content(
+        data, settings, selectors=wanted, command=caller().command, tick=caller().tick
+    )
+    return ChoiceResult(content, selector)
+
+
+def _with(
+    columns: TableColumns,
+    scores: str | Sequence[str] | None,
+    values: str | None,
+    query: str | None,
+    group: str | None,
+    cluster: str | None,
+) -> TableColumns:
+    """The columns with those that were given as plain keywords."""
+    plain = {"scores": scores, "values": values, "query": query, "group": group, "cluster": cluster}
+    given = {name: column for name, column in plain.items() if column is not None}
+    for name in given:
+        if getattr(columns, name) is not None:
+            raise InputError(f"Name the column of '{name}' once, as {name}= or inside columns=.")
+    return replace(columns, **given)  # type: ignore[arg-type]
+
+
+def _parts(columns: TableColumns, judged: HowJudged) -> tuple[Judges, Columns]:
+    """Who judged, and which columns of the table are read as what."""
+    from toptail.judging.labels import Judges
+    from toptail.pools.columns import Columns
+
+    judges = Judges(
+        columns.values,
+        judged.replicates,
+        judged.cheap,
+        judged.unjudged,
+        judged.plan,
+        judged.answers,
+        judged.pairs,
+    )
+    parts = Columns(
+        query=columns.query,
+        candidate=columns.candidate,
+        group=columns.group,
+        cluster=columns.cluster,
+        support=columns.support,
+        p_judged=judged.p_judged,
+        scores=columns.scores,
+        values=judges.columns,
+        partly=judges.partly,
+    )
+    return judges, parts
+
+
+def _joined(
+    source: Any, judges: Judges, parts: Columns, *, stream: bool = False
+) -> tuple[ScoredPools, str | None]:
+    """The pools with values judged elsewhere joined to them, and the value column to judge by."""
+    from toptail.pools.read import to_pools
+
+    caller().tick("reading the table", 0.0)
+    return judges.joined(to_pools(source, parts, stream=stream, mapped=caller().mapped))
+
+
+def _pools(
+    source: Any, columns: TableColumns, judged: HowJudged, *, stream: bool = False
+) -> tuple[ScoredPools, str | None]:
+    complete = all(x is None for x in (judged.cheap, judged.unjudged, judged.plan, judged.pairs))
+    return _joined(source, *_parts(columns, judged), stream=stream and complete)
+
+
+def _older_pools(older: BaselineTable, columns: TableColumns, judged: HowJudged) -> ScoredPools:
+    from toptail.pools.columns import Columns
+    from toptail.pools.read import to_pools
+
+    judges, _ = _parts(columns, judged)
+    scores = list(older.scores or ()) or columns.scores
+    names = Columns(query=columns.query, scores=scores, values=judges.columns)
+    return to_pools(older.source, names)

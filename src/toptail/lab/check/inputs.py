@@ -1,0 +1,136 @@
+"""What a check accepts as data and as scorers: names, paths, arrays, functions and objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toptail.errors import InputError, option
+from toptail.io.files import entries
+from toptail.lab.scorers.base import Scorer
+from toptail.lab.scorers.user import live_scorer, named, require_names, user_scorers
+from toptail.lab.tasks.files import Dataset, TaskDataset, check_arrays
+from toptail.lab.tasks.trajectories import ARRAYS, Trajectories
+
+Arrays: TypeAlias = Trajectories | Mapping[str, NDArray[Any]]
+"""Trajectories, or their arrays by name: observations, actions, terminals and, where the simulator
+needs them, qpos, qvel and button_states."""
+Data: TypeAlias = str | PathLike[str] | Dataset | Arrays | tuple[Arrays, ...]
+"""A data set by its name or path, both splits, or one set that is split here."""
+Scorers: TypeAlias = Mapping[str, Any] | str | Sequence[str]
+"""Name -> function, object with a method ``score``, or text; or texts that name themselves."""
+
+VALIDATION = 5
+"""Of a single set of trajectories, every fifth one is validation data."""
+
+
+def task_dataset(data: Data) -> TaskDataset:
+    """The data set of a check."""
+    if isinstance(data, str | PathLike):
+        return TaskDataset.load(str(data))
+    if not isinstance(data, Dataset):
+        data = _split(data)
+    return TaskDataset("data", "data", True, data)
+
+
+def _split(data: Arrays | tuple[Arrays, ...]) -> Dataset:
+    if isinstance(data, tuple):
+        if len(data) != 2:
+            raise InputError(f"The data has {len(data)} parts: expected training and validation.")
+        train, val = (_trajectories(part) for part in data)
+        return Dataset(train, val, None)
+    whole = _trajectories(data)
+    numbers = np.arange(len(whole.ends))
+    held = numbers % VALIDATION == VALIDATION - 1
+    if not held.any():
+        raise InputError(
+            f"{whole.source} has {len(numbers)} trajectories: expected at least {VALIDATION}, of "
+            "which every fifth one is validation data; or give a pair (training, validation)."
+        )
+    return Dataset(whole.select(numbers[~held]), whole.select(numbers[held]), None)
+
+
+def _trajectories(data: Arrays) -> Trajectories:
+    if isinstance(data, Trajectories):
+        arrays, source = data.arrays(), data.source
+    elif isinstance(data, Mapping):
+        arrays, source = {n: np.asarray(data[n]) for n in ARRAYS if n in data}, "the arrays"
+    else:
+        raise InputError(
+            f"The data is of the type {type(data).__name__}: expected a name, a path, "
+            "Trajectories, a mapping with observations, actions and terminals, or a pair of these."
+        )
+    kinds = {"terminals": np.bool_, "button_states": np.int64}
+    found: dict[str, Any] = {n: a.astype(kinds.get(n, np.float32)) for n, a in arrays.items()}
+    check_arrays(found, source, None)
+    return Trajectories(**found, source=source)
+
+
+def check_scorers(scorers: Scorers, task: TaskDataset) -> list[Scorer]:
+    """The scorers of a check; a pattern stands for all runs that match it."""
+    if isinstance(scorers, str):
+        scorers = [scorers]
+    if isinstance(scorers, Mapping):
+        found = [each for name, critic in scorers.items() for each in _named(name, critic, task)]
+    else:
+        found = [scorer for text in scorers for scorer in _of_text(text, task)]
+    if not found:
+        raise InputError(f"There is nothing to check: name a critic with {option('scorer')}.")
+    require_names([scorer.column for scorer in found])
+    return found
+
+
+def _named(name: str, critic: object, task: TaskDataset) -> list[Scorer]:
+    if isinstance(critic, str | PathLike):
+        return _of_text(f"{name}={critic}", task)
+    return [live_scorer(name, critic)]
+
+
+def _of_text(text: str, task: TaskDataset) -> list[Scorer]:
+    name, folders = _named_runs(text)
+    if folders is None:
+        return user_scorers([text], ())
+    if not folders:
+        raise InputError(f"{option('scorer', text)}: no folder of a trained run fits that.")
+    from toptail.lab.scorers.runs import of_folders
+
+    return of_folders(folders, name, task.name, task.data.train)
+
+
+def _named_runs(text: str) -> tuple[str, list[Path] | None]:
+    """The name before runs, "" for their own, and the folders of the runs.
+
+    Folders of critics with settings have equals signs, too: a name has no brackets and no slash.
+    """
+    folders = _runs(text)
+    name, rest = named(text)
+    if folders or name is None or any(sign in name for sign in "/["):
+        return "", folders
+    folders = _runs(rest)
+    if folders and (not name or "@" in name):
+        raise InputError(
+            f"{option('scorer', text)}: a run has its own seed; give it a name without @, or none."
+        )
+    return name, folders
+
+
+def _runs(text: str) -> list[Path] | None:
+    """Folders of trained runs that a path or pattern names; None where it names something else."""
+    path = Path(text).expanduser()
+    if _is_run(path):
+        return [path]
+    parts = path.parts
+    wild = next((i for i, part in enumerate(parts) if "*" in part or "?" in part), None)
+    if wild is None or ".py:" in text or not path.name.startswith("seed-"):
+        return None
+    pattern = str(Path(*parts[wild:]))
+    return [run for run in entries(Path(*parts[:wild]), pattern) if _is_run(run)]
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "record.json").is_file()
