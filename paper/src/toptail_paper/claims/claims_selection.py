@@ -101,7 +101,7 @@ def judges(tables: Tables, task: str, critic: str = "tdq", table: str = MAIN) ->
     known = [judge for judge in MAZE_JUDGES if f"{judge}/{TAU}" in row]
     found |= {judge: f"{judge}/" for judge in known[:1]}
     if not found:
-        raise NotMeasuredError(f"{table}: {task}/{critic}/{TAU}", task)
+        raise NotMeasuredError(f"{table}: {task}/{critic}/{TAU}")
     return found
 
 
@@ -225,7 +225,7 @@ def gain(*selectors: str) -> Numbers:
         every = [s for s, row in rows.items() if DELTA in row and s != "random"]
         found = {NAMES.get(s, s): number(tables, MAIN, task, s, DELTA) for s in selectors or every}
         if not found or any(x.interval is None for x in found.values()):
-            raise NotMeasuredError(f"{MAIN}: {task}/{DELTA}", task)
+            raise NotMeasuredError(f"{MAIN}: {task}/{DELTA}")
         return found
 
     return Numbers(of, "Gains")
@@ -260,28 +260,29 @@ HALF_WIDTH = Numbers(half_width, "Largest half-width less e_min")
 SPEARMAN = each("judges", "spearman", ("reference",), ALONE).called("Spearman of the members")
 
 
+# fmt: off
 def powered_null(task: str) -> Criterion:
     """No selector gains on a task although the rollouts would show it."""
     everyone = gain().requiring(gain(*CRITICS, "reference", "logged"))
-    return (
-        show(everyone, (task,), "highest", digits="+.4f", on=PART)
-        & Criterion(
-            lower_ends(everyone),
-            (task,),
-            at_most(ZERO),
-            "no selector's paired 95 % interval over random candidates lies above zero, the "
-            "reference and the logged action among them",
-            digits="+.4f",
-        )
-        & Criterion(
-            HALF_WIDTH,
-            (task,),
-            below(ZERO),
-            "every half-width is below the declared e_min",
-            part="well powered",
-            digits="+.4f",
-        )
-    )
+    return (show(everyone, (task,), "highest", digits="+.4f", on=PART)
+            & Criterion(lower_ends(everyone), (task,), at_most(ZERO),
+                        "no selector's paired 95 % interval over random candidates lies above "
+                        "zero, the reference and the logged action among them", digits="+.4f")
+            & Criterion(HALF_WIDTH, (task,), below(ZERO),
+                        "every half-width is below the declared e_min", part="well powered",
+                        digits="+.4f"))
+
+
+def admission(task: str, rollouts: str, note: str) -> Criterion:
+    """The reference misses a declared criterion, and the rollouts ``pass`` or ``fail`` theirs."""
+    return (show(SPEARMAN, (task,), digits=".2f", note=f"The number is the Spearman; {note}.")
+            & Criterion(Numbers(smaller_margin, "The smaller margin of the reference"), (task,),
+                        below(ZERO), "the reference ensemble misses at least one of its declared "
+                        "criteria (Spearman, resolvability)", part="the reference fails")
+            & Criterion(HALF_WIDTH, (task,), below(ZERO) if rollouts == "pass" else at_least(ZERO),
+                        f"the rollouts {rollouts} theirs: every half-width below e_min",
+                        part=f"the rollouts {rollouts}", digits="+.4f"))
+# fmt: on
 
 
 def smaller_margin(tables: Tables, task: str) -> Named:
@@ -300,29 +301,6 @@ def smaller_margin(tables: Tables, task: str) -> Named:
     ]
     low, mean, high = (min(found) for found in zip(*margins, strict=True))
     return {"smaller margin": Number(mean, (low, high))}
-
-
-def admission(task: str, rollouts: str, note: str) -> Criterion:
-    """The reference misses a declared criterion, and the rollouts ``pass`` or ``fail`` theirs."""
-    return (
-        show(SPEARMAN, (task,), digits=".2f", note=f"The number is the Spearman; {note}.")
-        & Criterion(
-            Numbers(smaller_margin, "The smaller margin of the reference"),
-            (task,),
-            below(ZERO),
-            "the reference ensemble misses at least one of its declared criteria (Spearman, "
-            "resolvability)",
-            part="the reference fails",
-        )
-        & Criterion(
-            HALF_WIDTH,
-            (task,),
-            below(ZERO) if rollouts == "pass" else at_least(ZERO),
-            f"the rollouts {rollouts} theirs: every half-width below e_min",
-            part=f"the rollouts {rollouts}",
-            digits="+.4f",
-        )
-    )
 
 
 def seeds_over_gap(tables: Tables, task: str) -> Named:

@@ -1,4 +1,4 @@
-"""Numbers of stored tables, by name, on which the criteria of claims are.
+"""Numbers of stored tables by name, of which the criteria of claims ask conditions.
 
 `each`, `curve`, `seed_curve`, `spread` look numbers up; `ratio`, `less`, `paired`, `most` and
 `least` make numbers of them. All of these are about one task at a time and raise
@@ -32,11 +32,6 @@ RESAMPLED: Mapping[str, str] = {
 class NotMeasuredError(LookupError):
     """The stored results do not hold what a claim needs."""
 
-    def __init__(self, missing: str, task: str | None = None) -> None:
-        """Say what is missing, and of which task, where it is one task's."""
-        super().__init__(missing)
-        self.task = task
-
 
 @dataclass(frozen=True)
 class Number:
@@ -64,7 +59,7 @@ class Number:
 
     @property
     def low(self) -> float:
-        """Lower end of the interval, without which nothing is decided that is said of it."""
+        """Lower end of the interval; raises `NotMeasuredError` where there is none."""
         return self._ends[0]
 
     @property
@@ -110,9 +105,9 @@ def stored(
     try:
         cell: Mapping[str, Any] = tables[table]["rows"][task][row][metric]
     except KeyError as missing:
-        raise NotMeasuredError(f"{table}: {task}/{row}/{metric}", task) from missing
+        raise NotMeasuredError(f"{table}: {task}/{row}/{metric}") from missing
     if cell[value] is None:
-        raise NotMeasuredError(f"{table}: {task}/{row}/{metric} has no number", task)
+        raise NotMeasuredError(f"{table}: {task}/{row}/{metric} has no number")
     return cell
 
 
