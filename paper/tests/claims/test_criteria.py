@@ -24,7 +24,6 @@ from toptail_paper.claims.criteria import (
     near,
     pick,
     short_by_at_most,
-    where,
     wholly_above,
 )
 from toptail_paper.claims.numbers import (
@@ -128,7 +127,7 @@ def test_what_is_no_number_decides_nothing() -> None:
 def test_a_task_may_have_a_condition_of_its_own() -> None:
     said = "tau of {condition}, {PointMaze} on PointMaze"
     numbers = each("main", "tau", ("raw",))
-    apart = Criterion(numbers, TASKS, at_most(0.2), said, apart={"PointMaze": at_most(0.4)})
+    apart = Criterion(numbers, TASKS, at_most(0.2), said, by_task={"PointMaze": at_most(0.4)})
     assert apart(stored()).status == "seen"
     assert "tau of at most 0.2, at most 0.4 on PointMaze." in apart(stored()).comment
 
@@ -157,7 +156,7 @@ def test_joined_criteria_are_asked_on_the_tasks_that_have_both() -> None:
 
 
 def test_the_papers_own_cells_are_asked_the_same() -> None:
-    own = Criterion(RAW.numbers, TASKS, at_most(0.2), "tau of {condition}", own=True)
+    own = Criterion(RAW.numbers, TASKS, at_most(0.2), "tau of {condition}", paper_too=True)
     assert "The paper's own cells miss it for raw on Puzzle 0.500." in own(stored()).comment
 
 
@@ -178,10 +177,9 @@ def test_numbers_beside_a_reference() -> None:
 
 
 def test_numbers_on_the_tasks_that_have_others() -> None:
-    given = each("main", "tau", ("raw",), BY_TASK).given(each("main", "auc", ("raw",)))
-    assert list(where(stored(), given, TASKS)) == ["PointMaze"]
-    assert listed(given)(stored(), ["PointMaze"]) == " Measured: PointMaze 0.300."
-    assert listed(given)(stored(), TASKS) == ""
+    both = each("main", "tau", ("raw",), BY_TASK).requiring(each("main", "auc", ("raw",)))
+    assert listed(both)(stored(), ["PointMaze"]) == " Measured: PointMaze 0.300."
+    assert listed(both)(stored(), TASKS) == ""
 
 
 def test_a_spread_needs_more_than_one_seed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +15,7 @@ from tests.light import HEAVY
 from toptail.lab.training.run_files import digest
 from toptail_paper.claims import CLAIMS, decide, declare
 from toptail_paper.claims.declare import declared, declared_claims, read_declared, undeclared
-from toptail_paper.claims.findings import Ruling
-from toptail_paper.claims.vocabulary import DECLARED
+from toptail_paper.claims.reported import DECLARED
 
 
 @pytest.fixture(scope="module")
@@ -32,20 +32,23 @@ def test_nothing_changed_without_saying_so(stored: dict[str, Any]) -> None:
     assert undeclared(stored) == []
 
 
-def test_a_changed_criterion_needs_an_entry_that_names_it(
+def test_a_changed_criterion_needs_an_entry_with_its_hash(
     stored: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def loosened() -> Any:
-        for study, claim, criterion in declared_claims():
-            limit = Ruling(criterion, criterion.tasks, "another limit")
-            yield study, claim, limit if claim.id == "tdq-order" else criterion
+        for study, claim in declared_claims():
+            words = replace(claim.criterion, words="another limit")
+            yield study, replace(claim, criterion=words) if claim.id == "tdq-order" else claim
 
     monkeypatch.setattr(declare, "declared_claims", loosened)
     changed = declared(stored)
+    name = "semantics/tdq-order"
     assert changed["hash"] != stored["hash"]
-    assert undeclared(changed) == ["semantics/tdq-order"]
-    changed["changes"].append({"date": "", "what": "", "why": "", "parts": ["semantics/tdq-order"]})
-    assert undeclared(declared(changed)) == []
+    assert undeclared(changed) == [name]
+    own = changed["parts"][name]["hash"]
+    for digests, left in (("of an earlier change", [name]), (own, [])):
+        entry = {"date": "", "what": "", "why": "", "parts": {name: digests}}
+        assert undeclared(changed | {"changes": [*changed["changes"], entry]}) == left
 
 
 def test_a_claim_that_was_added_or_dropped_needs_an_entry(stored: dict[str, Any]) -> None:
@@ -63,7 +66,7 @@ def test_every_claim_that_a_declared_task_decides_is_declared() -> None:
         for task in set(rows) - set(DECLARED):
             del rows[task]
     entries, _ = decide(CLAIMS["semantics"], tables, "")
-    names = {claim.id for study, claim, _ in declared_claims() if study == "semantics"}
+    names = {claim.id for study, claim in declared_claims() if study == "semantics"}
     assert {entry["id"] for entry in entries} <= names
     assert len(entries) > 50
 

@@ -16,12 +16,11 @@ from toptail_paper.claims.findings import (
     Finding,
     Status,
     both,
-    certain,
+    by_construction,
     computable,
     count_seen,
-    elsewhere,
     from_parts,
-    from_tasks,
+    on_its_tasks,
 )
 from toptail_paper.claims.ledger import counted, render_markdown, tally
 from toptail_paper.claims.numbers import Number, difference, from_seeds, quotient, spread_ratio
@@ -43,7 +42,7 @@ ONE = Number(1.0)
     ],
 )
 def test_parts_make_a_status(answers: list[Answer], status: str) -> None:
-    finding = from_parts(dict(zip("abc", answers, strict=False)), ONE, "x.")
+    finding = from_parts({"Puzzle": dict(zip("abc", answers, strict=False))}, ONE, "x.")
     assert finding.status == status
     assert ("does not hold for" in finding.comment) == (False in answers and len(set(answers)) > 1)
     assert ("Open" in finding.comment) == (None in answers)
@@ -79,16 +78,16 @@ def test_an_interval_meets_misses_or_leaves_open(
     fails: tuple[float, float],
     left_open: tuple[float, float],
 ) -> None:
-    def asked(ends: tuple[float, float]) -> Answer:
-        return condition.asked(Number(sum(ends) / 2, ends))  # type: ignore[attr-defined, no-any-return]
+    def answer(ends: tuple[float, float]) -> Answer:
+        return condition.answer(Number(sum(ends) / 2, ends))  # type: ignore[attr-defined, no-any-return]
 
-    assert (asked(holds), asked(fails), asked(left_open)) == (True, False, None)
+    assert (answer(holds), answer(fails), answer(left_open)) == (True, False, None)
 
 
 def test_without_an_interval_the_mean_decides() -> None:
     wide = Number(0.4, (0.0, 1.0))
-    assert at_most(0.5).asked(wide) is None
-    assert at_most(0.5).asked(Number(0.4)) is True
+    assert at_most(0.5).answer(wide) is None
+    assert at_most(0.5).answer(Number(0.4)) is True
 
 
 def test_it_is_counted_on_how_many_tasks() -> None:
@@ -99,19 +98,21 @@ def test_it_is_counted_on_how_many_tasks() -> None:
     }
     said = " Seen on 1 of 3 tasks: PointMaze; not on HumanoidMaze; open on AntMaze."
     assert count_seen(parts) == said
-    finding = from_tasks(parts, ONE, "x.", {"all together": False})
+    finding = from_parts(parts, ONE, "x.", {"all together": False})
     assert finding.status == "depends"
     assert said in finding.comment
     assert "does not hold for: e, all together." in finding.comment
-    assert from_tasks({"PointMaze": {"a": True}}, ONE, "x.").comment == "x."
+    assert from_parts({"PointMaze": {"a": True}}, ONE, "x.").comment == "x."
 
 
 def test_another_task_is_a_status_of_its_own() -> None:
     finding = Finding("not seen", 1.0, None, "x.")
-    assert elsewhere(finding, ["PointMaze"], ["PointMaze", "AntMaze"]) is finding
-    assert elsewhere(finding, ["PointMaze"], ["AntMaze"]).status == "other task"
+    assert on_its_tasks(finding, ["PointMaze"], ["PointMaze"]) is finding
+    part = on_its_tasks(finding, ["PointMaze"], ["PointMaze", "AntMaze"])
+    assert part.comment == "x. Decided on PointMaze alone; not in this ledger: AntMaze."
+    assert on_its_tasks(finding, ["PointMaze"], ["AntMaze"]).status == "other task"
     split = Finding("depends", 1.0, None, "x.", on="the critic")
-    assert elsewhere(split, ["PointMaze"], ["AntMaze"]).on == ""
+    assert on_its_tasks(split, ["PointMaze"], ["AntMaze"]).on == ""
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_another_task_is_a_status_of_its_own() -> None:
 def test_what_cannot_fail_is_true_by_construction_unless_it_fails(
     before: Status, after: Status
 ) -> None:
-    assert certain(Finding(before, 1.0, None, "x.")).status == after
+    assert by_construction(Finding(before, 1.0, None, "x.")).status == after
 
 
 @pytest.mark.parametrize(
@@ -144,13 +145,13 @@ def test_a_statement_depends_on_the_task_where_each_task_has_one_answer() -> Non
         "PointMaze": {"a": True, "b": None},
         "Puzzle": {"c": False},
     }
-    assert from_tasks(split, ONE, "x.", on="the critic").on == "the task"
+    assert from_parts(split, ONE, "x.", on="the critic").on == "the task"
     mixed: dict[str, dict[str, Answer]] = {
         "PointMaze": {"a": True, "b": False},
         "Puzzle": {"c": True},
     }
-    assert from_tasks(mixed, ONE, "x.", on="the critic").on == "the critic"
-    assert from_tasks({"Puzzle": {"c": True}}, ONE, "x.", on="the critic").on == ""
+    assert from_parts(mixed, ONE, "x.", on="the critic").on == "the critic"
+    assert from_parts({"Puzzle": {"c": True}}, ONE, "x.", on="the critic").on == ""
 
 
 def test_spreads_are_compared_by_fishers_f() -> None:

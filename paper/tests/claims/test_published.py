@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +16,16 @@ from toptail.errors import InputError
 from toptail_paper.claims import published as shipped
 from toptail_paper.claims.published import (
     SHIPPED,
+    all_cells,
     exhibits,
     find_exhibit,
     measured,
     pairs,
     published,
+    summary,
+    write_cells,
 )
-from toptail_paper.claims.reported import WITHOUT_CELLS, labels
+from toptail_paper.claims.reported import WITHOUT_CELLS, cells, labels
 from toptail_paper.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -98,13 +102,13 @@ def test_a_table_shows_paper_here_and_difference(capsys: pytest.CaptureFixture[s
     assert stamps() == before
 
 
-def test_a_cell_that_nobody_measured_stands_without_a_number() -> None:
+def test_a_cell_that_was_not_measured_stands_without_a_number() -> None:
     (found,) = measured("tab:main")
     table = found.tables["main"]
     rows = {task: row for task, row in table["rows"].items() if task != "AntSoccer"}
     short = replace(found, tables={"main": {**table, "rows": rows}})
-    told = pairs("tab:main", [short])
-    assert [p.task for p in told if p.compared is None] == ["AntSoccer"] * 4
+    found_pairs = pairs("tab:main", [short])
+    assert [p.task for p in found_pairs if p.compared is None] == ["AntSoccer"] * 4
     assert all(pair.compared is not None for pair in pairs("tab:main", [found]))
 
 
@@ -165,3 +169,35 @@ def test_an_installation_without_results_says_so(
             published()
     finally:
         published.cache_clear()
+
+
+def test_every_cell_of_the_paper_is_listed_and_measured() -> None:
+    found = all_cells(RESULTS)
+    for label in (*labels(), "noise"):
+        assert {(p.task, p.scorer, p.metric): p.paper for p in found[label]} == {
+            (task, row, metric): cell
+            for task, rows in cells(label, {"PointMaze": {}}).items()
+            for row, metrics in rows.items()
+            for metric, cell in metrics.items()
+        }
+    for pair in (pair for each in found.values() for pair in each):
+        assert pair.compared is not None, pair
+    stored = (RESULTS / "cells.md").read_text(encoding="utf-8")
+    assert stored.startswith(f"# The paper's numbers, and ours\n\n{summary(found)}.\n")
+    assert stored.count("\n| ") - stored.count("| task |") == sum(map(len, found.values()))
+
+
+def test_a_cell_that_was_not_measured_says_so_on_the_list(tmp_path: Path) -> None:
+    shutil.copytree(RESULTS / "controlled", tmp_path / "controlled")
+    table = tmp_path / "controlled" / "tables" / "toy-support.json"
+    content = json.loads(table.read_text("utf-8"))
+    content["rows"]["controlled"]["raw"]["regret"]["mean"] = None
+    table.write_text(json.dumps(content), encoding="utf-8")
+    assert main(["ledger", "--cells", "--out", str(tmp_path)]) == 0
+    missing = [
+        pair for each in write_cells(tmp_path).values() for pair in each if not pair.compared
+    ]
+    assert {p.task for p in missing} >= {"controlled", "PointMaze"}
+    text = (tmp_path / "cells.md").read_text("utf-8")
+    assert text.count("**not measured**") == len(missing)
+    assert "| controlled | raw | regret | 0.978 | **not measured** | – | – |" in text

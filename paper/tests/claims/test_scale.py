@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paper.tests.claims.test_annotate import RESULTS, STORED, read
+from paper.tests.claims.test_ledger import RESULTS, STORED, read
 from paper.tests.controlled.synthetic import write_folder
 from toptail.errors import InputError
 from toptail.lab.tasks.trajectories import Trajectories
@@ -57,7 +57,7 @@ def test_what_the_paper_does_not_speak_of_may_be_of_any_size() -> None:
     fine = {"mine": entry({"raw": SMALL}, 10), CUBE: entry({"raw": half, "td_mean": SMALL})}
     assert shortfalls("semantics", {}, {"tasks": fine}) == []
     assert shortfalls("semantics", {}, {"tasks": {POINT: entry({"raw": half})}}) != []
-    assert shortfalls("selection", {}, {"tasks": {POINT: {}}}) == []  # what nobody noted
+    assert shortfalls("selection", {}, {"tasks": {POINT: {}}}) == []  # sizes that were not noted
     larger = {"steps": 30_000, "seeds": list(range(20)), "critics": {"hidden": [64, 64, 64]}}
     assert shortfalls("controlled", larger, {}) == []
     assert shortfalls("controlled", {"critics": {"hidden": [64]}}, {}) != []

@@ -23,7 +23,7 @@ from toptail_paper.semantics.results import stored_config
 from toptail_paper.semantics.study import STUDY
 
 SEMANTICS = CLAIMS["semantics"]
-RESULTS = results()
+RESULTS = json.loads(json.dumps(results()).replace("geodesic", "euclidean"))
 BY_ID = {claim.id: claim for claim in SEMANTICS}
 
 
@@ -173,9 +173,9 @@ def test_every_claim_can_fail() -> None:
 def test_a_claim_is_not_seen_where_its_number_says_otherwise(claim: str) -> None:
     content = copy.deepcopy(RESULTS)
     BROKEN[claim](content)
-    finding = BY_ID[claim].criterion(content)
+    finding = BY_ID[claim].decide(content)
     assert finding.status in ("depends", "not seen")
-    assert finding.comment != BY_ID[claim].criterion(RESULTS).comment
+    assert finding.comment != BY_ID[claim].decide(RESULTS).comment
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_claim_is_not_seen_where_its_number_says_otherwise(claim: str) -> None
 def test_a_difference_within_its_noise_is_not_seen(claim: str, change: Change) -> None:
     content = copy.deepcopy(RESULTS)
     change(content)
-    assert BY_ID[claim].criterion(content).status == "depends"
+    assert BY_ID[claim].decide(content).status == "depends"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_difference_within_its_noise_is_not_seen(claim: str, change: Change) -
 def test_an_interval_that_contains_the_limit_leaves_it_open(claim: str, change: Change) -> None:
     content = copy.deepcopy(RESULTS)
     change(content)
-    finding = BY_ID[claim].criterion(content)
+    finding = BY_ID[claim].decide(content)
     assert finding.status == "inconclusive"
     assert "tasks: " in finding.comment
     assert "open on Ant" in finding.comment
@@ -220,7 +220,7 @@ def test_intervals_decide_on_pointmaze_alone_too() -> None:
     put("main", "PointMaze", "tdq", "tau", 0.46, half=0.02)(content)
     for task in ("AntMaze", "HumanoidMaze", "AntSoccer"):
         del content["main"]["rows"][task]
-    finding = BY_ID["tdq-order"].criterion(content)
+    finding = BY_ID["tdq-order"].decide(content)
     assert finding.status == "inconclusive"
     assert "Seen on" not in finding.comment
 
@@ -242,7 +242,7 @@ def test_where_a_mean_had_decided_the_interval_leaves_it_open(claim: str, change
         for task in ("AntMaze", "HumanoidMaze", "AntSoccer"):
             table["tasks" if name == "curves" else "rows"].pop(task, None)
     change(content)
-    assert BY_ID[claim].criterion(content).status == "inconclusive"
+    assert BY_ID[claim].decide(content).status == "inconclusive"
 
 
 def test_critics_that_change_places_by_little_but_clearly_do_change_places() -> None:
@@ -251,7 +251,7 @@ def test_critics_that_change_places_by_little_but_clearly_do_change_places() -> 
     for critic, auc, hard in (("tdq", 0.9923, 0.814), ("raw", 0.9900, 0.849)):
         put("retrieval", "Puzzle", critic, "auc", auc, half=0.0005)(content)
         put("retrieval", "Puzzle", critic, "hard_negative_auc", hard, half=0.01)(content)
-    finding = BY_ID["hard-order"].criterion(content)
+    finding = BY_ID["hard-order"].decide(content)
     assert (finding.status, finding.on, finding.number) == ("depends", "the task", 1.0)
     assert "tdq and raw on Puzzle" in finding.comment
 
@@ -261,7 +261,7 @@ def test_a_fix_without_its_premise_is_half_a_statement() -> None:
     every(*(put("main", t, c, "tau", 0.34) for t in NAVIGATION for c in ("cosine", "hybrid")))(
         content
     )
-    finding = BY_ID["no-monotone-fix"].criterion(content)
+    finding = BY_ID["no-monotone-fix"].decide(content)
     assert (finding.status, finding.on) == ("depends", "the part of the statement")
     assert "premise for cosine on PointMaze" in finding.comment
 
@@ -271,7 +271,7 @@ def test_a_gap_of_two_thirds_is_not_weak() -> None:
     tdq = content[SAFE]["rows"]["PointMaze"]["tdq"]["gap"]["mean"]
     put(SAFE, "PointMaze", "raw", "gap", 0.6 * tdq, half=0.001)(content)
     for claim in ("weak-calibration", "raw-gap"):
-        assert BY_ID[claim].criterion(content).status == "depends"
+        assert BY_ID[claim].decide(content).status == "depends"
 
 
 def test_the_exact_value_is_asked_before_the_euclidean_length() -> None:
@@ -291,42 +291,42 @@ def test_a_statement_about_antmaze_that_was_measured_elsewhere() -> None:
     content = copy.deepcopy(RESULTS)
     models = content[MODELS]
     models["rows"]["PointMaze"] = models["rows"]["AntMaze"]
-    assert BY_ID["diffusion-unchanged"].criterion(content).status == "seen"
+    assert BY_ID["diffusion-unchanged"].decide(content).status == "seen"
     del models["rows"]["AntMaze"]
-    finding = BY_ID["diffusion-unchanged"].criterion(content)
+    finding = BY_ID["diffusion-unchanged"].decide(content)
     assert finding.status == "other task"
     assert "says it of AntMaze; this was measured on PointMaze." in finding.comment
     put(MODELS, "PointMaze", "raw", "nregret_oracle_diffusion", 1.0)(content)
-    assert "would be “depends”" in BY_ID["diffusion-unchanged"].criterion(content).comment
+    assert "would be “depends”" in BY_ID["diffusion-unchanged"].decide(content).comment
 
 
 def test_both_halves_of_a_sentence_are_asked() -> None:
     """A TD head that retrieves but does not order; regret above TD-Q's that is small by itself."""
     content = copy.deepcopy(RESULTS)
     put("twohead", "AntMaze", "separate", "tau", 0.1)(content)
-    finding = BY_ID["separate-retrieval"].criterion(content)
+    finding = BY_ID["separate-retrieval"].decide(content)
     assert (finding.status, "for: order on AntMaze." in finding.comment) == ("depends", True)
     content = copy.deepcopy(RESULTS)
     for task in ("PointMaze", "AntMaze", "HumanoidMaze"):
         put(ORACLE, task, "tdq", "nregret_oracle", 0.02)(content)
         for critic in ("raw", "cosine", "hybrid"):
             put(ORACLE, task, critic, "nregret_oracle", 0.25)(content)
-    assert BY_ID["curse-under-oracle"].criterion(content).status == "depends"
+    assert BY_ID["curse-under-oracle"].decide(content).status == "depends"
 
 
 def test_a_claim_that_fails_everywhere_is_not_seen() -> None:
     content = copy.deepcopy(RESULTS)
     every(*(put("main", task, "tdq", "tau", 0.1) for task in NAVIGATION))(content)
-    assert BY_ID["tdq-order"].criterion(content).status == "not seen"
+    assert BY_ID["tdq-order"].decide(content).status == "not seen"
 
 
 def test_tasks_that_were_not_measured_stay_out_and_are_named() -> None:
     content = copy.deepcopy(RESULTS)
     put("main", "AntSoccer", "tdq", "tau", 0.1)(content)
-    assert BY_ID["tdq-order"].criterion(content).status == "depends"
+    assert BY_ID["tdq-order"].decide(content).status == "depends"
     for task in ("AntMaze", "HumanoidMaze", "AntSoccer"):
         del content["main"]["rows"][task]
-    finding = BY_ID["tdq-order"].criterion(content)
+    finding = BY_ID["tdq-order"].decide(content)
     assert finding.status == "seen"
     assert "Decided on PointMaze alone" in finding.comment
     assert "AntSoccer" in finding.comment
@@ -339,27 +339,27 @@ def test_nothing_measured_leaves_every_claim_open() -> None:
     assert entries == []
     assert len(left_open) == len(SEMANTICS)
     with pytest.raises(NotMeasuredError):
-        BY_ID["centering"].criterion({})
+        BY_ID["centering"].decide({})
 
 
 def test_the_number_is_the_one_that_fails_most() -> None:
     content = copy.deepcopy(RESULTS)
     put("readout", "AntMaze", "raw_trained/phi_norm", "tau", -0.2)(content)
-    assert BY_ID["norm-alone"].criterion(content).number == pytest.approx(-0.2)
+    assert BY_ID["norm-alone"].decide(content).number == pytest.approx(-0.2)
     put("main", "HumanoidMaze", "tdq", "tau", 0.2)(content)
-    assert BY_ID["tdq-order"].criterion(content).number == pytest.approx(0.2)
+    assert BY_ID["tdq-order"].decide(content).number == pytest.approx(0.2)
     put("main", "HumanoidMaze", "cosine", "tau", 0.4)(content)
-    assert BY_ID["bounded-order"].criterion(content).number == pytest.approx(0.4)
+    assert BY_ID["bounded-order"].decide(content).number == pytest.approx(0.4)
 
 
 def test_a_reference_of_zero_is_exceeded_and_a_negative_one_is_no_yardstick() -> None:
     content = copy.deepcopy(RESULTS)
     put(CURSE, "AntMaze", "tdq", "regret", 0.0)(content)
-    finding = BY_ID["order-of-magnitude"].criterion(content)
+    finding = BY_ID["order-of-magnitude"].decide(content)
     assert finding.status == "seen"
     assert "raw on AntMaze inf" in finding.comment
     put(SAFE, "AntMaze", "tdq", "gap", -0.1)(content)
-    finding = BY_ID["weak-calibration"].criterion(content)
+    finding = BY_ID["weak-calibration"].decide(content)
     assert finding.status == "inconclusive"  # no number decides nothing, and holds nothing
     assert "Open, there being no number: " in finding.comment
 
@@ -377,8 +377,8 @@ def swept(*settings: dict[str, Any]) -> dict[str, Any]:
 def test_what_the_temperature_decides_depends(claim: str) -> None:
     agreeing, other = setting(0.05, 0.01), setting(0.3, 0.15)
     collapsed = setting(0.3, 0.15, collapsed=1.0)
-    assert BY_ID[claim].criterion(swept(agreeing, collapsed)).status == "seen"
-    split = BY_ID[claim].criterion(swept(agreeing, other))
+    assert BY_ID[claim].decide(swept(agreeing, collapsed)).status == "seen"
+    split = BY_ID[claim].decide(swept(agreeing, other))
     assert split.status == "depends"
     assert "in 1 of 2" in split.comment
 
@@ -391,15 +391,15 @@ def test_a_statement_that_fails_here_but_holds_at_another_temperature_depends() 
 
     without = copy.deepcopy(RESULTS)
     fail_everywhere(without)
-    assert BY_ID["bounded-order"].criterion(without).status == "not seen"
+    assert BY_ID["bounded-order"].decide(without).status == "not seen"
     content = swept(setting(0.05, 0.01))
     fail_everywhere(content)
-    assert BY_ID["bounded-order"].criterion(content).status == "depends"
+    assert BY_ID["bounded-order"].decide(content).status == "depends"
 
 
 def test_training_removes_the_order_only_where_every_temperature_says_so() -> None:
-    assert BY_ID["training-not-reading"].criterion(swept(setting(0.05, 0.0))).status == "seen"
-    split = BY_ID["training-not-reading"].criterion(swept(setting(0.05, 0.0), setting(0.3, 0.1)))
+    assert BY_ID["training-not-reading"].decide(swept(setting(0.05, 0.0))).status == "seen"
+    split = BY_ID["training-not-reading"].decide(swept(setting(0.05, 0.0), setting(0.3, 0.1)))
     assert split.status == "depends"
     assert "every temperature and loss" in split.comment
 

@@ -1,36 +1,28 @@
-"""Criteria: conditions that print themselves, asked of numbers on the tasks that have them.
+"""Criteria: conditions on the numbers of stored tables, and the comments made of both.
 
-A threshold stands once, in its condition; the comment of an entry is made of it. Most statements
-say the same thing of several critics on several tasks: a `Criterion` asks every number. Tasks that
-a run did not measure stay out, and the comment names those that decided. ``a & b`` asks both on
-the tasks that have both; the number shown is a's.
+A `Criterion` asks a condition of every number on every task that has them; ``a & b`` asks both, on
+the tasks that have the numbers of both, and shows a number of ``a``. Tasks that a run did not
+measure stay out, and the comment names those that decided. A limit stands once, in its condition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import eq, ge, gt, le, lt
-from typing import TypeVar
 
 from toptail_paper.claims.findings import (
     PART,
     Answer,
     Finding,
-    alike,
-    certain,
-    elsewhere,
-    from_tasks,
-    scope,
+    both,
+    by_construction,
+    consistent,
+    from_parts,
+    on_its_tasks,
 )
-from toptail_paper.claims.numbers import (
-    Named,
-    NotMeasuredError,
-    Number,
-    Numbers,
-    Tables,
-)
+from toptail_paper.claims.numbers import Named, NotMeasuredError, Number, Numbers, Tables
 
 
 class Words(float):
@@ -47,20 +39,6 @@ class Words(float):
 
 ZERO = Words(0.0, "zero")
 HALF = Words(0.5, "half")
-TWO_THIRDS = Words(2 / 3, "two thirds")
-WEAK = HALF
-"""The one meaning of "weak", and where a weak order ends: see `WEAKLY`."""
-
-SPREAD = (
-    "Criterion: a standard deviation over seeds of {condition} in each of {count} cells. The "
-    "number is the largest, {shown}."
-)
-"""How claims about standard deviations are said."""
-
-
-def percent(x: float) -> str:
-    """A share as the comments write it."""
-    return f"{100 * x:.0f} %"
 
 
 @dataclass(frozen=True)
@@ -68,25 +46,24 @@ class Condition:
     """What a number must be; ``f"{condition}"`` says it, ``f"{condition:%}"`` in percent."""
 
     words: str
-    """How it is said, with {} for each limit."""
+    """The condition in words, with {} for each limit."""
     limits: tuple[float, ...]
-    """The thresholds."""
+    """The limits."""
     worst: str
-    """Which of several numbers comes nearest to failing, or fails most."""
+    """Which of several numbers comes nearest to failing: a rule of `pick`."""
     holds: Callable[[Number], bool]
     """Whether a number meets it."""
     edges: tuple[float, ...] = ()
-    """Numbers that meet it or bound it: an interval may contain them while its ends miss it."""
+    """Points that an interval may contain although both of its ends give the same answer."""
 
     def __call__(self, x: Number | float) -> bool:
-        """Whether a number meets it."""
+        """Whether a number meets it, its interval aside."""
         return bool(self.holds(x if isinstance(x, Number) else Number(x)))
 
-    def asked(self, x: Number) -> Answer:
-        """Whether a number's whole interval meets it, or misses it; None in between.
+    def answer(self, x: Number) -> Answer:
+        """Whether a number's whole interval meets it (True) or misses it (False); else None.
 
-        A number without an interval is asked by its mean. One that could not be computed (NaN), or
-        an end that could not, leaves it open.
+        A number without an interval answers by its mean. NaN answers None.
         """
         if x.missing:
             return None
@@ -114,11 +91,9 @@ def _limit(limit: float, spec: str) -> str:
     return f"{100 * limit:g} %" if spec == "%" else f"{limit:{spec or 'g'}}"
 
 
-Limited = Callable[[float], Condition]
-"""A limit to the condition that it makes."""
-
-
-def _of_mean(words: str, worst: str, holds: Callable[[float, float], bool]) -> Limited:
+def _of_mean(
+    words: str, worst: str, holds: Callable[[float, float], bool]
+) -> Callable[[float], Condition]:
     """Conditions that compare a mean with one limit."""
     return lambda x: Condition(words, (x,), worst, lambda n: holds(n.mean, x), (x,))
 
@@ -129,7 +104,7 @@ below = _of_mean("below {}", "highest", lt)
 above = _of_mean("above {}", "lowest", gt)
 exactly = _of_mean("exactly {}", "highest", eq)
 short_by_at_most = _of_mean("at most {} below", "lowest", lambda mean, x: mean >= -x)
-"""The last: a difference that falls short of zero by no more than the limit."""
+"""A difference that falls short of zero by no more than the limit."""
 
 
 def between(x: float, y: float) -> Condition:
@@ -138,89 +113,70 @@ def between(x: float, y: float) -> Condition:
 
 
 def near(x: float, within: float) -> Condition:
-    """A mean close to a number."""
+    """A mean that differs from a number by no more than ``within``."""
     farthest = f"farthest from {_limit(x, '')}"
+    return Condition(
+        "within {} of {}", (within, x), farthest, lambda n: abs(n.mean - x) <= within, (x,)
+    )
+
+
+def wholly_above(x: float) -> Condition:
+    """An interval above a limit; a number without an interval does not meet it."""
+    words = "above {} with its whole interval"
 
     def holds(n: Number) -> bool:
-        return abs(n.mean - x) <= within
+        return n.interval is not None and n.interval[0] > x
 
-    return Condition("within {} of {}", (within, x), farthest, holds, (x,))
-
-
-def _weak(n: Number) -> bool:
-    return abs(n.mean) <= WEAK
+    return Condition(words, (x,), "lowest", holds, (x,))
 
 
-WEAKLY = Condition("at most {} of TD-Q's in size", (WEAK,), "farthest from zero", _weak, (0.0,))
-"""What a weak order is, asked of a share of TD-Q's on the same task."""
+WEAK_OR_INVERTED = at_most(HALF)
+"""An order that is weak or below zero, asked of a share of TD-Q's on the same task."""
 
-WEAK_OR_INVERTED = at_most(WEAK)
-"""The same, or below zero."""
+WEAKLY = Condition(
+    "at most {} of TD-Q's in size",
+    (HALF,),
+    "farthest from zero",
+    lambda n: abs(n.mean) <= HALF,
+    (0.0,),
+)
+"""A weak order, asked of a share of TD-Q's on the same task."""
 
 WEAK_MEANS = (
     f"An order (tau, tau_b or the gap between score deciles) is weak if it is {WEAKLY} on the "
     "same task. One below zero is inverted; “weak or inverted” asks only for the upper limit."
 )
-"""Both in a sentence."""
+"""Both in a sentence, which is declared."""
+
+MOST_LISTED = 24
+"""A comment lists at most so many numbers."""
 
 
-def wholly_above(x: float) -> Condition:
-    """An interval over a limit; a number without one does not meet it."""
-    return Condition(
-        "above {} with its whole interval",
-        (x,),
-        "lowest",
-        lambda n: n.interval is not None and n.interval[0] > x,
-        (x,),
-    )
+def listing(numbers: Mapping[str, Number], digits: str = ".3f") -> str:
+    """``name number; name number``. The digits are a format; ``.1%`` writes percent."""
+    percent = digits.endswith("%")
+    scale, form, unit = (100, f"{digits[:-1]}f", " %") if percent else (1, digits, "")
+    return "; ".join(f"{name} {scale * x.mean:{form}}{unit}".strip() for name, x in numbers.items())
 
 
-def spelled(numbers: Mapping[str, Number] | Mapping[str, float], digits: str = ".3f") -> str:
-    """Name number; name number. The digits are a format, ``.1%`` one in percent."""
-    means = {name: x.mean if isinstance(x, Number) else x for name, x in numbers.items()}
-    if digits.endswith("%"):
-        return "; ".join(f"{name} {100 * x:{digits[:-1]}f} %" for name, x in means.items())
-    return "; ".join(f"{name} {x:{digits}}" for name, x in means.items())
-
-
-def pick(numbers: Mapping[str, Number], shown: str) -> str:
-    """The name of the number that decides: see `Criterion.shown`."""
+def pick(numbers: Mapping[str, Number], rule: str) -> str:
+    """The name of one number: the ``lowest``, ``highest``, ``first`` or ``farthest from X``."""
     numbers = {name: x for name, x in numbers.items() if not x.missing} or numbers
-    if shown == "first":
+    if rule == "first":
         return next(iter(numbers))
-    if shown.startswith("farthest from "):
-        origin = float(shown.removeprefix("farthest from ").replace("zero", "0"))
+    if rule.startswith("farthest from "):
+        origin = float(rule.removeprefix("farthest from ").replace("zero", "0"))
         return max(numbers, key=lambda name: abs(numbers[name].mean - origin))
-    sign = {"lowest": -1.0, "highest": 1.0}[shown]
+    sign = {"lowest": -1.0, "highest": 1.0}[rule]
     return max(numbers, key=lambda name: sign * numbers[name].mean)
 
 
-T = TypeVar("T")
+Remark = Callable[[Tables, Sequence[str]], str]
+"""From stored results and the tasks that decided, a further sentence with a space before it."""
 
 
-def measured(tasks: Sequence[str], of: Callable[[str], T]) -> dict[str, T]:
-    """What is looked up, on those of the tasks that have it."""
-    found = {}
-    for task in tasks:
-        with suppress(NotMeasuredError):
-            found[task] = of(task)
-    return found
-
-
-def where(tables: Tables, numbers: Numbers, tasks: Sequence[str]) -> dict[str, Named]:
-    """The numbers of those of the tasks that have them; at least one does."""
-    found = measured(tasks, lambda task: numbers.of(tables, task))
-    if not found:
-        raise NotMeasuredError(f"{numbers.what} on {', '.join(tasks)}")
-    return found
-
-
-Beside = Callable[[Tables, Sequence[str]], str]
-"""Stored results and the tasks that decided to a sentence more, with a space before it."""
-
-
-def listed(numbers: Numbers, digits: str = ".3f") -> Beside:
-    """Further numbers on the tasks that decided, where all of these have them."""
+def listed(numbers: Numbers, digits: str = ".3f") -> Remark:
+    """Further numbers on the tasks that decided; nothing where one of these lacks them."""
 
     def text(tables: Tables, tasks: Sequence[str]) -> str:
         try:
@@ -228,9 +184,23 @@ def listed(numbers: Numbers, digits: str = ".3f") -> Beside:
         except NotMeasuredError:
             return ""
         shown = {name: x for named in found for name, x in named.items()}
-        return f" {numbers.what}: {spelled(shown, digits)}."
+        return f" {numbers.what}: {listing(shown, digits)}."
 
     return text
+
+
+@dataclass(frozen=True)
+class OverTasks:
+    """A condition on numbers of all measured tasks together; all of them are one part."""
+
+    numbers: Callable[[Tables, Sequence[str]], Named]
+    """Numbers from stored results and the tasks that decided; empty asks nothing."""
+    condition: Condition
+    """What they must be."""
+    words: str
+    """The condition in words."""
+    part: str
+    """What the part is called."""
 
 
 @dataclass(frozen=True)
@@ -238,41 +208,47 @@ class Criterion:
     """A condition that several numbers must meet, and which of them is shown."""
 
     numbers: Numbers
-    """What is asked."""
+    """The numbers."""
     tasks: Sequence[str]
     """The tasks that the statement speaks of."""
-    condition: Condition
-    """What the numbers must be."""
-    said: str
-    """The criterion in words; {condition}, or {TASK} for one apart, stands for the limits.
-
-    Where it has {numbers} (or {spelled}, {shown}, {count}) it is the whole comment; {also} then
-    stands for the criteria that are joined to it.
-    """
+    condition: Condition | None
+    """What the numbers must be; None shows them and asks nothing."""
+    words: str = ""
+    """The criterion in words; {condition} stands for the limits, {TASK} for a task's own."""
     shown: str = ""
-    """Which number is shown: "lowest", "highest", "farthest from X" or "first"; unless it is
-    said, the condition's worst."""
-    apart: Mapping[str, Condition] = field(default_factory=dict)
+    """Which number is shown, a rule of `pick`; unless given, the condition's worst."""
+    by_task: Mapping[str, Condition] = field(default_factory=dict)
     """Conditions of tasks that have their own."""
     part: str = "{}"
-    """What a failing case is called, with {} for the number's name."""
+    """What a part is called, with {} for the number's name and {task} for its task. Numbers with
+    the same part must all meet their conditions for it to hold."""
     digits: str = ".3f"
-    """How the comment writes the numbers, as `spelled` has it."""
-    own: bool = False
-    """Whether the comment says in which cells the paper's own numbers miss the criterion."""
-    beside: Sequence[Beside] = ()
-    """What else the comment says."""
-    chosen: Callable[[Tables], Sequence[str]] | None = None
-    """Which tasks are asked, where that depends on the stored results."""
+    """How the comment writes the numbers, as `listing` does."""
+    note: str = ""
+    """A sentence that explains the criterion or the numbers."""
+    remarks: Sequence[Remark] = ()
+    """Further sentences, made of stored results."""
+    paper_too: bool = False
+    """Whether the comment names the cells in which the paper's own numbers miss the criterion."""
+    measured_on: Callable[[Tables], Sequence[str]] | None = None
+    """The tasks that are asked, where that depends on the stored results."""
     certain: bool = False
     """Whether no score could fail it as it is measured."""
+    premise: bool = False
+    """Whether the statement is open, and does not fail, where this is missed."""
     differ: str = "the critic"
-    """What the numbers of one task differ in."""
+    """What the numbers of one task differ in, where criteria that are joined do not explain it."""
+    on: str = ""
+    """What the statement depends on within a task, whatever its parts say."""
     joined: tuple[Criterion, ...] = ()
     """Criteria that must be met, too."""
+    over_tasks: tuple[OverTasks, ...] = ()
+    """Conditions on all tasks together."""
 
-    def __and__(self, other: Criterion) -> Criterion:
-        """Both criteria, on the tasks that have the numbers of both."""
+    def __and__(self, other: Criterion | OverTasks) -> Criterion:
+        """Both, on the tasks that have the numbers of both."""
+        if isinstance(other, OverTasks):
+            return replace(self, over_tasks=(*self.over_tasks, other))
         return replace(self, joined=(*self.joined, other))
 
     def __call__(self, tables: Tables) -> Finding:
@@ -280,118 +256,134 @@ class Criterion:
         by_task = self._measured(tables)
         decided = list(by_task)
         parts: dict[str, dict[str, Answer]] = {task: {} for task in by_task}
-        halves: dict[int, dict[str, Answer]] = {}
+        by_criterion: dict[int, dict[str, Answer]] = {}
         cells: list[dict[str, Answer]] = []
-        numberless: set[str] = set()
-        for task, found in by_task.items():
-            for criterion, numbers in found:
-                answers = criterion._parts(task, numbers)
-                numberless |= {criterion.part.format(n) for n, x in numbers.items() if x.missing}
-                parts[task] |= answers
-                halves.setdefault(id(criterion), {}).update(answers)
+        without_number: set[str] = set()
+        for task, measured in by_task.items():
+            for criterion, numbers in measured:
+                answers = criterion._answers(task, numbers)
+                missing = [name for name, x in numbers.items() if x.missing]
+                without_number |= {criterion.part.format(name, task=task) for name in missing}
+                for name, answer in answers.items():
+                    parts[task][name] = both(answer, parts[task].get(name, True))
+                by_criterion.setdefault(id(criterion), {}).update(answers)
                 cells.append(answers)
-        numbers = self._of(self, by_task)
-        at = pick(numbers, self.shown or self.condition.worst)
-        finding = from_tasks(
-            parts,
-            numbers[at],
-            self._comment(by_task, at)
-            + (self._paper(tables) if self.own else "")
-            + "".join(more(tables, decided) for more in self.beside)
-            + scope(decided, self.tasks),
-            on=self._differ(halves.values(), cells),
-            numberless=numberless,
-        )
-        if self.certain:
-            finding = certain(finding)
-        return elsewhere(finding, decided, self.tasks)
+        on = self.on or self.differ
+        if self.joined and not self.on and consistent(by_criterion.values()):
+            on = PART
+        elif self.joined and not self.on and consistent(cells):
+            on = f"{PART} and the task"
+        numbers = _of(self, by_task)
+        shown = pick(numbers, self._rule)
+        comment = self._comment(by_task, shown) + (self._paper(tables) if self.paper_too else "")
+        comment += "".join(remark(tables, decided) for remark in self.remarks)
+        together = {}
+        for each in self.over_tasks:
+            if found := each.numbers(tables, decided):
+                together[each.part] = both(*map(each.condition.answer, found.values()))
+                met = sum(each.condition.answer(x) is True for x in found.values())
+                comment += f" {each.part.capitalize()}: met by {met} of {len(found)}."
+        finding = from_parts(parts, numbers[shown], comment, together, on, without_number)
+        finding = by_construction(finding) if self.certain else finding
+        return on_its_tasks(finding, decided, self.tasks)
 
-    def _differ(
-        self, halves: Iterable[Mapping[str, Answer]], cells: Iterable[Mapping[str, Answer]]
-    ) -> str:
-        """What parts differ in that no task tells apart: halves, halves by task, or neither."""
-        if self.joined and alike(halves):
-            return PART
-        return f"{PART} and the task" if self.joined and alike(cells) else self.differ
+    @property
+    def _rule(self) -> str:
+        return self.shown or (self.condition.worst if self.condition else "first")
 
     def _measured(self, tables: Tables) -> dict[str, list[tuple[Criterion, Named]]]:
         """The numbers of every criterion, on the tasks that have all; at least one does."""
 
         def of(task: str) -> list[tuple[Criterion, Named]]:
-            asked = [c for c in (self, *self.joined) if c is self or task in c.tasks]
-            return [(c, c.numbers.of(tables, task)) for c in asked]
+            found = [(self, self.numbers.of(tables, task))]
+            for c in self.joined:
+                if task in c.tasks:
+                    found.append((c, c.numbers.of(tables, task)))
+                elif task not in self.tasks:  # another task: what it has is asked
+                    with suppress(NotMeasuredError):
+                        found.append((c, c.numbers.of(tables, task)))
+            return found
 
-        asked = self.tasks if self.chosen is None else self.chosen(tables)
-        result = measured(asked, of)
-        if not result:
-            for task in asked:
+        tasks = self.tasks if self.measured_on is None else self.measured_on(tables)
+        measured = {}
+        for task in tasks:
+            with suppress(NotMeasuredError):
+                measured[task] = of(task)
+        if not measured:
+            for task in tasks:
                 of(task)  # raises, and says what is missing
-            raise NotMeasuredError(self.said)
-        return result
+            raise NotMeasuredError(self.words)
+        return measured
 
-    def _parts(self, task: str, numbers: Named) -> dict[str, Answer]:
-        condition = self.apart.get(task, self.condition)
-        return {self.part.format(name): condition.asked(x) for name, x in numbers.items()}
+    def _answers(self, task: str, numbers: Named) -> dict[str, Answer]:
+        """Whether each part of this criterion holds on a task."""
+        answers: dict[str, Answer] = {}
+        condition = self.by_task.get(task, self.condition)
+        if condition is not None:
+            for name, x in numbers.items():
+                answer = condition.answer(x)
+                if self.premise and answer is False:
+                    answer = None
+                part = self.part.format(name, task=task)
+                answers[part] = both(answer, answers.get(part, True))
+        return answers
 
-    @staticmethod
-    def _of(criterion: Criterion, by_task: Mapping[str, list[tuple[Criterion, Named]]]) -> Named:
-        """All the numbers of one criterion."""
-        return {
-            name: x
-            for found in by_task.values()
-            for asked, numbers in found
-            if asked is criterion
-            for name, x in numbers.items()
-        }
-
-    def _comment(self, by_task: Mapping[str, list[tuple[Criterion, Named]]], at: str) -> str:
-        numbers = self._of(self, by_task)
-        also = [
-            f" {c.numbers.what}: {spelled(self._of(c, by_task), c.digits)}."
-            for c in self.joined
-            if c.numbers.what
-        ]
-        text = spelled(numbers, self.digits)
-        the = (
-            f"that of {at}"
-            if self.shown == "first"
-            else f"the {self.shown or self.condition.worst}"
-        )
-        words = {
-            "spelled": text,
-            "shown": at,
-            "count": len(numbers),
-            "numbers": f"{self.numbers.what}: {text}; the number is {the}." + "".join(also),
-        }
-        beside = ", and ".join(c.words() for c in self.joined)
-        if any(f"{{{name}}}" in self.said for name in words):
-            return self.words(also=beside, **words)
-        said = self.words() + (f", and {beside}" if beside else "")
-        return f"Criterion: {said}. {words['numbers']}"
-
-    def words(self, **more: object) -> str:
-        """The criterion in words."""
-        return self.said.format(condition=self.condition, **self.apart, **more)
+    def _comment(self, by_task: Mapping[str, list[tuple[Criterion, Named]]], shown: str) -> str:
+        """The criterion, its numbers and its note."""
+        text = f"Criterion: {self.stated()}."
+        which = f"that of {shown}" if self._rule == "first" else f"the {self._rule}"
+        for criterion in (self, *self.joined):
+            numbers, what = _of(criterion, by_task), criterion.numbers.what
+            if not what or not numbers:
+                continue
+            if len(numbers) > MOST_LISTED:
+                text += f" {what}: {len(numbers)} numbers"
+                which += f", {shown}" if criterion is self and self._rule != "first" else ""
+            else:
+                text += f" {what}: {listing(numbers, criterion.digits)}"
+            several = criterion is self and len(numbers) > 1
+            text += f"; the number is {which}." if several else "."
+        return text + (f" {self.note}" if self.note else "")
 
     def stated(self) -> str:
-        """The criterion in words, with those that are joined to it and without any numbers."""
-        blank = dict.fromkeys(("numbers", "spelled", "shown", "count"), "…")
-        beside = ", and ".join(c.words() for c in self.joined)
-        said = self.words(also=beside, **blank)
-        return f"{said}, and {beside}" if beside and "{also}" not in self.said else said
+        """The criterion in words, with those that are joined to it."""
+        asked = (self, *self.joined)
+        words = [c.words.format(condition=c.condition, **c.by_task) for c in asked if c.words]
+        return ", and ".join([*words, *(each.words for each in self.over_tasks)])
 
     def conditions(self) -> list[str]:
-        """Every condition that is asked, of single tasks and of joined criteria, too."""
-        own = [f"{self.condition}", *(f"{task}: {c}" for task, c in self.apart.items())]
-        return own + [said for criterion in self.joined for said in criterion.conditions()]
+        """Every condition that is asked."""
+        own = [f"{self.condition}"] if self.condition else []
+        own += [f"{task}: {condition}" for task, condition in self.by_task.items()]
+        own += [f"{each.part}: {each.condition}" for each in self.over_tasks]
+        return own + [words for criterion in self.joined for words in criterion.conditions()]
 
     def _paper(self, tables: Tables) -> str:
         """Name the cells in which the paper's own numbers miss the criterion."""
         reported = {name: {"rows": table.get("paper", {})} for name, table in tables.items()}
         misses: Named = {}
-        for task, numbers in measured(self.tasks, lambda at: self.numbers.of(reported, at)).items():
-            condition = self.apart.get(task, self.condition)
-            misses |= {name: x for name, x in numbers.items() if not condition(x)}
+        for task in self.tasks:
+            with suppress(NotMeasuredError):
+                numbers = self.numbers.of(reported, task)
+                condition = self.by_task.get(task, self.condition)
+                assert condition is not None
+                misses |= {name: x for name, x in numbers.items() if not condition(x)}
         if not misses:
             return ""
-        return f" The paper's own cells miss it for {spelled(misses, self.digits)}."
+        return f" The paper's own cells miss it for {listing(misses, self.digits)}."
+
+
+def _of(criterion: Criterion, by_task: Mapping[str, list[tuple[Criterion, Named]]]) -> Named:
+    """All the numbers of one criterion."""
+    return {
+        name: x
+        for measured in by_task.values()
+        for asked, numbers in measured
+        if asked is criterion
+        for name, x in numbers.items()
+    }
+
+
+def show(numbers: Numbers, tasks: Sequence[str], shown: str = "first", **more: object) -> Criterion:
+    """The numbers of which one is shown, where a criterion asks others: ``show(…) & …``."""
+    return replace(Criterion(numbers, tasks, None, shown=shown), **more)  # type: ignore[arg-type]

@@ -1,10 +1,11 @@
-"""What was declared before a critic was trained on the tasks of `vocabulary.DECLARED`.
+"""What was declared before a critic was trained on the tasks of `reported.DECLARED`.
 
 ``declared.json`` holds settings, admissions and the criterion of every claim that these tasks
 decide, made from the configurations and the claims themselves. It keeps the hash that each part
-had when it was first declared: a part that is another one now needs an entry in ``changes`` that
-names it, ``{"date": …, "what": …, "why": …, "parts": [names as in "first"]}``, written by hand.
-``python -m toptail_paper.claims.declare`` writes the rest of the file.
+had when it was first declared: a part that is another one now needs an entry in ``changes`` with
+the hash that it has now, ``{"date": …, "what": …, "why": …, "parts": {name: hash}}``, written by
+hand (null for a part that was dropped). ``python -m toptail_paper.claims.declare`` writes
+the rest of the file.
 """
 
 from __future__ import annotations
@@ -19,15 +20,14 @@ from toptail.io.json_files import write_json
 from toptail.lab.store.units import plain
 from toptail.lab.tasks.names import parse_name, published_recipe
 from toptail.lab.training.run_files import digest
-from toptail_paper.claims.annotate import CLAIMS
-from toptail_paper.claims.criteria import WEAK_MEANS, Criterion
-from toptail_paper.claims.findings import INTERVALS, STATUSES, Ruling
-from toptail_paper.claims.ledger import Claim
-from toptail_paper.claims.packaged import packaged
-from toptail_paper.claims.vocabulary import DECLARED
+from toptail_paper.claims.claim import Claim
+from toptail_paper.claims.criteria import WEAK_MEANS
+from toptail_paper.claims.findings import INTERVALS, STATUSES
+from toptail_paper.claims.ledger import CLAIMS
+from toptail_paper.claims.reported import DECLARED, packaged
 from toptail_paper.study.naming import PAPER_TASKS
 
-FORMAT = "toptail-declared-claims-1"
+FORMAT = "toptail-declared-claims-2"
 
 SEED_POLICY = (
     "A run is repeated, with the same seed, only if it is invalid: steps missing, an unreadable "
@@ -46,13 +46,12 @@ COLLECTION = (
 )
 
 
-def declared_claims() -> Iterator[tuple[str, Claim, Criterion | Ruling]]:
-    """Study, claim and criterion of every claim that a declared task decides."""
+def declared_claims() -> Iterator[tuple[str, Claim]]:
+    """Study and claim of every claim that a declared task decides."""
     for study, claims in CLAIMS.items():
         for claim in claims:
-            criterion = claim.criterion
-            if isinstance(criterion, Criterion | Ruling) and set(criterion.tasks) & set(DECLARED):
-                yield study, claim, criterion
+            if set(claim.criterion.tasks) & set(DECLARED):
+                yield study, claim
 
 
 def declared(before: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -70,13 +69,12 @@ def declared(before: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 
 def undeclared(content: Mapping[str, Any]) -> list[str]:
-    """Parts that were added, dropped or changed without an entry in ``changes``."""
-    first = content["first"]
+    """Parts that were added, dropped or changed without an entry in ``changes`` that says so."""
+    last = dict(content["first"])
+    for change in content["changes"]:
+        last |= change["parts"]
     now = {name: part["hash"] for name, part in content["parts"].items()}
-    named = {name for change in content["changes"] for name in change["parts"]}
-    return sorted(
-        n for n in first.keys() | now.keys() if first.get(n) != now.get(n) and n not in named
-    )
+    return sorted(name for name in last.keys() | now.keys() if last.get(name) != now.get(name))
 
 
 def read_declared() -> dict[str, Any]:
@@ -93,23 +91,18 @@ def _parts() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "training", _training()
     for task in DECLARED:
         yield f"task {task}", _task(task)
-    for study, claim, criterion in declared_claims():
-        yield f"{study}/{claim.id}", _claim(claim, criterion)
+    for study, claim in declared_claims():
+        yield f"{study}/{claim.id}", _claim(claim)
 
 
-def _claim(claim: Claim, criterion: Criterion | Ruling) -> dict[str, Any]:
-    """A claim with its criterion in words; the limits that its words do not say stand apart."""
-    words, conditions = (
-        (criterion.said, [])
-        if isinstance(criterion, Ruling)
-        else (criterion.stated(), criterion.conditions())
-    )
+def _claim(claim: Claim) -> dict[str, Any]:
+    """A claim with its criterion in words, and its conditions with their limits."""
     return {
         "sentence": claim.sentence,
         "where": claim.label,
-        "tasks": list(criterion.tasks),
-        "criterion": words,
-        "conditions": conditions,
+        "tasks": list(claim.criterion.tasks),
+        "criterion": claim.stated,
+        "conditions": claim.criterion.conditions(),
         "before_the_runs": True,
     }
 

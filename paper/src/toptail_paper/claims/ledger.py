@@ -1,61 +1,58 @@
 """The claim ledger: what the paper says, and what the stored tables say about it.
 
-A claim carries the paper's sentence and, beside it, the criterion that decides it from stored
-tables and from nothing else, so that every entry can be decided again, by a test or by a reader.
-What stands behind each word ("near-zero", "most", "comparable") is said in the entry's comment. A
-claim whose tables were not made by a run is left open rather than decided. A sentence that the
-paper says twice has one entry. A criterion that is another one than when its result was first seen
-says so: `Changed`.
+A claim carries the paper's sentence and the criterion that decides it from stored tables and from
+nothing else, so that every entry can be decided again. The comment of an entry says what each word
+of the sentence ("near-zero", "most", "comparable") was taken to mean. A claim whose tables a run
+did not make is left open. A sentence that the paper says twice has one entry. An entry whose
+criterion was another one when its result was first seen says so (``changed.json``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypedDict
 
+import numpy as np
+
 from toptail.audit.record import jsonable
-from toptail.io.files import atomic
-from toptail.io.json_files import write_json
-from toptail_paper.claims.findings import INTERVALS, STATUSES, Decision, Status, computable
+from toptail.errors import InputError, refusing
+from toptail.io.arrays import read_arrays
+from toptail.io.files import atomic, entries
+from toptail.io.json_files import read_json, read_json_if_exists, write_json
+from toptail_paper.claims.claim import Claim, Quoted
+from toptail_paper.claims.claims_controlled import CONTROLLED, training_length
+from toptail_paper.claims.claims_selection import SELECTION
+from toptail_paper.claims.claims_semantics import CHECKS, ORDER
+from toptail_paper.claims.claims_semantics_search import SEARCH, STABILITY
+from toptail_paper.claims.findings import INTERVALS, STATUSES, Status, computable
 from toptail_paper.claims.numbers import NotMeasuredError, Tables
-from toptail_paper.claims.packaged import packaged
+from toptail_paper.claims.reported import CRITICS, cells, packaged
+from toptail_paper.claims.scale import shortfalls
+from toptail_paper.study.results import note, read_scale
+
+CLAIMS: Mapping[str, tuple[Claim, ...]] = {
+    "controlled": CONTROLLED,
+    "semantics": (*ORDER, *SEARCH, *CHECKS, *STABILITY),
+    "selection": SELECTION,
+}
+"""The claims about each study, in the order in which a reader of the paper meets them."""
+
+NOTES: Mapping[str, Callable[[Tables], str]] = {"controlled": training_length}
+"""What a reader of a whole ledger must know."""
 
 ALWAYS: Final = ("seen", "depends", "not seen")
 """Statuses that a tally counts even where there are none of them."""
 
-UNASKED: Final = ("seen", "other task", "true by construction")
-"""Statuses that leave nothing to ask."""
+NO_QUESTION: Final = ("seen", "other task", "true by construction")
+"""Statuses of statements that no experiment asks about."""
 
 BEFORE: Final = (
     "Results that were seen before this rule had been decided by their means; an entry whose "
     "criterion is another one than then says so."
 )
-"""What is said of the rule in every ledger."""
-
-
-class Quoted(TypedDict):
-    """Another place where the paper says the same."""
-
-    id: str
-    """Short name that ledgers had for it."""
-    sentence: str
-    """The paper's statement there."""
-    where: str
-    """Section, table or figure label in the paper."""
-
-
-class Changed(TypedDict):
-    """What decided a statement when its result was first seen; in ``changed.json``."""
-
-    criterion: str
-    """The criterion then, in words."""
-    status: Status
-    """What it had decided."""
-    why: str
-    """Why it was changed."""
+"""What every ledger says of the rule."""
 
 
 class ClaimEntry(TypedDict):
@@ -80,35 +77,19 @@ class ClaimEntry(TypedDict):
     run: str
     """The command that made the tables."""
     comment: str
-    """The criterion and what stands behind the number."""
+    """The criterion and its numbers."""
     also: list[Quoted]
     """Other places where the paper says the same."""
     changed: str | None
-    """That its criterion is another one than when its result was first seen; which, and why."""
+    """That its criterion was another one when its result was first seen; which, and why."""
     settled: str | None
     """Where the declared experiments are that ask what is behind a disagreement."""
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the paper and the criterion that decides it."""
-
-    id: str
-    """Short stable name."""
-    sentence: str
-    """The paper's statement, quoted or closely paraphrased."""
-    label: str
-    """Section, table or figure label in the paper."""
-    criterion: Decision
-    """A `Criterion`, or a function where a statement needs one of its own."""
-    also: tuple[Quoted, ...] = ()
-    """Other places where the paper says it."""
-
-
 @cache
-def changed_criteria() -> dict[str, dict[str, Changed]]:
-    """By study and claim, the criteria that results were first seen under."""
-    content: dict[str, dict[str, Changed]] = packaged("changed.json")
+def changed_criteria() -> dict[str, dict[str, dict[str, str]]]:
+    """By study and claim: ``criterion`` and ``status`` when first seen, and ``why`` it changed."""
+    content: dict[str, dict[str, dict[str, str]]] = packaged("changed.json")
     return content
 
 
@@ -119,21 +100,87 @@ def settled_questions() -> dict[str, dict[str, list[str]]]:
     return content
 
 
+def annotate(folder: str | Path, study: str) -> list[ClaimEntry]:
+    """Fill the ``paper`` part of every stored table and write the ledger; returns its entries.
+
+    A table is rewritten only if the paper's cells in it change. ``study`` is the name of the study
+    whose claims are decided. A run below the declared scale decides none: see
+    `toptail_paper.claims.scale`.
+    """
+    path = Path(folder)
+    if study not in CLAIMS:
+        raise InputError(f"The paper has no study '{study}'; its studies are {', '.join(CLAIMS)}.")
+    for file in entries(path / "tables", "*.json"):
+        table: dict[str, Any] = read_json(file)
+        paper = cells(table["label"], table["rows"])
+        if table.get("paper") != paper:
+            write_json(file, table | {"paper": paper})
+    if (path / "landscape.npz").is_file():
+        write_json(path / "landscape.json", _drawn_picks(path / "landscape.npz"))
+    with refusing(path, "holds settings or sizes that cannot be read", "run the study again"):
+        config = (read_json_if_exists(path / "config.json") or {}).get("config", {})
+        scale = read_scale(path)
+        short = shortfalls(study, config, scale)
+    if short or "short" in scale:
+        note(path, short=short)
+    return _write_ledger(path, study, short)
+
+
+def _drawn_picks(path: Path) -> dict[str, Any]:
+    """Lengths of the actions that each critic picked in the drawn run; the arrays do not ship."""
+    arrays = read_arrays(path)
+    candidates = np.asarray(arrays["candidates"], dtype=float)
+    picks = {c: int(arrays[f"pick_{c}"].item()) for c in CRITICS if f"pick_{c}" in arrays}
+    norms = {c: float(np.linalg.norm(candidates[pick])) for c, pick in picks.items()}
+    return {"radius": float(arrays["radius"].item()), "pick_norm": norms}
+
+
+def _write_ledger(path: Path, study: str, short: Sequence[str]) -> list[ClaimEntry]:
+    """Store ``claims.json`` and ``claims.md``; a run ``short`` of the scale decides nothing."""
+    found: list[ClaimEntry] = []
+    if short:
+        lines = "".join(f"- {words}\n" for words in short)
+        text = f"Nothing is decided: this run is below the declared scale in\n\n{lines}"
+    else:
+        results = stored_results(path)
+        run = run_of(read_json_if_exists(path / "record.json") or {})
+        found, left_open = decide(CLAIMS[study], results, run, study)
+        notes = NOTES[study](results) if study in NOTES else ""
+        text = f"{counted(found)}. {INTERVALS} {BEFORE}{notes}\n\n{render_markdown(found)}"
+        if left_open:
+            text += "\nNot decided by this run (it made no table for them):\n\n"
+            text += "".join(f"- {claim.sentence} (`{claim.label}`)\n" for claim in left_open)
+    write_json(path / "claims.json", found)
+    write_text(path / "claims.md", f"# What the paper says, and what this run saw\n\n{text}")
+    return found
+
+
+def stored_results(folder: Path) -> dict[str, Mapping[str, Any]]:
+    """A folder's results by name, from which claims are decided; missing ones stay out."""
+    beside = (folder / f"{name}.json" for name in ("curves", "theory", "landscape"))
+    files = [*entries(folder / "tables", "*.json"), *beside]
+    found = {file.stem: read_json_if_exists(file) for file in files}
+    return {name: x for name, x in found.items() if x is not None}
+
+
 def decide(
     claims: Iterable[Claim], tables: Tables, run: str, study: str = ""
 ) -> tuple[list[ClaimEntry], list[Claim]]:
     """The entries of ``claims.json`` that the tables decide, in order, and the claims left open."""
     changed = changed_criteria().get(study, {})
     settled = settled_questions().get(study, {})
-    entries: list[ClaimEntry] = []
+    found: list[ClaimEntry] = []
     left_open: list[Claim] = []
     for claim in claims:
         try:
-            finding = computable(claim.criterion(tables))
+            finding = computable(claim.decide(tables))
         except NotMeasuredError:
             left_open.append(claim)
             continue
-        entries.append(
+        before = changed.get(claim.id)
+        questions = settled.get(claim.id, []) if finding.status not in NO_QUESTION else []
+        places = ", ".join(f"docs/results/settled.md#{question}" for question in questions)
+        found.append(
             {
                 "id": claim.id,
                 "sentence": claim.sentence,
@@ -146,41 +193,14 @@ def decide(
                 "run": run,
                 "comment": finding.comment,
                 "also": list(claim.also),
-                "changed": _marked(changed.get(claim.id)),
-                "settled": _pointed(settled.get(claim.id, []), finding.status),
+                "changed": "Criterion changed after the result was seen. Before: "
+                "{criterion} ({status}). Why: {why}.".format(**before)
+                if before
+                else None,
+                "settled": f"Experiments behind it: {places}." if places else None,
             }
         )
-    return entries, left_open
-
-
-def write_ledger(
-    out: Path,
-    study: str,
-    claims: Iterable[Claim],
-    tables: Tables,
-    record: Mapping[str, Any],
-    notes: str = "",
-) -> list[ClaimEntry]:
-    """Decide the claims that the tables decide; store ``claims.json`` and ``claims.md``.
-
-    ``notes`` is what a reader must know about all of them.
-    """
-    entries, left_open = decide(claims, tables, run_of(record), study)
-    write_json(out / "claims.json", entries)
-    lead = f"{counted(entries)}. {INTERVALS} {BEFORE}{notes}"
-    text = f"{lead}\n\n{render_markdown(entries)}"
-    if left_open:
-        text += "\nNot decided by this run (it made no table for them):\n\n"
-        text += "".join(f"- {claim.sentence} (`{claim.label}`)\n" for claim in left_open)
-    _write_page(out, text)
-    return entries
-
-
-def write_undecided(out: Path, short: Sequence[str]) -> None:
-    """Store an empty ledger, which says in what the run is smaller than it must be."""
-    write_json(out / "claims.json", [])
-    lines = "".join(f"- {words}\n" for words in short)
-    _write_page(out, f"Nothing is decided: this run is below the declared scale in\n\n{lines}")
+    return found, left_open
 
 
 def run_of(record: Mapping[str, Any]) -> str:
@@ -188,16 +208,12 @@ def run_of(record: Mapping[str, Any]) -> str:
     return f"{record.get('command', '')} (config {record.get('config_hash', '')})".strip()
 
 
-def _write_page(out: Path, text: str) -> None:
-    write_text(out / "claims.md", f"# What the paper says, and what this run saw\n\n{text}")
-
-
 def write_text(path: Path, text: str) -> None:
-    """Store a page; it is there completely or not at all."""
+    """Write a page, whole or not at all."""
     atomic(path, lambda target: target.write_text(text, encoding="utf-8", newline="\n"))
 
 
-def render_markdown(entries: Sequence[ClaimEntry]) -> str:
+def render_markdown(found: Sequence[ClaimEntry]) -> str:
     """Render the ledger as a Markdown table."""
     head = ["status", "what the paper says", "where", "number", "95 % interval"]
     rows = [
@@ -207,26 +223,21 @@ def render_markdown(entries: Sequence[ClaimEntry]) -> str:
             quoted_places(entry),
             _digits(entry["number"]),
             interval_text(entry),
-            how_decided(entry),
+            " ".join(filter(None, (entry["comment"], entry["changed"], entry["settled"]))),
         ]
-        for entry in entries
+        for entry in found
     ]
     return markdown_table([*head, "how it was decided"], rows)
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table of texts."""
-    lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
+    cleaned = ([text.replace("|", "\\|").replace("\n", " ") for text in row] for row in rows)
+    lines = [f"| {' | '.join(row)} |" for row in cleaned]
     return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *lines]) + "\n"
 
 
-def how_decided(entry: ClaimEntry) -> str:
-    """Comment, change of the criterion and experiments of an entry, in a line."""
-    parts = (entry["comment"], entry["changed"], entry["settled"])
-    return " ".join(part for part in parts if part)
-
-
-def status_text(entry: ClaimEntry) -> str:
+def status_text(entry: Mapping[str, Any]) -> str:
     """The status in Markdown, with what it depends on."""
     return f"**{entry['status']}**" + (f" on {on}" if (on := entry["depends_on"]) else "")
 
@@ -250,38 +261,18 @@ def interval_text(entry: ClaimEntry) -> str:
     return f"[{_digits(low)}, {_digits(high)}] over {entry['interval_over']}"
 
 
-def tally(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def tally(found: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Count the entries of each status; of the rarer ones, where there are any."""
-    found = [str(entry["status"]) for entry in entries]
-    return {s: found.count(s) for s in STATUSES if s in ALWAYS or s in found}
+    statuses = [str(entry["status"]) for entry in found]
+    return {s: statuses.count(s) for s in STATUSES if s in ALWAYS or s in statuses}
 
 
-def counted(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The tally in words, as pages that quote a ledger write it."""
+def counted(found: Sequence[Mapping[str, Any]]) -> str:
+    """The tally in words."""
     plural = {"depends": "depend"}
-    counts = [f"{n} {plural.get(s, s) if n != 1 else s}" for s, n in tally(entries).items()]
-    return f"{len(entries)} statements: {', '.join(counts)}"
-
-
-def _marked(changed: Changed | None) -> str | None:
-    """How an entry says that its criterion was another one when its result was first seen."""
-    if changed is None:
-        return None
-    before = f"Before: {changed['criterion']} ({changed['status']})."
-    return f"Criterion changed after the result was seen. {before} Why: {changed['why']}."
-
-
-def _pointed(questions: Sequence[str], status: Status) -> str | None:
-    """Where to read on about a statement that leaves something to ask."""
-    if status in UNASKED or not questions:
-        return None
-    places = [f"docs/results/settled.md#{question}" for question in questions]
-    return f"Experiments behind it: {', '.join(places)}."
+    counts = [f"{n} {plural.get(s, s) if n != 1 else s}" for s, n in tally(found).items()]
+    return f"{len(found)} statements: {', '.join(counts)}"
 
 
 def _digits(x: float | None) -> str:
     return "–" if x is None else f"{x:.3g}"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

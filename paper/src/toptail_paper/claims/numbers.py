@@ -1,4 +1,4 @@
-"""Numbers of stored tables, by name: what a claim's criterion is asked of.
+"""Numbers of stored tables by name, of which the criteria of claims ask conditions.
 
 `each`, `curve`, `seed_curve`, `spread` look numbers up; `ratio`, `less`, `paired`, `most` and
 `least` make numbers of them. All of these are about one task at a time and raise
@@ -32,11 +32,6 @@ RESAMPLED: Mapping[str, str] = {
 class NotMeasuredError(LookupError):
     """The stored results do not hold what a claim needs."""
 
-    def __init__(self, missing: str, task: str | None = None) -> None:
-        """Say what is missing, and of which task, where it is one task's."""
-        super().__init__(missing)
-        self.task = task
-
 
 @dataclass(frozen=True)
 class Number:
@@ -64,7 +59,7 @@ class Number:
 
     @property
     def low(self) -> float:
-        """Lower end of the interval, without which nothing is decided that is said of it."""
+        """Lower end of the interval; raises `NotMeasuredError` where there is none."""
         return self._ends[0]
 
     @property
@@ -83,10 +78,6 @@ class Number:
         return from_seeds(
             {s: v - other.seeds[s] for s, v in self.seeds.items() if s in other.seeds}
         )
-
-    def below(self, other: Number) -> bool:
-        """Whether every seed lies below every seed of another: no matter of the seed."""
-        return max(self.seeds.values()) < min(other.seeds.values())
 
 
 def from_seeds(values: Mapping[str, float]) -> Number:
@@ -114,9 +105,9 @@ def stored(
     try:
         cell: Mapping[str, Any] = tables[table]["rows"][task][row][metric]
     except KeyError as missing:
-        raise NotMeasuredError(f"{table}: {task}/{row}/{metric}", task) from missing
+        raise NotMeasuredError(f"{table}: {task}/{row}/{metric}") from missing
     if cell[value] is None:
-        raise NotMeasuredError(f"{table}: {task}/{row}/{metric} has no number", task)
+        raise NotMeasuredError(f"{table}: {task}/{row}/{metric} has no number")
     return cell
 
 
@@ -158,8 +149,8 @@ class Numbers:
         """The same numbers under another heading."""
         return replace(self, what=what)
 
-    def given(self, *others: Numbers) -> Numbers:
-        """The same numbers on the tasks that have others, too."""
+    def requiring(self, *others: Numbers) -> Numbers:
+        """The same numbers, on the tasks that have others, too."""
 
         def of(tables: Tables, task: str) -> Named:
             for other in others:
@@ -178,7 +169,7 @@ def each(
     required: Sequence[str] | None = None,
     lookup: Lookup = number,
 ) -> Numbers:
-    """One metric of several critics: all of them, or the required ones and whoever has it."""
+    """One metric of several critics; those that are not ``required`` may lack it."""
 
     def of(tables: Tables, task: str) -> Named:
         found = {}
@@ -284,9 +275,9 @@ def seed_curve(name: str, critics: Sequence[str], of: Of, called: str = ALONE) -
     return Numbers(lambda tables, _task: {called.format(critic=c): one(tables, c) for c in critics})
 
 
-def ratio(top: Numbers, bottom: Numbers, what: str) -> Numbers:
-    """How many times the reference."""
-    return _beside(top, bottom, quotient, what)
+def ratio(top: Numbers, bottom: Numbers, what: str = "Ratios") -> Numbers:
+    """Each number as a multiple of its reference."""
+    return _combined(top, bottom, quotient, what)
 
 
 def over_tdq(
@@ -362,20 +353,43 @@ def spread_ratio(x: Number, y: Number) -> Number:
     return Number(mean, (low, high), over=SEEDS)
 
 
-def less(top: Numbers, bottom: Numbers, what: str) -> Numbers:
-    """Differences of numbers."""
-    return _beside(top, bottom, difference, what)
+def shifted(x: Number, by: float) -> Number:
+    """The number and its interval moved by a constant."""
+    ends = None if x.interval is None else (x.interval[0] + by, x.interval[1] + by)
+    return replace(x, mean=x.mean + by, interval=ends)
 
 
-def paired(top: Numbers, bottom: Numbers, what: str) -> Numbers:
+def less(top: Numbers, bottom: Numbers, what: str = "Differences") -> Numbers:
+    """Differences of numbers that are taken as independent."""
+    return _combined(top, bottom, difference, what)
+
+
+def paired(top: Numbers, bottom: Numbers, what: str = "Differences") -> Numbers:
     """Differences seed by seed, with intervals over seeds."""
-    return _beside(top, bottom, Number.minus, what)
+    return _combined(top, bottom, Number.minus, what)
 
 
-def _beside(
+def seed_gap(top: Numbers, bottom: Numbers) -> Numbers:
+    """The lowest seed less the highest seed of the other: above zero where no seeds overlap."""
+
+    def gap(x: Number, y: Number) -> Number:
+        return Number(min(x.seeds.values()) - max(y.seeds.values()))
+
+    return _combined(top, bottom, gap, "")
+
+
+def means(numbers: Numbers) -> Numbers:
+    """The same numbers without their intervals: compared by their means."""
+    return replace(
+        numbers,
+        of=lambda tables, task: {n: Number(x.mean) for n, x in numbers.of(tables, task).items()},
+    )
+
+
+def _combined(
     top: Numbers, bottom: Numbers, by: Callable[[Number, Number], Number], what: str
 ) -> Numbers:
-    """Each number beside the reference's of the same name, or beside the only one there is."""
+    """Each number with the reference of the same name, or with the only one there is."""
 
     def of(tables: Tables, task: str) -> Named:
         found, references = top.of(tables, task), bottom.of(tables, task)

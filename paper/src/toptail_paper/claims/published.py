@@ -1,7 +1,7 @@
-"""The paper's tables and figures beside the results that ship with this package.
+"""The paper's tables and figures beside stored results, such as those of this package.
 
-Reads stored tables, ledgers and records, and writes nothing. In an installed package the results
-lie in ``toptail/published``; in a checkout, in ``results``.
+In an installed package the results lie in ``toptail_paper/published``; in a checkout, in
+``results``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from typing import Any, Final
 from toptail.errors import InputError, option
 from toptail.io.files import entries
 from toptail.io.json_files import read_json, read_json_if_exists
-from toptail_paper.claims.ledger import tally
-from toptail_paper.claims.packaged import packaged
-from toptail_paper.claims.reported import WITHOUT_CELLS, cells
+from toptail_paper.claims.ledger import markdown_table, tally, write_text
+from toptail_paper.claims.reported import EIGHT, WITHOUT_CELLS, cells, labels, packaged
 from toptail_paper.claims.scale import stated
 from toptail_paper.study.compare import Comparison
 from toptail_paper.study.results import read_scale, scale_rows
@@ -133,16 +132,15 @@ def measured(label: str, root: Path | None = None) -> list[StoredStudy]:
     """The stored studies below a folder that have a table or ledger entries of a label."""
     home = published() if root is None else root
     ledgers = [path.parent for path in entries(home, "**/claims.json")]
-    studies = [folder for folder in ledgers if (folder / "config.json").is_file()]
-    found = [_measured(folder, label) for folder in studies]  # one over several tasks is no study
-    return [each for each in found if each.tables or each.claims]
-
-
-def _measured(folder: Path, label: str) -> StoredStudy:
-    whole = _whole(folder)
-    tables = {name: table for name, table in whole.tables.items() if table["label"] == label}
-    claims = tuple(entry for entry in whole.claims if label in places(entry))
-    return replace(whole, tables=tables, claims=claims)
+    # A ledger over several tasks has no configuration: it is no study.
+    studies = [_whole(folder) for folder in ledgers if (folder / "config.json").is_file()]
+    found = []
+    for each in studies:
+        tables = {name: table for name, table in each.tables.items() if table["label"] == label}
+        claims = tuple(entry for entry in each.claims if label in places(entry))
+        if tables or claims:
+            found.append(replace(each, tables=tables, claims=claims))
+    return found
 
 
 @cache
@@ -177,6 +175,8 @@ class Pair:
     """The reported cell."""
     here: Mapping[str, Any] | None
     """The stored cell; None where it was not measured."""
+    folder: Path | None = None
+    """The study that has it."""
 
     @property
     def compared(self) -> Comparison | None:
@@ -188,21 +188,23 @@ class Pair:
 
 def pairs(label: str, found: list[StoredStudy]) -> Iterator[Pair]:
     """Every cell that the paper reports under a label, with ours."""
-    rows: dict[str, Any] = {}
-    for each in found:
-        for table in each.tables.values():
-            for task, scorers in table["rows"].items():
-                rows.setdefault(task, {}).update(scorers)
-    everywhere = dict.fromkeys(["PointMaze", *rows])
-    for task, scorers in cells(label, everywhere).items():
+    ours = {
+        (task, scorer, metric): (cell, each.folder)
+        for each in found
+        for table in each.tables.values()
+        for task, scorers in table["rows"].items()
+        for scorer, metrics in scorers.items()
+        for metric, cell in metrics.items()
+    }
+    for task, scorers in cells(label, dict.fromkeys(EIGHT)).items():
         for scorer, metrics in scorers.items():
             for metric, reported in metrics.items():
-                ours = rows.get(task, {}).get(scorer, {}).get(metric)
-                yield Pair(task, scorer, metric, reported, ours)
+                here = ours.get((task, scorer, metric), (None, None))
+                yield Pair(task, scorer, metric, reported, *here)
 
 
 def standing(exhibit: Exhibit, found: list[StoredStudy]) -> str:
-    """How a table or figure stands here, in a line: cells, and what the ledgers say of it."""
+    """In a line, how many cells of a table were measured, and its statements by status."""
     compared = list(pairs(exhibit.label, found))
     words = []
     if compared:
@@ -212,8 +214,8 @@ def standing(exhibit: Exhibit, found: list[StoredStudy]) -> str:
     elif exhibit.label in WITHOUT_CELLS:
         words.append(WITHOUT_CELLS[exhibit.label].partition(";")[0])
     counts = tally(entry for each in found for entry in each.claims)
-    said = [f"{count} {word}" for word, count in counts.items() if count]
-    return "; ".join([*words, *([f"statements: {', '.join(said)}"] if said else [])])
+    statuses = [f"{count} {status}" for status, count in counts.items() if count]
+    return "; ".join([*words, *([f"statements: {', '.join(statuses)}"] if statuses else [])])
 
 
 def tasks_of(exhibit: Exhibit, found: list[StoredStudy]) -> list[str]:
@@ -221,3 +223,45 @@ def tasks_of(exhibit: Exhibit, found: list[StoredStudy]) -> list[str]:
     compared = dict.fromkeys(pair.task.partition("@")[0] for pair in pairs(exhibit.label, found))
     stored = (task for each in found for table in each.tables.values() for task in table["rows"])
     return list(compared or dict.fromkeys(task.partition("@")[0] for task in stored))
+
+
+Cells = dict[str, list[Pair]]
+"""Every cell of the paper by label: of a table, or of a table that gathers numbers of its text."""
+
+
+def all_cells(out: Path) -> Cells:
+    """Every cell of the paper, with what the studies below a folder measured."""
+    return {
+        label: list(pairs(label, measured(label, out)))
+        for label in (*labels(), "noise", "judges", "deployment")
+    }
+
+
+def summary(found: Cells) -> str:
+    """How many numbers of the paper are measured, in words."""
+    every = [pair for each in found.values() for pair in each]
+    both = sum(pair.compared is not None for pair in every)
+    return f"{both} of {len(every)} numbers of the paper are measured here"
+
+
+def write_cells(out: Path) -> Cells:
+    """Store the list of all cells as ``cells.md``; returns them."""
+    found = all_cells(out)
+    text = f"# The paper's numbers, and ours\n\n{summary(found)}.\n"
+    head = ["task", "row", "metric", "paper", "here", "95 % interval", "from"]
+    for label, each in found.items():
+        text += f"\n## {label}\n\n{markdown_table(head, (_row(pair, out) for pair in each))}"
+    text += "\n## Without numbers\n\n"
+    text += "".join(f"- `{label}`: {why}.\n" for label, why in WITHOUT_CELLS.items())
+    write_text(out / "cells.md", text)
+    return found
+
+
+def _row(pair: Pair, out: Path) -> list[str]:
+    row = [pair.task, pair.scorer, pair.metric, f"{pair.paper['mean']:g}"]
+    if pair.compared is None or pair.folder is None:
+        return [*row, "**not measured**", "–", "–"]
+    here = pair.compared.ours
+    low, high = here.get("low"), here.get("high")
+    ends = "–" if low is None or high is None else f"[{low:.3g}, {high:.3g}]"
+    return [*row, f"{here['mean']:.3g}", ends, pair.folder.relative_to(out).as_posix()]

@@ -5,12 +5,35 @@ A label is only a name to a study; what the paper has under it is known here alo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
-from toptail_paper.claims.packaged import packaged
-from toptail_paper.claims.vocabulary import POINT, SOCCER
+TDQ = ("tdq",)
+RANKERS = ("raw", "cosine")
+"""The critics the paper calls near-perfect retrievers."""
+BOUNDED = ("cosine", "hybrid")
+CONTRASTIVE = ("raw", "cosine", "hybrid")
+CRITICS = (*TDQ, *CONTRASTIVE)
+
+POINT, ANT, HUMANOID = CORE = ("PointMaze", "AntMaze", "HumanoidMaze")
+SOCCER = "AntSoccer"
+NAVIGATION = (*CORE, SOCCER)
+DECLARED = (ANT, HUMANOID, SOCCER)
+"""The tasks whose criteria were written down before a critic was trained on them."""
+MANIPULATION = ("Cube-single", "Cube-double", "Scene", "Puzzle")
+EIGHT = (*NAVIGATION, *MANIPULATION)
+
+MAZE_JUDGES = ("exact", "euclidean")
+"""Judges that know PointMaze's shortest ways; a claim asks the first that is stored."""
+
+
+def packaged(name: str) -> Any:
+    """The content of a file beside this one."""
+    return json.loads((files("toptail_paper.claims") / name).read_text(encoding="utf-8"))
+
 
 Cells = dict[str, dict[str, dict[str, dict[str, Any]]]]
 """Task → row → metric → {"mean": …, "std": …, …}, as in a table's rows."""

@@ -9,10 +9,16 @@ import pytest
 
 from paper.tests.controlled.synthetic import cell, results
 from toptail_paper.claims import CLAIMS
-from toptail_paper.claims.sweeps import SETTING, Swept, at_setting, settings
+from toptail_paper.claims.claim import Sweeps, at_setting, swept_settings
 
-BY_ID = {claim.id: claim.criterion for claim in CLAIMS["controlled"]}
+BY_ID = {claim.id: claim for claim in CLAIMS["controlled"]}
 LONG = "controlled@steps=30000"
+
+
+def answers(claim: str, content: dict[str, Any]) -> dict[str, Any]:
+    settings = BY_ID[claim].settings
+    assert isinstance(settings, Sweeps)
+    return settings.answers(BY_ID[claim].criterion, content)
 
 
 def swept(critic: str, metric: str, mean: float, setting: str = LONG) -> dict[str, Any]:
@@ -48,15 +54,15 @@ def swept(critic: str, metric: str, mean: float, setting: str = LONG) -> dict[st
 def test_a_setting_that_fails_makes_a_statement_depend_on_the_setting(
     claim: str, change: tuple[str, str, float]
 ) -> None:
-    assert BY_ID[claim](results()).status == "seen"
-    finding = BY_ID[claim](swept(*change))
-    assert (finding.status, getattr(finding, "on", "")) == ("depends", SETTING)
+    assert BY_ID[claim].decide(results()).status == "seen"
+    finding = BY_ID[claim].decide(swept(*change))
+    assert (finding.status, finding.on) == ("depends", "the setting")
     assert "not at steps=30000" in finding.comment
 
 
 def test_every_statement_about_a_trained_critic_of_the_default_setting_is_swept() -> None:
     """The others: one drawn run, the proposal, arithmetic, and norms that no sweep stored."""
-    names = {claim.id for claim in CLAIMS["controlled"] if not isinstance(claim.criterion, Swept)}
+    names = {claim.id for claim in CLAIMS["controlled"] if not isinstance(claim.settings, Sweeps)}
     aside = {"landscape", "mixed-pools", "score-rises", "raw-norm-high", "other-norms-fall"}
     robustness = {name for name in names if name.startswith(("radius-", "noise-"))}
     theory = {
@@ -69,7 +75,7 @@ def test_every_statement_about_a_trained_critic_of_the_default_setting_is_swept(
 def test_a_setting_that_is_open_changes_nothing() -> None:
     content = swept("raw", "off_support", 0.9)
     content["sweep-steps"]["rows"][LONG]["raw"]["off_support"] = cell(0.75, 30.0)
-    finding = BY_ID["search-finds-more"](content)
+    finding = BY_ID["search-finds-more"].decide(content)
     assert finding.status == "seen"
     assert "open at steps=30000" in finding.comment
 
@@ -77,18 +83,18 @@ def test_a_setting_that_is_open_changes_nothing() -> None:
 def test_a_statement_that_fails_here_and_holds_elsewhere_depends() -> None:
     content = copy.deepcopy(results())
     content["toy-support"]["rows"]["controlled"]["hybrid"]["off_support"] = cell(0.1, 0.1)
-    assert BY_ID["hybrid-as-often-as-raw"](content).status == "depends"
+    assert BY_ID["hybrid-as-often-as-raw"].decide(content).status == "depends"
     for name in ("sweep-steps", "sweep-temperature"):
         for row in content[name]["rows"].values():
             row["hybrid"] = {**row["hybrid"], "off_support": cell(0.1, 0.1)}
-    assert BY_ID["hybrid-as-often-as-raw"](content).status == "not seen"
+    assert BY_ID["hybrid-as-often-as-raw"].decide(content).status == "not seen"
 
 
 def test_settings_without_the_default_and_each_one_once() -> None:
     content = copy.deepcopy(results())
     twice = content["sweep-steps"]["rows"]["controlled@steps=1000"]
     content["sweep-layer_norm"] = {"rows": {"controlled@layer_norm=on,steps=1000": twice}}
-    names = [name for name, _ in settings(content)]
+    names = [name for name, _ in swept_settings(content)]
     assert "controlled@temperature=0.1" not in names
     assert "controlled@steps=1000" in names
     assert "controlled@layer_norm=on,steps=1000" not in names
@@ -99,16 +105,16 @@ def test_settings_that_train_none_of_the_critics_stay_out() -> None:
     content = {k: v for k, v in results().items() if not k.startswith("sweep-")}
     row = {"cosine": results()["toy-support"]["rows"]["controlled"]["cosine"]}
     content["sweep-temperature"] = {"rows": {"controlled@temperature=1": row}, "default": []}
-    assert BY_ID["cosine-less-severe"].answers(content) == {"temperature=1": True}  # type: ignore[attr-defined]
-    assert BY_ID["readout-control"].answers(content) == {}  # type: ignore[attr-defined]
+    assert answers("cosine-less-severe", content) == {"temperature=1": True}
+    assert answers("readout-control", content) == {}
 
 
 def test_a_run_without_sweeps_says_so() -> None:
     content = {k: v for k, v in results().items() if not k.startswith("sweep-")}
-    finding = BY_ID["only-tdq"](content)
+    finding = BY_ID["only-tdq"].decide(content)
     assert finding.status == "seen"
     assert finding.comment.endswith("decided at the default setting alone.")
-    assert "at the default setting alone" not in BY_ID["only-tdq"](results()).comment
+    assert "at the default setting alone" not in BY_ID["only-tdq"].decide(results()).comment
 
 
 def test_a_critic_that_a_setting_did_not_train_is_the_defaults() -> None:
@@ -130,5 +136,5 @@ def test_a_decomposition_is_asked_in_the_settings_that_have_one() -> None:
     shares = copy.deepcopy(content["support-decomposition"]["rows"]["controlled"])
     shares["raw"]["share/norm_cap"] |= {"pooled": 0.1, "low": 0.0, "high": 0.2}
     content["support-decomposition"]["rows"][LONG] = shares
-    assert BY_ID["norm-drift"].answers(content) == {"steps=30000": False}  # type: ignore[attr-defined]
-    assert BY_ID["norm-drift"](content).status == "depends"
+    assert answers("norm-drift", content) == {"steps=30000": False}
+    assert BY_ID["norm-drift"].decide(content).status == "depends"

@@ -1,9 +1,9 @@
 """One ledger over the tasks of the selection study, each of which has a folder and a ledger.
 
-An entry has the status that all tasks agree on. Where they do not agree, the rule is that of a
+An entry has the status that all tasks agree on. Where they disagree, the rule is that of a
 statement about several tasks (`toptail_paper.claims.findings`): seen on one and not on another, it
 depends on the task; it is open where a task leaves it open and none fails. A task that does not
-decide a statement says why, and is not counted.
+decide a statement is listed with the reason, and is not counted.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from toptail.errors import InputError
 from toptail.io.json_files import read_json_if_exists, write_json
-from toptail_paper.claims.annotate import CLAIMS, stored_results
+from toptail_paper.claims.claim import Claim
+from toptail_paper.claims.claims_selection import MAIN
 from toptail_paper.claims.findings import INTERVALS, Answer, Status, count_seen
 from toptail_paper.claims.ledger import (
-    Claim,
+    CLAIMS,
     ClaimEntry,
     counted,
     decide,
@@ -27,11 +28,11 @@ from toptail_paper.claims.ledger import (
     quoted_sentences,
     run_of,
     status_text,
+    stored_results,
     write_text,
 )
 from toptail_paper.claims.numbers import NotMeasuredError, Tables
-from toptail_paper.claims.selection_order import MAIN
-from toptail_paper.claims.vocabulary import EIGHT
+from toptail_paper.claims.reported import EIGHT
 
 STUDY: Final = "selection"
 """The study whose folders hold a task each."""
@@ -45,68 +46,64 @@ HOLDS: Final[Mapping[Status, Answer]] = {
     "inconclusive": None,
     "other task": None,
 }
-"""What a task's status says of the statement there; a statement that depends does both."""
+"""Whether a statement with some status holds on a task; parts of one that depends do and do not."""
 
 
-class AcrossEntry(ClaimEntry):
-    """An entry of the ledger over tasks: ``number`` is one task's, where one alone decides."""
+class TasksEntry(ClaimEntry):
+    """An entry of the ledger over tasks; it has a ``number`` where one task alone decides."""
 
     tasks: dict[str, ClaimEntry]
-    """What each task says that decides the statement."""
+    """The entry of each task that decides the statement."""
     not_counted: dict[str, str]
     """The other tasks, and why they do not decide it."""
 
 
-def write_across(out: Path, folders: Iterable[Path]) -> list[AcrossEntry]:
+def write_across(out: Path, folders: Iterable[Path]) -> list[TasksEntry]:
     """Store ``claims.json`` and ``claims.md`` over the tasks of several folders; its entries."""
-    found: dict[str, tuple[Tables, str]] = {}
+    by_task: dict[str, tuple[Tables, str]] = {}
     for folder in folders:
         tables = stored_results(folder)
         task = next(iter(tables.get(MAIN, {}).get("rows", {})), None)
-        if task in found:
+        if task in by_task:
             raise InputError(
                 f"{folder} holds {task}, and so does a folder beside it: a ledger over tasks needs "
                 "one folder of each, so move one of the two away."
             )
         if task is not None:
-            found[task] = tables, run_of(read_json_if_exists(folder / "record.json") or {})
-    in_order = {task: found[task] for task in sorted(found, key=_place)}
-    entries = across(in_order)
+            by_task[task] = tables, run_of(read_json_if_exists(folder / "record.json") or {})
+    places = {task: i for i, task in enumerate(EIGHT)}
+    ordered = sorted(by_task, key=lambda task: (places.get(task, len(EIGHT)), task))
+    entries = over_tasks({task: by_task[task] for task in ordered})
     write_json(out / "claims.json", entries)
-    write_text(out / "claims.md", _page(entries, list(in_order)))
+    write_text(out / "claims.md", _page(entries, ordered))
     return entries
 
 
-def across(found: Mapping[str, tuple[Tables, str]]) -> list[AcrossEntry]:
+def over_tasks(by_task: Mapping[str, tuple[Tables, str]]) -> list[TasksEntry]:
     """Decide every claim on every task; entries in the order of the claims.
 
-    ``found`` has the stored tables of each task, and what to name as their run.
+    ``by_task`` has the stored tables of each task, and the name of their run.
     """
     entries = []
     for claim in CLAIMS[STUDY]:
-        said = {
+        own = {
             task: entry
-            for task, (tables, run) in found.items()
+            for task, (tables, run) in by_task.items()
             for entry in decide([claim], tables, run, STUDY)[0]
         }
         # Measured on another task than it speaks of, a statement counts only where nothing else is.
-        about = {task: x for task, x in said.items() if x["status"] != "other task"} or said
+        about = {task: x for task, x in own.items() if x["status"] != "other task"} or own
         if about:
-            left = {t: _why_not(claim, found[t][0], t) for t in found if t not in about}
+            left = {t: _why_not(claim, by_task[t][0], t) for t in by_task if t not in about}
             entries.append(_combined(about, left))
     return entries
 
 
-def _place(task: str) -> tuple[int, str]:
-    """The paper's order of tasks, and then any other."""
-    return (EIGHT.index(task) if task in EIGHT else len(EIGHT), task)
-
-
-def _combined(said: Mapping[str, ClaimEntry], left: Mapping[str, str]) -> AcrossEntry:
+def _combined(own: Mapping[str, ClaimEntry], left: Mapping[str, str]) -> TasksEntry:
     """One entry of those of the tasks that count."""
-    first = next(iter(said.values()))
-    alone = len(said) == 1
-    status, on = _status(list(said.values()))
+    first = next(iter(own.values()))
+    alone = len(own) == 1
+    status, on = _status(list(own.values()))
     return {
         **first,
         "status": status,
@@ -114,54 +111,49 @@ def _combined(said: Mapping[str, ClaimEntry], left: Mapping[str, str]) -> Across
         "number": first["number"] if alone else None,
         "interval": first["interval"] if alone else None,
         "interval_over": first["interval_over"] if alone else None,
-        "run": "; ".join(dict.fromkeys(entry["run"] for entry in said.values())),
-        "comment": first["comment"] if alone else _comment(said),
-        "settled": next((entry["settled"] for entry in said.values() if entry["settled"]), None),
-        "tasks": dict(said),
+        "run": "; ".join(dict.fromkeys(entry["run"] for entry in own.values())),
+        "comment": first["comment"] if alone else count_seen(_answers(own)).strip(),
+        "settled": next((entry["settled"] for entry in own.values() if entry["settled"]), None),
+        "tasks": dict(own),
         "not_counted": dict(left),
     }
 
 
 def _status(entries: Sequence[ClaimEntry]) -> tuple[Status, str | None]:
-    """What several tasks say together, and what it depends on."""
-    found = {entry["status"] for entry in entries}
+    """The status of several tasks together, and what it depends on."""
+    statuses = {entry["status"] for entry in entries}
     on = dict.fromkeys(entry["depends_on"] for entry in entries if entry["depends_on"])
-    alike = len(found) == 1
+    alike = len(statuses) == 1
     if alike and len(on) < 2:
         return entries[0]["status"], entries[0]["depends_on"]
-    holds = found & {"seen", "true by construction", "depends"}
-    if found & {"not seen", "depends"}:
+    holds = statuses & {"seen", "true by construction", "depends"}
+    if statuses & {"not seen", "depends"}:
         both = " and ".join([*on, *([] if alike or TASK in on else [TASK])])
         return ("depends", both) if holds else ("not seen", None)
-    return ("inconclusive" if "inconclusive" in found else "seen"), None
+    return ("inconclusive" if "inconclusive" in statuses else "seen"), None
 
 
-def _comment(said: Mapping[str, ClaimEntry]) -> str:
-    """On how many tasks it was seen, as statements about several tasks are counted."""
-    answers = {
-        task: {"in part": True, "in another": False}
+def _answers(own: Mapping[str, ClaimEntry]) -> dict[str, dict[str, Answer]]:
+    return {
+        task: {"a part": True, "another": False}
         if entry["status"] == "depends"
         else {"whole": HOLDS[entry["status"]]}
-        for task, entry in said.items()
+        for task, entry in own.items()
     }
-    return count_seen(answers).strip()
 
 
 def _why_not(claim: Claim, tables: Tables, task: str) -> str:
     """Why a task's tables do not decide a claim: it is not about the task, or not measured."""
-    about: Sequence[str] = getattr(claim.criterion, "tasks", ())
-    missing = ""
+    if task not in claim.criterion.tasks:
+        return f"it speaks of {', '.join(claim.criterion.tasks)}"
     try:
-        claim.criterion(tables)
+        claim.decide(tables)
     except NotMeasuredError as error:
-        missing = str(error)
-        about = about or [error.task or task]
-    if task not in about:
-        return f"it speaks of {', '.join(about)}"
-    return f"not measured: {missing}"
+        return f"not measured: {error}"
+    return "not measured"
 
 
-def _page(entries: Sequence[AcrossEntry], tasks: Sequence[str]) -> str:
+def _page(entries: Sequence[TasksEntry], tasks: Sequence[str]) -> str:
     """The ledger in Markdown."""
     lead = (
         f"{counted(entries)}. Tasks: {', '.join(tasks)}. {seen_on_tasks(entries)}. {INTERVALS} "
@@ -174,7 +166,7 @@ def _page(entries: Sequence[AcrossEntry], tasks: Sequence[str]) -> str:
             quoted_sentences(entry),
             quoted_places(entry),
             f"{_seen(entry)} of {len(entry['tasks'])}",
-            " ".join(_words(entry)),
+            " ".join(_by_task(entry)),
         ]
         for entry in entries
     ]
@@ -185,7 +177,7 @@ def _page(entries: Sequence[AcrossEntry], tasks: Sequence[str]) -> str:
 
 
 def seen_on_tasks(entries: Sequence[Mapping[str, Any]]) -> str:
-    """In words, as pages quote it: how many statements were seen on every task, some, and none."""
+    """In words, how many statements were seen on every task, on some, and on none."""
     several = [entry for entry in entries if len(entry["tasks"]) > 1]
     shares = [_seen(entry) / len(entry["tasks"]) for entry in several]
     every, none = shares.count(1.0), shares.count(0.0)
@@ -196,26 +188,18 @@ def seen_on_tasks(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _seen(entry: Mapping[str, Any]) -> int:
-    """On how many tasks a statement was seen."""
     return sum(HOLDS.get(each["status"]) is True for each in entry["tasks"].values())
 
 
-def _said(task: str, entry: ClaimEntry) -> str:
-    """One task's word: status, number and interval."""
-    number = "" if entry["number"] is None else f", {entry['number']:.3g}"
-    interval = f" {interval_text(entry)}" if entry["interval"] else ""
-    return f"{task}: {status_text(entry)}{number}{interval}."
-
-
-def _words(entry: AcrossEntry) -> list[str]:
-    """What each task says, which are not counted, and where the experiments are."""
-    said = [_said(task, own) for task, own in entry["tasks"].items()]
-    return [*said, *_left(entry), *([entry["settled"]] if entry["settled"] else [])]
-
-
-def _left(entry: AcrossEntry) -> list[str]:
-    """The tasks that are not counted, by their reason."""
+def _by_task(entry: TasksEntry) -> list[str]:
+    """Status, number and interval of each task, the tasks that are not counted, experiments."""
+    texts = []
+    for task, own in entry["tasks"].items():
+        number = "" if own["number"] is None else f", {own['number']:.3g}"
+        interval = f" {interval_text(own)}" if own["interval"] else ""
+        texts.append(f"{task}: {status_text(own)}{number}{interval}.")
     by_reason: dict[str, list[str]] = {}
     for task, why in entry["not_counted"].items():
         by_reason.setdefault(why, []).append(task)
-    return [f"Not counted: {', '.join(tasks)} ({why})." for why, tasks in by_reason.items()]
+    texts += [f"Not counted: {', '.join(tasks)} ({why})." for why, tasks in by_reason.items()]
+    return [*texts, *([entry["settled"]] if entry["settled"] else [])]

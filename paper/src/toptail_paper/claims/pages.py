@@ -1,0 +1,132 @@
+"""The parts of pages that are made of stored results: ``python -m toptail_paper.claims.pages``.
+
+A page has a part between two markers, ``<!-- made: NAME -->`` and ``<!-- end: NAME -->``; `PARTS`
+has the text of each name. Run it after ledgers or results change; a test compares both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from textwrap import fill
+from typing import Any, Final
+
+from toptail.io.json_files import read_json
+from toptail_paper.claims.ledger import changed_criteria, counted, markdown_table, write_text
+from toptail_paper.claims.ledger_over_tasks import seen_on_tasks
+from toptail_paper.claims.published import all_cells, published, summary
+
+ROOT: Final = Path(__file__).parents[4]
+PAGES: Final = (ROOT / "README.md", ROOT / "paper" / "docs" / "results" / "ledger.md")
+"""The pages with such parts."""
+
+LEDGERS: Final[Mapping[str, str]] = {
+    "controlled": "controlled world",
+    "semantics": "score semantics",
+    "selection": "selection, over its tasks",
+    "selection/pointmaze-medium-navigate-v0": "selection on PointMaze",
+    "selection/antmaze-medium-navigate-v0": "selection on AntMaze",
+    "selection/humanoidmaze-medium-navigate-v0": "selection on HumanoidMaze",
+    "selection/antsoccer-arena-navigate-v0": "selection on AntSoccer",
+}
+"""Every stored ledger, and how the page calls it; the first three have every statement once."""
+
+EVERY: Final = tuple(LEDGERS)[:3]
+
+
+def ledger(name: str) -> list[dict[str, Any]]:
+    """The entries of a stored ledger."""
+    found: list[dict[str, Any]] = read_json(published() / name / "claims.json")
+    return found
+
+
+def ledgers() -> str:
+    """A table of all ledgers with their counts."""
+    rows = [
+        [f"[{words}](../../results/{name}/claims.md)", counted(ledger(name))]
+        for name, words in LEDGERS.items()
+    ]
+    return markdown_table(["ledger", "statuses"], rows)
+
+
+def tasks() -> str:
+    """On how many tasks statements about selection were seen."""
+    return _wrapped(f"{seen_on_tasks(ledger('selection'))}. The others speak of one task.")
+
+
+def numbers() -> tuple[str, str]:
+    """How many of the paper's numbers are measured, and how many lie outside our intervals."""
+    found = all_cells(published())
+    both = [x.compared for each in found.values() for x in each if x.compared is not None]
+    ends = [(x.ours.get("low"), x.paper["mean"], x.ours.get("high")) for x in both]
+    inside = [low <= paper <= high for low, paper, high in ends if low is not None]
+    return (
+        summary(found),
+        f"{len(inside)} of them have a 95 % interval, and {inside.count(False)} of these intervals "
+        "do not contain the paper's value",
+    )
+
+
+def cells() -> str:
+    """How many of the paper's numbers are measured."""
+    return _wrapped(f"{'. '.join(numbers())}.")
+
+
+def counts() -> str:
+    """The README's item: all statements together, the numbers, and selection over its tasks."""
+    measured, outside = numbers()
+    statements = counted([entry for name in EVERY for entry in ledger(name)])
+    text = (
+        f"- [The ledgers](paper/docs/results/ledger.md) decide with intervals. Controlled world, "
+        f"semantics on eight tasks and selection on four have {statements}. "
+        f"[{measured}](paper/results/cells.md). {outside}. On "
+        f"[selection](paper/results/selection/claims.md), {seen_on_tasks(ledger('selection'))}."
+    )
+    return _wrapped(text, "  ")
+
+
+def changed() -> str:
+    """Which criteria were changed after a result had been seen: before, now, and why."""
+    statuses = {
+        name: {e["id"]: " on ".join(filter(None, (e["status"], e["depends_on"]))) for e in found}
+        for name, found in ((name, ledger(name)) for name in EVERY)
+    }
+    by_study = changed_criteria()
+    of = [f"{len(by_study[n])} of {len(statuses[n])} in {LEDGERS[n]}" for n in EVERY]
+    rows = [
+        [f"`{claim}`", before["criterion"], before["status"], statuses[name][claim], before["why"]]
+        for name in EVERY
+        for claim, before in by_study[name].items()
+    ]
+    head = ["entry", "criterion before", "status before", "status now", "why it changed"]
+    return _wrapped(f"Changed: {', '.join(of)}.") + "\n" + markdown_table(head, rows)
+
+
+PARTS: Final[Mapping[str, Callable[[], str]]] = {
+    function.__name__: function for function in (ledgers, tasks, cells, counts, changed)
+}
+"""The text of each part by its name."""
+
+
+def made(page: str) -> str:
+    """A page with its parts made anew."""
+
+    def part(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{PARTS[match[2]]()}{match[3]}"
+
+    return re.sub(r"(<!-- made: (\w+) -->)\n.*?(<!-- end: \2 -->)", part, page, flags=re.DOTALL)
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return fill(text, 118, subsequent_indent=indent, break_long_words=False) + "\n"
+
+
+def main() -> None:
+    """Write every page anew."""
+    for page in PAGES:
+        write_text(page, made(page.read_text(encoding="utf-8")))
+
+
+if __name__ == "__main__":
+    main()
