@@ -36,7 +36,7 @@ COMPARISON_STATUSES: tuple[ComparisonStatus, ...] = get_args(ComparisonStatus)
 
 
 @dataclass(frozen=True)
-class Comparison:
+class BaselineComparison:
     """A scorer of the new table against one of the old, in units of the old table's headroom."""
 
     status: ComparisonStatus
@@ -77,7 +77,7 @@ class Baseline:
     """How many clusters the compared queries lie in."""
     margin: float
     """A loss of at most this share of the headroom counts as no loss."""
-    scorers: Mapping[str, Comparison]
+    scorers: Mapping[str, BaselineComparison]
     """Scorer of the new table -> its comparison with the old one."""
 
     @classmethod
@@ -88,7 +88,10 @@ class Baseline:
             return {field.name: stored[field.name] for field in fields(owner)}
 
         entries = entry["scorers"].items()
-        scorers = {name: Comparison(**known(Comparison, stored)) for name, stored in entries}
+        scorers = {
+            name: BaselineComparison(**known(BaselineComparison, stored))
+            for name, stored in entries
+        }
         return cls(**(known(cls, entry) | {"scorers": scorers}))
 
 
@@ -361,7 +364,7 @@ class _Terms(NamedTuple):
     margin: float
 
 
-def _comparison(ends: Ends, old: str, terms: _Terms) -> Comparison:
+def _comparison(ends: Ends, old: str, terms: _Terms) -> BaselineComparison:
     status: ComparisonStatus = "inconclusive"
     if ends.low > -terms.margin:
         status = "better" if ends.low > 0 else "not worse"
@@ -369,7 +372,7 @@ def _comparison(ends: Ends, old: str, terms: _Terms) -> Comparison:
         status = "worse"
     needed = _queries_needed(ends, terms) if status == "inconclusive" else None
     reason = _reason(status, ends, terms, needed)
-    return Comparison(status, *ends, terms.k, old, needed, reason)
+    return BaselineComparison(status, *ends, terms.k, old, needed, reason)
 
 
 def _queries_needed(ends: Ends, terms: _Terms) -> int | None:

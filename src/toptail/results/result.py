@@ -26,7 +26,6 @@ from toptail.io.json_files import read_json
 from toptail.pools.scored import queries
 from toptail.report.arrow import arrow_table, table_names
 from toptail.report.choice import choice_lines
-from toptail.report.figures import draw
 from toptail.report.html import notebook_html
 from toptail.report.summary import scorer_words, summary_lines
 from toptail.report.text import data_sentences, one_line
@@ -144,6 +143,8 @@ class Result:
 
     def plot(self, name: str | None = None) -> Figure:
         """One of the report's figures as a Matplotlib figure, by default the first."""
+        from toptail.report.figures import draw
+
         return draw(self._content, name)
 
     def summary(self, *, verbose: bool = False) -> str:
