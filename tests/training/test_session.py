@@ -100,6 +100,7 @@ def test_a_run_is_what_a_plain_loop_of_steps_computes(uninterrupted: Path) -> No
     np.testing.assert_allclose([line["loss"] for line in lines], means, rtol=1e-4)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("usual_compiler")
 def test_a_seed_alone_has_the_bits_of_the_seed_in_company(tmp_path: Path) -> None:
     # No program that another test compiled in a hurry is kept for a network of this size.
@@ -169,6 +170,7 @@ def killed_before(operation: int, folder: Path) -> Iterator[None]:
         _fuse["folder"] = None
 
 
+@pytest.mark.slow
 def test_stopped_before_any_file_operation_it_ends_with_the_same_bits(
     uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +198,7 @@ def test_stopped_before_any_file_operation_it_ends_with_the_same_bits(
     assert operations > 100
 
 
+@pytest.mark.slow
 def test_a_repetition_that_is_stopped_anywhere_keeps_the_history(
     uninterrupted: Path, tmp_path: Path
 ) -> None:
