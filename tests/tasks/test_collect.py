@@ -91,6 +91,7 @@ def test_an_interrupted_collection_goes_on_and_gives_the_same_file(tmp_path: Pat
         assert path.read_bytes() == whole[split].read_bytes()
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads Linux's /proc")
 def test_a_killed_collection_leaves_no_process_behind_and_goes_on(tmp_path: Path) -> None:

@@ -170,6 +170,7 @@ def killed_before(operation: int, folder: Path) -> Iterator[None]:
         _fuse["folder"] = None
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 def test_stopped_before_any_file_operation_it_ends_with_the_same_bits(
     uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
