@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow attack ray lint stamp clean
+.PHONY: demo test test-smoke test-slow attack ray lint stamp clean
 
 # The virtual environment is rebuilt only when the dependencies change.
 $(VENV)/.ready: pyproject.toml paper/pyproject.toml constraints.txt
@@ -23,7 +23,11 @@ test: $(VENV)/.ready
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal -q -m "not slow"
 
-# Kills, browser, long trainings, whole commands.
+# A few of the slow tests, for every submission: kills, browser, jobs.
+test-smoke: $(VENV)/.ready
+	$(BIN)/pytest -n 2 --dist worksteal -q -m smoke
+
+# Kills, browser, long trainings, whole commands, every data set.
 test-slow: $(VENV)/.ready
 	$(BIN)/pytest -n 2 --dist worksteal -q -m slow
 

@@ -33,6 +33,12 @@ os.environ.setdefault(
 )
 
 
+def pytest_collection_finish() -> None:
+    """Exempt what the imports made from later garbage collections, which then take less time."""
+    gc.collect()
+    gc.freeze()
+
+
 LARGE: Final = 1 << 30
 """Bytes of a test process from which on compiled programs are dropped after a module."""
 

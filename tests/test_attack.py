@@ -40,6 +40,7 @@ def test_other_errors_are_findings() -> None:
     assert "KeyError" in findings[0]
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 @pytest.mark.parametrize("case", kills.CASES, ids=lambda case: case.name)
 def test_killed_commands_leave_the_same_files(case: kills.Case) -> None:

@@ -346,7 +346,7 @@ def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("flags", "said"),
     [
         (["--fail-on", "worse"], "--fail-on worse compares two tables; give --baseline."),
-        (["--baseline", "FILE", "--baseline-scores", "mine"], "'mine' does not read as old=new."),
+        (["--baseline", "FILE", "--baseline-scores", "mine"], "'mine' does not read as OLD=NEW."),
         (["--baseline", "nowhere.parquet"], "nowhere.parquet"),
         (["--baseline", "FILE", "--fail-on", "worst"], "'worst' is not a status"),
     ],

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.quick import quick
 from toptail.errors import InputError
 from toptail.lab.experts.actor import Walker
 from toptail.lab.experts.bodies import BODIES
@@ -44,7 +45,7 @@ def seeds(count: int) -> list[np.random.SeedSequence]:
     return [np.random.SeedSequence([5, 0, episode]) for episode in range(count)]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", quick(NAMES, ("antmaze-medium-explore-v0", ARENA)))
 def test_every_walked_data_set_is_collected(name: str, tmp_path: Path) -> None:
     assert published_recipe(parse_name(name)) is not None
     config = collection(name, episodes=2, val_episodes=1, rows=13)
@@ -59,6 +60,7 @@ def test_every_walked_data_set_is_collected(name: str, tmp_path: Path) -> None:
     assert errors.max() <= MAZE_TOLERANCE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rows"),
     [("antmaze-medium-navigate-v0", 301), ("humanoidmaze-medium-navigate-v0", 601)],
@@ -68,6 +70,7 @@ def test_walkers_reach_goals(name: str, rows: int) -> None:
     assert sum(episode.goals for episode in episodes) >= 3
 
 
+@pytest.mark.slow
 def test_players_bring_the_ball_to_goals() -> None:
     episodes = make_collector(collection(ARENA, rows=401)).collect(seeds(8))
     assert sum(episode.goals for episode in episodes) >= 5

@@ -28,6 +28,7 @@ def commands() -> list[tuple[str, list[str]]]:
     return found
 
 
+@pytest.mark.slow
 def test_it_is_walked_as_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

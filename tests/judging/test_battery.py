@@ -112,9 +112,8 @@ def test_it_follows_the_schema(way: tuple[Arrays, dict[str, Any]]) -> None:
     assert problems(json.loads(json.dumps(audit(*way), allow_nan=False))) == []
 
 
-@pytest.mark.parametrize("name", ["a plan and a cheap judge", "skewed, headroom bounded"])
-def test_it_makes_a_page(name: str, tmp_path: Path) -> None:
-    make, how = WAYS[name]
+def test_it_makes_a_page(tmp_path: Path) -> None:
+    make, how = WAYS["a plan and a cheap judge"]
     result = flat.audit(make(table()), scores=SCORES[:2], resamples=150, **how)
     assert result.write(tmp_path / "out").is_file()
     assert toptail.AuditResult.read(tmp_path / "out") == result

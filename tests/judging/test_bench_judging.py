@@ -63,6 +63,7 @@ def test_coverage_is_stored_with_how_it_was_made(tmp_path: Path) -> None:
     assert len(judging_coverage.rows(content, "planned")) == len(SCALED) * 2
 
 
+@pytest.mark.slow
 def test_every_way_runs_and_a_good_cheap_judge_narrows() -> None:
     population = POPULATIONS[4]()
     found = {name: outcome(population, way, cheap, 3) for name, way, cheap in WAYS}

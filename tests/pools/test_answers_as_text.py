@@ -78,8 +78,8 @@ def test_the_command_needs_no_flag_and_says_what_was_left_out(
     out = ["--out", str(tmp_path / "out"), "--resamples", "200"]
     assert main(["audit", str(tmp_path / "t.jsonl"), *out]) == 0
     said = capsys.readouterr().out
-    assert "judge (text, though most entries are numbers)" in said
-    assert "answer (named like an answer)" in said
+    assert "“judge” (text, though most entries are numbers)" in said
+    assert "“answer” (named like an answer)" in said
 
 
 def test_where_nothing_else_is_a_score_the_column_is_named(tmp_path: Path) -> None:

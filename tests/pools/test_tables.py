@@ -116,7 +116,7 @@ def test_constant_scores_are_named() -> None:
     result = toptail.audit(data | {"value": np.array([[0.0, 1.0]] * 2)}, resamples=100)
     assert result.to_dict()["constant_scores"] == ["flat", "b"]  # of 'a' one seed does choose
     line = next(line for line in result.summary().splitlines() if "same score" in line)
-    assert line.startswith("flat and b give")
+    assert line.startswith("“flat” and “b” give")
 
 
 # ------------------------------------------------------------------- columns that are no scores
@@ -219,7 +219,7 @@ def test_left_out_in_files_lists_and_arrays(tmp_path: Path) -> None:
 def test_what_was_left_out_is_said() -> None:
     result = toptail.audit(table(prompt_id=[7] * 12), resamples=100)
     assert result.to_dict()["skipped_columns"] == [{"name": "prompt_id", "why": "named like an id"}]
-    assert "prompt_id (named like an id)" in result.summary()
+    assert "“prompt_id” (named like an id)" in result.summary()
     with pytest.raises(
         InputError, match=r"'seed' \(named like a seed\) was left out.*scores=\.\.\."
     ):

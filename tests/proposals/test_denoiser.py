@@ -172,6 +172,7 @@ def test_held_out_actions_broadcast_and_meet_the_average() -> None:
     np.testing.assert_array_equal(other, rows)
 
 
+@pytest.mark.slow
 def test_usual_actions_are_denoised_best(mixture_policy: DiffusionPolicy) -> None:
     usual = [[0.7, 0.5], [0.4, -0.6]]  # two modes of this state and goal
     strange = [[-0.9, -0.9], [0.9, -0.1], [0.05, 0.9]]

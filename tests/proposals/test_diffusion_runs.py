@@ -110,6 +110,7 @@ def test_the_gap_is_a_difference_of_means_with_a_clustered_interval() -> None:
     assert gap.low < gap.gap < gap.high
 
 
+@pytest.mark.slow
 def test_a_model_that_memorizes_has_a_gap() -> None:
     """120 rows and 1,500 steps: the model knows them, and no others."""
     train, *unseen = (device_data(walks(n, 20, seed)) for n, seed in ((6, 3), (40, 4), (40, 5)))

@@ -70,6 +70,7 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
 
 
+@pytest.mark.smoke
 def test_verdicts_are_visible(open_page: Open, audit: dict[str, Any]) -> None:
     page = open_page(audit)
     board = page.locator("table.board")
@@ -195,6 +196,7 @@ def test_a_legend_button_hides_the_curve_and_its_band(open_page: Open, audit: An
     expect(chart.locator(".reference.oracle")).to_have_count(1)
 
 
+@pytest.mark.smoke
 def test_hovering_shows_numbers(open_page: Open, audit: dict[str, Any]) -> None:
     page = open_page(audit)
     chart = page.locator("#chart-best-of-k")
@@ -244,6 +246,7 @@ def test_touch_shows_numbers(browser: Browser, audit: Any, tmp_path: Path) -> No
     context.close()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "name", ["alone", "audit", "compared", "fifteen", "thirty", "picks", "hostile", "all_null"]
 )

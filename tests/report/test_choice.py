@@ -82,6 +82,7 @@ def test_files_are_written_and_the_same_each_time(choice: dict[str, Any], tmp_pa
     assert (tmp_path / "a" / "figures" / "frontier.png").stat().st_size > 5_000
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_in_a_browser(

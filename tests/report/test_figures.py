@@ -29,6 +29,7 @@ def labels(figure: Figure) -> list[str]:
     return [text.get_text() for axes in figure.axes for text in axes.texts]
 
 
+@pytest.mark.slow
 def test_svg_is_the_same_every_time(audit: dict[str, Any], tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     for folder in (first, second):

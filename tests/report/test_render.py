@@ -38,6 +38,7 @@ def test_render_writes_the_promised_files(
     assert all(path.stat().st_size > 0 for path in expected)
 
 
+@pytest.mark.slow
 def test_a_missing_number_never_shows_as_nan_or_none(one_null_each: dict[str, Any]) -> None:
     assert len(one_null_each) > 50
     for place, audit in one_null_each.items():

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.quick import quick
 from tests.tasks.conftest import DATA
 from tests.tasks.make_fixtures import collection
 from toptail.errors import InputError, NotDoneError
@@ -90,6 +91,7 @@ def test_an_interrupted_collection_goes_on_and_gives_the_same_file(tmp_path: Pat
         assert path.read_bytes() == whole[split].read_bytes()
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads Linux's /proc")
 def test_a_killed_collection_leaves_no_process_behind_and_goes_on(tmp_path: Path) -> None:
@@ -252,7 +254,7 @@ def test_every_pointmaze_is_collected(size: str, kind: str, tmp_path: Path) -> N
     assert dataset.train.lengths.tolist() == [31] * 3
 
 
-@pytest.mark.parametrize("name", MANIPULATION)
+@pytest.mark.parametrize("name", quick(MANIPULATION, MANIPULATION[:1]))
 def test_a_play_episode_does_not_depend_on_those_before_it(name: str) -> None:
     """One environment serves many episodes: nothing of an earlier one may be left in it."""
     seeds = [np.random.SeedSequence([0, 0, episode]) for episode in range(3)]

@@ -94,6 +94,7 @@ def test_bench_sim_measures_both_sides() -> None:
     assert "one by one" in row.against
 
 
+@pytest.mark.slow
 def test_walked_files_are_compared_without_blame(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,6 +83,7 @@ def test_training_lowers_the_loss() -> None:
     assert float(info["loss"][-20:].mean()) < 0.5 * float(info["loss"][:20].mean())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("usual_compiler")
 def test_seeds_do_not_touch_each_other() -> None:
     config = config_of(Raw(TINY))

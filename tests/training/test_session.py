@@ -18,6 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 from tests.training.toy import SMALL, toy_config, toy_data, toy_dataset, walks
 from toptail.errors import BusyError, InputError
+from toptail.io import files as io_files
 from toptail.io.files import sha256
 from toptail.io.json_files import write_json
 from toptail.lab.critics.cosine import Cosine
@@ -99,6 +100,7 @@ def test_a_run_is_what_a_plain_loop_of_steps_computes(uninterrupted: Path) -> No
     np.testing.assert_allclose([line["loss"] for line in lines], means, rtol=1e-4)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("usual_compiler")
 def test_a_seed_alone_has_the_bits_of_the_seed_in_company(tmp_path: Path) -> None:
     # No program that another test compiled in a hurry is kept for a network of this size.
@@ -168,9 +170,12 @@ def killed_before(operation: int, folder: Path) -> Iterator[None]:
         _fuse["folder"] = None
 
 
+@pytest.mark.smoke
+@pytest.mark.slow
 def test_stopped_before_any_file_operation_it_ends_with_the_same_bits(
-    uninterrupted: Path, tmp_path: Path
+    uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(io_files, "_runs", lambda _: False)  # the process that was killed is gone
     operations = 0
     expected = results(uninterrupted)
     while True:
@@ -181,6 +186,7 @@ def test_stopped_before_any_file_operation_it_ends_with_the_same_bits(
             break
         except Killed:
             operations += 3  # 'make attack' stops before each of them
+        io_files._swept.clear()
         runs = train(out)
         assert [invalid_reason(run) for run in runs] == [None, None], operations
         assert results(out) == expected, operations
@@ -193,6 +199,7 @@ def test_stopped_before_any_file_operation_it_ends_with_the_same_bits(
     assert operations > 100
 
 
+@pytest.mark.slow
 def test_a_repetition_that_is_stopped_anywhere_keeps_the_history(
     uninterrupted: Path, tmp_path: Path
 ) -> None:

@@ -72,6 +72,7 @@ def files(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in found}
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path: Path) -> None:
     task = toy_file(tmp_path)

@@ -72,6 +72,7 @@ def test_the_sum_over_angles_is_exact_to_its_refinement(monkeypatch: pytest.Monk
     np.testing.assert_allclose(action_density(WORLD, states, actions), coarse, rtol=2e-4)
 
 
+@pytest.mark.slow
 def test_the_log_ratio_is_what_the_loss_asks_for() -> None:
     """Among pairs with their own and with other goals, exp(f) is the odds of an own one."""
     data = sample_data(WORLD, 50_000, np.random.default_rng(2))

@@ -216,12 +216,14 @@ def test_noise_moves_no_oracle_pick_and_regret_by_less_than_the_bound(folder: Pa
         assert cells["regret_noisy"]["mean"] <= cells["regret"]["mean"] + 1e-12
 
 
+@pytest.mark.slow
 def test_a_fresh_run_gives_the_same_tables_to_the_last_bit(folder: Path, tmp_path: Path) -> None:
     run_controlled(TINY, tmp_path)
     assert table_bytes(tmp_path) == table_bytes(folder)
     assert (tmp_path / "curves.json").read_bytes() == (folder / "curves.json").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_numbers_alone(folder: Path, tmp_path: Path) -> None:
     run_controlled(replace(TINY, seeds=(2,)), tmp_path)
     alone, both = (table(path, "toy-support")["rows"]["controlled"] for path in (tmp_path, folder))
@@ -234,6 +236,7 @@ def test_a_seed_gives_the_same_numbers_alone(folder: Path, tmp_path: Path) -> No
             assert cell["std"] is None
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_without_repeating_finished_units(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +263,7 @@ def test_a_killed_run_goes_on_without_repeating_finished_units(
     assert not asked
 
 
+@pytest.mark.slow
 def test_radii_and_sweeps_reuse_the_main_units(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "more"
     shutil.copytree(folder, out)

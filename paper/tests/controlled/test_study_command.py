@@ -88,6 +88,7 @@ def test_the_rule_is_applied_instead_when_asked(
     assert "3000" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_benchmark_measures_every_critic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "StudyConfig", lambda: TINY)
     rows = list(bench(steps=2, critics=("tdq", "raw")))

@@ -46,21 +46,23 @@ def test_every_plan_says_what_it_trains_and_what_it_would_answer(path: Path, sma
 @pytest.mark.parametrize(
     ("name", "metrics"),
     [
-        pytest.param(
-            "fingerprint", {"auc", "recall_1", "tau", "gap", "regret"}, marks=pytest.mark.slow
-        ),
-        pytest.param(
-            "fingerprint_antmaze",
-            {"auc", "recall_1", "recall_5", "tau", "hard_negative_auc"},
-            marks=pytest.mark.slow,
-        ),
         ("tdq_manipulation", {"auc", "hard_negative_auc", "recall_5"}),
         ("cosine", {"query_tau", "query_regret", "median_selected"}),
-        ("hybrid", {"auc", "tau"}),
-        ("search", {"gain_near", "gain_box", "gain_wide_70", "gain_ascent", "gain_best"}),
-        ("positives", {"predicted_tau", "predicted_nearer_goal"}),
         ("memory_causal", {"memory_auc", "seen_auc", "seen_query_tau"}),
-        ("deployment", {"actor_0.03", "loop_box", "map_mean", "map_high"}),
+        *(
+            pytest.param(name, metrics, marks=pytest.mark.slow)
+            for name, metrics in (
+                ("fingerprint", {"auc", "recall_1", "tau", "gap", "regret"}),
+                (
+                    "fingerprint_antmaze",
+                    {"auc", "recall_1", "recall_5", "tau", "hard_negative_auc"},
+                ),
+                ("hybrid", {"auc", "tau"}),
+                ("search", {"gain_near", "gain_box", "gain_wide_70", "gain_ascent", "gain_best"}),
+                ("positives", {"predicted_tau", "predicted_nearer_goal"}),
+                ("deployment", {"actor_0.03", "loop_box", "map_mean", "map_high"}),
+            )
+        ),
     ],
 )
 def test_each_kind_of_plan_runs_at_its_smallest(
@@ -86,6 +88,7 @@ def test_each_kind_of_plan_runs_at_its_smallest(
     assert shown == {path.stem for path in (tmp_path / "figures").iterdir()}
 
 
+@pytest.mark.slow
 def test_the_2d_world_is_trained_once_for_all_boxes_and_decomposed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ from toptail_paper.claims.scale import shortfalls
 from toptail_paper.commands.show import Show
 from toptail_paper.commands.sizes import TrainingSize
 from toptail_paper.commands.study_selection import StudySelection
+from toptail_paper.selection import write as audits
 from toptail_paper.selection.config import STAGES, SelectionConfig
 from toptail_paper.selection.deployment import DeploymentConfig
 from toptail_paper.selection.run import Stages, read_judge, train_selection
@@ -175,8 +176,10 @@ def test_bad_judges_are_refused(
 
 
 def test_tables_alone_are_made_from_stored_stages(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    audit = audits.audit_pools  # of few resamples, because nothing here reads an interval
+    monkeypatch.setattr(audits, "audit_pools", lambda data, judge, _: audit(data, judge, 20))
     stages = paper_like(tmp_path, per_group=2)
     write_json(stages.path / "config.json", {"study": "selection", "config": {}})
     assert StudySelection(stages.path.name, out=tmp_path, stage=("tables",)).run() == 0
@@ -187,6 +190,7 @@ def test_tables_alone_are_made_from_stored_stages(
     assert "tab:fixed-query" not in printed
 
 
+@pytest.mark.slow
 def test_tables_are_made_without_the_packages_that_train(tmp_path: Path) -> None:
     stages = paper_like(tmp_path, per_group=2)
     code = """

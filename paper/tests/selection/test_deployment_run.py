@@ -64,6 +64,7 @@ def deploy(runs: Path, out: Path, config: DeploymentConfig = CONFIG, **changes: 
     return told
 
 
+@pytest.mark.slow
 def test_checks_are_stored_once_and_go_on_with_more_critics(runs: Path, tmp_path: Path) -> None:
     own = ["spread raw@42", "actor raw@42", "episodes of the actor raw@42", "best-of-K raw@42"]
     assert deploy(runs, tmp_path) == own

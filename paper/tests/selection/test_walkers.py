@@ -133,6 +133,7 @@ def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return made
 
 
+@pytest.mark.slow
 def test_a_critic_that_comes_later_costs_its_own_rollouts_alone(study: Selection) -> None:
     name, folder = study.config.task, study.folder
     first = Stored.read(folder.rollouts)

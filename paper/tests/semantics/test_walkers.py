@@ -17,6 +17,7 @@ from toptail_paper.semantics.scoring import score_tasks
 HUMANOID = WALKERS[1]
 
 
+@pytest.mark.slow
 def test_a_humanoid_is_scored_on_both_splits_with_its_own_oracle_and_proposals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,7 @@ def test_ctrl_c_keeps_a_checkpoint_and_the_same_command_goes_on(
     assert all(line.startswith("ant 0.") and " m/s · " in line for line in new)
 
 
+@pytest.mark.smoke
 @pytest.mark.slow
 def test_a_killed_training_goes_on_from_its_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

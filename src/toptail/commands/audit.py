@@ -187,7 +187,7 @@ class Audit(EngineFlags):
         for old, equals, new in pairs:
             if not (old and equals and new):
                 raise InputError(
-                    f"--baseline-scores: '{old}{equals}{new}' does not read as old=new."
+                    f"--baseline-scores: '{old}{equals}{new}' does not read as OLD=NEW."
                 )
         return {old: new for old, _, new in pairs} or None
 
