@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from toptail.audit.views import Interval
-from toptail.cli import main
-from toptail.report.html import _chart_data, render_html
+from toptail.report.html import render_html
 from toptail.report.latex import render_latex
 from toptail.report.markdown import render_markdown
 from toptail.report.scorer_tables import numbers_table
@@ -23,7 +22,7 @@ from toptail.report.sentences import (
     unseen,
 )
 from toptail.report.summary import summary_lines
-from toptail.report.tables import seeds_table, verdict_table
+from toptail.report.tables import verdict_table
 from toptail.report.text import NOT_MEANT
 from toptail.results import AuditResult
 
@@ -102,12 +101,6 @@ def test_of_many_scorers_the_first_is_named_and_the_others_counted(thirty: Audit
     assert more == "25 more verdicts have exceptions by group or unit."
 
 
-def test_a_group_that_is_safe_where_the_whole_is_not_is_said_with_its_k(divided: Audit) -> None:
-    divided["scorers"]["noisy"]["verdict"] |= {"status": "inconclusive", "k_safe_max": None}
-    said = exceptions(divided, "noisy")
-    assert said.startswith("safe up to best of 16 in distance = near (captured ")
-
-
 # ------------------------------------------------------------------------------- the unit
 
 
@@ -126,13 +119,6 @@ def test_gain_is_in_units_of_the_value_and_a_share_is_called_captured(audit: Aud
 # ------------------------------------------------------------------------------- the peak
 
 
-def test_a_peak_at_a_k_that_is_not_shown(audit: Audit) -> None:
-    audit["scorers"]["cursed"]["verdict"]["k_best"] = 3
-    audit["scorers"]["cursed"]["peak_value"] = 0.481
-    (line,) = [line for line in summary_lines(audit) if line.startswith("unsafe")]
-    assert "peak 0.481 at K = 3" in line
-
-
 # ---------------------------------------------------------------------------- how far safe reaches
 
 
@@ -149,30 +135,7 @@ def test_every_line_of_the_console_that_says_safe_names_k(audit: Audit) -> None:
     assert [line for line in lines if re.search(r"\bsafe\b(?! up to best of 16)", line)] == []
 
 
-def test_a_scorer_s_own_line_names_k(audit: Audit) -> None:
-    assert f"noisy: safe {REACH}, captured" in repr(AuditResult.from_dict(audit).scorers["noisy"])
-
-
-def test_headings_and_rows_beside_a_bare_status_name_k(audit: Audit) -> None:
-    assert verdict_table(audit).title == f"Verdicts {REACH}"
-    labels = [column.label for column in seeds_table(audit).columns]
-    assert "Safe up to K" in labels
-    # A point of a chart is at one K; the verdict beside it is about others, too.
-    assert _chart_data(audit)["scorers"][0]["verdict"] == f"safe {REACH}"
-
-
 # ------------------------------------------------------------------------- what safe does not mean
-
-
-def squeezed(text: str) -> str:
-    return " ".join(re.sub("[│╭╰╮╯─]", " ", text).split())
-
-
-@pytest.mark.parametrize("words", [["--help"], ["audit", "--help"]])
-def test_help_says_what_safe_is_not(words: list[str], capsys: Any) -> None:
-    with pytest.raises(SystemExit):
-        main(words)
-    assert NOT_MEANT in squeezed(capsys.readouterr().out)
 
 
 def test_the_page_says_so_once_at_its_top(audit: Audit, picks: Audit) -> None:

@@ -230,19 +230,6 @@ def test_scoring_goes_on_where_it_stopped(copy: Selection) -> None:
     assert calls == ["first"]
 
 
-def test_progress_is_told_to_the_end(copy: Selection) -> None:
-    told: dict[str, list[float]] = {}
-    study = replace(copy, tick=lambda stage, share: told.setdefault(stage, []).append(share))
-    queries, pools = start(study)
-    copy.folder.values("reference").unlink()
-    judge_reference(study, queries, pools)
-    score_critics(study, queries, pools, [MINE, replace(MINE, column="other")])
-    assert set(told) == {"queries", "pools", "reference", "scores"}
-    for shares in told.values():
-        assert shares == sorted(shares)
-        assert shares[-1] == 1.0
-
-
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
