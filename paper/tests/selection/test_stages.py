@@ -480,3 +480,20 @@ def test_the_judges_that_know_the_ways_are_for_pointmaze(tmp_path: Path) -> None
     pools = make_pools(other, queries, DATA.train, own)
     with pytest.raises(InputError, match="'walks' is no such PointMaze"):
         judge_ways(other, queries, pools, exact)
+
+
+def test_a_call_that_finds_the_pools_notes_the_same(tmp_path: Path) -> None:
+    """Killed between the pools and the note, the next call leaves the same bytes."""
+    data, study = toy_dataset(), Selection.at(tmp_path / "out", small_config())
+    queries = make_queries(study, data.val)
+    settings = study.config.pools
+    shape = (len(queries), settings.count, settings.size, data.train.actions.shape[1])
+    actions = np.random.default_rng(5).uniform(-1, 1, shape).astype(np.float32)
+    write_arrays(tmp_path / "own.npz", {"actions": actions})
+    proposal = file_proposal(tmp_path / "own.npz", settings)
+    make_pools(study, queries, data.train, proposal)
+    note = study.folder.path / "scale.json"
+    noted = note.read_bytes()
+    note.unlink()
+    make_pools(study, queries, data.train, proposal)
+    assert note.read_bytes() == noted
