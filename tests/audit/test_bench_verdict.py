@@ -14,10 +14,8 @@ from toptail.stats.best_of_k import selection_weights
 from toptail.stats.k_grid import KGrid
 from validation import verdict
 from validation.verdict import (
-    QUERIES,
     _shares,
     _some,
-    bench_verdict,
     case_at,
     cells_of,
     documented,
@@ -117,17 +115,6 @@ def test_what_a_grid_can_overlook() -> None:
     assert 0.10 < hidden_fall(KGrid.fine(20)) < 0.11
 
 
-def test_the_documentation_has_what_is_stored() -> None:
-    """`python -m validation.verdict --stored STORED --docs docs/audit.md` writes it."""
-    found = json.loads(STORED.read_text(encoding="utf-8"))
-    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
-    assert documented(page) == markdown(found)
-    assert [case["case"] for case in found["cases"]] == [
-        case_at(at).name for at in range(len(CASES))
-    ]
-    assert found["queries"] == list(QUERIES)
-
-
 def test_what_is_promised_holds_in_what_is_stored() -> None:
     """Errors at most 5 % but for what the documentation names, and little power lost."""
     found = json.loads(STORED.read_text(encoding="utf-8"))
@@ -161,12 +148,3 @@ def test_counting_is_stored_and_written_into_a_page(
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert documented(text) == markdown(found)
-
-
-def test_rows_name_the_truth_and_both_sides() -> None:
-    rows = bench_verdict(2, 50)
-    next(rows)
-    row = next(rows)
-    assert "wrong safe: loss = ρ (worst step -10.0%" in row.what
-    assert row.result.count("/") == len(QUERIES) - 1
-    assert row.against.startswith("powers of two: ")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from toptail.lab.critics.base import CPU_BLOCK, Params, in_blocks
-from validation.score import bench_blocks, bench_factors
 
 
 @pytest.mark.parametrize("n", [1, CPU_BLOCK, CPU_BLOCK + 1, 3 * CPU_BLOCK, 3 * CPU_BLOCK - 5])
@@ -50,15 +49,3 @@ def test_rows_may_lie_along_another_axis_of_the_results(n: int) -> None:
 
     params = {"w": jnp.array([1.0, 10.0, 100.0])}
     np.testing.assert_array_equal(in_blocks(read, axis=1)(params, x), read(params, x))
-
-
-def test_the_benchmark_measures_both_sides() -> None:
-    (blocks,) = bench_blocks(("tdq",), rows=2 * CPU_BLOCK, rounds=1, hidden=(8,))
-    assert "tdq, 1,024 rows" in blocks.what
-    assert "at once" in blocks.against
-    raw, both = bench_factors(("tdq", "raw"), triples=20, goals=3, seeds=1, hidden=(8,))
-    assert raw.what == "raw, 20 triples x 3 goals x 1 seeds"
-    assert both.what == "tdq, raw, 20 triples x 3 goals x 1 seeds"
-    for row in (raw, both):
-        assert "every triple by itself" in row.against
-    assert all("times as fast" in row.result for row in (blocks, raw, both))

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from toptail.pools.builtin import builtin_pools
-from validation import judging_coverage
 from validation.judging import WAYS, outcome, planned, wrong_under_looks
 from validation.judging_cases import CANDIDATES, POPULATIONS, SCALED
 from validation.judging_savings import savings
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("make", POPULATIONS)
@@ -48,19 +42,6 @@ def test_lower_ends_stay_below_the_truth_where_headroom_differs() -> None:
     found = outcome(SCALED[1](1.2), planned, None, 60, labels=320, queries=100)
     assert found.low_above <= 0.05
     assert found.covered >= 0.93
-
-
-@pytest.mark.slow
-def test_coverage_is_stored_with_how_it_was_made(tmp_path: Path) -> None:
-    where = tmp_path / "coverage.json"
-    assert judging_coverage.main(["--tables", "1", "--ways", "4", "--out", str(where)]) == 0
-    content = json.loads(where.read_text())
-    assert len(content["cells"]) == len(SCALED) * 2 * 2
-    for cell in content["cells"]:
-        missed = cell["low_above"] + cell["high_below"]
-        assert cell["covered"] == pytest.approx(1.0 - missed)
-    assert {"command", "commit", "machine", "seed", "resamples", "tables", "labels"} < set(content)
-    assert len(judging_coverage.rows(content, "planned")) == len(SCALED) * 2
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -102,51 +101,6 @@ def test_a_name_opens_its_card(open_page: Open, name: str, request: pytest.Fixtu
     expect(facts).to_be_in_viewport()
 
 
-def test_gains_come_first_and_show_what_the_verdict_asks(open_page: Open, audit: Any) -> None:
-    page = open_page(audit)
-    charts = page.locator(".chart").evaluate_all("charts => charts.map(c => c.id)")
-    assert charts[:2] == ["chart-gain", "chart-best-of-k"]
-    chart = page.locator("#chart-gain")
-    names = [text.split("\n")[0] for text in chart.locator("svg .label").all_text_contents()]
-    assert len(names) == 8
-    assert {"−δ = −0.02", "−ρ = −0.10"} <= {name[:10] for name in names}
-    expect(chart.locator(".reference.delta, .reference.rho")).to_have_count(2)
-    expect(chart.locator(".harm-region")).to_have_count(1)
-    expect(chart.locator(".safe-end")).to_have_count(3)  # one of them up to K = 2 only
-    expect(chart.locator("text.harm")).to_have_count(1)
-    chart.locator(".plot").focus()
-    page.keyboard.press("ArrowLeft")
-    for part in ("1 perfect", "[0.92, 1.08]", "safe"):
-        expect(chart.locator(".spoken")).to_contain_text(part)
-
-
-@pytest.mark.parametrize(("width", "most"), [(1280, 2600), (390, 5800)])
-def test_thirty_scorers_leave_the_first_chart_in_reach(
-    open_page: Open, thirty: Any, width: int, most: int
-) -> None:
-    del thirty["baseline"]
-    page = open_page(thirty, width=width)
-    top = page.locator("#chart-gain").evaluate("c => c.getBoundingClientRect().top")
-    assert top < most
-    labels = page.locator("#chart-gain svg .label").evaluate_all(
-        "ls => ls.map(l => l.getBoundingClientRect()).map(b => [b.top, b.right])"
-    )
-    assert len(labels) == 33
-    tops = sorted(at for at, _ in labels)
-    assert min(b - a for a, b in pairwise(tops)) >= 12
-    inside = page.locator("#chart-gain .plot svg").evaluate("c => c.getBoundingClientRect().right")
-    assert max(right for _, right in labels) <= inside + 1
-
-
-@pytest.mark.parametrize("name", ["alone", "compared", "thirty"])
-def test_the_board_fits_a_laptop(
-    open_page: Open, name: str, request: pytest.FixtureRequest
-) -> None:
-    page = open_page(request.getfixturevalue(name))
-    cut = "boxes => boxes.filter(b => b.scrollWidth > b.clientWidth).length"
-    assert page.locator(".scroll.boxed").evaluate_all(cut) == 0
-
-
 @pytest.mark.parametrize("name", ["alone", "compared", "thirty", "hostile"])
 def test_nothing_is_wider_than_a_sheet(
     open_page: Open, name: str, request: pytest.FixtureRequest
@@ -156,19 +110,6 @@ def test_nothing_is_wider_than_a_sheet(
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.set_viewport_size({"width": 690, "height": 900})  # A4 between its margins
     assert page.evaluate("document.documentElement.scrollWidth") == 690
-
-
-def test_paper_shows_what_is_folded_but_for_the_evidence_of_many(
-    open_page: Open, thirty: Any, audit: Any
-) -> None:
-    count_open = "document.querySelectorAll('.evidence[open]').length"
-    for content, expected in ((audit, 5), (thirty, 0)):
-        page = open_page(content)
-        page.evaluate("dispatchEvent(new Event('beforeprint'))")
-        assert page.evaluate(count_open) == expected
-        assert page.evaluate("document.querySelectorAll('.card:not([open])').length") == 0
-        page.evaluate("dispatchEvent(new Event('afterprint'))")
-        assert page.evaluate("document.querySelectorAll('.card[open]').length") == 0
 
 
 def test_a_legend_button_hides_the_curve_and_its_band(open_page: Open, audit: Any) -> None:
@@ -233,19 +174,6 @@ def test_keys_walk_along_the_curves_and_are_spoken(open_page: Open, audit: Any) 
     expect(chart.locator(".tip")).to_be_hidden()
 
 
-def test_touch_shows_numbers(browser: Browser, audit: Any, tmp_path: Path) -> None:
-    path = tmp_path / "touch.html"
-    path.write_text(render_html(audit), encoding="utf-8")
-    context = browser.new_context(
-        has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844}
-    )
-    page = context.new_page()
-    page.goto(path.as_uri())
-    page.locator("#chart-best-of-k .plot").tap()
-    expect(page.locator("#chart-best-of-k .tip")).to_be_visible()
-    context.close()
-
-
 @pytest.mark.smoke
 @pytest.mark.parametrize(
     "name", ["alone", "audit", "compared", "fifteen", "thirty", "picks", "hostile", "all_null"]
@@ -273,14 +201,6 @@ def test_headings_sort_tables(open_page: Open, audit: dict[str, Any]) -> None:
     tau.click()
     assert names.all_inner_texts() == ["perfect", "noisy", "uncertain", "constant", "cursed"]
     expect(table.locator("th[aria-sort=descending]")).to_have_count(1)
-
-
-def test_every_small_chart_is_drawn(open_page: Open, audit: dict[str, Any]) -> None:
-    page = open_page(audit)
-    expect(page.locator("#panels-tau .panel svg")).to_have_count(5)
-    assert page.locator("#panels-tau .panel svg rect").count() > 20
-    expect(page.locator("#panels-seeds .panel svg")).to_have_count(5)
-    expect(page.locator("#chart-off-support .series")).to_have_count(5)
 
 
 def test_picks_draw_their_intervals(open_page: Open, picks: dict[str, Any]) -> None:

@@ -17,7 +17,6 @@ from matplotlib.text import Annotation
 
 from toptail.report.figures import (
     best_of_k_figure,
-    decile_figure,
     draw,
     gain_figure,
     save_figures,
@@ -78,13 +77,6 @@ def test_thirty_scorers_have_room_for_their_names_and_no_bands(thirty: dict[str,
     assert min(b - a for a, b in pairwise(heights)) >= 8 * figure.dpi / 72  # set in 8 points
 
 
-def test_decile_figure_has_both_views(audit: dict[str, Any]) -> None:
-    pooled, within = decile_figure(audit).axes
-    assert len(pooled.collections) == 5
-    assert len(within.collections) == 0
-    assert list(within.lines[0].get_ydata()) == audit["scorers"]["perfect"]["deciles_within"]  # type: ignore[arg-type]
-
-
 def test_names_with_dollars_are_not_formulas(audit: dict[str, Any], tmp_path: Path) -> None:
     audit["scorers"]["$broken_{formula$"] = audit["scorers"].pop("noisy")
     audit["value"] = "$x^$"
@@ -106,10 +98,6 @@ def test_labels_keep_their_distance_inside_the_axis(heights: list[float], gap: f
     assert all(b - a >= gap - 1e-9 for a, b in pairwise(moved))
     assert moved[0] >= -1e-9
     assert moved[-1] <= 100 + 1e-9
-
-
-def test_labels_with_room_stay_where_they_are() -> None:
-    assert spread([1.0, 5.0, 9.0], 2, 0, 10) == pytest.approx([1, 5, 9])
 
 
 def test_marks_between_the_shown_k_stand_on_the_line(audit: dict[str, Any]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,18 +18,13 @@ from validation.choose_honesty import (
     WORLDS,
     Found,
     World,
-    bench_honesty,
     counted,
     line,
     one_table,
-    store,
     true_value,
 )
 
 CURSED, *_ = WORLDS
-
-
-USUAL_TRUTH = choose_honesty.TRUTH
 
 
 @pytest.fixture(autouse=True)
@@ -112,24 +106,3 @@ def test_the_stored_simulation_is_the_documented_one_and_holds_what_is_claimed()
     for cell in stored["cells"]:
         assert line(cell) in documented
         assert min(cell[part]["coverage"] for part in ("value", "gain")) >= 0.93
-
-
-def test_cells_are_printed_and_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose_honesty, "WORLDS", (replace(CURSED, queries=(40,)),))
-    monkeypatch.setattr(choose_honesty, "TRUTH", USUAL_TRUTH)  # as other processes have it
-    (row,) = bench_honesty(3)
-    assert re.search(r"hold the truth in [\d.]+% \(value\) and [\d.]+% \(gain\) of 3", row.result)
-    assert "too high" in row.against
-    store(tmp_path / "one.json", tables=3)
-    store(tmp_path / "two.json", tables=3, workers=2)
-
-    def rounded(text: str) -> float:  # another number of threads has other last bits
-        return round(float(text), 6)
-
-    one, two = (
-        json.loads((tmp_path / f"{n}.json").read_text(), parse_float=rounded)
-        for n in ("one", "two")
-    )
-    assert one["cells"] == two["cells"]
-    assert one["cells"][0]["tables"] == 3
-    assert {"command", "commit", "machine", "seed"} <= set(one)

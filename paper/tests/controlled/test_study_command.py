@@ -7,17 +7,15 @@ from typing import Any
 
 import pytest
 
-from paper.tests.controlled.tiny import TINY
 from tests.asked import asked
 from toptail.errors import InputError
 from toptail.lab.store.folder import RunFolder
 from toptail_paper.commands.study_controlled import StudyControlled
-from toptail_paper.controlled import config, run
+from toptail_paper.controlled import run
 from toptail_paper.controlled import run as choice
 from toptail_paper.controlled.config import SWEEPS, StudyConfig
 from toptail_paper.controlled.theory import battery as trained
 from toptail_paper.study.study import Study
-from validation.controlled import bench
 
 
 def test_flags_become_the_configuration() -> None:
@@ -86,12 +84,3 @@ def test_the_rule_is_applied_instead_when_asked(
     monkeypatch.setattr(choice, "choose_default", lambda *_: {"steps": 3_000})
     assert StudyControlled(out=tmp_path, choose=True).run() == 0
     assert "3000" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_the_benchmark_measures_every_critic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config, "StudyConfig", lambda: TINY)
-    rows = list(bench(steps=2, critics=("tdq", "raw")))
-    assert [row.what.split(",")[0] for row in rows[:2]] == ["tdq", "raw"]
-    assert all("step by step" in row.against for row in rows[:2])
-    assert rows[2].what == "tdq and raw in two threads"

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
+from toptail.audit.triples.bootstrap import seed_mean
 from toptail.errors import InputError
+from toptail.stats import wilson
 from toptail_paper.grids.rules import Answer, Cells, decide, meets
+from toptail_paper.grids.search import rate_estimate
 from toptail_paper.study.tables import StoredCell
 
 
@@ -228,3 +232,20 @@ def test_a_fingerprint_without_a_critic_or_a_number_is_never_near() -> None:
     assert (alone["verdict"], alone["settings"]) == ("open", [])
     failed = fingerprint(trained("a", "raw", 0.2), (trained("a", "tdq", 0.6)[0], {}))
     assert (failed["verdict"], failed["settings"]) == ("open", [])
+
+
+@pytest.mark.parametrize("hits", [(59, 50, 59), (85, 51, 45), (1, 0, 2), (100, 100, 100)])
+def test_the_interval_of_a_mean_over_seeds_is_that_of_all_episodes(
+    hits: tuple[int, ...],
+) -> None:
+    rates = [rate_estimate(own, 100, seed, 2_000) for seed, own in enumerate(hits)]
+    mean = seed_mean(rates)
+    assert float(mean.point) == pytest.approx(np.mean(hits) / 100)
+    found, pooled = mean.interval(0.95), wilson(sum(hits), 300)
+    np.testing.assert_allclose([float(x) for x in found], [float(x) for x in pooled], atol=0.015)
+
+
+@pytest.mark.parametrize("hits", [0, 7, 50, 100])
+def test_one_seed_alone_has_about_wilsons_interval(hits: int) -> None:
+    found, wanted = rate_estimate(hits, 100, 3, 1_000).interval(0.95), wilson(hits, 100)
+    np.testing.assert_allclose([float(x) for x in found], [float(x) for x in wanted], atol=0.02)

@@ -78,13 +78,6 @@ def test_the_table_is_written_and_shown(finished: Path) -> None:
     assert grown["raw"]["pick_norm_64"]["low"] > 1
 
 
-def test_without_norms_there_is_no_table(tmp_path: Path) -> None:
-    stages = Stages(tmp_path, per_group=1, pools=1, size=4)
-    stages.reference()
-    stages.score("raw@42", stages.value)
-    assert pick_norm_table(measure(stages)) is None
-
-
 def test_norms_of_other_pools_are_refused(tmp_path: Path) -> None:
     stages = Stages(tmp_path, per_group=1, pools=1, size=4)
     stages.made_from["pools"] = "others"

@@ -25,7 +25,6 @@ from toptail_paper.selection.specs import TABLES
 from toptail_paper.selection.study import STUDY
 from toptail_paper.study.naming import scorer_name
 from toptail_paper.study.page import study_page
-from toptail_paper.study.results import note
 from toptail_paper.study.show import shown_tables
 
 
@@ -128,14 +127,6 @@ def test_the_judges_stand_beside_their_declared_thresholds(study: SelectionResul
     assert "enters through: reference ensemble and simulator rollouts" in table.caption
 
 
-def test_support_and_deployment_tables_show_the_stored_cells(study: SelectionResults) -> None:
-    rate = study.of_task("fixed-query")["raw"]["off_support_rate"]["mean"]
-    assert f"{rate:.3f}" in cells(shown(study, "picks"))["Raw bilinear"][2]
-    deployed = shown(study, "deployment")
-    assert cells(deployed)["TD-Q"][0].startswith("0.270")
-    assert "paper 0.008" in cells(deployed)["TD-Q"][1]
-
-
 @pytest.mark.usefixtures("whole_audits")
 def test_a_study_of_ones_own_critic_and_judge_alone(tmp_path: Path) -> None:
     """No reference, no rollouts, no deployment, no paper's critic: still a page."""
@@ -168,21 +159,6 @@ def test_a_failing_judge_is_named_and_the_task_excluded(study: SelectionResults)
     tables["judges"]["missing"] = ["rollouts"]
     assert not any("Excluded" in line for line in summary(changed))
     assert not any("Excluded" in line for line in summary(study))
-
-
-def test_what_remains_beside_a_circular_judge_follows_from_the_task(
-    study: SelectionResults,
-) -> None:
-    words = circular_words(study)
-    assert "Independent of that here: euclidean shortest way and simulator rollouts." in words
-    tables: dict[str, Any] = json.loads(json.dumps(dict(study.tables)))
-    changed = SelectionResults(**{**study.__dict__, "tables": tables})
-    del tables["judges"]["rows"]["PointMaze"]["euclidean"]
-    tables["judges"]["statuses"]["rollouts"]["admitted"] = False
-    words = circular_words(changed)
-    assert "Independent of that here: simulator rollouts (not admitted)." in words
-    del tables["judges"]["rows"]["PointMaze"]["rollouts"]
-    assert "No independent judge has valued what they pick." in circular_words(changed)
 
 
 def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
@@ -226,15 +202,6 @@ def test_the_summary_has_ones_own_critic_and_where_it_is_worse_than_random(tmp_p
         r"mine: worse than a random order: my critic at near goals \(τ_b −1\.00 \[.*\]\), .+ over"
     )
     assert re.search(worse, said)
-
-
-def test_the_page_names_the_file_that_candidates_were_brought_in(tmp_path: Path) -> None:
-    stages, _ = own_critic(tmp_path)
-    origin = {"kind": "user", "file": "mine.npz", "sha256": "0123456789abcdef"}
-    note(stages.path, candidates=origin)
-    page = STUDY.page(stages.path).read_text(encoding="utf-8")
-    assert page.count("brought in the file mine.npz (SHA-256 0123456789ab…)") == 2
-    assert "behaviour model" not in page
 
 
 def test_safe_is_about_one_step_where_the_closed_loop_says_otherwise(

@@ -230,19 +230,6 @@ def test_scoring_goes_on_where_it_stopped(copy: Selection) -> None:
     assert calls == ["first"]
 
 
-def test_progress_is_told_to_the_end(copy: Selection) -> None:
-    told: dict[str, list[float]] = {}
-    study = replace(copy, tick=lambda stage, share: told.setdefault(stage, []).append(share))
-    queries, pools = start(study)
-    copy.folder.values("reference").unlink()
-    judge_reference(study, queries, pools)
-    score_critics(study, queries, pools, [MINE, replace(MINE, column="other")])
-    assert set(told) == {"queries", "pools", "reference", "scores"}
-    for shares in told.values():
-        assert shares == sorted(shares)
-        assert shares[-1] == 1.0
-
-
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
@@ -493,3 +480,20 @@ def test_the_judges_that_know_the_ways_are_for_pointmaze(tmp_path: Path) -> None
     pools = make_pools(other, queries, DATA.train, own)
     with pytest.raises(InputError, match="'walks' is no such PointMaze"):
         judge_ways(other, queries, pools, exact)
+
+
+def test_a_call_that_finds_the_pools_notes_the_same(tmp_path: Path) -> None:
+    """Killed between the pools and the note, the next call leaves the same bytes."""
+    data, study = toy_dataset(), Selection.at(tmp_path / "out", small_config())
+    queries = make_queries(study, data.val)
+    settings = study.config.pools
+    shape = (len(queries), settings.count, settings.size, data.train.actions.shape[1])
+    actions = np.random.default_rng(5).uniform(-1, 1, shape).astype(np.float32)
+    write_arrays(tmp_path / "own.npz", {"actions": actions})
+    proposal = file_proposal(tmp_path / "own.npz", settings)
+    make_pools(study, queries, data.train, proposal)
+    note = study.folder.path / "scale.json"
+    noted = note.read_bytes()
+    note.unlink()
+    make_pools(study, queries, data.train, proposal)
+    assert note.read_bytes() == noted

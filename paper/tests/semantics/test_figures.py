@@ -16,7 +16,6 @@ from paper.tests.semantics.made_up import (
     TAU,
     K,
     curve,
-    curves,
     temperature,
     write_folder,
 )
@@ -25,14 +24,13 @@ from toptail_paper.semantics.figures import (
     curse_figure,
     drawings,
     rankers_figure,
-    readout_figure,
     retrieval_figure,
     temperature_caption,
     temperature_figure,
 )
 from toptail_paper.semantics.results import SemanticsResults, read_semantics
 from toptail_paper.semantics.specs import TemperatureSetting, setting_name
-from toptail_paper.study.figures import SeedBand, svg_and_png
+from toptail_paper.study.figures import svg_and_png
 
 SCORERS = (*MAIN, "mine")
 
@@ -127,62 +125,12 @@ def test_best_of_k_draws_value_oracle_random_and_preference(study: SemanticsResu
     assert np.asarray(top.lines[0].get_xdata()).tolist() == list(K)
 
 
-def test_without_support_pools_there_is_one_row(tmp_path: Path) -> None:
-    path = write_folder(tmp_path / "run", mazes=("PointMaze",), play=())
-    study = read_semantics(path)
-    for parts in study.curves["tasks"]["PointMaze"].values():
-        del parts["excess_off_support"]
-    assert len(curse_figure(study).axes) == 1
-
-
 def test_retrieval_draws_every_task(study: SemanticsResults) -> None:
     (panel,) = retrieval_figure(study.tables["retrieval"]).axes
     heights = [y for _, y in points(panel)]
     assert heights.count(AUC["raw"]) == 3
     assert heights.count(0.967) == 3
     assert [t.get_text() for t in panel.get_xticklabels()][-1] == "Cube single"
-
-
-def test_a_group_is_centred_on_its_task_whoever_is_missing(tmp_path: Path) -> None:
-    study = read_semantics(write_folder(tmp_path / "run", scorers=SCORERS))
-    del study.tables["retrieval"]["rows"]["Cube-single"]["hybrid"]
-    del study.tables["retrieval"]["rows"]["Cube-single"]["mine"]
-    (panel,) = retrieval_figure(study.tables["retrieval"]).axes
-    places = [x for x, y in points(panel) if y in AUC.values() and x > 1.5]
-    assert np.mean(places) == pytest.approx(2.0)
-
-
-def test_the_legend_stays_within_the_figure(study: SemanticsResults) -> None:
-    rows = study.tables["retrieval"]["rows"]["PointMaze"]
-    names = ("td_bilinear", "nce_mlp", "a critic with quite a long name of its own")
-    table = {"rows": {"PointMaze": rows | dict.fromkeys(names, rows["raw"])}, "paper": {}}
-    figure = retrieval_figure(table)
-    figure.canvas.draw()
-    (legend,) = figure.legends
-    box = legend.get_window_extent()
-    assert box.x0 >= 0
-    assert box.x1 <= figure.bbox.x1
-
-
-def test_curves_that_coincide_show_each_other(study: SemanticsResults) -> None:
-    panel = calibration_figure(study.curve("deciles")).axes[0]
-    widths = [line.get_linewidth() for line in panel.lines]
-    assert widths == sorted(set(widths), reverse=True)
-
-
-def test_readouts_are_bars(study: SemanticsResults) -> None:
-    panel, _ = readout_figure(study.tables["readout"]).axes
-    assert [round(patch.get_width(), 6) for patch in panel.patches] == [0.1] * 3  # type: ignore[attr-defined]
-    assert [t.get_text() for t in panel.get_yticklabels()][-1] == "Raw-trained, raw readout"
-
-
-def test_two_heads_are_drawn_only_where_nothing_else_is() -> None:
-    both = curves(["PointMaze"], ["raw", "joint"])["tasks"]
-    both["PointMaze"]["two_head_joint"] = both["PointMaze"].pop("joint")
-    deciles = {t: {s: p["deciles"] for s, p in row.items()} for t, row in both.items()}
-    assert len(lines(calibration_figure(deciles).axes[0])) == 1
-    del deciles["PointMaze"]["raw"]
-    assert len(lines(calibration_figure(deciles).axes[0])) == 1
 
 
 class TestTemperature:
@@ -210,9 +158,3 @@ class TestTemperature:
         assert setting_name("binary_nce@0.05") == "binary NCE, T = 0.05"
         assert "under binary NCE, 0.1." in temperature_caption({"chosen": 0.1})
         assert "Marked" not in temperature_caption({"chosen": None})
-
-
-def test_one_seed_has_a_band_of_no_width() -> None:
-    band = SeedBand.of({"mean": [1.0, None], "std": None})
-    assert band.std.tolist() == [0.0, 0.0]
-    assert np.isnan(band.mean[1])

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from playwright.sync_api import sync_playwright
 
-from paper.tests.semantics.made_up import MAIN, cell, claims, dump, table, write_folder
+from paper.tests.semantics.made_up import MAIN, cell, claims, table, write_folder
 from tests.pages import assert_asks_for_nothing
 from tests.report.test_browser import ARGUMENTS
 from toptail.errors import InputError
@@ -32,8 +32,6 @@ from toptail_paper.semantics.results import SemanticsResults, read_semantics
 from toptail_paper.semantics.specs import TABLES
 from toptail_paper.semantics.study import STUDY
 from toptail_paper.study.compare import Comparison, beside
-from toptail_paper.study.figures import looks
-from toptail_paper.study.naming import in_order, scorer_name
 from toptail_paper.study.show import show, shown_notes, shown_tables
 
 
@@ -87,10 +85,6 @@ class TestPage:
         words = re.sub(r"<style>.*?</style>|data:image/[^\"]+", "", page, flags=re.S)
         assert not re.search(r"\bnan\b|\bNone\b|\binf\b", words)
 
-    def test_a_judge_of_the_same_kind_is_marked(self, page: str) -> None:
-        rows = re.findall(r"TD-<wbr>Q</span> <span class=\"detail\">circular</span>", page)
-        assert len(rows) == 2 + 1  # two tasks in one table, one row in the other
-
     def test_the_summary_names_the_range_over_tasks(self, folder: Path) -> None:
         tau, auc, regret, by_heart = summary(read_semantics(folder))
         assert "on PointMaze and AntMaze: TD-Q 0.61 to 0.63" in tau
@@ -118,16 +112,6 @@ class TestPage:
         assert len(memory_lines(stored)) == 1
         small = {t: {s: cell(0.06) for s in row} for t, row in stored["falls"].items()}
         assert memory_lines({**stored, "falls": small}) == []  # from 0.04 on
-
-    def test_controls_are_shown_on_demand(self, tmp_path: Path) -> None:
-        path = write_folder(tmp_path / "run", mazes=(), sweep=False)
-        row = {s: {"auc": cell(0.9)} for s in ("raw", "td_bilinear", "nce_mlp")}
-        dump(path / "tables" / "retrieval.json", table("retrieval", {"PointMaze": row}))
-        text = STUDY.page(path).read_text(encoding="utf-8")
-        before, hidden = text.split('<details class="controls">')
-        assert "<summary>2 rows of controls</summary>" in hidden
-        assert 'class="fit">Raw bilinear' in before
-        assert 'class="fit">TD, bilinear network' in hidden
 
 
 class TestTemperature:
@@ -245,15 +229,6 @@ class TestTables:
         assert len(shown.rows) == 2 * 5
         assert [cell.text for cell in shown.rows[5][:2]] == ["AntMaze", "TD-Q"]
 
-    def test_any_number_of_neighbours_has_its_column(self) -> None:
-        row = {"excess_off_3": cell(0.1), "excess_off_3_trajectory": cell(0.2)}
-        stored = table("robustness", {"mine": {"raw": row}})
-        assert [c.label for c in show(TABLES["robustness"], stored).columns] == [
-            "Critic",
-            "Excess off support, 3 nearest",
-            "Excess off support, 3 nearest of other trajectories",
-        ]
-
     def test_notes_call_columns_as_the_reader_sees_them(self) -> None:
         stored = table("bellman", {}, notes=["rmse: the paper's.", "Other: kept.", "No colon."])
         assert shown_notes(TABLES["bellman"], stored) == [
@@ -283,21 +258,6 @@ class TestTables:
         pair = Comparison("t", "raw", "tau", {"mean": ours, "std": std, "seeds": "123"}, reported)
         assert pair.differs(3) is expected
 
-    def test_names(self) -> None:
-        assert scorer_name("cosine_trained/phi_norm") == "Cosine-trained, ‖φ‖ alone"
-        assert scorer_name("raw_trained/cosine") == "Raw-trained, cosine readout"
-        assert scorer_name("two_head_joint.f_cos") == "Two heads, joint: f_cos"
-        assert scorer_name("mine") == "mine"
-
-    def test_readouts_follow_their_training_and_the_norm_is_last(self) -> None:
-        stored = ["cosine_trained/cosine", "cosine_trained/phi_norm", "cosine_trained/raw"]
-        assert in_order([*stored, "raw_trained/raw"]) == [
-            "raw_trained/raw",
-            "cosine_trained/cosine",
-            "cosine_trained/raw",
-            "cosine_trained/phi_norm",
-        ]
-
     def test_controls_stand_apart_and_a_users_critic_does_not(self, folder: Path) -> None:
         scorers = ("td_bilinear", "raw", "two_head_joint.f_cos", "mine")
         stored = table("main", {"PointMaze": {s: {"tau": cell(0.1)} for s in scorers}})
@@ -308,22 +268,6 @@ class TestTables:
             "Two heads, joint: f_cos",
         ]
 
-    def test_the_terminal_shows_the_controls_too(self, folder: Path, tmp_path: Path) -> None:
-        scorers = ("raw", "two_head_joint.f_cos")
-        stored = table("main", {"PointMaze": {s: {"tau": cell(0.1)} for s in scorers}})
-        shutil.copytree(folder, tmp_path / "run")
-        (tmp_path / "run/tables/main.json").write_text(json.dumps(stored))
-        first, controls = STUDY.tables(tmp_path / "run", ["main"])
-        assert [row[0].text for row in first.rows] == ["Raw bilinear"]
-        assert [row[0].text for row in controls.rows] == ["Two heads, joint: f_cos"]
-        assert controls.title == f"{first.title}: controls"
-
-    def test_controls_alone_are_no_second_table(self, folder: Path) -> None:
-        row = {"nce_mlp": {"tau": cell(0.1)}, "td_bilinear": {"tau": cell(0.2)}}
-        stored = table("main", {"PointMaze": row})
-        (only,) = shown_tables(TABLES["main"], with_tables(folder, main=stored))
-        assert len(only.rows) == 2
-
     def test_what_every_critic_shares_is_a_note(self, folder: Path) -> None:
         stored = read_semantics(folder).tables["ogbench-curse"]
         labels = [column.label for column in show(TABLES["ogbench-curse"], stored).columns]
@@ -333,10 +277,6 @@ class TestTables:
             f"a mean γ^d of {best:.3f}" in note
             for note in shown_notes(TABLES["ogbench-curse"], stored)
         )
-
-    def test_no_two_critics_look_alike(self) -> None:
-        style = looks([*MAIN, *(f"mine{i}" for i in range(8))])
-        assert len(set(style.values())) == 12
 
     def test_a_metric_that_no_spec_knows_is_refused(self, folder: Path) -> None:
         """As it is made, and as it is shown: no number is dropped in silence."""

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from paper.tests.selection.walked import WALKERS, walked, write_walker_run
 from paper.tests.semantics.fake_runs import write_run
 from paper.tests.semantics.small import WALKS, small_config, walks_file
 from tests.training.toy import toy_config
@@ -22,6 +23,7 @@ from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import Stored
 from toptail.lab.tasks.files import save_file
 from toptail.lab.training.offline import GoalSampling, device_data
+from toptail_paper.semantics.config import VALUES
 from toptail_paper.semantics.draws import _LOSS
 from toptail_paper.semantics.load import TaskScores, read_task, read_tasks
 from toptail_paper.semantics.scoring import _Shown, evaluate, run_scorers, score_tasks
@@ -315,3 +317,28 @@ def test_blocks_do_not_matter(block: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert max(sizes) <= block
     assert sum(sizes) == 20
+
+
+HUMANOID = WALKERS[1]
+
+
+@pytest.mark.slow
+def test_a_humanoid_is_scored_on_both_splits_with_its_own_oracle_and_proposals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, runs, out = walked(HUMANOID), tmp_path / "runs", tmp_path / "out"
+    save_file(tmp_path / f"{HUMANOID}.npz", data.train)
+    save_file(tmp_path / f"{HUMANOID}-val.npz", data.val)
+    monkeypatch.setenv("TOPTAIL_DATA", str(tmp_path))
+    for critic, seed in (("raw", 42), ("tdq", 7), ("diffusion", 42), ("diffusion", 7)):
+        write_walker_run(HUMANOID, critic, seed, runs)
+    config = small_config("HumanoidMaze", diffusion_seeds=(42, 7))
+    score_tasks(config, RunFolder(out), runs)
+    home = out / "scores" / HUMANOID
+    raw, oracle = (Stored.read(home / f"{column}.npz") for column in ("raw@42", "oracle@7"))
+    assert raw.arrays["scores"].shape == oracle.arrays["scores"].shape == (40,)
+    assert {"diffusion/42", "diffusion/7", "query_means"} <= set(raw.arrays)
+    assert raw.arrays["support/trajectory/12"].shape == (8, 6)
+    assert not (home / VALUES).exists()  # nobody knows its shortest way
+    seen = out / "scores" / "seen" / HUMANOID
+    assert sorted(path.name for path in seen.glob("*@*")) == ["raw@42.npz"]

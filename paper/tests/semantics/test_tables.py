@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,15 @@ from toptail.audit.triples.bootstrap import seed_mean
 from toptail.audit.triples.retrieval import retrieval_auc
 from toptail.audit.triples.search import cross_query, pooled_selection
 from toptail.audit.triples.value_order import ordering
+from toptail.errors import InputError
+from toptail.lab.critics.registry import IDEALS
+from toptail.lab.judges.exact import exact_values
+from toptail.lab.judges.ideals import PointIdeals
+from toptail.lab.store.folder import RunFolder
+from toptail.lab.tasks.files import load
 from toptail_paper.claims.reported import cells
+from toptail_paper.semantics.config import SemanticsConfig
+from toptail_paper.semantics.load import read_task
 from toptail_paper.semantics.measure import (
     MeasuredTask,
     measure,
@@ -24,8 +33,11 @@ from toptail_paper.semantics.measure import (
     measure_each,
     resampling,
 )
+from toptail_paper.semantics.scoring import score_tasks
 from toptail_paper.semantics.tables import all_tables
 from toptail_paper.semantics.temperature import temperature_table
+from toptail_paper.study import ideals as study_ideals
+from toptail_paper.study.naming import drawn, scorer_name
 
 TASK = navigation()
 MEASURED = measure_all([TASK, manipulation()], CONFIG)
@@ -268,3 +280,33 @@ class TestTemperature:
 
     def test_no_sweep_no_table(self) -> None:
         assert temperature_table([], CONFIG) is None
+
+
+DATA = Path(__file__).parents[3] / "tests" / "tasks" / "data" / "pointmaze-medium-navigate-v0.npz"
+
+
+def test_ideals_are_rows_of_every_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = SemanticsConfig(
+        (str(DATA),), triples=60, negatives=5, support_queries=5, support_pool=8, n_near=(5,),
+        k=(1, 2, 8), resamples=20,
+    )  # fmt: skip
+    coarse = PointIdeals("pointmaze-medium-navigate-v0", 0.99, spacing=2.0)
+    monkeypatch.setattr(study_ideals, "point_ideals", lambda *_: coarse)
+    score_tasks(config, RunFolder(tmp_path), None, (), ideals=True)
+    task = read_task(tmp_path, str(DATA))
+    assert set(task.triples.scores) == set(IDEALS)
+    t, val = task.triples, load(DATA).val
+    states, actions = val.observations[t.rows], val.actions[t.rows][:, None]
+    exact = exact_values(task.task, states, actions, val.observations[t.goal_rows], 0.99)
+    np.testing.assert_allclose(t.scores["q_star"], exact[:, 0], rtol=1e-6)
+    (measured,) = measure_all([task], config)
+    tables = all_tables([measured], config)
+    for name in ("main", "retrieval", "ogbench-curse"):
+        assert set(IDEALS) <= set(tables[name]["rows"]["PointMaze"])
+    with pytest.raises(InputError, match="cannot name a critic"):
+        score_tasks(config, RunFolder(tmp_path), None, ("log_ratio=near.py:score",))
+
+
+def test_ideals_have_titles_and_stay_out_of_figures() -> None:
+    assert scorer_name("q_star") == "Ideal: Q*"
+    assert drawn(["raw", "log_ratio", "mine"]) == ["raw", "mine"]

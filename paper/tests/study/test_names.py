@@ -11,8 +11,10 @@ from paper.tests.selection.small import small_config as selection_config
 from paper.tests.selection.stored_stages import Stages as StoredStages
 from paper.tests.semantics.small import small_config, walks_file
 from paper.tests.semantics.test_load import store
+from tests.critics.examples import registered
 from tests.training.toy import toy_dataset
 from toptail.errors import InputError
+from toptail.lab.critics.registry import CRITICS
 from toptail.lab.store.folder import RunFolder
 from toptail.lab.store.units import Stored
 from toptail.pools.columns import group_seeds
@@ -22,6 +24,7 @@ from toptail_paper.selection.stages import Selection
 from toptail_paper.selection.study import UserInputs
 from toptail_paper.semantics.load import read_task
 from toptail_paper.semantics.scoring import score_tasks
+from toptail_paper.study.naming import drawn, in_order, is_circular, is_control, scorer_name
 
 SCORE = "def score(states, actions, goals):\n    return actions[:, 0]\n"
 OF_CRITICS = ("raw", "raw@42", "two_head_joint.f_cos", "two_head_separate.f_cos@3", "tdq.mine")
@@ -99,3 +102,36 @@ def test_groups_keep_the_order_of_first_appearance() -> None:
     assert list(groups["b"]) == [10, 9]
     with pytest.raises(InputError, match="'b@9' and 'b' both claim to be the scorer 'b'"):
         group_seeds(["b@9", "b"])
+
+
+def test_values_that_a_value_network_judges_are_marked() -> None:
+    scorers = [scorer for entry in CRITICS.values() for scorer in entry.scorers]
+    marked = {scorer for scorer in scorers if is_circular(scorer)}
+    # The two heads' q_td are values whether or not their network is shared.
+    assert marked == {"tdq", "td_mean", "td_bilinear", "two_head_separate", "two_head_joint"}
+    assert not is_circular("mine")
+
+
+def test_a_users_scorer_is_no_control() -> None:
+    assert is_control("two_head_joint.f_cos")
+    assert is_control("nce_mlp")
+    assert not is_control("raw")
+    assert not is_control("mine")
+    with registered("quasimetric"):
+        assert not is_control("quasimetric")
+
+
+def test_figures_leave_out_what_has_a_table_of_its_own() -> None:
+    apart = ["two_head_joint", "two_head_joint.f_cos", "c_learning", "td_mean"]
+    assert drawn(["mine", *apart, "nce_mlp", "raw"]) == ["raw", "mine", "nce_mlp"]
+    assert drawn(apart) == apart  # unless there is nothing else
+
+
+def test_variants_stand_behind_their_critic_with_their_settings() -> None:
+    warm = "cosine[temperature=0.1]"
+    assert in_order([warm, "mine", "cosine", "raw"]) == ["raw", "cosine", warm, "mine"]
+    assert scorer_name(warm) == "Cosine (temperature 0.1)"
+    norm = f"{warm}_trained/phi_norm"
+    assert scorer_name(norm) == "Cosine-trained (temperature 0.1), ‖φ‖ alone"
+    assert is_circular("tdq[gamma=0.9]")
+    assert drawn([warm, "two_head_joint[alpha=2]"]) == [warm]
