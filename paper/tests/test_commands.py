@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tyro
 
 from toptail import cli
 from toptail.errors import InputError
@@ -103,7 +102,7 @@ def test_every_job_is_a_command_that_needs_others(task: str, tmp_path: Path) -> 
     before: set[str] = set()
     for job in found.values():
         program = PAPER if words(job)[0] == "study" else cli.TOPTAIL
-        command: Any = tyro.cli(program.commands, args=words(job))  # parses, or exits
+        command: Any = cli.parsed(words(job), program)  # parses, or exits
         assert hasattr(command, "run")
         assert set(job.needs) <= before | {each.id for each in found.values()}
         assert job.outputs

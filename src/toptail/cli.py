@@ -112,7 +112,7 @@ def main(argv: Sequence[str] | None = None, program: Program = TOPTAIL) -> int:
 
 
 def _run(args: Sequence[str], program: Program) -> int:
-    command = _parsed(respelled(args), program)
+    command = parsed(respelled(args), program)
     try:
         return int(command.run())
     except SystemExit as error:  # of something that the command calls: the work is not done
@@ -121,7 +121,7 @@ def _run(args: Sequence[str], program: Program) -> int:
         ) from error
 
 
-def _parsed(args: Sequence[str], program: Program) -> Any:
+def parsed(args: Sequence[str], program: Program) -> Any:
     """The command that the words ask for; tyro says what is wrong with them, and repeats them."""
     if all(map(str.isprintable, args)):
         return _asked(args, program)
@@ -136,7 +136,7 @@ def _parsed(args: Sequence[str], program: Program) -> Any:
 
 
 def _asked(args: Sequence[str], program: Program) -> Any:
-    name, commands = program.name, program.commands
+    name, commands, words = program.name, program.commands, args
     said: str | None = _description(program)
     if isinstance(commands, dict):
         if args and args[0] in commands:
@@ -148,8 +148,8 @@ def _asked(args: Sequence[str], program: Program) -> Any:
     try:
         return tyro.cli(commands, prog=name, description=said, args=args, registry=ONE_WORD)
     except SystemExit as refused:
-        if refused.code and args[0] in _ONE_TABLE and len(_files(args)) > 1:
-            _say(f"'{args[0]}' takes one table; {_ONE_TABLE[args[0]]}.", Exit.INPUT)
+        if refused.code and words[0] in _ONE_TABLE and len(_files(words)) > 1:
+            _say(f"'{words[0]}' takes one table; {_ONE_TABLE[words[0]]}.", Exit.INPUT)
         raise
 
 

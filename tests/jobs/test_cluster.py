@@ -12,11 +12,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-import tyro
 
 from tests.programs import program_of
 from tests.training.toy import toy_file
-from toptail.cli import main
+from toptail.cli import main, parsed
 from toptail.errors import Exit, InputError, NotDoneError
 from toptail.jobs import executors
 from toptail.jobs.executors import Ray, ray_map
@@ -171,7 +170,7 @@ def test_a_node_works_in_the_folder_of_the_driver_if_it_has_that(
 def test_a_command_travels_to_a_node(words: list[str], tmp_path: Path) -> None:
     cloudpickle = pytest.importorskip("cloudpickle")
     words = [w.replace("walks.npz", str(toy_file(tmp_path))) for w in words]
-    command = tyro.cli(program_of(words).commands, args=words)
+    command = parsed(words, program_of(words))
     command = getattr(command, "what", command)
     copy = cloudpickle.loads(cloudpickle.dumps(command.jobs))
     assert [job.id for job in copy()] == [job.id for job in command.jobs()]
