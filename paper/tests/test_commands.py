@@ -142,8 +142,31 @@ def test_seeds_steps_and_what_is_left_out(tmp_path: Path) -> None:
     assert not any("two_head" in name or "deployment" in name for name in found)
     play = all_jobs(tmp_path, "Scene")
     assert "--steps 50000" in " ".join(words(play["train Scene raw"]))
+    assert not any("[" in name for name in (*found, *play))
     short = all_jobs(tmp_path, "Scene", steps=7)
     assert "--steps 7" in " ".join(words(short["train Scene raw"]))
+
+
+def test_a_task_of_the_paper_has_its_main_settings_and_a_data_set_has_none(tmp_path: Path) -> None:
+    ant = all_jobs(tmp_path, "AntMaze")
+    folder = Path(words(ant["collect AntMaze"])[-1])
+    assert (folder / "ant" / "actor.safetensors").is_file(), "the ant of the published recipe"
+    (record, *_) = ant["train AntMaze tdq[reward=0/1]"].outputs
+    assert record.parts[-3] == "tdq[reward=0_1]", "as the training names its folder"
+    giant = words(all_jobs(tmp_path, "HumanoidMaze")["collect HumanoidMaze"])
+    assert giant[2] == "humanoidmaze-giant-navigate-v0"
+    plain = all_jobs(tmp_path, "antmaze-medium-navigate-v0")
+    assert "--walkers" not in words(plain["collect antmaze-medium-navigate-v0"])
+    more = all_jobs(tmp_path, "Scene", also=("raw[hidden=64]",))
+    assert "train Scene raw[hidden=64]" in more
+
+
+def test_without_tasks_all_eight_are_made_below_one_folder(tmp_path: Path) -> None:
+    jobs = All(out=tmp_path).jobs()
+    assert {job.name.removeprefix("collect ") for job in jobs if "collect" in job.name} == set(
+        PAPER_TASKS
+    )
+    assert all(path.is_relative_to(tmp_path) for job in jobs for path in job.outputs)
 
 
 def test_all_lists_its_jobs_and_refuses_what_cannot_be_collected(
@@ -170,4 +193,7 @@ def test_all_runs_its_jobs_in_processes_and_goes_on(
     typed = ["toptail-paper", *words, "--data", "d", "--minutes", "0.01"]
     monkeypatch.setattr("sys.argv", typed)
     assert main() == 3
-    assert "Time is up, and collect PointMaze was stopped" in capsys.readouterr().err
+    assert (
+        "Time is up, and collect pointmaze-medium-navigate-v0 was stopped"
+        in capsys.readouterr().err
+    )

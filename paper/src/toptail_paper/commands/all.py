@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -21,9 +21,10 @@ from toptail.commands.requirements import need_training
 from toptail.commands.terminal import say
 from toptail.commands.train import BEHAVIOUR
 from toptail.errors import InputError, NotDoneError
-from toptail.lab.critics.registry import MAIN
+from toptail.lab.critics.registry import MAIN, label_of, split_label
 from toptail.lab.critics.registry import names as critics_in
 from toptail.lab.tasks.names import parse_name
+from toptail_paper.study.main_settings import MAIN_SETTINGS, MainSettings, main_settings
 
 if TYPE_CHECKING:
     from toptail.jobs.job import Job
@@ -43,14 +44,20 @@ class All(JobFlags):
     Stopped at any moment, the same command goes on. Logs are in OUT/.jobs.
     """
 
-    task: Annotated[Words, tyro.conf.arg(metavar="A,B,...")]
-    """Data sets that can be collected here: OGBench names, or the paper's."""
     out: Path
     """Folder of the studies: OUT/semantics and OUT/selection/TASK."""
-    runs: Path
-    """Folder of the trained runs."""
-    data: Path
-    """Folder of the collected data sets."""
+    task: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
+    """The paper's tasks, such as AntMaze, at their main settings, or OGBench's data sets; all
+    eight tasks unless given."""
+    runs: Path | None = None
+    """Folder of the trained runs; OUT/runs unless given."""
+    data: Path | None = None
+    """Folder of the collected data sets; OUT/data unless given."""
+    walkers: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Folder of the walkers that collect, DIR/BODY/actor.safetensors; the main settings' unless
+    given."""
+    also: Annotated[Words, tyro.conf.arg(metavar="A,B,...")] = ()
+    """Further critics on every task, such as tdq[reward=0/1], beside the main settings'."""
     steps: int | None = None
     """Optimizer steps of every critic and behaviour model; the studies' own unless given."""
     minutes: float | None = None
@@ -86,16 +93,25 @@ class All(JobFlags):
         from toptail.lab.experts.walking import guide_of
         from toptail.lab.tasks.collect import Collection, check_collectable
 
-        tasks = dict.fromkeys(parse_name(task).name for task in names(self.task))
-        if not tasks:
-            raise InputError("--task names no data set.")
         found: list[Job] = []
-        for name in tasks:
-            check_collectable(Collection(name, expert=guide_of(parse_name(name))))
+        for task in dict.fromkeys(names(self.task) or MAIN_SETTINGS):
+            settings = main_settings(task)
+            walkers = self.walkers or settings.walkers
+            guide = guide_of(parse_name(settings.data), walkers)
+            check_collectable(Collection(settings.data, expert=guide))
             # The tasks share the folder of the semantics study: one after another.
             shared = [job.id for job in found if job.name.startswith("semantics")][-1:]
-            found += self._task(name, shared)
+            also = (*settings.also, *names(self.also))
+            found += self._task(task, replace(settings, walkers=walkers, also=also), shared)
         return found
+
+    @property
+    def _runs(self) -> Path:
+        return self.runs or self.out / "runs"
+
+    @property
+    def _data(self) -> Path:
+        return self.data or self.out / "data"
 
     def _job(
         self, name: str, words: list[str], needs: list[str], outputs: list[Path], *, gpu: bool
@@ -116,7 +132,7 @@ class All(JobFlags):
         from toptail import cli
         from toptail_paper.cli import PAPER
 
-        os.environ["TOPTAIL_DATA"] = str(self.data.resolve())
+        os.environ["TOPTAIL_DATA"] = str(self._data.resolve())
         os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
         program = PAPER if words[0] == "study" else cli.TOPTAIL
         sys.argv = [program.name, *words]  # records name the command line
@@ -124,23 +140,25 @@ class All(JobFlags):
         if code:
             raise NotDoneError(f"{name} ended with code {code}.")
 
-    def _task(self, name: str, shared: list[str]) -> Iterator[Job]:
+    def _task(self, label: str, settings: MainSettings, shared: list[str]) -> Iterator[Job]:
         """One task's jobs; its semantics wait for the jobs ``shared`` in the same folder."""
         from toptail.lab.tasks.files import split_path
         from toptail.lab.training.run_files import RECORD, run_folder
 
-        task, file = parse_name(name), self.data / f"{name}.npz"
-        label = task.title
+        name = settings.data
+        task, file = parse_name(name), self._data / f"{name}.npz"
         words = ["data", "collect", name, "--out", str(file)]
+        if settings.walkers is not None:
+            words += ["--walkers", str(settings.walkers)]
         both = [split_path(file, split) for split in ("train", "val")]
         collected = self._job(f"collect {label}", words, [], both, gpu=False)
         yield collected
 
         trainings = {}
-        for critic, seeds in self._trainings(name):
-            words = ["train", "--task", name, "--out", str(self.runs), "--critics", critic]
+        for critic, seeds in self._trainings(name, settings.also):
+            words = ["train", "--task", name, "--out", str(self._runs), "--critics", critic]
             words += ["--seeds", ",".join(map(str, seeds)), "--steps", str(self._steps(name))]
-            home = self.runs / name / critic
+            home = self._runs / name / label_of(*split_label(critic))
             records = [run_folder(home, seed) / RECORD for seed in seeds]
             trainings[critic] = self._job(
                 f"train {label} {critic}", words, [collected.id], records, gpu=True
@@ -152,7 +170,7 @@ class All(JobFlags):
             yield from self._selection(name, label, [job.id for job in first], every)
         yield from (job for job in trainings.values() if job not in first)
         folder = self.out / "semantics"
-        words = ["study", "semantics", "--task", name, "--runs", str(self.runs)]
+        words = ["study", "semantics", "--task", name, "--runs", str(self._runs)]
         files = [folder / "scores" / name / "draws.npz", folder / "report.html"]
         words += ["--out", str(folder)]
         yield self._job(f"semantics {label}", words, [*every, *shared], files, gpu=True)
@@ -164,7 +182,7 @@ class All(JobFlags):
         usual = own.steps if parse_name(name).is_maze else own.play_steps
         return usual if self.steps is None else self.steps
 
-    def _trainings(self, name: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def _trainings(self, name: str, also: Sequence[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Critics and behaviour model of a task with their seeds; first what others wait for."""
         from toptail_paper.selection.config import SelectionConfig
         from toptail_paper.semantics.config import SemanticsConfig
@@ -173,21 +191,21 @@ class All(JobFlags):
         semantics, selection = SemanticsConfig((name,)), SelectionConfig.for_task(name)
         seeds = semantics.seeds
         if not task.is_maze:
-            yield from ((critic, seeds) for critic in MAIN)
+            yield from ((critic, seeds) for critic in (*MAIN, *also))
             return
         yield BEHAVIOUR, semantics.diffusion_seeds
         yield "tdq", (*seeds, semantics.oracle_seed, *selection.reference.seeds)
         yield from ((critic, seeds) for critic in reversed(MAIN) if critic != "tdq")
         if not self.no_two_heads:
             yield from ((critic, seeds) for critic in critics_in("two_head"))
-        yield from ((critic, seeds) for critic in CONTROLS.get(task.family, ()))
+        yield from ((critic, seeds) for critic in (*also, *CONTROLS.get(task.family, ())))
 
     def _selection(
         self, name: str, label: str, first: list[str], every: list[str]
     ) -> Iterator[Job]:
         """The stages of the selection study, as early as what they need exists."""
         folder = self.out / "selection" / name
-        study = ["study", "selection", "--task", name, "--runs", str(self.runs)]
+        study = ["study", "selection", "--task", name, "--runs", str(self._runs)]
         study += ["--out", str(folder.parent), "--stage"]
         main = [folder / "scores" / f"{critic}@42.npz" for critic in MAIN]
         scored = self._job(f"selection {label}", [*study, FIRST_STAGES], first, main, gpu=True)

@@ -1,0 +1,46 @@
+"""The main settings of the paper's tasks: data, walkers, and further rows of the tables.
+
+A task whose fingerprint was found uses it (``paper/docs/results/settled.md``, a). Where none was,
+it is OGBench's default data set, walked by walkers of the published recipe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from toptail_paper.study.naming import PAPER_TASKS
+
+PUBLISHED_WALKERS: Final = Path(__file__).parents[1] / "walkers" / "actors"
+"""Walkers that `toptail_paper.walkers.published` trained: an ant and a dribbler, seed 0."""
+
+OTHER_REWARD: Final = ("tdq[reward=0/1]", "hybrid[reward=0/1]")
+"""The critics with a Bellman loss, with the reward 0/1 that the paper's text describes."""
+
+
+@dataclass(frozen=True)
+class MainSettings:
+    """How a task is run for the main tables."""
+
+    data: str
+    """The data set."""
+    walkers: Path | None = None
+    """Folder of the walkers that collect it; the library's own, or none are needed."""
+    also: tuple[str, ...] = ()
+    """Critics beside those that every task has."""
+
+
+MAIN_SETTINGS: Final = {
+    **{task: MainSettings(data) for task, data in PAPER_TASKS.items()},
+    "PointMaze": MainSettings("pointmaze-medium-navigate-v0", also=OTHER_REWARD),
+    "AntMaze": MainSettings("antmaze-medium-navigate-v0", PUBLISHED_WALKERS, OTHER_REWARD),
+    "HumanoidMaze": MainSettings("humanoidmaze-giant-navigate-v0"),
+    "AntSoccer": MainSettings("antsoccer-arena-navigate-v0", PUBLISHED_WALKERS),
+}
+"""Task -> its settings, in the paper's order."""
+
+
+def main_settings(task: str) -> MainSettings:
+    """The settings of one of the paper's tasks; of another data set those of collecting it here."""
+    return MAIN_SETTINGS.get(task, MainSettings(task))
